@@ -1,0 +1,92 @@
+//! A geometry, each of its quantities with where it comes from.
+
+use std::fmt;
+
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Where a quantity of the geometry comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The user gave it, on the command line or in a configuration.
+    Given,
+    /// A register or attribute of the medium declares it; the text names it.
+    Declared(String),
+    /// A card model states it, so it is exact.
+    Modelled,
+    /// A timing probe found it.
+    Probed,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given => f.write_str("given by the user"),
+            Self::Declared(place) => write!(f, "declared ({place})"),
+            Self::Modelled => f.write_str("from the card model"),
+            Self::Probed => f.write_str("probed"),
+        }
+    }
+}
+
+/// A quantity and its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// The value.
+    pub bytes: Bytes,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+impl Known {
+    /// A value with its source.
+    pub fn new(bytes: Bytes, source: Source) -> Self {
+        Self { bytes, source }
+    }
+}
+
+/// What is known of how a medium is built.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Geometry {
+    /// The erase unit (erase block, allocation unit).
+    pub erase_unit: Option<Known>,
+    /// The pages that are written together.
+    pub write_unit: Option<Known>,
+}
+
+impl Geometry {
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        self.erase_unit.is_none() && self.write_unit.is_none()
+    }
+
+    /// This geometry, with what is missing taken from `other`.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            erase_unit: self.erase_unit.or(other.erase_unit),
+            write_unit: self.write_unit.or(other.write_unit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_goes_before_what_is_declared() {
+        let given = Geometry {
+            erase_unit: Some(Known::new(Bytes::mib(8), Source::Given)),
+            write_unit: None,
+        };
+        let declared = Geometry {
+            erase_unit: Some(Known::new(Bytes::mib(4), Source::Declared("SSR".into()))),
+            write_unit: Some(Known::new(Bytes::kib(16), Source::Declared("SSR".into()))),
+        };
+        let both = given.or(declared);
+        assert_eq!(both.erase_unit.unwrap().bytes, Bytes::mib(8));
+        assert_eq!(both.write_unit.unwrap().bytes, Bytes::kib(16));
+    }
+}

@@ -1,0 +1,7 @@
+//! How a medium is built inside: page, write unit, erase unit, open units.
+//!
+//! Limits: this version knows what is declared and what the user gives; it does not probe.
+
+pub mod geometry;
+
+pub use geometry::{Geometry, Known, Source};

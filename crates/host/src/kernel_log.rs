@@ -1,0 +1,43 @@
+//! What the kernel said while something happened (`/dev/kmsg`, Documentation/ABI/testing/dev-kmsg).
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A place in the kernel's log from which later messages can be read.
+#[derive(Debug)]
+pub struct KernelLog(Option<File>);
+
+impl KernelLog {
+    /// Starts at the end of the log. Without the right to read it, it stays empty.
+    pub fn from_now() -> Self {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/kmsg")
+            .and_then(|mut file| file.seek(SeekFrom::End(0)).map(|_| file));
+        Self(file.ok())
+    }
+
+    /// The messages since the start or the last call, one a line, without their headers.
+    pub fn take(&mut self) -> Vec<String> {
+        let Some(file) = &mut self.0 else { return Vec::new() };
+        let mut messages = Vec::new();
+        let mut record = [0; 8192];
+        loop {
+            match file.read(&mut record) {
+                Ok(0) => break,
+                Ok(length) => {
+                    let text = String::from_utf8_lossy(&record[..length]);
+                    if let Some((_, message)) = text.split_once(';') {
+                        messages.push(message.lines().next().unwrap_or_default().to_owned());
+                    }
+                }
+                // EPIPE: older records were overwritten; reading goes on with the next one.
+                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+                Err(_) => break,
+            }
+        }
+        messages
+    }
+}

@@ -1,0 +1,17 @@
+//! What the machine lends: programs to run, mounts, loop devices, memory limits, interrupts.
+//!
+//! This room knows nothing of flash. Every external program goes through [`program`], so that it
+//! is recorded, bounded in time, ended with its whole process group, and replaceable in tests.
+
+pub mod capability;
+pub mod explain;
+pub mod interrupt;
+pub mod kernel_log;
+pub mod loop_device;
+pub mod memory_limit;
+pub mod mount;
+pub mod mountinfo;
+pub mod program;
+
+pub use explain::{ExitClass, Explain};
+pub use program::{Outcome, Program, ProgramError, Runner, SystemRunner};

@@ -1,0 +1,187 @@
+//! A loop device over a file, for as long as the value lives (loop(4), `include/uapi/linux/loop.h`).
+//!
+//! It is set up with `LO_FLAGS_AUTOCLEAR`: when the last user of the device is gone, the kernel
+//! detaches it. So a killed flashfit leaves no loop device behind.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use crate::explain::{ExitClass, Explain};
+
+const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+const LO_FLAGS_READ_ONLY: u32 = 1;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_PARTSCAN: u32 = 8;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+/// Another process may take the free device between asking and configuring.
+const TRIES: u32 = 16;
+
+/// `struct loop_info64`.
+#[repr(C)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+/// Why there is no loop device.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot attach {} to a loop device: {source}", file.display())]
+pub struct LoopError {
+    file: PathBuf,
+    source: std::io::Error,
+}
+
+impl Explain for LoopError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Environment
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self.source.kind() {
+            std::io::ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
+            std::io::ErrorKind::NotFound => {
+                Some("this kernel or container offers no loop devices (/dev/loop-control)".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How to attach.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopOptions {
+    /// Sector size that the kernel shows, in bytes: 512 or 4096.
+    pub sector_bytes: u32,
+    /// Whether requests bypass the page cache of the backing file.
+    pub direct_io: bool,
+    /// Whether writes are refused.
+    pub read_only: bool,
+}
+
+impl Default for LoopOptions {
+    fn default() -> Self {
+        Self { sector_bytes: 512, direct_io: true, read_only: false }
+    }
+}
+
+/// An attached loop device.
+#[derive(Debug)]
+pub struct LoopDevice {
+    node: PathBuf,
+    /// Keeps the device attached; the kernel clears it when this and all other users are gone.
+    _open: File,
+}
+
+impl LoopDevice {
+    /// Attaches `file` to a free loop device.
+    ///
+    /// # Errors
+    /// When the kernel has no free loop device, or refuses the file or the options.
+    pub fn attach(file: &Path, options: LoopOptions) -> Result<Self, LoopError> {
+        attach(file, options).map_err(|source| LoopError { file: file.to_owned(), source })
+    }
+
+    /// The device node, `/dev/loopN`.
+    pub fn node(&self) -> &Path {
+        &self.node
+    }
+
+    /// The folder of its queue attributes in sysfs.
+    pub fn queue(&self) -> PathBuf {
+        let name = self.node.file_name().unwrap_or_default();
+        Path::new("/sys/block").join(name).join("queue")
+    }
+}
+
+fn attach(file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
+    let backing = OpenOptions::new().read(true).write(!options.read_only).open(file)?;
+    let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
+    let mut last = std::io::Error::from_raw_os_error(libc::EBUSY);
+    for _ in 0..TRIES {
+        let number = ioctl(&control, LOOP_CTL_GET_FREE, std::ptr::null_mut())?;
+        let node = PathBuf::from(format!("/dev/loop{number}"));
+        let device = OpenOptions::new().read(true).write(true).open(&node)?;
+        let mut config = config_for(&backing, file, options);
+        match ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast()) {
+            Ok(_) => return Ok(LoopDevice { node, _open: device }),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+fn config_for(backing: &File, file: &Path, options: LoopOptions) -> LoopConfig {
+    let mut flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_PARTSCAN;
+    if options.direct_io {
+        flags |= LO_FLAGS_DIRECT_IO;
+    }
+    if options.read_only {
+        flags |= LO_FLAGS_READ_ONLY;
+    }
+    let mut file_name = [0; 64];
+    let name = file.as_os_str().as_encoded_bytes();
+    let length = name.len().min(63);
+    file_name[..length].copy_from_slice(&name[..length]);
+    LoopConfig {
+        fd: u32::try_from(backing.as_raw_fd()).expect("an open file's number is not negative"),
+        block_size: options.sector_bytes,
+        info: LoopInfo64 {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags,
+            file_name,
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        },
+        reserved: [0; 8],
+    }
+}
+
+#[expect(unsafe_code, reason = "the loop ioctls have no safe wrapper")]
+fn ioctl(file: &File, request: libc::c_ulong, argument: *mut libc::c_void) -> std::io::Result<i32> {
+    // SAFETY: `argument` is null or points to the structure that `request` takes, which outlives
+    // the call; `request as _` only adapts to the C library's type for it.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_kernels_size() {
+        assert_eq!(size_of::<LoopInfo64>(), 232);
+        assert_eq!(size_of::<LoopConfig>(), 304);
+    }
+}

@@ -1,0 +1,68 @@
+//! A limit on the memory, page cache included, of the programs of a trial (cgroups v2 and v1).
+//!
+//! The CELF methodology wanted to pin memory with mlock and found that fragile; the kernel's memory
+//! controller does what was meant. Where there is none, the limit is absent and says so.
+
+use std::path::{Path, PathBuf};
+
+/// A control group with a memory limit; removed when dropped.
+#[derive(Debug)]
+pub struct MemoryLimit {
+    folder: PathBuf,
+    limit_bytes: u64,
+}
+
+impl MemoryLimit {
+    /// Makes a group that may use `limit_bytes`.
+    ///
+    /// # Errors
+    /// When the machine has no memory controller or denies its use; the error says which.
+    pub fn new(limit_bytes: u64) -> std::io::Result<Self> {
+        let (root, limit_file) = controller()?;
+        let folder = root.join(format!("flashfit-{}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            other => other?,
+        }
+        let limit = Self { folder, limit_bytes };
+        std::fs::write(limit.folder.join(limit_file), limit_bytes.to_string())?;
+        Ok(limit)
+    }
+
+    /// How much memory there is, in bytes.
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// The file through which a process joins, for [`crate::Program::inside`].
+    pub fn procs(&self) -> Vec<PathBuf> {
+        vec![self.folder.join("cgroup.procs")]
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        // Its processes have ended with their trial; a group that is still busy is left empty.
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// The folder in which groups can be made, and the name of the limit's file.
+fn controller() -> std::io::Result<(PathBuf, &'static str)> {
+    let v2 = Path::new("/sys/fs/cgroup");
+    if let Ok(controllers) = std::fs::read_to_string(v2.join("cgroup.controllers")) {
+        if controllers.split_whitespace().any(|name| name == "memory") {
+            // The root group must hand the controller down; systemd has usually done so.
+            let _ = std::fs::write(v2.join("cgroup.subtree_control"), "+memory");
+            return Ok((v2.to_owned(), "memory.max"));
+        }
+    }
+    let v1 = v2.join("memory");
+    if v1.join("memory.limit_in_bytes").exists() {
+        return Ok((v1, "memory.limit_in_bytes"));
+    }
+    Err(std::io::Error::new(
+        std::io::ErrorKind::Unsupported,
+        "the kernel offers no memory controller under /sys/fs/cgroup",
+    ))
+}

@@ -1,0 +1,98 @@
+//! What is mounted, as `/proc/PID/mountinfo` tells it (proc(5)).
+
+use std::path::{Path, PathBuf};
+
+/// One mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountEntry {
+    /// `major:minor` of its device; btrfs reports an anonymous one (major 0).
+    pub device: (u32, u32),
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// Mount options of this mount point.
+    pub options: String,
+    /// The kind of file system.
+    pub kind: String,
+    /// What was mounted, as given to mount(2): usually a device node.
+    pub source: String,
+    /// Options of the file system itself.
+    pub super_options: String,
+}
+
+/// All mounts that this process sees.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn read() -> std::io::Result<Vec<MountEntry>> {
+    Ok(parse(&std::fs::read_to_string("/proc/self/mountinfo")?))
+}
+
+/// The mount whose point is exactly `point`; the newest where several are stacked.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn at(point: &Path) -> std::io::Result<Option<MountEntry>> {
+    Ok(read()?.into_iter().rev().find(|entry| entry.point == point))
+}
+
+/// Reads the text of a mountinfo file; lines of another form are passed over.
+pub fn parse(text: &str) -> Vec<MountEntry> {
+    text.lines().filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<MountEntry> {
+    let (left, right) = line.split_once(" - ")?;
+    let left: Vec<&str> = left.split(' ').collect();
+    let mut right = right.split(' ');
+    let (major, minor) = left.get(2)?.split_once(':')?;
+    Some(MountEntry {
+        device: (major.parse().ok()?, minor.parse().ok()?),
+        point: PathBuf::from(unescape(left.get(4)?)),
+        options: (*left.get(5)?).to_owned(),
+        kind: right.next()?.to_owned(),
+        source: unescape(right.next()?),
+        super_options: right.next().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Undoes the octal escapes for space, tab, newline and backslash.
+fn unescape(word: &str) -> String {
+    let mut plain = Vec::with_capacity(word.len());
+    let mut rest = word.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if first == b'\\' => {
+                plain.push(byte);
+                rest = &tail[3..];
+            }
+            _ => {
+                plain.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_and_without_optional_fields() {
+        let text = "36 35 98:0 /mnt1 /mnt/a\\040b rw,noatime master:1 - ext4 /dev/sda1 rw,errors=x\n\
+                    37 35 0:40 / /m rw - btrfs /dev/loop0 rw,ssd\nnonsense\n";
+        let entries = parse(text);
+        assert_eq!(entries.len(), 2);
+        assert_eq!(entries[0].point, PathBuf::from("/mnt/a b"));
+        assert_eq!(entries[0].device, (98, 0));
+        assert_eq!(entries[1].source, "/dev/loop0");
+        assert_eq!(entries[1].super_options, "rw,ssd");
+    }
+
+    #[test]
+    fn this_machine_has_a_root() {
+        assert!(read().unwrap().iter().any(|entry| entry.point == Path::new("/")));
+    }
+}

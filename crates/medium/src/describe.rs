@@ -1,0 +1,274 @@
+//! A medium with everything it and the kernel say of it. Reads only.
+
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flashfit_host::mountinfo::{self, MountEntry};
+use flashfit_host::{ExitClass, Explain, Runner};
+use serde::{Deserialize, Serialize};
+
+use crate::declared::{self, DeclaredEraseUnit};
+use crate::identity::Identity;
+use crate::partitions::{self, Partition};
+use crate::queue::Queue;
+use crate::system::{System, device_number};
+use crate::units::{Bytes, SECTOR_BYTES};
+
+/// What kind of medium it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An SD or microSD card on a native host.
+    SdCard,
+    /// An eMMC chip.
+    Emmc,
+    /// Anything behind USB.
+    Usb,
+    /// An NVMe drive.
+    Nvme,
+    /// A SATA or SCSI drive without turning parts.
+    Ssd,
+    /// A turning disk.
+    Disk,
+    /// A loop device.
+    Loop,
+    /// A regular file.
+    Image,
+    /// A simulated card.
+    Simulated,
+    /// Something else, such as a virtual disk.
+    Other,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::SdCard => "SD card",
+            Self::Emmc => "eMMC",
+            Self::Usb => "USB",
+            Self::Nvme => "NVMe",
+            Self::Ssd => "SSD",
+            Self::Disk => "disk",
+            Self::Loop => "loop device",
+            Self::Image => "image file",
+            Self::Simulated => "simulated card",
+            Self::Other => "block device",
+        })
+    }
+}
+
+/// A partition on which a file system is mounted, or the whole medium.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountedAt {
+    /// The node.
+    pub node: String,
+    /// Where.
+    pub point: PathBuf,
+    /// The kind of file system.
+    pub kind: String,
+}
+
+/// A medium as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Medium {
+    /// Its node, or the image file.
+    pub path: PathBuf,
+    /// The kernel's name of the whole disk; empty for an image.
+    pub disk: String,
+    /// What kind it is.
+    pub kind: Kind,
+    /// Its size; of the partition when the path is one.
+    pub capacity: Bytes,
+    /// Where it starts on its disk, when the path is a partition.
+    pub partition_start: Option<Bytes>,
+    /// Who it is.
+    pub identity: Identity,
+    /// The request queue; zeros for an image.
+    pub queue: Queue,
+    /// Declared erase unit.
+    pub declared_erase_unit: Option<DeclaredEraseUnit>,
+    /// Its partitions.
+    pub partitions: Vec<Partition>,
+    /// What is mounted of it.
+    pub mounts: Vec<MountedAt>,
+    /// Whether it refuses writes.
+    pub read_only: bool,
+    /// Whether it can be taken out.
+    pub removable: bool,
+}
+
+/// Why a medium cannot be described.
+#[derive(Debug, thiserror::Error)]
+pub enum MediumError {
+    /// The kernel does not know it.
+    #[error("the kernel has no block device for {}", path.display())]
+    Unknown {
+        /// The node.
+        path: PathBuf,
+    },
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The node or file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It has no size: an empty slot or an empty file.
+    #[error("{} has no size: no medium is in it", path.display())]
+    Empty {
+        /// The node or file.
+        path: PathBuf,
+    },
+}
+
+impl Explain for MediumError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Unknown { .. } | Self::Empty { .. } => ExitClass::Usage,
+            Self::Unreadable { source, .. } => match source.kind() {
+                std::io::ErrorKind::PermissionDenied => ExitClass::Environment,
+                _ => ExitClass::Io,
+            },
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { .. } => Some("flashfit list shows the media here".into()),
+            Self::Unreadable { source, .. }
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                Some("run it as root".into())
+            }
+            Self::Unreadable { .. } => None,
+            Self::Empty { .. } => {
+                Some("put a card in, or make the file: truncate -s 1G FILE".into())
+            }
+        }
+    }
+}
+
+impl Medium {
+    /// Describes the block device at `node`.
+    ///
+    /// # Errors
+    /// As [`MediumError`] tells.
+    pub fn of_node(system: &System, runner: &dyn Runner, node: &Path) -> Result<Self, MediumError> {
+        let unknown = || MediumError::Unknown { path: node.to_owned() };
+        let name =
+            device_number(node).and_then(|number| system.name_of(number)).ok_or_else(unknown)?;
+        let disk = system.whole_disk(&name);
+        let block = system.block(&name);
+        let sectors = system.number(&block.join("size")).ok_or_else(unknown)?;
+        if sectors == 0 {
+            return Err(MediumError::Empty { path: node.to_owned() });
+        }
+        let queue = Queue::read(system, &disk);
+        let kind = kind_of(system, &disk, &queue);
+        let is_partition = name != disk;
+        let partitions =
+            if is_partition { Vec::new() } else { partitions_of(system, runner, node, &disk) };
+        Ok(Self {
+            path: node.to_owned(),
+            capacity: Bytes(sectors * SECTOR_BYTES),
+            partition_start: is_partition
+                .then(|| Bytes(system.number(&block.join("start")).unwrap_or(0) * SECTOR_BYTES)),
+            identity: Identity::read(system, &disk),
+            declared_erase_unit: declared::erase_unit(system, &disk, kind, &queue),
+            mounts: mounts_of(system, &name),
+            read_only: system.number(&block.join("ro")) == Some(1),
+            removable: system.number(&system.block(&disk).join("removable")) == Some(1),
+            disk,
+            kind,
+            queue,
+            partitions,
+        })
+    }
+
+    /// Describes an image file.
+    ///
+    /// # Errors
+    /// As [`MediumError`] tells.
+    pub fn of_image(runner: &dyn Runner, path: &Path) -> Result<Self, MediumError> {
+        let unreadable = |source| MediumError::Unreadable { path: path.to_owned(), source };
+        let mut file = OpenOptions::new().read(true).open(path).map_err(unreadable)?;
+        let capacity = Bytes(file.seek(SeekFrom::End(0)).map_err(unreadable)?);
+        if capacity.0 == 0 {
+            return Err(MediumError::Empty { path: path.to_owned() });
+        }
+        let read_only = file.metadata().map_err(unreadable)?.permissions().readonly();
+        Ok(Self {
+            path: path.to_owned(),
+            disk: String::new(),
+            kind: Kind::Image,
+            capacity,
+            partition_start: None,
+            identity: Identity::default(),
+            queue: Queue::default(),
+            declared_erase_unit: None,
+            partitions: partitions::read(runner, path),
+            mounts: Vec::new(),
+            read_only,
+            removable: false,
+        })
+    }
+
+    /// The name by which a user confirms it: the last part of its path.
+    pub fn short_name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+fn partitions_of(system: &System, runner: &dyn Runner, node: &Path, disk: &str) -> Vec<Partition> {
+    let read = partitions::read(runner, node);
+    if read.is_empty() { partitions::known_to_kernel(system, disk) } else { read }
+}
+
+fn kind_of(system: &System, disk: &str, queue: &Queue) -> Kind {
+    let device = system.block(disk).join("device");
+    let on_usb = device.canonicalize().is_ok_and(|path| path.to_string_lossy().contains("/usb"));
+    match system.attribute(&device.join("type")).as_deref() {
+        Some("SD") => return Kind::SdCard,
+        Some("MMC") => return Kind::Emmc,
+        _ => {}
+    }
+    if disk.starts_with("loop") {
+        Kind::Loop
+    } else if disk.starts_with("nvme") {
+        Kind::Nvme
+    } else if on_usb {
+        Kind::Usb
+    } else if disk.starts_with("sd") {
+        if queue.rotational { Kind::Disk } else { Kind::Ssd }
+    } else {
+        Kind::Other
+    }
+}
+
+/// What is mounted of the device or partition `name`, partitions of a whole disk included.
+fn mounts_of(system: &System, name: &str) -> Vec<MountedAt> {
+    let Ok(text) = std::fs::read_to_string(system.proc.join("self/mountinfo")) else {
+        return Vec::new();
+    };
+    let mut names = system.partitions_of(name);
+    names.push(name.to_owned());
+    mountinfo::parse(&text)
+        .into_iter()
+        .filter_map(|entry| {
+            let node = names.iter().find(|name| is_mount_of(system, &entry, name))?;
+            Some(MountedAt { node: format!("/dev/{node}"), point: entry.point, kind: entry.kind })
+        })
+        .collect()
+}
+
+/// Whether a mount is of the block device `name`: by number, or by source where the number is
+/// anonymous, as btrfs has it.
+pub(crate) fn is_mount_of(system: &System, entry: &MountEntry, name: &str) -> bool {
+    if entry.device.0 == 0 {
+        entry.source == format!("/dev/{name}")
+    } else {
+        system.name_of(entry.device).as_deref() == Some(name)
+    }
+}

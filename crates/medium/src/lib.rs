@@ -1,0 +1,26 @@
+//! What a medium says of itself, opening it safely, and the seams that stand for any medium.
+//!
+//! [`guard`] is the only place that makes a [`WriteConsent`]; nothing that can change a medium can
+//! be called without one.
+
+pub mod blockdev;
+pub mod clock;
+pub mod declared;
+pub mod describe;
+pub mod guard;
+pub mod identity;
+pub mod in_use;
+pub mod list;
+pub mod partitions;
+pub mod queue;
+pub mod system;
+pub mod target;
+pub mod units;
+
+pub use blockdev::{BlockDev, BlockDevError, Description};
+pub use clock::{Clock, SystemClock, VirtualClock};
+pub use describe::{Kind, Medium, MediumError};
+pub use guard::{Agreement, Refusal, WriteConsent};
+pub use system::System;
+pub use target::{Target, TargetError};
+pub use units::Bytes;

@@ -1,0 +1,20 @@
+//! All media that this machine has, whatever they are used for.
+
+use std::path::Path;
+
+use flashfit_host::Runner;
+
+use crate::describe::Medium;
+use crate::system::System;
+
+/// Describes every block device that has a size and is not made of memory or of other devices.
+pub fn media(system: &System, runner: &dyn Runner) -> Vec<Medium> {
+    system
+        .names(&system.sys.join("block"))
+        .into_iter()
+        .filter(|name| {
+            !["ram", "zram", "dm-", "md", "sr"].iter().any(|made| name.starts_with(made))
+        })
+        .filter_map(|name| Medium::of_node(system, runner, &Path::new("/dev").join(name)).ok())
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! Where the kernel's view of block devices is read: sysfs and procfs, or a copy of them in a test.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The roots of sysfs and procfs.
+#[derive(Debug, Clone)]
+pub struct System {
+    /// `/sys`.
+    pub sys: PathBuf,
+    /// `/proc`.
+    pub proc: PathBuf,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self { sys: PathBuf::from("/sys"), proc: PathBuf::from("/proc") }
+    }
+}
+
+impl System {
+    /// The folder of a block device or partition by its kernel name (`sda`, `mmcblk0p1`).
+    pub fn block(&self, name: &str) -> PathBuf {
+        self.sys.join("class/block").join(name)
+    }
+
+    /// A one-line attribute, trimmed; `None` when it is absent or empty.
+    pub fn attribute(&self, path: &Path) -> Option<String> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// A numeric attribute.
+    pub fn number(&self, path: &Path) -> Option<u64> {
+        self.attribute(path)?.parse().ok()
+    }
+
+    /// The names in a folder, sorted; none when there is no such folder.
+    pub fn names(&self, folder: &Path) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The kernel name of the block device with this number.
+    pub fn name_of(&self, device: (u32, u32)) -> Option<String> {
+        let link = self.sys.join(format!("dev/block/{}:{}", device.0, device.1));
+        Some(link.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// The whole disk that a partition belongs to, or the name itself.
+    pub fn whole_disk(&self, name: &str) -> String {
+        let block = self.block(name);
+        if !block.join("partition").exists() {
+            return name.to_owned();
+        }
+        let parent = block
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.parent()?.file_name()?.to_string_lossy().into_owned()));
+        parent.unwrap_or_else(|| name.to_owned())
+    }
+
+    /// The partitions of a whole disk that the kernel knows, by name.
+    pub fn partitions_of(&self, disk: &str) -> Vec<String> {
+        let folder = self.block(disk);
+        let is_partition = |name: &String| folder.join(name).join("partition").exists();
+        self.names(&folder).into_iter().filter(is_partition).collect()
+    }
+}
+
+/// The `major:minor` of a block device node; `None` for anything else.
+pub fn device_number(node: &Path) -> Option<(u32, u32)> {
+    let metadata = std::fs::metadata(node).ok()?;
+    let number = metadata.rdev();
+    metadata
+        .file_type()
+        .is_block_device()
+        .then(|| (rustix::fs::major(number), rustix::fs::minor(number)))
+}

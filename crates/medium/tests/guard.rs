@@ -1,0 +1,244 @@
+//! The guard on real loop devices: every reason to refuse, made to happen.
+
+use std::path::Path;
+
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use flashfit_host::mount::Mounted;
+use flashfit_host::{ExitClass, Explain, Program, Runner, SystemRunner, capability};
+use flashfit_medium::in_use::Use;
+use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
+
+/// An image file with an ext4 file system, attached to a loop device.
+struct Fixture {
+    folder: tempfile::TempDir,
+    device: LoopDevice,
+    runner: SystemRunner,
+    system: System,
+}
+
+impl Fixture {
+    /// `None`, with the reason printed, where this cannot be run.
+    fn new() -> Option<Self> {
+        if let Some(reason) = capability::missing_for_block_devices() {
+            report_skip(&reason);
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let image = folder.path().join("card.img");
+        let file = std::fs::File::create(&image).expect("an image file");
+        file.set_len(64 << 20).expect("room for a sparse file");
+        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+        let device = LoopDevice::attach(&image, options).expect("a free loop device");
+        let runner = SystemRunner::default();
+        let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(text(device.node()));
+        runner.run_checked(&mkfs).expect("mkfs.ext4 works");
+        Some(Self { folder, device, runner, system: System::default() })
+    }
+
+    fn shown(&self) -> Medium {
+        Medium::of_node(&self.system, &self.runner, self.device.node()).expect("it is attached")
+    }
+
+    fn ask(&self, medium: &Medium, agreement: &Agreement) -> Result<WriteConsent, Refusal> {
+        WriteConsent::ask(&self.system, &self.runner, medium, agreement)
+    }
+
+    fn named(&self) -> Agreement {
+        Agreement::Named(text(self.device.node()))
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the test runner shows it with --nocapture")]
+fn report_skip(reason: &str) {
+    println!("skipped: {reason}");
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[track_caller]
+fn assert_in_use(result: Result<WriteConsent, Refusal>, wanted: impl Fn(&Use) -> bool) {
+    match result {
+        Err(error @ Refusal::InUse { .. }) => {
+            assert_eq!(error.class(), ExitClass::Refused);
+            assert!(error.hint().is_some());
+            let Refusal::InUse { uses, .. } = &error else { unreachable!("just matched") };
+            assert!(uses.iter().any(wanted), "{error}");
+        }
+        other => panic!("expected a refusal for use, got {other:?}"),
+    }
+}
+
+#[test]
+fn an_unused_medium_that_is_named_gets_a_consent() {
+    let Some(fixture) = Fixture::new() else { return };
+    let medium = fixture.shown();
+    fixture.ask(&medium, &fixture.named()).unwrap();
+    fixture.ask(&medium, &Agreement::Named(medium.short_name())).unwrap();
+}
+
+#[test]
+fn without_agreement_or_with_a_wrong_name_there_is_none() {
+    let Some(fixture) = Fixture::new() else { return };
+    let medium = fixture.shown();
+    let not_asked = fixture.ask(&medium, &Agreement::NotAsked).unwrap_err();
+    assert!(matches!(not_asked, Refusal::NotAgreed { .. }));
+    assert_eq!(not_asked.hint(), Some(format!("add --confirm {}", medium.short_name())));
+    let wrong = fixture.ask(&medium, &Agreement::Named("sda".into())).unwrap_err();
+    assert!(matches!(wrong, Refusal::WrongName { .. }));
+}
+
+#[test]
+fn a_mounted_medium_is_refused_and_named() {
+    let Some(fixture) = Fixture::new() else { return };
+    let medium = fixture.shown();
+    let point = tempfile::tempdir().unwrap();
+    let mounted =
+        Mounted::new(&fixture.runner, fixture.device.node(), "ext4", point.path(), &[]).unwrap();
+    assert_in_use(
+        fixture.ask(&medium, &fixture.named()),
+        |found| matches!(found, Use::Mounted { point: found, .. } if found == mounted.point()),
+    );
+    mounted.unmount().unwrap();
+    fixture.ask(&medium, &fixture.named()).unwrap();
+}
+
+#[test]
+fn a_medium_that_is_mounted_where_we_cannot_see_it_is_busy() {
+    let Some(fixture) = Fixture::new() else { return };
+    let medium = fixture.shown();
+    let point = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mount {} {} && echo mounted && exec sleep 60",
+        text(fixture.device.node()),
+        text(point.path())
+    );
+    let mut hidden = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = hidden.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+    assert_eq!(line, "mounted\n");
+    let refusal = fixture.ask(&medium, &fixture.named());
+    hidden.kill().unwrap();
+    hidden.wait().unwrap();
+    assert!(matches!(refusal, Err(Refusal::Busy { .. })), "{refusal:?}");
+}
+
+#[test]
+fn swap_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let node = text(fixture.device.node());
+    fixture.runner.run_checked(&Program::new("mkswap").arg(&node)).unwrap();
+    if let Err(error) = fixture.runner.run_checked(&Program::new("swapon").arg(&node)) {
+        report_skip(&format!("this kernel does not swap to a loop device: {error}"));
+        return;
+    }
+    let refusal = fixture.ask(&fixture.shown(), &fixture.named());
+    fixture.runner.run_checked(&Program::new("swapoff").arg(&node)).unwrap();
+    assert_in_use(refusal, |found| matches!(found, Use::Swap { .. }));
+}
+
+#[test]
+fn an_image_behind_a_loop_device_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let image = fixture.folder.path().join("card.img").canonicalize().unwrap();
+    let medium = Medium::of_image(&fixture.runner, &image).unwrap();
+    let refusal = fixture.ask(&medium, &Agreement::Named("card.img".into()));
+    assert_in_use(refusal, |found| matches!(found, Use::Held { .. }));
+}
+
+#[test]
+fn a_loop_device_over_the_medium_is_a_holder() {
+    let Some(fixture) = Fixture::new() else { return };
+    let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+    let above = LoopDevice::attach(fixture.device.node(), options).unwrap();
+    assert_in_use(
+        fixture.ask(&fixture.shown(), &fixture.named()),
+        |found| matches!(found, Use::Held { holder, .. } if above.node().ends_with(holder)),
+    );
+}
+
+#[test]
+fn a_medium_that_another_process_has_open_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let file = std::fs::File::open(fixture.device.node()).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
+    let refusal = fixture.ask(&fixture.shown(), &fixture.named());
+    let pid = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_in_use(refusal, |found| matches!(found, Use::Open { pid: found, .. } if *found == pid));
+}
+
+#[test]
+fn the_disk_of_the_running_system_is_refused() {
+    if let Some(reason) = capability::missing_for_block_devices() {
+        report_skip(&reason);
+        return;
+    }
+    let (system, runner) = (System::default(), SystemRunner::default());
+    let root = flashfit_host::mountinfo::at(Path::new("/")).unwrap().unwrap();
+    let Some(disk) = system.name_of(root.device).map(|name| system.whole_disk(&name)) else {
+        report_skip("/ is on no block device");
+        return;
+    };
+    let Ok(target) = Target::parse(&format!("/dev/{disk}")) else {
+        report_skip(&format!("/dev/{disk} is not visible here"));
+        return;
+    };
+    let node = target.path().expect("a node has a path");
+    let medium = Medium::of_node(&system, &runner, node).unwrap();
+    let refusal = WriteConsent::ask(&system, &runner, &medium, &Agreement::Named(disk));
+    assert_in_use(refusal, |found| matches!(found, Use::SystemDisk { .. }));
+}
+
+#[test]
+fn a_medium_that_changed_since_it_was_shown_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let mut other_size = fixture.shown();
+    other_size.capacity.0 += 512;
+    let mut other_card = fixture.shown();
+    other_card.identity.disk_sequence = other_card.identity.disk_sequence.map(|count| count + 1);
+    for shown in [other_size, other_card] {
+        let refusal = fixture.ask(&shown, &fixture.named()).unwrap_err();
+        assert!(matches!(refusal, Refusal::Changed { .. }), "{refusal}");
+        assert_eq!(refusal.class(), ExitClass::Refused);
+    }
+}
+
+#[test]
+fn a_consent_is_void_once_the_medium_is_mounted() {
+    let Some(fixture) = Fixture::new() else { return };
+    let consent = fixture.ask(&fixture.shown(), &fixture.named()).unwrap();
+    let point = tempfile::tempdir().unwrap();
+    let mounted =
+        Mounted::new(&fixture.runner, fixture.device.node(), "ext4", point.path(), &[]).unwrap();
+    assert!(matches!(consent.check(&fixture.runner), Err(Refusal::InUse { .. })));
+    assert!(matches!(consent.open(), Err(Refusal::Busy { .. })));
+    mounted.unmount().unwrap();
+    consent.check(&fixture.runner).unwrap();
+}
+
+#[test]
+fn a_write_protected_medium_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let node = text(fixture.device.node());
+    fixture.runner.run_checked(&Program::new("blockdev").args(["--setro", &node])).unwrap();
+    let refusal = fixture.ask(&fixture.shown(), &fixture.named());
+    // The kernel keeps the flag for the next user of this loop device.
+    fixture.runner.run_checked(&Program::new("blockdev").args(["--setrw", &node])).unwrap();
+    assert!(matches!(refusal, Err(Refusal::ReadOnly { .. })), "{refusal:?}");
+}
+
+#[test]
+fn an_ordinary_loop_device_is_no_simulated_card() {
+    let Some(fixture) = Fixture::new() else { return };
+    let (system, runner) = (&fixture.system, &fixture.runner);
+    let refusal = WriteConsent::for_simulated_card(system, runner, fixture.device.node(), 1);
+    assert!(matches!(refusal, Err(Refusal::NotSimulated { .. })));
+}
