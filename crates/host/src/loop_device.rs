@@ -11,6 +11,8 @@ use crate::explain::{ExitClass, Explain};
 
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+/// `_IO(0x12, 93)` of `include/uapi/linux/fs.h`.
+const BLKROSET: libc::c_ulong = 0x125D;
 const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_PARTSCAN: u32 = 8;
@@ -125,12 +127,21 @@ fn attach(file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
         let device = OpenOptions::new().read(true).write(true).open(&node)?;
         let mut config = config_for(&backing, file, options);
         match ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast()) {
-            Ok(_) => return Ok(LoopDevice { node, _open: device }),
+            Ok(_) => {
+                set_read_only(&device, options.read_only)?;
+                return Ok(LoopDevice { node, _open: device });
+            }
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
             Err(error) => return Err(error),
         }
     }
     Err(last)
+}
+
+/// Sets the device's own flag: it outlives the attachment, so an earlier user may have left it on.
+fn set_read_only(device: &File, read_only: bool) -> std::io::Result<()> {
+    let mut flag = i32::from(read_only);
+    ioctl(device, BLKROSET, std::ptr::from_mut(&mut flag).cast()).map(drop)
 }
 
 fn config_for(backing: &File, file: &Path, options: LoopOptions) -> LoopConfig {
