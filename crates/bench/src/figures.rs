@@ -1,0 +1,143 @@
+//! What a workload yields: integers only, reads and writes apart.
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::{FigureKind, Point};
+
+/// How long single operations took, in nanoseconds. Percentiles are fio's, whose buckets are up to
+/// 1.6 % wide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// The arithmetic mean.
+    pub mean_ns: u64,
+    /// Half of the operations took no longer.
+    pub p50_ns: u64,
+    /// 95 of 100 took no longer.
+    pub p95_ns: u64,
+    /// 99 of 100 took no longer.
+    pub p99_ns: u64,
+    /// 999 of 1000 took no longer.
+    pub p999_ns: u64,
+    /// The slowest one; it grows with the length of a run.
+    pub max_ns: u64,
+}
+
+/// The figures of one direction of one stage; jobs that ran at the same time are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Bytes moved. For stages that make or remove files, their nominal size.
+    pub bytes: u64,
+    /// Operations done.
+    pub operations: u64,
+    /// How long that took, writing back included where the stage says so.
+    pub runtime_ns: u64,
+    /// `bytes` by `runtime_ns`.
+    pub bytes_per_second: u64,
+    /// `operations` by `runtime_ns`, in thousandths.
+    pub operations_per_second_thousandths: u64,
+    /// Completion latency of the operations.
+    pub latency: Latency,
+    /// Latency of fsync or msync, where the jobs issued any between their writes.
+    pub sync: Option<Latency>,
+}
+
+impl Figures {
+    /// The figures for amounts and a time; a time of 0 counts as one nanosecond.
+    pub fn new(bytes: u64, operations: u64, runtime_ns: u64, latency: Latency) -> Self {
+        Self {
+            bytes,
+            operations,
+            runtime_ns,
+            bytes_per_second: per_second(bytes, runtime_ns),
+            operations_per_second_thousandths: per_second(
+                operations.saturating_mul(1000),
+                runtime_ns,
+            ),
+            latency,
+            sync: None,
+        }
+    }
+
+    /// The same work with more time spent on it.
+    #[must_use]
+    pub fn with_more_time(self, more_ns: u64) -> Self {
+        let runtime_ns = self.runtime_ns.saturating_add(more_ns);
+        let sync = self.sync;
+        Self { sync, ..Self::new(self.bytes, self.operations, runtime_ns, self.latency) }
+    }
+
+    /// The figure to compare: bytes per second, or thousandths of operations per second.
+    pub fn rate(&self, kind: FigureKind) -> u64 {
+        match kind {
+            FigureKind::Throughput => self.bytes_per_second,
+            FigureKind::Operations => self.operations_per_second_thousandths,
+        }
+    }
+}
+
+fn per_second(amount: u64, runtime_ns: u64) -> u64 {
+    let rate = u128::from(amount) * 1_000_000_000 / u128::from(runtime_ns.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// What one stage yielded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name, as the workload gives it.
+    pub name: String,
+    /// Which figure is to be compared.
+    pub kind: FigureKind,
+    /// Figures of reading, where the stage yields them.
+    pub read: Option<Figures>,
+    /// Figures of writing, where the stage yields them.
+    pub write: Option<Figures>,
+}
+
+/// What one point yielded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointResult {
+    /// The point.
+    pub point: Point,
+    /// Its stages, in the workload's order.
+    pub stages: Vec<Stage>,
+    /// What fio calls its version, such as `fio-3.33`.
+    pub fio_version: String,
+    /// The time measured over, all stages together.
+    pub runtime_ns: u64,
+    /// fio's own results: the text of a JSON array with one document for each stage.
+    pub raw_json: String,
+}
+
+/// What a workload yielded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadResult {
+    /// Its points, in the order of the plan.
+    pub points: Vec<PointResult>,
+    /// Time for laying out files, no part of any figure.
+    pub fill_ns: u64,
+    /// Time that fio took for measuring, its start included.
+    pub fio_ns: u64,
+    /// What could not be done as it should have been, in words; usually empty.
+    pub notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_follow_from_amounts_and_time() {
+        let figures = Figures::new(1 << 20, 3, 2_000_000_000, Latency::default());
+        assert_eq!(figures.rate(FigureKind::Throughput), 1 << 19);
+        assert_eq!(figures.rate(FigureKind::Operations), 1500);
+        let slower = figures.with_more_time(2_000_000_000);
+        assert_eq!(slower.rate(FigureKind::Throughput), 1 << 18);
+        assert_eq!(slower.bytes, figures.bytes);
+    }
+
+    #[test]
+    fn no_time_and_huge_amounts_do_not_overflow() {
+        let figures = Figures::new(u64::MAX, u64::MAX, 0, Latency::default());
+        assert_eq!(figures.bytes_per_second, u64::MAX);
+    }
+}

@@ -1,0 +1,24 @@
+//! One trial's workload: fio job files of the catalogue, running fio safely, reading its result.
+//!
+//! A [`Workload`] is a plain fio job file with a few lines for flashfit in its head; [`run_workload`]
+//! lays out its files, settles, runs fio stage by stage and returns [`WorkloadResult`]. What fio says
+//! is believed only when its exit code, its messages and its figures agree ([`result`]).
+
+pub mod catalogue;
+pub mod error;
+pub mod figures;
+pub mod fio;
+mod jobfile;
+pub mod plan;
+pub mod result;
+pub mod run;
+pub mod target;
+pub mod workload;
+
+pub use catalogue::Workloads;
+pub use error::BenchError;
+pub use figures::{Figures, Latency, PointResult, Stage, WorkloadResult};
+pub use plan::{RunPlan, estimate_ns};
+pub use run::run_workload;
+pub use target::Target;
+pub use workload::{Direction, FigureKind, Parameter, Point, Profile, StageSpec, Workload};

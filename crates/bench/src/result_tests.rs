@@ -1,0 +1,141 @@
+use flashfit_host::{ExitClass, Explain};
+
+use super::*;
+use crate::workload::FigureKind;
+
+const SYNC: &str = include_str!("../tests/data/sync.json");
+const MIXED: &str = include_str!("../tests/data/mixed.json");
+const REFUSED: &str = include_str!("../tests/data/refused.json");
+const STOPPED: &str = include_str!("../tests/data/stopped.json");
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn stage(yields: &[Direction]) -> StageSpec {
+    StageSpec {
+        name: "stage".into(),
+        sections: vec!["a".into()],
+        kind: FigureKind::Throughput,
+        yields: yields.to_vec(),
+        volume: 100,
+        sync: false,
+    }
+}
+
+fn ended(code: i32, stderr: &str) -> Outcome {
+    Outcome { code: Some(code), stderr: stderr.to_owned(), ..Outcome::default() }
+}
+
+fn read_all(
+    outcome: &Outcome,
+    output: &str,
+    yields: &[Direction],
+    bytes: u64,
+) -> Result<FioResult, BenchError> {
+    read(outcome, output, Asked { stage: &stage(yields), bytes, runtime_ns: 5 * SECOND_NS })
+}
+
+#[test]
+fn reads_and_writes_of_concurrent_jobs_are_added_up_apart() {
+    let both = [Direction::Read, Direction::Write];
+    let result = read_all(&ended(0, ""), MIXED, &both, 4 << 20).unwrap();
+    let (read, write) = (result.read.unwrap(), result.write.unwrap());
+    assert_eq!((read.bytes, read.operations), (2 << 20, 128));
+    assert_eq!((write.bytes, write.operations), (2 << 20, 64));
+    assert!(read.latency.p50_ns <= read.latency.p99_ns);
+    assert!(read.latency.p999_ns <= read.latency.max_ns);
+    assert_eq!(result.version, "fio-3.33");
+    assert_eq!(write.sync, None);
+}
+
+#[test]
+fn syncs_have_their_own_latency() {
+    let result = read_all(&ended(0, ""), SYNC, &[Direction::Write], 1_638_400).unwrap();
+    let write = result.write.unwrap();
+    assert_eq!((write.bytes, write.operations), (1_638_400, 100));
+    assert!(write.sync.unwrap().max_ns > 0);
+    assert_eq!(result.read, None);
+}
+
+#[test]
+fn text_before_the_document_is_passed_over() {
+    let output = format!("note: a {{ }} remark\n {{ not alone\n{SYNC}");
+    let result = read_all(&ended(0, ""), &output, &[Direction::Write], 1).unwrap();
+    assert_eq!(result.json, SYNC);
+}
+
+#[test]
+fn a_refusal_with_exit_code_0_is_a_refusal() {
+    let said = "fio: /dev/loop0 appears mounted, and 'allow_mounted_write' isn't set. Aborting.\n";
+    let error = read_all(&ended(0, said), REFUSED, &[Direction::Write], 1).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Refused);
+    let document = &REFUSED[REFUSED.find('{').unwrap()..];
+    let silent = read_all(&ended(0, ""), document, &[Direction::Write], 1).unwrap_err();
+    assert!(silent.to_string().contains("nothing was written"), "{silent}");
+}
+
+#[test]
+fn a_run_that_a_signal_shortened_is_not_used() {
+    let yields = [Direction::Read];
+    let error = read_all(&ended(128, ""), STOPPED, &yields, 1 << 40).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Interrupted);
+    let said = read_all(&ended(0, ""), STOPPED, &yields, 1 << 40).unwrap_err();
+    assert_eq!(said.class(), ExitClass::Interrupted);
+    let document = &STOPPED[STOPPED.find('{').unwrap()..];
+    let silent = read_all(&ended(0, ""), document, &yields, 1 << 40).unwrap_err();
+    assert!(matches!(silent, BenchError::CutShort { .. }), "{silent}");
+}
+
+#[test]
+fn running_out_of_time_is_as_good_as_moving_all_bytes() {
+    let both = [Direction::Read, Direction::Write];
+    let runtime_ns = 1_000_000;
+    let asked = Asked { stage: &stage(&both), bytes: 1 << 40, runtime_ns };
+    read(&ended(0, ""), MIXED, asked).unwrap();
+}
+
+#[test]
+fn errors_of_the_medium_of_space_and_of_memory_are_told_apart() {
+    for (said, class) in [
+        (
+            "fio: io_u error on file x: Input/output error: read offset=0, buflen=4096",
+            ExitClass::Io,
+        ),
+        ("fio: pid=0, err=5/file:io_u.c:1876, func=io_u error", ExitClass::Io),
+        ("fio: pid=0, err=30/file:filesetup.c:1, func=open", ExitClass::Io),
+        ("fio: pid=0, err=28/file:filesetup.c:240, func=write", ExitClass::Usage),
+        ("fio: pid=0, err=12/file:x.c:1, func=malloc", ExitClass::Environment),
+        ("fio: pid=0, err=55/file:x.c:1, func=x", ExitClass::Environment),
+    ] {
+        let error = read_all(&ended(1, said), "", &[Direction::Read], 1).unwrap_err();
+        assert_eq!(error.class(), class, "{error}");
+    }
+    let error = read_all(&ended(1, "x: err=28"), "", &[Direction::Read], 1).unwrap_err();
+    assert!(error.hint().unwrap().contains("less data"));
+}
+
+#[test]
+fn an_error_that_only_the_document_has_is_one() {
+    let output = SYNC.replacen("\"error\" : 0", "\"error\" : 5", 1);
+    assert_ne!(output, SYNC);
+    let error = read_all(&ended(0, ""), &output, &[Direction::Write], 1).unwrap_err();
+    assert!(matches!(error, BenchError::Medium { .. }), "{error}");
+}
+
+#[test]
+fn a_killed_fio_wanted_memory() {
+    let outcome = Outcome { code: None, signal: Some(9), ..Outcome::default() };
+    let error = read_all(&outcome, "", &[Direction::Read], 1).unwrap_err();
+    assert!(error.hint().unwrap().contains("memory"));
+}
+
+#[test]
+fn what_is_needed_must_be_there() {
+    for broken in ["", "{\n}", "{\n\"fio version\": \"fio-3.33\", \"jobs\": []}"] {
+        let error = read_all(&ended(0, ""), broken, &[Direction::Read], 1).unwrap_err();
+        assert!(matches!(error, BenchError::BadResult { .. }), "{error}");
+    }
+    let renamed = SYNC.replace("99.900000", "99.900001");
+    let error = read_all(&ended(0, ""), &renamed, &[Direction::Write], 1).unwrap_err();
+    assert!(error.to_string().contains("99.9"), "{error}");
+    let added = SYNC.replacen("\"jobs\"", "\"new\" : [1.5], \"jobs\"", 1);
+    read_all(&ended(0, ""), &added, &[Direction::Write], 1).unwrap();
+}

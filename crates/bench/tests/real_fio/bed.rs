@@ -1,0 +1,134 @@
+//! A small ext4 file system on a loop device.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_bench::plan::Points;
+use flashfit_bench::{
+    BenchError, Profile, RunPlan, Target, WorkloadResult, Workloads, run_workload,
+};
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use flashfit_host::mount::{Mounted, enter_private_namespace};
+use flashfit_host::{Outcome, Program, ProgramError, Runner, SystemRunner};
+
+/// Enters a mount namespace and looks whether the machine has what is needed.
+pub fn prepare() -> Result<(), String> {
+    for program in ["fio", "mkfs.ext4"] {
+        flashfit_host::program::find(program).ok_or(format!("no {program}"))?;
+    }
+    enter_private_namespace().map_err(|error| error.to_string())?;
+    let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    file.as_file().set_len(1 << 20).map_err(|error| error.to_string())?;
+    LoopDevice::attach(file.path(), LoopOptions { direct_io: false, ..LoopOptions::default() })
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+}
+
+/// A mounted file system; its parts are dropped in this order.
+pub struct Bed {
+    pub mounted: Mounted,
+    device: LoopDevice,
+    /// The seed and sizes that tests use unless they say otherwise.
+    pub plan: RunPlan,
+    pub folder: tempfile::TempDir,
+}
+
+impl Bed {
+    /// A file system of `mib` MiB.
+    pub fn new(mib: u64) -> Self {
+        Self::named(mib, "point")
+    }
+
+    /// As [`Bed::new`], on a mount point called `name`.
+    pub fn named(mib: u64, name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        std::fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
+        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+        let device = LoopDevice::attach(&image, options).unwrap();
+        let node = device.node().display().to_string();
+        let runner = SystemRunner::default();
+        runner.run_checked(&Program::new("mkfs.ext4").args(["-q", "-F", &node])).unwrap();
+        let point = folder.path().join(name);
+        let scratch = folder.path().join("scratch");
+        std::fs::create_dir(&point).unwrap();
+        std::fs::create_dir(&scratch).unwrap();
+        let mounted = Mounted::new(&runner, device.node(), "ext4", &point, &[]).unwrap();
+        Self { mounted, device, plan: plan(scratch), folder }
+    }
+
+    pub fn node(&self) -> &Path {
+        self.device.node()
+    }
+
+    /// Runs a workload of the catalogue.
+    pub fn run(&self, name: &str) -> Result<WorkloadResult, BenchError> {
+        self.run_with(&SystemRunner::default(), name)
+    }
+
+    pub fn run_with(&self, runner: &dyn Runner, name: &str) -> Result<WorkloadResult, BenchError> {
+        let workloads = Workloads::load(None).unwrap();
+        let target = Target::Mounted(&self.mounted, self.node());
+        run_workload(runner, workloads.find(name).unwrap(), &self.plan, target, None)
+    }
+}
+
+pub fn plan(scratch: PathBuf) -> RunPlan {
+    RunPlan {
+        points: Points::Profile(Profile::Quick),
+        data_size_bytes: 16 << 20,
+        memory_bytes: 64 << 20,
+        runtime_ns: 1_000_000_000,
+        seed: 7,
+        scratch,
+    }
+}
+
+/// Runs programs for real, with something done before and after each.
+pub struct Around<'a> {
+    pub before: &'a (dyn Fn() + Sync),
+    pub after: &'a (dyn Fn() + Sync),
+}
+
+impl Runner for Around<'_> {
+    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+        (self.before)();
+        let outcome = SystemRunner::default().run(program);
+        (self.after)();
+        outcome
+    }
+}
+
+/// Runs programs under strace, which writes to `trace`.
+pub struct Traced {
+    pub options: &'static str,
+    pub trace: PathBuf,
+}
+
+impl Traced {
+    /// `None`, with a word on standard output, where there is no strace.
+    pub fn new(bed: &Bed, options: &'static str) -> Option<Self> {
+        if flashfit_host::program::find("strace").is_none() {
+            println!("skipped: no strace");
+            return None;
+        }
+        Some(Self { options, trace: bed.folder.path().join("trace") })
+    }
+
+    /// What was traced of the last program.
+    pub fn lines(&self) -> Vec<String> {
+        std::fs::read_to_string(&self.trace).unwrap().lines().map(str::to_owned).collect()
+    }
+}
+
+impl Runner for Traced {
+    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+        let trace = flashfit_host::program::quote(&self.trace.display().to_string());
+        let command =
+            format!("exec strace -f -o {trace} {} {}", self.options, program.command_line());
+        let mut traced = Program::new("sh").arg("-c").arg(command);
+        for (name, value) in program.environment() {
+            traced = traced.env(name, value);
+        }
+        SystemRunner::default().run(&traced)
+    }
+}

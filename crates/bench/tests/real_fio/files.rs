@@ -1,0 +1,173 @@
+//! What workloads write, and that waiting for the medium is in their time.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use flashfit_bench::plan::Points;
+use flashfit_bench::{Point, Target, Workloads, run_workload};
+use flashfit_host::SystemRunner;
+
+use crate::Test;
+use crate::bed::{Around, Bed, Traced, plan};
+
+pub const TESTS: &[Test] = &[
+    ("each_small_file_is_created_and_synced_in_its_turn", small_files_in_turn),
+    ("files_are_created_written_read_and_deleted_in_their_stages", files_in_stages),
+    ("waiting_for_the_medium_is_in_the_time", waiting_is_in_the_time),
+    ("data_neither_compresses_nor_repeats", data_does_not_compress),
+    ("the_seed_decides_the_data", the_seed_decides),
+    ("a_hostile_directory_name_is_taken_word_for_word", hostile_name),
+    ("what_is_not_flashfits_is_left_alone", other_files_are_left_alone),
+];
+
+/// A traced call's name and its text, where it concerns the workload's files.
+fn calls(lines: &[String]) -> Vec<(&str, &str)> {
+    lines
+        .iter()
+        .filter_map(|line| {
+            let (_, call) = line.split_once(' ')?;
+            let call = call.trim_start();
+            Some((call.split_once('(')?.0, call))
+        })
+        .filter(|(_, call)| call.contains("/flashfit-bench/"))
+        .collect()
+}
+
+fn small_files_in_turn() {
+    let bed = Bed::new(64);
+    let options = "-y -e trace=openat,pwrite64,fsync,close";
+    let Some(traced) = Traced::new(&bed, options) else { return };
+    bed.run_with(&traced, "sync-files").unwrap();
+    let lines = traced.lines();
+    let made: Vec<&str> = calls(&lines)
+        .into_iter()
+        .filter(|(name, call)| *name != "openat" || call.contains("O_CREAT"))
+        .map(|(name, _)| name)
+        .collect();
+    let one = [&["openat"][..], &["pwrite64"; 10], &["fsync", "close"]].concat();
+    let count = (16 << 20) / (160 << 10);
+    let files: Vec<_> = made.chunks(one.len()).collect();
+    assert_eq!(files.len(), count);
+    for (number, file) in files[..count - 1].iter().enumerate() {
+        assert_eq!(*file, one, "file {number}");
+    }
+    // fio leaves out the fsync after the very last block; that file's is flashfit's syncfs.
+    assert!(made.last() == Some(&"close") && files[count - 1].len() >= one.len() - 1);
+}
+
+fn files_in_stages() {
+    let mut bed = Bed::new(64);
+    bed.plan.data_size_bytes = 4 << 20;
+    let folder = bed.mounted.point().join("flashfit-bench");
+    let seen = Mutex::new(Vec::new());
+    let look = || {
+        let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().metadata());
+        let sizes: Vec<u64> = files.map(|file| file.unwrap().len()).collect();
+        seen.lock().unwrap().push((sizes.len(), sizes.iter().sum::<u64>()));
+    };
+    let result = bed.run_with(&Around { before: &|| (), after: &look }, "create-read-delete");
+    let stages = result.unwrap().points.remove(0).stages;
+    let all = 4 << 20;
+    assert_eq!(*seen.lock().unwrap(), [(1024, 0), (1024, all), (1024, all), (0, 0)]);
+    for stage in &stages {
+        assert_eq!(stage.read.or(stage.write).unwrap().operations, 1024, "{}", stage.name);
+    }
+}
+
+fn waiting_is_in_the_time() {
+    const DELAY_NS: u64 = 300_000_000;
+    for (name, options) in [
+        ("linear-write", "-e trace=fsync -e inject=fsync:delay_enter=300000:when=1"),
+        ("random-write", "-e trace=fsync -e inject=fsync:delay_enter=300000:when=1"),
+        ("compile", "-e trace=fsync -e inject=fsync:delay_enter=300000:when=1"),
+        ("database", "-e trace=msync -e inject=msync:delay_enter=300000:when=1"),
+    ] {
+        let mut bed = Bed::new(128);
+        let point =
+            if name.ends_with("write") { Point::BlockSize(1 << 20) } else { Point::WorkSet(25) };
+        bed.plan.points = Points::These(vec![point]);
+        let Some(traced) = Traced::new(&bed, options) else { return };
+        let result = bed.run_with(&traced, name).unwrap();
+        let write = result.points[0].stages[0].write.unwrap();
+        assert!(write.runtime_ns >= DELAY_NS, "{name}: {write:?}");
+        if name == "database" {
+            assert!(write.sync.unwrap().max_ns >= DELAY_NS, "{write:?}");
+        }
+    }
+}
+
+/// Runs a workload and returns what its files hold after fio's last run.
+fn data_of(name: &str, seed: u64) -> BTreeMap<PathBuf, Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let (point, scratch) = (folder.path().join("point"), folder.path().join("scratch"));
+    std::fs::create_dir(&point).unwrap();
+    std::fs::create_dir(&scratch).unwrap();
+    let mut plan = plan(scratch);
+    plan.seed = seed;
+    plan.memory_bytes = 16 << 20;
+    let workloads = Workloads::load(None).unwrap();
+    let files = Mutex::new(BTreeMap::new());
+    let look = || *files.lock().unwrap() = contents(&point.join("flashfit-bench"));
+    let around = Around { before: &|| (), after: &look };
+    let workload = workloads.find(name).unwrap();
+    run_workload(&around, workload, &plan, Target::Directory(&point), None).unwrap();
+    files.into_inner().unwrap()
+}
+
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| (path.file_name().unwrap().into(), std::fs::read(path).unwrap())).collect()
+}
+
+fn data_does_not_compress() {
+    for name in ["sync-files", "linear-read", "linear-write", "fileserver", "untar", "database"] {
+        let data: Vec<u8> = data_of(name, 1).into_values().flatten().collect();
+        assert!(data.len() >= 8 << 20, "{name}: {} bytes", data.len());
+        let entropy = bits_per_byte(&data);
+        assert!(entropy > 7.9, "{name}: {entropy} bits in a byte");
+        let blocks: Vec<&[u8]> = data.chunks(4096).collect();
+        let distinct: HashSet<&[u8]> = blocks.iter().copied().collect();
+        assert_eq!(distinct.len(), blocks.len(), "{name}: blocks repeat");
+    }
+}
+
+fn bits_per_byte(data: &[u8]) -> f64 {
+    let mut counts = [0u32; 256];
+    data.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    let length = f64::from(u32::try_from(data.len()).unwrap());
+    let shares = counts.iter().filter(|count| **count > 0).map(|c| f64::from(*c) / length);
+    -shares.map(|share| share * share.log2()).sum::<f64>()
+}
+
+fn the_seed_decides() {
+    let first = data_of("sync-files", 1);
+    assert_eq!(first, data_of("sync-files", 1));
+    let second = data_of("sync-files", 2);
+    assert!(first.iter().zip(&second).all(|(a, b)| a.0 == b.0 && a.1 != b.1));
+}
+
+fn hostile_name() {
+    for name in [" a b%s:c,d\\e ${SEED} #;[x]='\"", "100%", "-rf", "ümlaut"] {
+        let bed = Bed::named(64, name);
+        let result = bed.run("sync-files").unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(result.points[0].stages[0].write.unwrap().operations, 1020);
+        assert_eq!(
+            std::fs::read_dir(bed.folder.path()).unwrap().count(),
+            3,
+            "image, point, scratch"
+        );
+    }
+}
+
+fn other_files_are_left_alone() {
+    let bed = Bed::new(64);
+    let mine = bed.mounted.point().join("mine");
+    std::fs::write(&mine, "precious").unwrap();
+    bed.run("sync-files").unwrap();
+    let target = Target::Directory(bed.mounted.point());
+    let workloads = Workloads::load(None).unwrap();
+    let workload = workloads.find("grep").unwrap();
+    run_workload(&SystemRunner::default(), workload, &bed.plan, target, None).unwrap();
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "precious");
+}

@@ -1,0 +1,103 @@
+//! Every workload of the catalogue.
+
+use std::time::Instant;
+
+use flashfit_bench::plan::Points;
+use flashfit_bench::{
+    Direction, Point, PointResult, Profile, RunPlan, Target, Workload, WorkloadResult, Workloads,
+    estimate_ns, run_workload,
+};
+use flashfit_host::SystemRunner;
+use flashfit_host::memory_limit::MemoryLimit;
+
+use crate::Test;
+use crate::bed::Bed;
+
+pub const TESTS: &[Test] = &[
+    ("every_workload_yields_what_it_says", every_workload_yields_what_it_says),
+    ("a_memory_limit_is_kept_and_enough", a_memory_limit_is_kept_and_enough),
+    ("a_bare_device_is_read_only", a_bare_device_is_read_only),
+];
+
+fn every_workload_yields_what_it_says() {
+    let bed = Bed::new(320);
+    for workload in Workloads::load(None).unwrap().all() {
+        let started = Instant::now();
+        let result = bed.run(&workload.name).unwrap_or_else(|e| panic!("{}: {e}", workload.name));
+        let took_ns = started.elapsed().as_nanos();
+        let estimate_ns = estimate_ns(workload, &bed.plan).unwrap();
+        assert!(took_ns < u128::from(estimate_ns), "{}: {took_ns} ns", workload.name);
+        check(workload, &result);
+        let left: Vec<_> = std::fs::read_dir(bed.mounted.point()).unwrap().collect();
+        assert_eq!(left.len(), 1, "only lost+found is left by {}: {left:?}", workload.name);
+    }
+    assert_eq!(std::fs::read_dir(&bed.plan.scratch).unwrap().count(), 2, "job and result");
+}
+
+fn check(workload: &Workload, result: &WorkloadResult) {
+    assert_eq!(result.points.len(), workload.points(Profile::Quick).len());
+    assert_eq!(result.fill_ns > 0, !workload.fill.is_empty());
+    assert!(result.fio_ns > 0 && result.notes.is_empty(), "{:?}", result.notes);
+    result.points.iter().for_each(|point| check_point(workload, point));
+}
+
+fn check_point(workload: &Workload, point: &PointResult) {
+    assert!(point.runtime_ns > 0 && point.fio_version.starts_with("fio-"));
+    for (stage, spec) in point.stages.iter().zip(&workload.stages) {
+        println!(
+            "  {} {} {}: {:?} {:?}",
+            workload.name, point.point, stage.name, stage.read, stage.write
+        );
+        assert_eq!(stage.read.is_some(), spec.gives(Direction::Read));
+        assert_eq!(stage.write.is_some(), spec.gives(Direction::Write));
+        for figures in [stage.read, stage.write].iter().flatten() {
+            assert!(figures.rate(stage.kind) > 0 && figures.latency.max_ns > 0);
+        }
+    }
+    let raw: serde_json::Value = serde_json::from_str(&point.raw_json).unwrap();
+    assert_eq!(raw.as_array().unwrap().len(), workload.stages.len());
+}
+
+fn a_memory_limit_is_kept_and_enough() {
+    let mut bed = Bed::new(320);
+    let limit = match MemoryLimit::new(24 << 20) {
+        Ok(limit) => limit,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    bed.plan.memory_bytes = limit.limit_bytes();
+    bed.plan.points = Points::These(vec![Point::WorkSet(200)]);
+    let workloads = Workloads::load(None).unwrap();
+    for name in ["fileserver", "database", "untar"] {
+        let target = Target::Mounted(&bed.mounted, bed.node());
+        let workload = workloads.find(name).unwrap();
+        let runner = SystemRunner::default();
+        let result = run_workload(&runner, workload, &bed.plan, target, Some(&limit)).unwrap();
+        check_point(workload, &result.points[0]);
+    }
+}
+
+fn a_bare_device_is_read_only() {
+    let bed = Bed::new(64);
+    let workloads = Workloads::load(None).unwrap();
+    let plan = RunPlan { points: Points::These(vec![Point::BlockSize(65536)]), ..bed.plan.clone() };
+    let run = |name: &str| {
+        let target = Target::BlockDevice(bed.node());
+        run_workload(&SystemRunner::default(), workloads.find(name).unwrap(), &plan, target, None)
+    };
+    for name in ["linear-read", "random-read"] {
+        let result = run(name).unwrap();
+        assert_eq!(result.fill_ns, 0);
+        assert_eq!(result.points[0].stages[0].read.unwrap().bytes, 16 << 20);
+    }
+    for workload in workloads.all().iter().filter(|workload| !workload.raw) {
+        let error = run_workload(
+            &SystemRunner::default(),
+            workload,
+            &RunPlan { points: Points::Profile(Profile::Quick), ..plan.clone() },
+            Target::BlockDevice(bed.node()),
+            None,
+        )
+        .unwrap_err();
+        assert!(error.to_string().contains("cannot run on the bare device"), "{error}");
+    }
+}

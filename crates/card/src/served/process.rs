@@ -1,0 +1,264 @@
+//! A card served by a process of our own, seen from the process that started it.
+//!
+//! This is the one place besides `flashfit-host` that starts a process: it talks to it for as long
+//! as it runs. The card's process has a process group of its own, so that an interrupt from the
+//! terminal does not take the card away from under a file system; it ends when its standard input
+//! does, so also when this process is killed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use flashfit_host::{ExitClass, Explain};
+
+use super::protocol::{Answer, Failure, Question, RequestKind, line};
+use super::renewal;
+use super::serve::ServeOptions;
+use crate::counters::Counters;
+
+const START_WAIT: Duration = Duration::from_secs(30);
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// Beyond what the card's process itself allows its device's last user.
+const GRACE: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Why there is no served card, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// Its program cannot be run.
+    #[error("cannot start the process of the simulated card, {}: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The card's process says why it cannot serve.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// It has ended, or does not speak as it should.
+    #[error("the process of the simulated card {what}")]
+    Lost {
+        /// How, and what it said last.
+        what: String,
+    },
+    /// It had to end while its device was in use.
+    #[error("{} was still in use when its card was stopped", device.display())]
+    InUse {
+        /// The device.
+        device: PathBuf,
+    },
+}
+
+impl Explain for ProcessError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Start { .. } => ExitClass::Environment,
+            Self::Failed(failure) => failure.class(),
+            Self::Lost { .. } | Self::InUse { .. } => ExitClass::Io,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Failed(failure) => failure.hint(),
+            Self::InUse { device } => Some(format!("umount {}", device.display())),
+            Self::Start { .. } | Self::Lost { .. } => None,
+        }
+    }
+}
+
+/// A card served by a child process; ended when dropped.
+#[derive(Debug)]
+pub struct CardProcess {
+    device: PathBuf,
+    notes: Vec<String>,
+    talk: Mutex<Talk>,
+}
+
+impl CardProcess {
+    /// Starts `program` with `args`, which must end up in [`super::run`] with its standard input
+    /// and output, and waits until the device is there.
+    ///
+    /// # Errors
+    /// As [`ProcessError`] tells; then no process is left.
+    pub fn start(program: &Path, args: &[String]) -> Result<Self, ProcessError> {
+        let mut talk = Talk::start(program, args)?;
+        match talk.receive(START_WAIT)? {
+            Answer::Ready { device, notes } => {
+                talk.device = Some(device.clone());
+                Ok(Self { device, notes, talk: Mutex::new(talk) })
+            }
+            Answer::Failed(failure) => Err(failure.into()),
+            other => Err(talk.lost(&format!("begins with {other:?}"))),
+        }
+    }
+
+    /// Its block device, `/dev/loopN`.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// In which respects this kernel does not show the device as the card model has it.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The process that serves it.
+    pub fn id(&self) -> u32 {
+        self.talk().child.id()
+    }
+
+    /// The card's counters.
+    ///
+    /// # Errors
+    /// [`ProcessError::Lost`].
+    pub fn counters(&self) -> Result<Counters, ProcessError> {
+        self.talk().ask(RequestKind::Counters)
+    }
+
+    /// The card's counters, which begin at 0 again.
+    ///
+    /// # Errors
+    /// [`ProcessError::Lost`].
+    pub fn reset_counters(&self) -> Result<Counters, ProcessError> {
+        self.talk().ask(RequestKind::ResetCounters)
+    }
+
+    /// Ends the card. What is mounted from its device should have been unmounted.
+    ///
+    /// # Errors
+    /// [`ProcessError::InUse`], or [`ProcessError::Lost`] when it had ended before or had to be
+    /// killed. No process is left in either case.
+    pub fn stop(self) -> Result<(), ProcessError> {
+        let status = self.talk().end();
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) if status.code() == Some(i32::from(ExitClass::Io.code())) => {
+                Err(ProcessError::InUse { device: self.device.clone() })
+            }
+            Some(status) => Err(self.talk().lost(&format!("ended with {status}"))),
+            None => Err(self.talk().lost("did not end and was killed")),
+        }
+    }
+
+    fn talk(&self) -> std::sync::MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The process and the pipes to it; ended when dropped.
+#[derive(Debug)]
+struct Talk {
+    child: Child,
+    questions: Option<ChildStdin>,
+    answers: Receiver<String>,
+    complaints: Option<JoinHandle<String>>,
+    /// Its device, until the process has ended.
+    device: Option<PathBuf>,
+}
+
+impl Talk {
+    fn start(program: &Path, args: &[String]) -> Result<Self, ProcessError> {
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| ProcessError::Start { program: program.to_owned(), source })?;
+        let questions = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let mut errors = child.stderr.take().expect("it was asked for");
+        let (sender, answers) = channel();
+        std::thread::spawn(move || {
+            for text in output.lines().map_while(Result::ok) {
+                if sender.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        let complaints = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read before an error is all there is to show.
+            let _ = errors.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).trim().to_owned()
+        });
+        Ok(Self { child, questions, answers, complaints: Some(complaints), device: None })
+    }
+
+    fn ask(&mut self, request: RequestKind) -> Result<Counters, ProcessError> {
+        let text = line(&Question { request });
+        let sent = self.questions.as_mut().map(|pipe| pipe.write_all(text.as_bytes()));
+        if !matches!(sent, Some(Ok(()))) {
+            return Err(self.lost("has ended"));
+        }
+        match self.receive(ANSWER_WAIT)? {
+            Answer::Counters(counters) => Ok(counters),
+            other => Err(self.lost(&format!("answers {other:?}"))),
+        }
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Answer, ProcessError> {
+        match self.answers.recv_timeout(wait) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| self.lost(&format!("says `{text}`: {error}"))),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(self.lost(&format!("did not answer for {} s", wait.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.lost("has ended")),
+        }
+    }
+
+    /// Ends the process and tells how it was lost, with what it printed last.
+    fn lost(&mut self, what: &str) -> ProcessError {
+        self.end();
+        let complaints = self.complaints.take().and_then(|thread| thread.join().ok());
+        let what = match complaints.as_deref().unwrap_or_default().lines().next_back() {
+            Some(last) => format!("{what} ({last})"),
+            None => what.to_owned(),
+        };
+        ProcessError::Lost { what }
+    }
+
+    /// Asks it to stop by closing its input, waits, and kills it in the end; `None` means that it
+    /// was killed.
+    fn end(&mut self) -> Option<ExitStatus> {
+        let status = self.wait_or_kill();
+        if let Some(device) = self.device.take() {
+            // One that has ended by itself has done this, or could not because of a user.
+            if status.is_none_or(|status| status.code().is_none()) {
+                let _ = renewal::renew(&device);
+            }
+        }
+        status
+    }
+
+    fn wait_or_kill(&mut self) -> Option<ExitStatus> {
+        drop(self.questions.take());
+        let deadline = Instant::now() + ServeOptions::default().stop_wait + GRACE;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) => std::thread::sleep(POLL_INTERVAL),
+                Err(_) => break,
+            }
+        }
+        // It may have ended this very moment.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

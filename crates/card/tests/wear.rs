@@ -1,0 +1,105 @@
+//! What the cards of the catalogue make of simple patterns of writes, as real ones of their kind do.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use flashfit_card::{Card, CardModel, Counters, InProcessCard, catalogue};
+use flashfit_catalogue::Origin;
+use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
+
+const SMALL_WRITE: usize = 4096;
+
+fn filled(model: &CardModel) -> InProcessCard<VirtualClock> {
+    let mut device = InProcessCard::new(Card::new(model), VirtualClock::default());
+    let data = vec![1; 512 << 10];
+    for offset in (0..model.capacity.0).step_by(data.len()) {
+        device.write(offset, &data).unwrap();
+    }
+    device.card_mut().reset_counters();
+    device
+}
+
+/// Small writes to `units` erase units in turn; returns the counters.
+fn small_writes_in_turn(model: &CardModel, units: u64, writes: u64) -> Counters {
+    let mut device = filled(model);
+    for number in 0..writes {
+        let unit = number % units;
+        // Not from the unit's beginning, so that nothing is in order.
+        let place = model.erase_unit_bytes() / 2 + number / units % 64 * SMALL_WRITE as u64;
+        device.write(unit * model.erase_unit_bytes() + place, &[2; SMALL_WRITE]).unwrap();
+    }
+    device.card().counters()
+}
+
+fn block_mapped() -> CardModel {
+    catalogue::load("sd-c4-block", None).unwrap()
+}
+
+fn amplification(counters: &Counters) -> u64 {
+    counters.write_amplification_thousandths.unwrap()
+}
+
+#[test]
+fn within_the_open_units_a_small_write_costs_a_page() {
+    let counters = small_writes_in_turn(&block_mapped(), 3, 300);
+    assert_eq!(counters.merges.full, 0);
+    assert_eq!(amplification(&counters), 4000);
+}
+
+#[test]
+fn beyond_the_open_units_a_small_write_costs_an_erase_unit() {
+    let counters = small_writes_in_turn(&block_mapped(), 4, 300);
+    assert_eq!(counters.merges.full, 297);
+    let whole_unit = 1000 * ((4 << 20) + (16 << 10)) / SMALL_WRITE as u64;
+    assert!(amplification(&counters) > whole_unit * 98 / 100, "{counters:?}");
+    assert!(amplification(&counters) <= whole_unit);
+    let mean_ns = counters.busy_ns / 300;
+    assert!((250_000_000..500_000_000).contains(&mean_ns), "{mean_ns}");
+}
+
+#[test]
+fn the_cheap_card_writes_sequentially_as_measured() {
+    let model = block_mapped();
+    let mut device = InProcessCard::new(Card::new(&model), VirtualClock::default());
+    for number in 0..512 {
+        device.write(number << 16, &vec![1; 64 << 10]).unwrap();
+    }
+    let bytes_per_second = (512 << 16) * 1_000_000_000 / device.clock().now_ns();
+    assert!((5_000_000..8_000_000).contains(&bytes_per_second), "{bytes_per_second}");
+}
+
+#[test]
+fn the_a1_card_serves_small_requests_as_measured() {
+    let model = catalogue::load("usd-a1-pagemap", None).unwrap();
+    let mut device = filled(&model);
+    let start_ns = device.clock().now_ns();
+    for number in 0..2000 {
+        let offset = number * 7919 % (512 << 8) * SMALL_WRITE as u64;
+        device.write(offset, &[1; SMALL_WRITE]).unwrap();
+    }
+    let writes_per_second = 2000 * 1_000_000_000 / (device.clock().now_ns() - start_ns);
+    assert!((500..1500).contains(&writes_per_second), "{writes_per_second}");
+}
+
+#[test]
+fn sequential_overwrites_of_a_page_mapped_card_amplify_nothing() {
+    let model = catalogue::load("usd-a1-pagemap", None).unwrap();
+    let mut device = filled(&model);
+    for offset in (0..model.capacity.0).step_by(512 << 10) {
+        device.write(offset, &vec![2; 512 << 10]).unwrap();
+    }
+    assert_eq!(amplification(&device.card().counters()), 1000);
+}
+
+#[test]
+fn erase_units_of_three_mebibytes_work() {
+    let mut model = block_mapped();
+    model.nand.erase_unit = Bytes::mib(3);
+    model.capacity = Bytes::mib(510);
+    let text = toml::to_string(&model).unwrap();
+    let model = CardModel::parse(&text, &Origin::File("three.toml".into())).unwrap();
+    assert_eq!(model.pages_per_unit(), 192);
+    assert_eq!(small_writes_in_turn(&model, 3, 30).merges.full, 0);
+    let counters = small_writes_in_turn(&model, 4, 40);
+    assert_eq!(counters.merges.full, 37);
+    assert!(amplification(&counters) > 700_000, "{counters:?}");
+}

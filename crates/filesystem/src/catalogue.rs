@@ -1,0 +1,95 @@
+//! The file systems of `catalog/filesystems/`, with the user's own over them.
+
+use std::path::Path;
+
+use flashfit_catalogue::{Entry, EntryError, Origin};
+use flashfit_host::{ExitClass, Explain};
+
+use crate::definition;
+use crate::filesystem::FileSystem;
+
+/// Why the catalogue cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// A file or folder cannot be had.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+    /// A file is not valid.
+    #[error("{origin}, line {line}: {reason}")]
+    Invalid {
+        /// The file.
+        origin: Origin,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+}
+
+impl Explain for CatalogueError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Entry(error) => error.class(),
+            Self::Invalid { origin: Origin::BuiltIn(_), .. } => ExitClass::Bug,
+            Self::Invalid { .. } => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            Self::Invalid { origin: Origin::File(path), line, .. } => {
+                let path = flashfit_host::program::quote(&path.display().to_string());
+                Some(format!("${{EDITOR:-vi}} +{line} {path}"))
+            }
+            Self::Invalid { .. } => None,
+        }
+    }
+}
+
+/// All file systems that are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalogue {
+    filesystems: Vec<FileSystem>,
+}
+
+impl Catalogue {
+    /// Reads the built-in catalogue and that of the user over it.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is not valid; the first such file is named.
+    pub fn load(user_dir: Option<&Path>) -> Result<Self, CatalogueError> {
+        Self::from_entries(&flashfit_catalogue::entries("filesystems", "toml", user_dir)?)
+    }
+
+    /// Reads the given files.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Invalid`] for the first file that is not valid.
+    pub fn from_entries(entries: &[Entry]) -> Result<Self, CatalogueError> {
+        let read = |entry: &Entry| {
+            definition::read(entry).map_err(|fault| CatalogueError::Invalid {
+                origin: entry.origin.clone(),
+                line: fault.line,
+                reason: fault.reason,
+            })
+        };
+        Ok(Self { filesystems: entries.iter().map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// All file systems, sorted by name.
+    pub fn filesystems(&self) -> &[FileSystem] {
+        &self.filesystems
+    }
+
+    /// The file system of that name.
+    ///
+    /// # Errors
+    /// [`EntryError::Unknown`] with the nearest name.
+    pub fn filesystem(&self, name: &str) -> Result<&FileSystem, EntryError> {
+        self.filesystems.iter().find(|filesystem| filesystem.name == name).ok_or_else(|| {
+            let known = self.filesystems.iter().map(|filesystem| filesystem.name.as_str());
+            EntryError::unknown("file system", name, known)
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! What the medium and its queue offer, as far as options depend on it.
+
+use std::fmt;
+
+use flashfit_geometry::Geometry;
+use serde::{Deserialize, Serialize};
+
+/// What an option can need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// The erase unit is known.
+    EraseUnit,
+    /// The write unit is known.
+    WriteUnit,
+    /// The medium takes discards.
+    Discard,
+    /// The medium has a volatile write cache, so the kernel sends it flushes.
+    VolatileCache,
+}
+
+impl Need {
+    /// Why an option that needs this cannot be used, where it is not met.
+    pub(crate) fn lacking(self) -> &'static str {
+        match self {
+            Self::EraseUnit => "the medium's erase unit is not known",
+            Self::WriteUnit => "the medium's write unit is not known",
+            Self::Discard => "the medium takes no discards",
+            Self::VolatileCache => {
+                "the medium has no volatile cache, so the kernel sends no flushes to leave out"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EraseUnit => "erase_unit",
+            Self::WriteUnit => "write_unit",
+            Self::Discard => "discard",
+            Self::VolatileCache => "volatile_cache",
+        })
+    }
+}
+
+/// What the medium and its queue offer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// What is known of how the medium is built.
+    pub geometry: Geometry,
+    /// Whether it takes discards (`queue/discard_max_bytes` is not 0).
+    pub discard: bool,
+    /// Whether it has a volatile write cache (`queue/write_cache` is `write back`).
+    pub volatile_cache: bool,
+}
+
+impl Conditions {
+    /// Whether `need` is met.
+    pub fn meets(&self, need: Need) -> bool {
+        match need {
+            Need::EraseUnit => self.geometry.erase_unit.is_some(),
+            Need::WriteUnit => self.geometry.write_unit.is_some(),
+            Need::Discard => self.discard,
+            Need::VolatileCache => self.volatile_cache,
+        }
+    }
+}

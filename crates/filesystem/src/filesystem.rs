@@ -1,0 +1,188 @@
+//! A file system of the catalogue and its options.
+
+use flashfit_catalogue::{EntryError, Origin};
+use flashfit_geometry::Geometry;
+use flashfit_medium::Bytes;
+
+use crate::conditions::{Conditions, Need};
+use crate::durability::Durability;
+use crate::template::{Template, Unfit};
+
+/// The name of the setup without options.
+pub const BASE: &str = "base";
+
+/// A flag of mkfs with the values that are joined behind it by commas.
+pub type Flag = (String, Vec<Template>);
+
+/// One choice that can be made for a file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FsOption {
+    /// Its name, as the methodology has it.
+    pub name: String,
+    /// What it does, in a few words.
+    pub title: String,
+    /// Flags for mkfs.
+    pub mkfs: Vec<Flag>,
+    /// Flags for mkfs whose values are left out where a quantity that they name is not known.
+    pub mkfs_if_known: Vec<Flag>,
+    /// Arguments for the tuning program, which runs once for this option after mkfs.
+    pub tune: Vec<Template>,
+    /// Mount options.
+    pub mount: Vec<Template>,
+    /// What it needs.
+    pub needs: Vec<Need>,
+    /// Options that it cannot be combined with.
+    pub excludes: Vec<String>,
+    /// What a power cut may do under it.
+    pub durability: Durability,
+    /// What a power cut does, as a sentence; empty only where it is safe.
+    pub risk: String,
+    /// What else there is to know, such as when it changes nothing.
+    pub note: Option<String>,
+    /// Where this is known from.
+    pub source: String,
+}
+
+impl FsOption {
+    /// Whether the two cannot be combined, whichever of them says so.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        self.excludes.contains(&other.name) || other.excludes.contains(&self.name)
+    }
+
+    pub(crate) fn filled(
+        &self,
+        block_bytes: u64,
+        geometry: &Geometry,
+    ) -> Result<FilledOption, Unfit> {
+        let fill = |template: &Template| template.fill(block_bytes, geometry);
+        let mut mkfs = Vec::new();
+        for (flag, values) in &self.mkfs_if_known {
+            for value in values {
+                match fill(value) {
+                    Ok(value) => mkfs.push((flag.clone(), vec![value])),
+                    Err(Unfit::Missing(_)) => {}
+                    Err(odd) => return Err(odd),
+                }
+            }
+        }
+        for (flag, values) in &self.mkfs {
+            let values = values.iter().map(fill).collect::<Result<Vec<_>, _>>()?;
+            mkfs.push((flag.clone(), values));
+        }
+        Ok(FilledOption {
+            mkfs,
+            tune: self.tune.iter().map(fill).collect::<Result<_, _>>()?,
+            mount: self.mount.iter().map(fill).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// An option's arguments on one geometry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FilledOption {
+    pub(crate) mkfs: Vec<(String, Vec<String>)>,
+    pub(crate) tune: Vec<String>,
+    pub(crate) mount: Vec<String>,
+}
+
+/// A program of a file system with the arguments it is always given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// The program's name.
+    pub program: String,
+    /// Arguments before the node.
+    pub args: Vec<String>,
+}
+
+/// The program that makes the file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mkfs {
+    /// The program and the arguments it is always given, without those of `flags`.
+    pub tool: Tool,
+    /// Arguments that make it tell its version.
+    pub version_args: Vec<String>,
+    /// Flags that it is always given, joined with those of the options.
+    pub flags: Vec<(String, Vec<String>)>,
+    /// Flags whose values are joined by commas; any other flag can be set only once.
+    pub joined: Vec<String>,
+}
+
+/// The program that checks the file system without changing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fsck {
+    /// The program and its arguments.
+    pub tool: Tool,
+    /// The sixth field of its line in fstab(5): when it is checked at boot, 0 for never.
+    pub pass: u8,
+}
+
+/// A file system of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Its name in the catalogue and in setups.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// What mount(8) and `/proc/filesystems` call it.
+    pub kind: String,
+    /// The least medium or partition that it fits on.
+    pub least_medium: Bytes,
+    /// The unit of the quantities that count blocks.
+    pub block_bytes: u64,
+    /// Makes it.
+    pub mkfs: Mkfs,
+    /// Changes it after it is made, where there is such a program.
+    pub tune: Option<Tool>,
+    /// Checks it.
+    pub fsck: Fsck,
+    /// Its options in catalogue order.
+    pub options: Vec<FsOption>,
+    /// The file it comes from.
+    pub origin: Origin,
+}
+
+impl FileSystem {
+    /// The option of that name.
+    ///
+    /// # Errors
+    /// [`EntryError::Unknown`] with the nearest name.
+    pub fn option(&self, name: &str) -> Result<&FsOption, EntryError> {
+        self.options.iter().find(|option| option.name == name).ok_or_else(|| {
+            let known = self.options.iter().map(|option| option.name.as_str());
+            EntryError::unknown(&format!("option of {}", self.name), name, known)
+        })
+    }
+
+    /// The options that can be used under `conditions`, and the others with the reason why not;
+    /// both in catalogue order.
+    pub fn usable_options(
+        &self,
+        conditions: &Conditions,
+    ) -> (Vec<&FsOption>, Vec<(&FsOption, String)>) {
+        let mut usable = Vec::new();
+        let mut others = Vec::new();
+        for option in &self.options {
+            match self.why_not(option, conditions) {
+                None => usable.push(option),
+                Some(reason) => others.push((option, reason)),
+            }
+        }
+        (usable, others)
+    }
+
+    /// Why an option cannot be used under `conditions`; `None` where it can.
+    pub fn why_not(&self, option: &FsOption, conditions: &Conditions) -> Option<String> {
+        let lacking = option.needs.iter().find(|need| !conditions.meets(**need));
+        if let Some(need) = lacking {
+            return Some(need.lacking().to_owned());
+        }
+        let filled = option.filled(self.block_bytes, &conditions.geometry);
+        filled.err().map(|unfit| unfit.to_string())
+    }
+
+    /// Whether the text of `/proc/filesystems` lists it. A kernel that does not may still load it
+    /// as a module when it is first mounted.
+    pub fn is_listed_in(&self, proc_filesystems: &str) -> bool {
+        proc_filesystems.lines().any(|line| line.split_whitespace().next_back() == Some(&self.kind))
+    }
+}

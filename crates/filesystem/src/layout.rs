@@ -1,0 +1,339 @@
+//! Where the file system lies on the medium: on the whole of it, or in one partition whose start
+//! and size are whole erase units.
+//!
+//! Source: UEFI specification, section 5.3 (GPT): a protective MBR and a header at the start, a
+//! header at the end, and beside each header at least 16 KiB of entries. Limits: one partition.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_geometry::Geometry;
+use flashfit_host::{ExitClass, Explain, Program};
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+const GPT_ENTRIES_BYTES: u64 = 16 << 10;
+/// What partitioning programs use where nothing is known of the medium.
+const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
+
+/// Where the file system lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Layout {
+    /// On the medium itself, without a partition table.
+    WholeMedium,
+    /// In the only partition of a GPT.
+    Partition {
+        /// From the start of the medium, in bytes.
+        start_bytes: u64,
+        /// In bytes.
+        size_bytes: u64,
+    },
+}
+
+/// Where the user wants the file system to start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Start {
+    /// In a partition on the first border of an erase unit that leaves room for the GPT.
+    #[default]
+    Auto,
+    /// At the start of the medium, without a partition table.
+    Whole,
+    /// In a partition that starts there.
+    At(Bytes),
+}
+
+/// A layout and why it is so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutPlan {
+    /// The layout.
+    pub layout: Layout,
+    /// The unit of its start and size.
+    pub unit: Bytes,
+    /// Why, as a sentence.
+    pub reason: String,
+}
+
+/// Why there is no layout.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// The medium's sector is no power of two of at least 512 bytes.
+    #[error("a sector of {0} bytes cannot be")]
+    Sector(u64),
+    /// The erase unit is not made of whole sectors.
+    #[error("the erase unit of {erase_unit_bytes} bytes is not made of sectors of {sector_bytes}")]
+    OddUnit {
+        /// The erase unit.
+        erase_unit_bytes: u64,
+        /// The medium's sector.
+        sector_bytes: u64,
+    },
+    /// The start that was asked for cannot be.
+    #[error("a partition cannot start at {start_bytes} bytes: {reason}")]
+    Start {
+        /// The start that was asked for.
+        start_bytes: u64,
+        /// Why.
+        reason: String,
+    },
+    /// There is no room for one erase unit.
+    #[error(
+        "the medium of {} has no room for one unit of {} from {} on",
+        Bytes(*capacity_bytes),
+        Bytes(*unit_bytes),
+        Bytes(*start_bytes)
+    )]
+    TooSmall {
+        /// The medium.
+        capacity_bytes: u64,
+        /// Where the partition would start.
+        start_bytes: u64,
+        /// The least size of the partition.
+        unit_bytes: u64,
+    },
+}
+
+impl Explain for LayoutError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Sector(_) => ExitClass::Io,
+            Self::OddUnit { .. } | Self::Start { .. } | Self::TooSmall { .. } => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Sector(_) => None,
+            Self::OddUnit { .. } => Some("give another erase unit".to_owned()),
+            Self::Start { .. } => Some("leave the start to flashfit".to_owned()),
+            Self::TooSmall { .. } => Some("use the whole medium, without a partition".to_owned()),
+        }
+    }
+}
+
+/// Whether `start_bytes` lies on the border of an erase unit of `erase_unit_bytes`.
+pub fn aligned(start_bytes: u64, erase_unit_bytes: u64) -> bool {
+    erase_unit_bytes != 0 && start_bytes % erase_unit_bytes == 0
+}
+
+/// Plans the layout for a medium of `capacity_bytes` with sectors of `sector_bytes`.
+///
+/// # Errors
+/// As [`LayoutError`] tells.
+pub fn plan_layout(
+    capacity_bytes: u64,
+    sector_bytes: u64,
+    geometry: &Geometry,
+    start: Start,
+) -> Result<LayoutPlan, LayoutError> {
+    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > CUSTOMARY_UNIT.0 {
+        return Err(LayoutError::Sector(sector_bytes));
+    }
+    let unit = unit(geometry, sector_bytes)?;
+    let front = 2 * sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes);
+    let (start_bytes, reason) = match start {
+        Start::Whole => {
+            return Ok(LayoutPlan {
+                layout: Layout::WholeMedium,
+                unit,
+                reason: "the file system starts where the medium starts, so it is aligned to \
+                         every unit; there is no partition table"
+                    .to_owned(),
+            });
+        }
+        Start::Auto => (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit)),
+        Start::At(at) => {
+            check_start(at, sector_bytes, front)?;
+            (at.0, why_at(geometry, at))
+        }
+    };
+    let size_bytes = whole_units(capacity_bytes, sector_bytes, start_bytes, unit)
+        .ok_or(LayoutError::TooSmall { capacity_bytes, start_bytes, unit_bytes: unit.0 })?;
+    Ok(LayoutPlan { layout: Layout::Partition { start_bytes, size_bytes }, unit, reason })
+}
+
+fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {
+    let Some(erase_unit) = &geometry.erase_unit else { return Ok(CUSTOMARY_UNIT) };
+    let erase_unit_bytes = erase_unit.bytes.0;
+    if erase_unit_bytes == 0 || erase_unit_bytes % sector_bytes != 0 {
+        return Err(LayoutError::OddUnit { erase_unit_bytes, sector_bytes });
+    }
+    Ok(erase_unit.bytes)
+}
+
+fn check_start(at: Bytes, sector_bytes: u64, front: u64) -> Result<(), LayoutError> {
+    let reason = if at.0 % sector_bytes != 0 {
+        format!("it is no multiple of the sector of {sector_bytes} bytes")
+    } else if at.0 < front {
+        format!("the partition table takes the first {front} bytes")
+    } else {
+        return Ok(());
+    };
+    Err(LayoutError::Start { start_bytes: at.0, reason })
+}
+
+fn why_auto(geometry: &Geometry, unit: Bytes) -> String {
+    match &geometry.erase_unit {
+        Some(known) => format!(
+            "start and size are whole erase units of {unit}, as {}; the first one holds the \
+             partition table",
+            known.source
+        ),
+        None => format!(
+            "the erase unit is not known, so start and size are multiples of the customary {unit}"
+        ),
+    }
+}
+
+fn why_at(geometry: &Geometry, at: Bytes) -> String {
+    match &geometry.erase_unit {
+        None => "the start was given; the erase unit is not known".to_owned(),
+        Some(known) if aligned(at.0, known.bytes.0) => {
+            format!(
+                "the start was given and lies on the border of an erase unit of {}",
+                known.bytes
+            )
+        }
+        Some(known) => format!(
+            "the start was given and lies {} bytes behind the border of an erase unit of {}",
+            at.0 % known.bytes.0,
+            known.bytes
+        ),
+    }
+}
+
+fn whole_units(capacity: u64, sector: u64, start: u64, unit: Bytes) -> Option<u64> {
+    let back = sector + GPT_ENTRIES_BYTES.next_multiple_of(sector);
+    // The header at the end lies in the last whole sector.
+    let usable = (capacity / sector * sector).checked_sub(back)?.checked_sub(start)?;
+    let units = usable / unit.0;
+    (units > 0).then_some(units * unit.0)
+}
+
+impl Layout {
+    /// The script for sfdisk(8) that makes it; `None` where there is no partition table.
+    pub fn sfdisk_script(&self, sector_bytes: u64) -> Option<String> {
+        let Self::Partition { start_bytes, size_bytes } = self else { return None };
+        // sfdisk keeps the first MiB free unless it is told where the first sector is.
+        let first = (2 * sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes))
+            .div_ceil(sector_bytes);
+        Some(format!(
+            "label: gpt\nunit: sectors\nfirst-lba: {first}\nstart={}, size={}, type=L\n",
+            start_bytes / sector_bytes,
+            size_bytes / sector_bytes
+        ))
+    }
+
+    /// Runs sfdisk(8) with the script; what is on the medium is lost. `None` as above.
+    pub fn partitioning(&self, node: &Path, sector_bytes: u64) -> Option<Program> {
+        let script = self.sfdisk_script(sector_bytes)?;
+        let args = ["--quiet", "--wipe", "always", "--wipe-partitions", "always"];
+        Some(Program::new("sfdisk").args(args).arg(node.display().to_string()).stdin(script))
+    }
+
+    /// The node that the file system lies on, where `node` is that of the medium.
+    pub fn node(&self, node: &Path) -> PathBuf {
+        match self {
+            Self::WholeMedium => node.to_owned(),
+            Self::Partition { .. } => {
+                let text = node.display().to_string();
+                let divider = if text.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
+                PathBuf::from(format!("{text}{divider}1"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_geometry::{Known, Source};
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn erase_unit(bytes: u64) -> Geometry {
+        let erase_unit = Some(Known::new(Bytes(bytes), Source::Given));
+        Geometry { erase_unit, ..Geometry::default() }
+    }
+
+    fn partition(plan: &LayoutPlan) -> (u64, u64) {
+        let Layout::Partition { start_bytes, size_bytes } = plan.layout else { panic!("{plan:?}") };
+        (start_bytes, size_bytes)
+    }
+
+    #[test]
+    fn every_plan_lies_on_the_grid_and_before_the_end() {
+        let units =
+            [4096, 16 << 10, 64 << 10, MIB, 3 * MIB / 2, 4 * MIB, 12 * MIB, 24 * MIB, 64 * MIB];
+        let capacities = (0..64)
+            .flat_map(|power| [1u64 << power, (1 << power) - 1, (1 << power) + 512, 3 << power])
+            .chain([8_068_792_320, 31_914_983_424, 3_965_190_144, u64::MAX]);
+        let mut planned = 0;
+        for capacity in capacities {
+            for (sector, unit) in [512, 4096].into_iter().flat_map(|s| units.map(|u| (s, u))) {
+                let Ok(plan) = plan_layout(capacity, sector, &erase_unit(unit), Start::Auto) else {
+                    assert!(capacity < 2 * unit.max(64 << 10) + 64 * 1024, "{capacity} {unit}");
+                    continue;
+                };
+                planned += 1;
+                let (start, size) = partition(&plan);
+                let back = sector + (16 << 10);
+                assert!(size > 0 && aligned(start, unit) && aligned(size, unit));
+                assert!(start >= 2 * sector + (16 << 10), "{capacity} {sector} {unit}");
+                assert!(start.checked_add(size).unwrap() <= capacity / sector * sector - back);
+                assert!(capacity - start - size < unit + back + sector, "{capacity} {unit}");
+            }
+        }
+        assert!(planned > 1000, "{planned}");
+    }
+
+    #[test]
+    fn the_dreamplugs_card_starts_at_its_second_erase_unit() {
+        let geometry = erase_unit(8 * MIB);
+        let plan = plan_layout(8_068_792_320, 512, &geometry, Start::Auto).unwrap();
+        let script = plan.layout.sfdisk_script(512).unwrap();
+        assert!(script.contains("start=16384, size=15728640,"), "{script}");
+        assert!(script.starts_with("label: gpt\n"));
+        assert!(plan.reason.contains("8 MiB"));
+    }
+
+    #[test]
+    fn an_unknown_geometry_gets_the_customary_start() {
+        let plan = plan_layout(100 * MIB, 512, &Geometry::default(), Start::Auto).unwrap();
+        assert_eq!(partition(&plan), (MIB, 98 * MIB));
+        assert!(plan.reason.contains("not known"));
+    }
+
+    #[test]
+    fn a_given_start_is_kept_and_judged() {
+        let geometry = erase_unit(4 * MIB);
+        let at = |bytes| plan_layout(100 * MIB, 512, &geometry, Start::At(Bytes(bytes)));
+        let plan = at(63 * 512).unwrap();
+        assert_eq!(partition(&plan).0, 63 * 512);
+        assert!(plan.reason.contains("behind the border"), "{}", plan.reason);
+        assert!(at(8 * MIB).unwrap().reason.contains("on the border"));
+        assert!(matches!(at(1000), Err(LayoutError::Start { .. })));
+        assert!(matches!(at(33 * 512), Err(LayoutError::Start { .. })));
+        assert!(matches!(at(99 * MIB), Err(LayoutError::TooSmall { .. })));
+        assert!(matches!(at(u64::MAX - 511), Err(LayoutError::TooSmall { .. })));
+    }
+
+    #[test]
+    fn odd_units_and_sectors_are_errors() {
+        let plan = |sector, unit| plan_layout(100 * MIB, sector, &erase_unit(unit), Start::Auto);
+        assert!(matches!(plan(512, 0), Err(LayoutError::OddUnit { .. })));
+        assert!(matches!(plan(4096, 6 * 1024), Err(LayoutError::OddUnit { .. })));
+        assert!(matches!(plan(0, MIB), Err(LayoutError::Sector(0))));
+        assert!(matches!(plan(520, MIB), Err(LayoutError::Sector(520))));
+        assert!(matches!(plan(512, 1 << 63), Err(LayoutError::TooSmall { .. })));
+    }
+
+    #[test]
+    fn a_partitions_node_is_named_as_the_kernel_does() {
+        let partition = Layout::Partition { start_bytes: MIB, size_bytes: MIB };
+        assert_eq!(partition.node(Path::new("/dev/sda")), Path::new("/dev/sda1"));
+        assert_eq!(partition.node(Path::new("/dev/mmcblk0")), Path::new("/dev/mmcblk0p1"));
+        assert_eq!(Layout::WholeMedium.node(Path::new("/dev/sda")), Path::new("/dev/sda"));
+        assert_eq!(Layout::WholeMedium.sfdisk_script(512), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! The commands that make a setup true. What they print is what is run, because both are the same
+//! [`Program`].
+
+use std::path::Path;
+
+use flashfit_host::Program;
+
+use crate::conditions::Conditions;
+use crate::filesystem::{FileSystem, FilledOption, Tool};
+use crate::setup::{Setup, SetupError};
+
+/// A setup's commands, for any node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipe {
+    kind: String,
+    mkfs: Tool,
+    tune: Vec<Tool>,
+    mount_options: Vec<String>,
+    fsck: Tool,
+    fsck_pass: u8,
+}
+
+impl Recipe {
+    /// The commands for `setup` on a medium with these conditions.
+    ///
+    /// # Errors
+    /// When the setup is not possible there, as [`SetupError`] tells.
+    pub fn new(
+        filesystem: &FileSystem,
+        setup: &Setup,
+        conditions: &Conditions,
+    ) -> Result<Self, SetupError> {
+        let mut filled = Vec::new();
+        for option in setup.checked_options(filesystem, conditions)? {
+            let fill = option.filled(filesystem.block_bytes, &conditions.geometry);
+            filled.push(fill.map_err(|unfit| SetupError::Unusable {
+                filesystem: filesystem.name.clone(),
+                option: option.name.clone(),
+                reason: unfit.to_string(),
+            })?);
+        }
+        Ok(Self {
+            kind: filesystem.kind.clone(),
+            mkfs: mkfs(filesystem, &filled),
+            tune: tune(filesystem, &filled),
+            mount_options: filled.into_iter().flat_map(|option| option.mount).collect(),
+            fsck: filesystem.fsck.tool.clone(),
+            fsck_pass: filesystem.fsck.pass,
+        })
+    }
+
+    /// What mount(8) calls the file system.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Makes the file system; everything on `node` is lost.
+    pub fn mkfs(&self, node: &Path) -> Program {
+        on(&self.mkfs, node)
+    }
+
+    /// Changes it afterwards, in this order; often nothing.
+    pub fn tune(&self, node: &Path) -> Vec<Program> {
+        self.tune.iter().map(|tool| on(tool, node)).collect()
+    }
+
+    /// The options to mount it with; may be empty.
+    pub fn mount_options(&self) -> &[String] {
+        &self.mount_options
+    }
+
+    /// Mounts it, as a user would type it; trials mount through [`flashfit_host::mount`].
+    pub fn mount(&self, node: &Path, mount_point: &Path) -> Program {
+        let mut program = Program::new("mount").args(["-t", &self.kind]);
+        if !self.mount_options.is_empty() {
+            program = program.arg("-o").arg(self.mount_options.join(","));
+        }
+        program.arg(node.display().to_string()).arg(mount_point.display().to_string())
+    }
+
+    /// Checks it without changing it; an exit code of 0 means sound. It must not be mounted, and
+    /// after a cut it must have been mounted once, so that its journal is replayed.
+    pub fn fsck(&self, node: &Path) -> Program {
+        on(&self.fsck, node)
+    }
+
+    /// The line for fstab(5); `device_spec` is a node or `UUID=…`.
+    pub fn fstab_line(&self, device_spec: &str, mount_point: &Path) -> String {
+        let options = if self.mount_options.is_empty() {
+            "defaults".to_owned()
+        } else {
+            self.mount_options.join(",")
+        };
+        let point = escape(&mount_point.display().to_string());
+        format!("{} {point} {} {options} 0 {}", escape(device_spec), self.kind, self.fsck_pass)
+    }
+}
+
+fn on(tool: &Tool, node: &Path) -> Program {
+    Program::new(&tool.program).args(&tool.args).arg(node.display().to_string())
+}
+
+/// fstab(5) has its fields divided by blanks and writes those inside a field as octal escapes.
+fn escape(field: &str) -> String {
+    let mut escaped = String::with_capacity(field.len());
+    for c in field.chars() {
+        match c {
+            ' ' | '\t' | '\n' | '\\' => escaped.push_str(&format!("\\{:03o}", u32::from(c))),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn mkfs(filesystem: &FileSystem, options: &[FilledOption]) -> Tool {
+    let mut flags = filesystem.mkfs.flags.clone();
+    // A program that is given one flag several times obeys the last only, so the values are joined.
+    for (flag, values) in options.iter().flat_map(|option| &option.mkfs) {
+        match flags.iter_mut().find(|(known, _)| known == flag) {
+            Some((_, joined)) => joined.extend(values.iter().cloned()),
+            None => flags.push((flag.clone(), values.clone())),
+        }
+    }
+    let mut args = filesystem.mkfs.tool.args.clone();
+    for (flag, values) in flags {
+        args.push(flag);
+        if !values.is_empty() {
+            args.push(values.join(","));
+        }
+    }
+    Tool { program: filesystem.mkfs.tool.program.clone(), args }
+}
+
+fn tune(filesystem: &FileSystem, options: &[FilledOption]) -> Vec<Tool> {
+    let Some(tool) = &filesystem.tune else { return Vec::new() };
+    let with = |option: &FilledOption| Tool {
+        program: tool.program.clone(),
+        args: tool.args.iter().chain(&option.tune).cloned().collect(),
+    };
+    options.iter().filter(|option| !option.tune.is_empty()).map(with).collect()
+}

@@ -1,0 +1,189 @@
+//! A setup: a file system, its options and the I/O scheduler, checked to be possible.
+
+use std::fmt;
+
+use flashfit_catalogue::EntryError;
+use flashfit_host::{ExitClass, Explain};
+use serde::{Deserialize, Serialize};
+
+use crate::conditions::Conditions;
+use crate::durability::{Durability, DurabilityVerdict, Risk};
+use crate::filesystem::{BASE, FileSystem, FsOption};
+use crate::scheduler::Scheduler;
+
+/// Why a setup is not possible.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// An option is not in the catalogue.
+    #[error(transparent)]
+    Unknown(#[from] EntryError),
+    /// Two options cannot be combined.
+    #[error("{filesystem}: `{first}` and `{second}` cannot be combined")]
+    Conflict {
+        /// The file system.
+        filesystem: String,
+        /// The one that comes first in the catalogue.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// An option cannot be used on this medium.
+    #[error("{filesystem}: `{option}` cannot be used: {reason}")]
+    Unusable {
+        /// The file system.
+        filesystem: String,
+        /// The option.
+        option: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The setup is one for another file system.
+    #[error("a setup for {setup} was given to {filesystem}")]
+    OtherFileSystem {
+        /// The setup's file system.
+        setup: String,
+        /// The one it was given to.
+        filesystem: String,
+    },
+}
+
+impl Explain for SetupError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Unknown(error) => error.class(),
+            Self::Conflict { .. } | Self::Unusable { .. } => ExitClass::Usage,
+            Self::OtherFileSystem { .. } => ExitClass::Bug,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown(error) => error.hint(),
+            Self::Conflict { first, second, .. } => {
+                Some(format!("leave out `{first}` or `{second}`"))
+            }
+            Self::Unusable { option, .. } => Some(format!("leave out `{option}`")),
+            Self::OtherFileSystem { .. } => None,
+        }
+    }
+}
+
+/// A file system with its options and the I/O scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// The file system's name in the catalogue.
+    pub filesystem: String,
+    /// The names of its options in catalogue order, each once.
+    pub options: Vec<String>,
+    /// The I/O scheduler.
+    pub scheduler: Scheduler,
+}
+
+impl Setup {
+    /// The setup with these options, in any order; `base` stands for no option and adds nothing.
+    ///
+    /// # Errors
+    /// As [`SetupError`] tells.
+    pub fn new<S: AsRef<str>>(
+        filesystem: &FileSystem,
+        options: impl IntoIterator<Item = S>,
+        scheduler: Scheduler,
+        conditions: &Conditions,
+    ) -> Result<Self, SetupError> {
+        let mut wanted = Vec::new();
+        for name in options {
+            if name.as_ref() != BASE {
+                wanted.push(filesystem.option(name.as_ref())?.name.clone());
+            }
+        }
+        let in_order = filesystem.options.iter().map(|option| &option.name);
+        let options: Vec<String> = in_order.filter(|name| wanted.contains(name)).cloned().collect();
+        let setup = Self { filesystem: filesystem.name.clone(), options, scheduler };
+        setup.checked_options(filesystem, conditions)?;
+        Ok(setup)
+    }
+
+    /// The setup without options.
+    pub fn base(filesystem: &FileSystem, scheduler: Scheduler) -> Self {
+        Self { filesystem: filesystem.name.clone(), options: Vec::new(), scheduler }
+    }
+
+    /// Its options, once it is sure that they can be combined and used.
+    ///
+    /// # Errors
+    /// As [`SetupError`] tells.
+    pub fn checked_options<'a>(
+        &self,
+        filesystem: &'a FileSystem,
+        conditions: &Conditions,
+    ) -> Result<Vec<&'a FsOption>, SetupError> {
+        let options = self.known_options(filesystem)?;
+        for (index, option) in options.iter().enumerate() {
+            if let Some(reason) = filesystem.why_not(option, conditions) {
+                return Err(SetupError::Unusable {
+                    filesystem: filesystem.name.clone(),
+                    option: option.name.clone(),
+                    reason,
+                });
+            }
+            let rival = options[..index].iter().find(|other| option.conflicts_with(other));
+            if let Some(rival) = rival {
+                return Err(SetupError::Conflict {
+                    filesystem: filesystem.name.clone(),
+                    first: rival.name.clone(),
+                    second: option.name.clone(),
+                });
+            }
+        }
+        Ok(options)
+    }
+
+    fn known_options<'a>(
+        &self,
+        filesystem: &'a FileSystem,
+    ) -> Result<Vec<&'a FsOption>, SetupError> {
+        if self.filesystem != filesystem.name {
+            return Err(SetupError::OtherFileSystem {
+                setup: self.filesystem.clone(),
+                filesystem: filesystem.name.clone(),
+            });
+        }
+        self.options.iter().map(|name| filesystem.option(name).map_err(Into::into)).collect()
+    }
+
+    /// Its options as one word: `noatime+nojournal`, or `base`.
+    pub fn options_label(&self) -> String {
+        if self.options.is_empty() { BASE.to_owned() } else { self.options.join("+") }
+    }
+
+    /// Itself on one line: `ext4 noatime+nojournal mq-deadline`, `ext4 base none`.
+    pub fn label(&self) -> String {
+        format!("{} {} {}", self.filesystem, self.options_label(), self.scheduler)
+    }
+
+    /// What a power cut may do under it: the worst of its options, with the risk of each.
+    ///
+    /// # Errors
+    /// When the catalogue does not have its file system or one of its options.
+    pub fn durability(&self, filesystem: &FileSystem) -> Result<DurabilityVerdict, SetupError> {
+        let risks: Vec<Risk> = self
+            .known_options(filesystem)?
+            .into_iter()
+            .filter(|option| option.durability != Durability::Safe)
+            .map(|option| Risk {
+                option: option.name.clone(),
+                durability: option.durability,
+                risk: option.risk.clone(),
+            })
+            .collect();
+        let durability = risks.iter().map(|risk| risk.durability).max().unwrap_or_default();
+        Ok(DurabilityVerdict { durability, risks })
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.label())
+    }
+}

@@ -1,0 +1,322 @@
+//! The catalogue as a user meets it: the built-in file systems, files with mistakes, setups and
+//! the text of their commands.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+use std::path::Path;
+
+use flashfit_catalogue::EntryError;
+use flashfit_filesystem::{
+    Catalogue, CatalogueError, Conditions, Durability, FileSystem, Recipe, Scheduler, Setup,
+    SetupError,
+};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+
+fn built_in(name: &str) -> FileSystem {
+    Catalogue::load(None).unwrap().filesystem(name).unwrap().clone()
+}
+
+fn conditions(erase_unit: Bytes, write_unit: Bytes) -> Conditions {
+    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    Conditions {
+        geometry: Geometry { erase_unit: known(erase_unit), ..Geometry::default() }
+            .or(Geometry { write_unit: known(write_unit), ..Geometry::default() }),
+        discard: true,
+        volatile_cache: true,
+    }
+}
+
+/// The card of the Dreamplug: 8 MiB and 8 KiB.
+fn dreamplug() -> Conditions {
+    conditions(Bytes::mib(8), Bytes::kib(8))
+}
+
+fn none() -> Scheduler {
+    Scheduler::new("none")
+}
+
+fn recipe(filesystem: &FileSystem, options: &[&str], conditions: &Conditions) -> Recipe {
+    let setup = Setup::new(filesystem, options, none(), conditions).unwrap();
+    Recipe::new(filesystem, &setup, conditions).unwrap()
+}
+
+fn mkfs(filesystem: &str, options: &[&str], conditions: &Conditions) -> String {
+    let node = Path::new("/dev/mmcblk0p1");
+    recipe(&built_in(filesystem), options, conditions).mkfs(node).command_line()
+}
+
+#[test]
+fn the_commands_for_ext4() {
+    let base = "mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0";
+    for (options, conditions, rest) in [
+        (vec![], Conditions::default(), ""),
+        (vec!["base"], dreamplug(), ""),
+        (vec!["noatime", "writeback", "discard"], dreamplug(), ""),
+        (vec!["geometry"], dreamplug(), ",stride=2,stripe_width=2048"),
+        (vec!["geometry", "nojournal"], dreamplug(), ",stride=2,stripe_width=2048 -O ^has_journal"),
+        // The Gentoo wiki's card: its own numbers.
+        (
+            vec!["geometry"],
+            conditions(Bytes::mib(4), Bytes::kib(16)),
+            ",stride=4,stripe_width=1024",
+        ),
+        (
+            vec!["geometry"],
+            conditions(Bytes::mib(24), Bytes::kib(96)),
+            ",stride=24,stripe_width=6144",
+        ),
+    ] {
+        let expected = format!("{base}{rest} /dev/mmcblk0p1");
+        assert_eq!(mkfs("ext4", &options, &conditions), expected, "{options:?}");
+    }
+}
+
+#[test]
+fn the_commands_for_btrfs() {
+    for (options, rest) in [
+        (vec![], ""),
+        (vec!["geometry", "ssd", "noatime"], " -n 8192"),
+        (vec!["nodesize-4k"], " -n 4096"),
+        (vec!["nodesize-64k", "ssd_spread"], " -n 65536"),
+    ] {
+        let expected = format!("mkfs.btrfs -q -f{rest} /dev/mmcblk0p1");
+        assert_eq!(mkfs("btrfs", &options, &dreamplug()), expected, "{options:?}");
+    }
+}
+
+#[test]
+fn without_a_write_unit_ext4_gets_the_stripe_width_alone() {
+    let mut conditions = dreamplug();
+    conditions.geometry.write_unit = None;
+    let line = mkfs("ext4", &["geometry"], &conditions);
+    assert!(line.contains(",stripe_width=2048 "), "{line}");
+}
+
+#[test]
+fn the_commands_for_mount_check_and_fstab() {
+    let ext4 = recipe(&built_in("ext4"), &["writeback", "noatime"], &dreamplug());
+    let (node, point) = (Path::new("/dev/sda1"), Path::new("/media/my card"));
+    assert_eq!(ext4.mount_options(), ["noatime", "data=writeback"]);
+    assert_eq!(
+        ext4.mount(node, point).command_line(),
+        "mount -t ext4 -o noatime,data=writeback /dev/sda1 '/media/my card'"
+    );
+    assert_eq!(ext4.fsck(node).command_line(), "e2fsck -f -n /dev/sda1");
+    assert_eq!(
+        ext4.fstab_line("UUID=1-2", point),
+        "UUID=1-2 /media/my\\040card ext4 noatime,data=writeback 0 2"
+    );
+    assert!(ext4.tune(node).is_empty());
+    let btrfs = recipe(&built_in("btrfs"), &[], &dreamplug());
+    assert_eq!(
+        btrfs.mount(node, point).command_line(),
+        "mount -t btrfs /dev/sda1 '/media/my card'"
+    );
+    assert_eq!(btrfs.fsck(node).command_line(), "btrfs check --readonly /dev/sda1");
+    assert_eq!(btrfs.fstab_line("/dev/sda1", Path::new("/m")), "/dev/sda1 /m btrfs defaults 0 0");
+}
+
+#[test]
+fn a_setup_is_in_catalogue_order_and_has_a_label() {
+    let ext4 = built_in("ext4");
+    let deadline = Scheduler::new("mq-deadline");
+    let options = ["nojournal", "noatime", "nojournal"];
+    let setup = Setup::new(&ext4, options, deadline, &dreamplug()).unwrap();
+    assert_eq!(setup.label(), "ext4 noatime+nojournal mq-deadline");
+    assert_eq!(Setup::base(&ext4, none()).label(), "ext4 base none");
+    let json = serde_json::to_string(&setup).unwrap();
+    assert_eq!(
+        json,
+        r#"{"filesystem":"ext4","options":["noatime","nojournal"],"scheduler":"mq-deadline"}"#
+    );
+    assert_eq!(serde_json::from_str::<Setup>(&json).unwrap(), setup);
+}
+
+#[test]
+fn what_cannot_be_combined_or_used_is_refused_with_the_reason() {
+    let (ext4, btrfs) = (built_in("ext4"), built_in("btrfs"));
+    let refused = |filesystem, options: &[&str], conditions: &Conditions| {
+        let error = Setup::new(filesystem, options, none(), conditions).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        assert!(error.hint().is_some(), "{error}");
+        error.to_string()
+    };
+    let conflict = refused(&ext4, &["nojournal", "writeback"], &dreamplug());
+    assert_eq!(conflict, "ext4: `nojournal` and `writeback` cannot be combined");
+    refused(&btrfs, &["nodesize-64k", "geometry"], &dreamplug());
+    refused(&btrfs, &["ssd", "ssd_spread"], &dreamplug());
+    let unknown = Conditions::default();
+    assert!(refused(&ext4, &["geometry"], &unknown).contains("erase unit is not known"));
+    assert!(refused(&btrfs, &["geometry"], &unknown).contains("write unit is not known"));
+    assert!(refused(&ext4, &["discard"], &unknown).contains("no discards"));
+    assert!(refused(&ext4, &["nobarrier"], &unknown).contains("no volatile cache"));
+    let odd = conditions(Bytes(1_000_000), Bytes::kib(4));
+    assert!(refused(&ext4, &["geometry"], &odd).contains("no multiple"));
+    let nearest = Setup::new(&ext4, ["noatme"], none(), &dreamplug()).unwrap_err();
+    assert_eq!(nearest.to_string(), "there is no option of ext4 `noatme`");
+    assert_eq!(nearest.hint().as_deref(), Some("did you mean `noatime`?"));
+}
+
+#[test]
+fn a_setup_from_a_file_is_checked_again_before_it_becomes_commands() {
+    let ext4 = built_in("ext4");
+    let mut setup = Setup::base(&ext4, none());
+    setup.options = vec!["nojournal".into(), "writeback".into()];
+    let error = Recipe::new(&ext4, &setup, &dreamplug()).unwrap_err();
+    assert!(matches!(error, SetupError::Conflict { .. }), "{error}");
+    setup.filesystem = "btrfs".into();
+    let error = Recipe::new(&ext4, &setup, &dreamplug()).unwrap_err();
+    assert!(matches!(error, SetupError::OtherFileSystem { .. }), "{error}");
+}
+
+#[test]
+fn what_cannot_be_used_is_told_and_the_rest_is_offered_in_order() {
+    let ext4 = built_in("ext4");
+    let (usable, others) = ext4.usable_options(&dreamplug());
+    assert_eq!(usable.len(), ext4.options.len());
+    assert!(others.is_empty());
+    let (usable, others) = ext4.usable_options(&Conditions::default());
+    let usable: Vec<&str> = usable.iter().map(|option| option.name.as_str()).collect();
+    assert_eq!(usable, ["noatime", "nojournal", "writeback"]);
+    assert!(others.iter().all(|(_, reason)| !reason.is_empty()));
+    assert_eq!(others.len(), 3);
+}
+
+#[test]
+fn a_setup_is_as_durable_as_its_worst_option() {
+    let ext4 = built_in("ext4");
+    let verdict = |options: &[&str]| {
+        let setup = Setup::new(&ext4, options, none(), &dreamplug()).unwrap();
+        setup.durability(&ext4).unwrap()
+    };
+    assert_eq!(verdict(&["noatime", "geometry"]).durability, Durability::Safe);
+    assert_eq!(verdict(&["writeback"]).durability, Durability::LosesRecent);
+    let worst = verdict(&["writeback", "nobarrier", "noatime"]);
+    assert_eq!(worst.durability, Durability::MayCorrupt);
+    let names: Vec<&str> = worst.risks.iter().map(|risk| risk.option.as_str()).collect();
+    assert_eq!(names, ["writeback", "nobarrier"]);
+    assert!(worst.risks.iter().all(|risk| risk.risk.ends_with('.')));
+}
+
+#[test]
+fn names_are_looked_up_with_the_nearest_one() {
+    let catalogue = Catalogue::load(None).unwrap();
+    let error = catalogue.filesystem("etx4").unwrap_err();
+    let EntryError::Unknown { nearest, .. } = &error else { panic!("{error}") };
+    assert_eq!(nearest.as_deref(), Some("ext4"));
+    let ext4 = catalogue.filesystem("ext4").unwrap();
+    assert!(ext4.is_listed_in("nodev\tsysfs\n\text4\n"));
+    assert!(!ext4.is_listed_in("nodev\tsysfs\n\text3\n"));
+}
+
+/// A catalogue file of the user's that is valid.
+const TINY: &str = r#"name = "tiny"
+title = "Tiny"
+kind = "tiny"
+least_medium_bytes = "1 MiB"
+block_bytes = 4096
+[mkfs]
+program = "mkfs.tiny"
+version_args = []
+[tune]
+program = "tunetiny"
+args = ["-c"]
+[fsck]
+program = "fsck.tiny"
+args = []
+pass = 0
+[[option]]
+name = "a"
+title = "A"
+tune = ["-O", "a"]
+durability = "safe"
+source = "me"
+[[option]]
+name = "b"
+title = "B"
+mkfs = { "-n" = ["2"], "-M" = [] }
+durability = "safe"
+source = "me"
+"#;
+
+fn load(text: &str) -> Result<Catalogue, CatalogueError> {
+    let user = tempfile::tempdir().unwrap();
+    std::fs::create_dir(user.path().join("filesystems")).unwrap();
+    std::fs::write(user.path().join("filesystems/tiny.toml"), text).unwrap();
+    Catalogue::load(Some(user.path()))
+}
+
+#[test]
+fn the_users_file_system_needs_no_code() {
+    let catalogue = load(TINY).unwrap();
+    let names: Vec<&str> = catalogue.filesystems().iter().map(|fs| fs.name.as_str()).collect();
+    assert_eq!(names, ["btrfs", "ext4", "tiny"]);
+    let tiny = catalogue.filesystem("tiny").unwrap();
+    let recipe = recipe(tiny, &["b", "a"], &Conditions::default());
+    let node = Path::new("/dev/x");
+    assert_eq!(recipe.mkfs(node).command_line(), "mkfs.tiny -M -n 2 /dev/x");
+    let tune: Vec<String> = recipe.tune(node).iter().map(|p| p.command_line()).collect();
+    assert_eq!(tune, ["tunetiny -c -O a /dev/x"]);
+}
+
+#[test]
+fn a_mistake_is_told_with_its_file_and_line() {
+    let geometry = "mkfs = { \"-n\" = [\"{stride_blocks}\"] }";
+    for (from, to, line, reason) in [
+        ("title = \"Tiny\"", "titel = \"Tiny\"", 2, "unknown field `titel`"),
+        ("title = \"Tiny\"", "title = Tiny", 2, ""),
+        ("name = \"tiny\"", "name = \"other\"", 1, "not that of the file"),
+        ("block_bytes = 4096", "block_bytes = 1000", 5, "power of two"),
+        ("least_medium_bytes = \"1 MiB\"", "least_medium_bytes = \"1 mile\"", 4, "not a size"),
+        ("program = \"mkfs.tiny\"\n", "program = \"mkfs.tiny\"\nforce = true\n", 8, "`force`"),
+        ("name = \"b\"", "name = \"a\"", 23, "defined twice"),
+        ("name = \"b\"", "name = \"base\"", 23, "without options"),
+        ("name = \"b\"", "name = \"b c\"", 23, "is no name"),
+        (
+            "durability = \"safe\"\nsource = \"me\"\n[[",
+            "durability = \"save\"\nsource = \"me\"\n[[",
+            20,
+            "unknown variant `save`",
+        ),
+        (
+            "durability = \"safe\"\nsource = \"me\"\n[[",
+            "durability = \"may-corrupt\"\nsource = \"me\"\n[[",
+            20,
+            "no risk",
+        ),
+        (
+            "title = \"B\"",
+            "title = \"B\"\nexcludes = [\"aa\"]",
+            25,
+            "the unknown `aa`; did you mean `a`?",
+        ),
+        ("title = \"B\"", "title = \"B\"\nexcludes = [\"b\"]", 25, "excludes itself"),
+        ("title = \"B\"", "title = \"B\"\nneeds = [\"luck\"]", 25, "unknown variant `luck`"),
+        ("title = \"A\"\n", "title = \"A\"\nmkfs = { \"-n\" = [\"1\"] }\n", 26, "both set `-n`"),
+        ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", "", 23, "sets nothing"),
+        (
+            "mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }",
+            "mkfs = { \"-n\" = [\"{strid}\"] }",
+            25,
+            "unknown quantity `{strid}`",
+        ),
+        ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", geometry, 25, "which `needs` lacks"),
+        (
+            "version_args = []",
+            "version_args = []\nargs = [\"{stride_blocks}\"]",
+            9,
+            "only an option",
+        ),
+        ("version_args = []", "version_args = []\nflags = { \"-n\" = [] }", 26, "always set"),
+        ("[tune]\nprogram = \"tunetiny\"\nargs = [\"-c\"]\n", "", 14, "there is no [tune]"),
+    ] {
+        assert_eq!(TINY.matches(from).count(), 1, "{from}");
+        let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        let text = error.to_string();
+        assert!(text.contains(&format!("tiny.toml, line {line}: ")), "{from}: {text}");
+        assert!(text.contains(reason), "{reason}: {text}");
+    }
+}

@@ -1,0 +1,182 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use flashfit_filesystem::Durability;
+use flashfit_medium::Bytes;
+
+use crate::tune::args::TuneArgs;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0 done            1 it ran, and the verdict is bad      2 wrong usage or input
+  3 refused, because something could be lost              4 the machine lacks something
+  5 the medium failed or vanished                         6 interrupted, can be resumed
+  70 a mistake in flashfit
+
+Examples:
+  flashfit list
+  flashfit tune sim:sd-c4-block --profile quick
+  flashfit tune /dev/mmcblk0 --dir my-card --confirm mmcblk0";
+
+/// Fits file systems to flash: finds the file system, options and I/O scheduler that serve a medium
+/// best, by measuring them on it.
+#[derive(Debug, Parser)]
+#[command(name = "flashfit", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// A folder with your own cards/, filesystems/ and workloads/, over the built-in ones.
+    #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
+    pub catalog: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the media of this machine.
+    List(ListArgs),
+    /// Show what one medium says of itself. Reads only.
+    Inspect(InspectArgs),
+    /// Measure setups on a medium and recommend one. Erases the medium.
+    Tune(Box<TuneArgs>),
+    /// Rank the setups of a run by the methodology's merits.
+    Analyze(AnalyzeArgs),
+    /// Write the report of a run as one HTML file.
+    Report(ReportArgs),
+    /// Show the file systems, options, workloads and cards that flashfit knows.
+    Catalog(CatalogArgs),
+    /// Simulated cards: list, show, serve, and read the counters of.
+    Card(CardArgs),
+    /// Serves a simulated card to the parent process.
+    #[command(hide = true)]
+    CardServer(CardServerArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit inspect /dev/mmcblk0\n  flashfit inspect sim:sd-c4-block --json")]
+pub struct InspectArgs {
+    /// A device node, an image file or sim:NAME.
+    pub target: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3")]
+pub struct AnalyzeArgs {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// What to rank by.
+    #[arg(long, value_enum, default_value_t = ByArg::Throughput)]
+    pub by: ByArg,
+    /// How many setups of each file system to show.
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub top: usize,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit report my-card\n  flashfit report my-card -o /tmp/report.html")]
+pub struct ReportArgs {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// Where to write it; report.html in the run directory unless given.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CatalogArgs {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit card list\n  flashfit card serve sd-c4-block\n  flashfit card stats /dev/loop3")]
+pub struct CardArgs {
+    #[command(subcommand)]
+    pub command: CardCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CardCommand {
+    /// List the cards of the catalogue.
+    List {
+        /// Print one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a card's model.
+    Show {
+        /// Its name, or the path of a card file.
+        name: String,
+    },
+    /// Attach a card to a loop device until interrupted.
+    Serve {
+        /// Its name, or the path of a card file.
+        name: String,
+    },
+    /// Show the counters of a card that is being served.
+    Stats {
+        /// The loop device that it is attached to.
+        device: PathBuf,
+        /// Print one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct CardServerArgs {
+    /// The card's name or file.
+    pub name: String,
+}
+
+/// A merit by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ByArg {
+    /// Mean logarithm of throughput.
+    Throughput,
+    /// The worst completion latency.
+    Latency,
+}
+
+impl From<ByArg> for flashfit_tune::By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Throughput => Self::Throughput,
+            ByArg::Latency => Self::Latency,
+        }
+    }
+}
+
+/// Parses a size for clap.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: flashfit_medium::units::BadSize| error.to_string())
+}
+
+/// Parses a durability for clap.
+pub fn durability(text: &str) -> Result<Durability, String> {
+    let scale = [
+        Durability::Safe,
+        Durability::LosesRecent,
+        Durability::BreaksPromise,
+        Durability::MayCorrupt,
+    ];
+    let named = scale.into_iter().find(|step| step.name() == text);
+    named.ok_or_else(|| {
+        format!("one of {}", scale.map(Durability::name).join(", "))
+    })
+}

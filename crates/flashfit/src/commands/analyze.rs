@@ -1,0 +1,71 @@
+//! `flashfit analyze DIR`: setups in the order of the methodology's merits.
+
+use flashfit_report::{Ranking, terminal};
+use flashfit_tune::{Run, Space};
+use serde::Serialize;
+
+use crate::cli::AnalyzeArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::rendering::{self, RunView};
+use crate::tune::Catalogues;
+
+#[derive(Serialize)]
+struct Table {
+    title: String,
+    rows: Vec<Row>,
+}
+
+/// Merits in thousandths.
+#[derive(Serialize)]
+struct Row {
+    place: u32,
+    setup: String,
+    merit_thousandths: i64,
+    low_thousandths: Option<i64>,
+    high_thousandths: Option<i64>,
+    trials: u32,
+    note: String,
+}
+
+pub fn run(args: &AnalyzeArgs) -> Result<(), Failure> {
+    let run = Run::read(&args.dir)?;
+    let catalogues = Catalogues::load(&run.header.spec)?;
+    let space = Space::of_run(&run.header, &catalogues.filesystems)?;
+    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space);
+    let rankings = rendering::rankings(&view, args.by.into(), args.top);
+    if args.json {
+        return output::json("rankings", rankings.iter().map(table).collect::<Vec<_>>());
+    }
+    if rankings.is_empty() {
+        output::note("no trials were completed in this run yet");
+    }
+    let mut text = String::new();
+    if run.header.facts.card.is_some() {
+        text.push_str(terminal::SIMULATED_BANNER);
+        text.push_str("\n\n");
+    }
+    for ranking in &rankings {
+        text.push_str(&terminal::render_ranking(ranking, output::width()));
+        text.push('\n');
+    }
+    output::print(&text)
+}
+
+fn table(ranking: &Ranking) -> Table {
+    let rows = ranking.rows.iter().map(|row| Row {
+        place: row.place,
+        setup: row.setup.clone(),
+        merit_thousandths: thousandths(row.merit).unwrap_or_default(),
+        low_thousandths: thousandths(row.low),
+        high_thousandths: thousandths(row.high),
+        trials: row.trials,
+        note: row.note.clone(),
+    });
+    Table { title: ranking.title.clone(), rows: rows.collect() }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a merit is far below 2^53")]
+fn thousandths(value: f64) -> Option<i64> {
+    value.is_finite().then(|| (value * 1000.0).round() as i64)
+}

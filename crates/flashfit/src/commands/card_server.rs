@@ -1,0 +1,39 @@
+//! `flashfit card-server`, hidden: the process that serves a simulated card to its parent.
+//!
+//! It is a process of its own because one that both serves FUSE and does I/O on it can deadlock
+//! when it is killed.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_card::served::{self, ServeOptions};
+
+use crate::cli::CardServerArgs;
+use crate::failure::Failure;
+
+pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let mut output = std::io::stdout();
+    let model = match flashfit_card::catalogue::load(&args.name, catalog) {
+        Ok(model) => model,
+        Err(error) => {
+            served::refuse(&mut output, &error);
+            return Err(error.into());
+        }
+    };
+    let control = std::io::BufReader::new(std::io::stdin());
+    Ok(served::run(&model, &ServeOptions::default(), control, output)?)
+}
+
+/// This very program.
+pub fn program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// The arguments that make it serve a card.
+pub fn args(name: &str, catalog: Option<&Path>) -> Vec<String> {
+    let mut args = vec!["card-server".to_owned()];
+    if let Some(catalog) = catalog {
+        args.extend(["--catalog".to_owned(), catalog.display().to_string()]);
+    }
+    args.push(name.to_owned());
+    args
+}

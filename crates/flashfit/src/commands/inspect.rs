@@ -1,0 +1,148 @@
+//! `flashfit inspect TARGET`: what one medium, or one simulated card, says of itself.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use flashfit_card::CardModel;
+use flashfit_host::SystemRunner;
+use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_report::text::plain;
+
+use crate::cli::InspectArgs;
+use crate::failure::Failure;
+use crate::output;
+
+pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let target = Target::parse(&args.target)?;
+    let medium = match &target {
+        Target::Simulated(name) => {
+            let model = flashfit_card::catalogue::load(name, catalog)?;
+            return if args.json {
+                output::json("card", model)
+            } else {
+                output::print(&card_text(&model))
+            };
+        }
+        Target::Node(path) => {
+            Medium::of_node(&System::default(), &SystemRunner::default(), path)?
+        }
+        Target::Image(path) => Medium::of_image(&SystemRunner::default(), path)?,
+    };
+    if args.json { output::json("medium", medium) } else { output::print(&medium_text(&medium)) }
+}
+
+/// A simulated card's model, a fact a line.
+pub fn card_text(model: &CardModel) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| line(&mut text, name, &value);
+    line("simulated card", model.name.clone());
+    line("what it is", model.title.clone());
+    line("size", size(model.capacity));
+    line("erase unit", Bytes(model.erase_unit_bytes()).to_string());
+    line("write unit", Bytes(model.write_unit_bytes()).to_string());
+    line("translation", translation(model.layer.kind).to_owned());
+    if let Some(open) = model.layer.open_units {
+        line("open erase units", open.to_string());
+    }
+    let cache = |found: &flashfit_card::model::CacheModel| found.bytes.to_string();
+    line("volatile cache", model.cache.as_ref().map_or_else(|| "none".to_owned(), cache));
+    line(
+        "discards",
+        model.discard.as_ref().map_or_else(
+            || "not supported".to_owned(),
+            |discard| format!("in units of {}", discard.granularity),
+        ),
+    );
+    line("figures from", model.source.clone());
+    text
+}
+
+fn medium_text(medium: &Medium) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| line(&mut text, name, &value);
+    line("medium", medium.path.display().to_string());
+    line("kind", medium.kind.to_string());
+    line("size", size(medium.capacity));
+    line("identity", identity(medium));
+    if let Some(start) = medium.partition_start {
+        line("starts at", format!("{start} of {}{}", medium.disk, on_unit(medium, start)));
+    }
+    match &medium.declared_erase_unit {
+        Some(declared) => {
+            let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
+            line("erase unit", format!("{} ({}{guess})", declared.bytes, declared.source));
+        }
+        None => line("erase unit", "not declared".to_owned()),
+    }
+    let queue = &medium.queue;
+    if queue.logical_sector_bytes > 0 {
+        let sectors = (queue.logical_sector_bytes, queue.physical_sector_bytes);
+        line("sector", format!("{} bytes, {} physical", sectors.0, sectors.1));
+        line("write cache", queue.write_cache.clone().unwrap_or_else(|| "unknown".to_owned()));
+        line("discards", queue.discard_text());
+        line("largest request", Bytes(queue.max_request_bytes).to_string());
+        line("read-ahead", Bytes(queue.read_ahead_bytes).to_string());
+        let current = queue.scheduler.as_deref().unwrap_or("none");
+        line("scheduler", format!("{current} (of {})", queue.schedulers.join(", ")));
+    }
+    for partition in &medium.partitions {
+        let place = format!(
+            "{} at {}{}",
+            partition.size,
+            position(partition.start),
+            on_unit(medium, partition.start)
+        );
+        line(&partition.name, place);
+    }
+    for mount in &medium.mounts {
+        line("mounted", format!("{} ({}) on {}", mount.node, mount.kind, mount.point.display()));
+    }
+    if medium.read_only {
+        line("writes", "refused: it is write-protected".to_owned());
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    writeln!(text, "{:<17} {}", plain(name), plain(value)).expect("a string takes any text");
+}
+
+fn size(bytes: Bytes) -> String {
+    format!("{bytes} ({}, {} bytes)", bytes.si(), bytes.0)
+}
+
+/// A start as people look for it: in sectors where it is on no whole KiB.
+fn position(start: Bytes) -> String {
+    if start.0 % 1024 == 0 { start.to_string() } else { format!("{} bytes", start.0) }
+}
+
+fn identity(medium: &Medium) -> String {
+    let identity = &medium.identity;
+    let mut parts = vec![identity.summary()];
+    let mut part = |name: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            parts.push(format!("{name} {value}"));
+        }
+    };
+    part("serial", &identity.serial);
+    part("CID", &identity.cid);
+    part("firmware", &identity.firmware);
+    parts.join(", ")
+}
+
+/// Whether a start lies on the declared erase unit, in words.
+fn on_unit(medium: &Medium, start: Bytes) -> String {
+    let Some(declared) = &medium.declared_erase_unit else { return String::new() };
+    if flashfit_filesystem::aligned(start.0, declared.bytes.0) {
+        format!(", a multiple of {}", declared.bytes)
+    } else {
+        format!(", NOT a multiple of {}", declared.bytes)
+    }
+}
+
+fn translation(kind: flashfit_card::model::LayerKind) -> &'static str {
+    match kind {
+        flashfit_card::model::LayerKind::BlockMapped => "by erase unit",
+        flashfit_card::model::LayerKind::PageMapped => "by page",
+    }
+}

@@ -1,0 +1,48 @@
+//! `flashfit list`: the media of this machine.
+
+use flashfit_host::SystemRunner;
+use flashfit_medium::{Medium, System, list};
+use flashfit_report::{Column, Shorten, Table};
+
+use crate::cli::ListArgs;
+use crate::failure::Failure;
+use crate::output;
+
+pub fn run(args: &ListArgs) -> Result<(), Failure> {
+    let media = list::media(&System::default(), &SystemRunner::default());
+    if args.json {
+        return output::json("media", media);
+    }
+    if media.is_empty() {
+        output::note("no block devices here; flashfit card list shows the simulated cards");
+        return Ok(());
+    }
+    output::print(&table(&media))
+}
+
+fn table(media: &[Medium]) -> String {
+    let mut table = Table::new([
+        Column::text("DEVICE"),
+        Column::text("KIND"),
+        Column::number("SIZE"),
+        Column::number("ERASE UNIT"),
+        Column::text("SCHEDULER"),
+        Column::text("MODEL").shorten(Shorten::Middle),
+        Column::text("MOUNTED ON").shorten(Shorten::Middle),
+    ]);
+    for medium in media {
+        table.row([
+            medium.path.display().to_string(),
+            medium.kind.to_string(),
+            medium.capacity.to_string(),
+            medium
+                .declared_erase_unit
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), |declared| declared.bytes.to_string()),
+            medium.queue.scheduler.clone().unwrap_or_else(|| "-".to_owned()),
+            medium.identity.summary(),
+            medium.mounts.first().map_or_else(String::new, |at| at.point.display().to_string()),
+        ]);
+    }
+    table.render(output::width())
+}

@@ -1,0 +1,54 @@
+//! An error on its way out: what is printed of it, and the exit code.
+
+use std::io::Write;
+
+use flashfit_host::{ExitClass, Explain};
+
+/// Any error of the crates, ready to be shown.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    class: ExitClass,
+}
+
+impl Failure {
+    /// An error of this crate's own.
+    pub fn new(class: ExitClass, message: impl Into<String>, hint: Option<&str>) -> Self {
+        Self { message: message.into(), hint: hint.map(str::to_owned), class }
+    }
+
+    /// What decides the exit code.
+    pub fn class(&self) -> ExitClass {
+        self.class
+    }
+
+    /// Puts the real directory where a hint says `DIR`.
+    pub fn in_dir(mut self, dir: &str) -> Self {
+        self.hint = self.hint.map(|hint| hint.replace("--resume DIR", &format!("--resume {dir}")));
+        self
+    }
+
+    /// This hint, unless there is one.
+    pub fn or_hint(mut self, hint: &str) -> Self {
+        self.hint.get_or_insert_with(|| hint.to_owned());
+        self
+    }
+
+    /// Prints it to standard error, control characters of device names and the like taken out.
+    pub fn show(&self) {
+        let mut out = anstream::stderr().lock();
+        let red = anstyle::AnsiColor::Red.on_default().bold();
+        // Nothing can be done about a standard error that is gone.
+        let _ = writeln!(out, "{red}error{red:#}: {}", flashfit_report::text::plain(&self.message));
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(out, "hint: {}", flashfit_report::text::plain(hint));
+        }
+    }
+}
+
+impl<E: Explain> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { message: error.to_string(), hint: error.hint(), class: error.class() }
+    }
+}

@@ -1,0 +1,61 @@
+//! Data on standard output, everything else on standard error.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use flashfit_host::ExitClass;
+
+/// A JSON document as every command prints it.
+#[derive(Debug, Serialize)]
+struct Document<'a, T> {
+    schema: &'a str,
+    schema_version: u32,
+    tool_version: &'a str,
+    data: T,
+}
+
+/// Prints text to standard output. A reader that has gone away is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+            ExitClass::Environment,
+            format!("cannot write to standard output: {error}"),
+            None,
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON document of this schema (`flashfit.` is put before it).
+pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
+    let schema = format!("flashfit.{schema}");
+    let tool_version = env!("CARGO_PKG_VERSION");
+    let document = Document { schema: &schema, schema_version: 1, tool_version, data };
+    let text = serde_json::to_string_pretty(&document).expect("documents are plain data");
+    print(&(text + "\n"))
+}
+
+/// Tells the user something on standard error.
+pub fn note(text: &str) {
+    let mut out = anstream::stderr().lock();
+    // Nothing can be done about a standard error that is gone.
+    let _ = writeln!(out, "{text}");
+}
+
+/// Warns the user on standard error.
+pub fn warn(text: &str) {
+    let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
+    note(&format!("{yellow}warning{yellow:#}: {text}"));
+}
+
+/// How wide the terminal is; 80 columns where that is not known.
+pub fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns >= 40)
+        .unwrap_or(80)
+}

@@ -1,0 +1,217 @@
+//! The methodology's comparison plots (its `gdiff`): each figure of a workload against block size or
+//! work set, one line a setup.
+//!
+//! A plot of every setup would be a thicket, so of each file system the untuned setup and the best
+//! few are drawn; the run directory has all.
+
+use std::collections::BTreeMap;
+
+use flashfit_bench::{FigureKind, Figures, Parameter, Point as BenchPoint, Workload};
+use flashfit_filesystem::Setup;
+use flashfit_report::quantity::Unit;
+use flashfit_report::{
+    BarChart, Chart, Direction, FigureGroup, LineChart, Point, Role, Series, Spread, ValueScale,
+    XAxis,
+};
+use flashfit_tune::{Purpose, analysis};
+
+use super::RunView;
+
+const BEST_DRAWN: usize = 3;
+
+/// A figure that is plotted: of which stage and direction, and what of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Subject {
+    stage: String,
+    direction: &'static str,
+    measure: Measure,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Measure {
+    Throughput,
+    Operations,
+    Latency99,
+    LatencyWorst,
+}
+
+impl Measure {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Operations => "operations per second",
+            Self::Latency99 => "99 % completion latency",
+            Self::LatencyWorst => "worst completion latency",
+        }
+    }
+
+    fn unit(self) -> Unit {
+        match self {
+            Self::Throughput => Unit::BytesPerSecond,
+            Self::Operations => Unit::RequestsPerSecond,
+            Self::Latency99 | Self::LatencyWorst => Unit::Nanoseconds,
+        }
+    }
+
+    fn direction(self) -> Direction {
+        match self {
+            Self::Throughput | Self::Operations => Direction::HigherIsBetter,
+            Self::Latency99 | Self::LatencyWorst => Direction::LowerIsBetter,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "plotted, not computed with")]
+    fn of(self, figures: &Figures) -> f64 {
+        match self {
+            Self::Throughput => figures.bytes_per_second as f64,
+            Self::Operations => figures.operations_per_second_thousandths as f64 / 1000.0,
+            Self::Latency99 => figures.latency.p99_ns as f64,
+            Self::LatencyWorst => figures.latency.max_ns as f64,
+        }
+    }
+}
+
+/// Values of a subject by setup and point.
+type Values = BTreeMap<Subject, BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>>;
+
+/// All figures of a run: the ranking of the medium first, then the plots of each workload.
+pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
+    let mut groups = Vec::new();
+    let overview: Vec<Chart> = super::rankings(view, view.header.spec.by, 8)
+        .iter()
+        .filter(|ranking| ranking.title.starts_with("The medium"))
+        .map(|ranking| Chart::Bars(BarChart::of_ranking(ranking, "merit")))
+        .collect();
+    if !overview.is_empty() {
+        groups.push(FigureGroup {
+            title: "The medium as a whole".to_owned(),
+            explanation: "The merits of all workloads together, with their intervals: setups whose \
+                          intervals meet are not told apart."
+                .to_owned(),
+            charts: overview,
+        });
+    }
+    let drawn = drawn(view);
+    groups.extend(view.workloads.iter().filter_map(|workload| group(view, workload, &drawn)));
+    groups
+}
+
+/// The setups that are drawn.
+fn drawn(view: &RunView<'_>) -> Vec<Setup> {
+    let filesystems: Vec<String> =
+        view.space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect();
+    let mut drawn = Vec::new();
+    for ranking in analysis::rankings(&view.results, &filesystems, view.header.spec.by) {
+        if ranking.workload.is_some() {
+            continue;
+        }
+        for (place, row) in ranking.rows.iter().enumerate() {
+            if place < BEST_DRAWN || view.role(&row.setup) != Role::Candidate {
+                drawn.push(row.setup.clone());
+            }
+        }
+    }
+    drawn
+}
+
+fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<FigureGroup> {
+    let mut values = Values::new();
+    for trial in view.trials {
+        let of_interest = trial.key.purpose == Purpose::Search
+            && trial.key.workload == workload.name
+            && drawn.contains(&trial.key.setup);
+        for point in trial.points().filter(|_| of_interest).into_iter().flatten() {
+            for stage in &point.stages {
+                let directions = [("read", &stage.read), ("write", &stage.write)];
+                for (direction, figures) in directions {
+                    let Some(figures) = figures else { continue };
+                    for measure in measures(stage.kind) {
+                        let subject = Subject { stage: stage.name.clone(), direction, measure };
+                        values
+                            .entry(subject)
+                            .or_default()
+                            .entry(trial.key.setup.clone())
+                            .or_default()
+                            .entry(point.point)
+                            .or_default()
+                            .push(measure.of(figures));
+                    }
+                }
+            }
+        }
+    }
+    if values.is_empty() {
+        return None;
+    }
+    let charts =
+        values.iter().map(|(subject, by_setup)| chart(view, workload, subject, by_setup)).collect();
+    Some(FigureGroup {
+        title: workload.name.clone(),
+        explanation: workload.explanation.clone(),
+        charts,
+    })
+}
+
+fn measures(kind: FigureKind) -> [Measure; 3] {
+    let rate = match kind {
+        FigureKind::Throughput => Measure::Throughput,
+        FigureKind::Operations => Measure::Operations,
+    };
+    [rate, Measure::Latency99, Measure::LatencyWorst]
+}
+
+fn chart(
+    view: &RunView<'_>,
+    workload: &Workload,
+    subject: &Subject,
+    by_setup: &BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>,
+) -> Chart {
+    let title = format!("{} {}, {}", subject.stage, subject.direction, subject.measure.title());
+    Chart::Lines(LineChart {
+        title,
+        x_label: match workload.parameter {
+            Parameter::BlockSize => "block size".to_owned(),
+            Parameter::WorkSet => "work set, in relation to the memory".to_owned(),
+            Parameter::None => String::new(),
+        },
+        y_label: subject.measure.title().to_owned(),
+        y_unit: subject.measure.unit(),
+        direction: subject.measure.direction(),
+        x_axis: x_axis(workload.parameter),
+        y_scale: ValueScale::Logarithmic,
+        spread: Spread::MinMax,
+        series: by_setup
+            .iter()
+            .map(|(setup, points)| Series {
+                name: setup.label(),
+                role: view.role(setup),
+                points: points.iter().map(|(point, values)| plotted(*point, values)).collect(),
+            })
+            .collect(),
+    })
+}
+
+fn x_axis(parameter: Parameter) -> XAxis {
+    match parameter {
+        Parameter::BlockSize => XAxis::Bytes,
+        Parameter::WorkSet => XAxis::Ratio,
+        Parameter::None => XAxis::Labels(vec!["all".to_owned()]),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "plotted, not computed with")]
+fn plotted(point: BenchPoint, values: &[f64]) -> Point {
+    let x = match point {
+        BenchPoint::BlockSize(bytes) => bytes as f64,
+        BenchPoint::WorkSet(hundredths) => hundredths as f64 / 100.0,
+        BenchPoint::Only => 0.0,
+    };
+    let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(f64::NAN);
+    Point {
+        x,
+        y: flashfit_tune::stats::median(values).unwrap_or(f64::NAN),
+        low: fold(f64::min),
+        high: fold(f64::max),
+        n: u32::try_from(values.len()).unwrap_or(u32::MAX),
+    }
+}

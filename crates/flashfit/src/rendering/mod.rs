@@ -1,0 +1,231 @@
+//! From a run as it is kept to the documents that are shown: the report's plain data.
+
+mod figures;
+mod rankings;
+pub mod setup_commands;
+mod verdict;
+
+use std::path::Path;
+
+use flashfit_bench::Workload;
+use flashfit_filesystem::{Catalogue, Setup};
+use flashfit_report::{Failure as FailedTrials, Report, Role, SetupDetail};
+use flashfit_stand::MemoryFacts;
+use flashfit_tune::{Outcome, Purpose, Recommendation, Results, RunHeader, Space, TrialRecord};
+
+/// A run with what is derived from it.
+pub struct RunView<'a> {
+    pub header: &'a RunHeader,
+    pub trials: &'a [TrialRecord],
+    pub workloads: &'a [Workload],
+    pub space: &'a Space,
+    pub results: Results,
+    pub recommendation: Option<Recommendation>,
+}
+
+impl<'a> RunView<'a> {
+    /// Derives what is needed to show a run.
+    pub fn new(
+        header: &'a RunHeader,
+        trials: &'a [TrialRecord],
+        workloads: &'a [Workload],
+        space: &'a Space,
+    ) -> Self {
+        let spec = &header.spec;
+        let results = Results::of(trials, &spec.workloads, spec.repeats, spec.by);
+        let recommendation = Recommendation::of(space, &results);
+        Self { header, trials, workloads, space, results, recommendation }
+    }
+
+    /// The part that a setup plays in this run.
+    fn role(&self, setup: &Setup) -> Role {
+        let recommended = self.recommendation.as_ref().map(|found| &found.winner);
+        if recommended == Some(setup) {
+            Role::Recommended
+        } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {
+            Role::Untuned
+        } else {
+            Role::Candidate
+        }
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.header.facts.card.is_some()
+    }
+}
+
+/// The whole report of a run.
+pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
+    Report {
+        title: title(view),
+        simulated: view.is_simulated(),
+        verdict: verdict::verdict(view, catalogue),
+        facts: facts(view, dir),
+        rankings: rankings::rankings(view, view.header.spec.by, 5),
+        figures: figures::figures(view),
+        setups: setups(view),
+        warnings: view.header.warnings.clone(),
+        failures: failures(view),
+        reproduce: reproduce(view),
+    }
+}
+
+pub use rankings::rankings;
+
+fn title(view: &RunView<'_>) -> String {
+    let what = match &view.header.facts.card {
+        Some(card) => format!("the simulated card {}", card.name),
+        None => view.header.spec.target.clone(),
+    };
+    format!("File systems on {what}, by {}", view.header.spec.by)
+}
+
+fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
+    let facts = &view.header.facts;
+    let spec = &view.header.spec;
+    let mut list: Vec<(String, String)> = Vec::new();
+    let mut fact = |name: &str, value: String| list.push((name.to_owned(), value));
+    match &facts.card {
+        Some(card) => fact("Medium", format!("simulated card {}: {}", card.name, card.title)),
+        None => fact(
+            "Medium",
+            format!("{} ({}, {})", spec.target, facts.medium.kind, facts.medium.identity.summary()),
+        ),
+    }
+    fact("Size", format!("{} ({})", facts.medium.capacity, facts.medium.capacity.si()));
+    let known = |known: &Option<flashfit_geometry::Known>| {
+        known.as_ref().map_or_else(
+            || "not known".to_owned(),
+            |known| format!("{} ({})", known.bytes, known.source),
+        )
+    };
+    fact("Erase unit", known(&facts.geometry.erase_unit));
+    fact("Write unit", known(&facts.geometry.write_unit));
+    fact("Layout", facts.layout.reason.clone());
+    fact("Kernel", format!("Linux {} on {}", facts.kernel, facts.machine));
+    fact("Processors", facts.processors.to_string());
+    let programs: Vec<&str> = facts.programs.values().map(String::as_str).collect();
+    fact("Programs", programs.join("; "));
+    fact(
+        "Memory of a trial",
+        match &facts.memory {
+            MemoryFacts::Limited => format!("limited to {}", spec.memory),
+            MemoryFacts::Unlimited(reason) => format!("not limited: {reason}"),
+        },
+    );
+    fact("Workloads", spec.workloads.join(", "));
+    fact("Trials", format!("{}, in random order from the seed {}", view.trials.len(), spec.seed));
+    fact("Time", own_time(view));
+    if let Some(wear) = wear(view) {
+        fact("Wear of the simulated card", wear);
+    }
+    fact("Run directory", dir.display().to_string());
+    list
+}
+
+/// How long the trials took, and what share of it was flashfit's own.
+fn own_time(view: &RunView<'_>) -> String {
+    let total_ns: u64 = view.trials.iter().map(|trial| trial.phases.total_ns).sum();
+    let own_ns: u64 = view.trials.iter().map(|trial| trial.phases.own_ns()).sum();
+    let thousandths = own_ns * 1000 / total_ns.max(1);
+    format!(
+        "{} s in trials, {}.{} % of it flashfit's own (not mkfs, mount, fill and fio)",
+        total_ns / 1_000_000_000,
+        thousandths / 10,
+        thousandths % 10
+    )
+}
+
+/// What the trials together did to a simulated card.
+fn wear(view: &RunView<'_>) -> Option<String> {
+    let counters: Vec<_> = view.trials.iter().filter_map(|trial| trial.counters.as_ref()).collect();
+    if counters.is_empty() {
+        return None;
+    }
+    let host: u64 = counters.iter().map(|found| found.host_written_bytes).sum();
+    let nand: u64 = counters.iter().map(|found| found.nand_programmed_bytes).sum();
+    let erases: u64 = counters.iter().map(|found| found.erases).sum();
+    let hundredths = nand * 100 / host.max(1);
+    Some(format!(
+        "{} written by the host, {} programmed (write amplification {}.{:02}), {erases} erases",
+        flashfit_medium::Bytes(host),
+        flashfit_medium::Bytes(nand),
+        hundredths / 100,
+        hundredths % 100
+    ))
+}
+
+fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
+    view.results
+        .setups(Purpose::Search)
+        .filter_map(|setup| {
+            let filesystem = &view.space.of(&setup.filesystem)?.filesystem;
+            let option = |name: &String| {
+                let option = filesystem.option(name).ok()?;
+                let text = format!("{} (at a power cut: {})", option.title, option.durability);
+                Some((name.clone(), text))
+            };
+            let mut choices: Vec<(String, String)> =
+                setup.options.iter().filter_map(option).collect();
+            choices.push(("scheduler".to_owned(), setup.scheduler.to_string()));
+            Some(SetupDetail { name: setup.label(), role: view.role(setup), choices })
+        })
+        .collect()
+}
+
+fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
+    view.trials
+        .iter()
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Failed { message } => Some(FailedTrials {
+                setup: trial.key.setup.label(),
+                workload: trial.key.workload.clone(),
+                reason: message.clone(),
+                trials: 1,
+            }),
+            Outcome::Completed { .. } => None,
+        })
+        .collect()
+}
+
+/// The command that makes the same run anew, every choice spelled out.
+fn reproduce(view: &RunView<'_>) -> String {
+    let spec = &view.header.spec;
+    let mut words = vec!["flashfit".to_owned(), "tune".to_owned(), spec.target.clone()];
+    let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    flag("fs", spec.filesystems.join(","));
+    flag("workload", spec.workloads.join(","));
+    if !spec.schedulers.is_empty() {
+        let names: Vec<&str> = spec.schedulers.iter().map(|found| found.name()).collect();
+        flag("scheduler", names.join(","));
+    }
+    flag("strategy", value_name(&spec.strategy));
+    flag("profile", value_name(&spec.profile));
+    flag("by", spec.by.to_string());
+    flag("repeats", spec.repeats.to_string());
+    flag("confirm-rounds", spec.confirm.to_string());
+    flag("seed", spec.seed.to_string());
+    flag("start", spec.start.clone());
+    flag("allow", spec.allow.to_string());
+    flag("data-size", spec.data_size.0.to_string());
+    flag("memory", spec.memory.0.to_string());
+    flag("runtime-ms", spec.runtime_ms.to_string());
+    if let Some(unit) = spec.erase_unit {
+        flag("erase-unit", unit.0.to_string());
+    }
+    if let Some(unit) = spec.write_unit {
+        flag("write-unit", unit.0.to_string());
+    }
+    if let Some(catalog) = &spec.catalog_dir {
+        flag("catalog", catalog.display().to_string());
+    }
+    words.iter().map(|word| flashfit_host::program::quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// An enum's name as flags and JSON have it.
+fn value_name(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => unreachable!("the enums of a specification are serialised as their names"),
+    }
+}

@@ -1,0 +1,130 @@
+//! The verdict of a run: what to do, how much it gains, how sure that is, and what it risks.
+
+use flashfit_filesystem::{Catalogue, Durability, Setup};
+use flashfit_report::{Gain, Outcome, Verdict};
+use flashfit_tune::Recommendation;
+use flashfit_tune::recommend::{self, percent};
+use flashfit_tune::stats::Estimate;
+
+use super::RunView;
+use super::setup_commands::commands;
+
+/// The verdict of a run.
+pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
+    let Some(found) = &view.recommendation else {
+        return Verdict {
+            outcome: Outcome::NoResult,
+            headline: "no setup was measured under all workloads yet".to_owned(),
+            ..Verdict::default()
+        };
+    };
+    let chosen = chosen(found);
+    let commands = view
+        .space
+        .of(&chosen.filesystem)
+        .map(|choices| commands(view.header, choices, chosen))
+        .unwrap_or_default();
+    Verdict {
+        outcome: outcome(found.verdict),
+        headline: headline(found),
+        gain: found.gain.and_then(|gain| as_gain(&gain)),
+        detail: detail(view, found),
+        commands,
+        risk: risk(chosen, catalogue),
+    }
+}
+
+/// What is recommended: the winner, unless the trials speak against it.
+fn chosen(found: &Recommendation) -> &Setup {
+    match found.verdict {
+        recommend::Verdict::Better | recommend::Verdict::NotConfirmed => &found.winner,
+        recommend::Verdict::CannotTell
+        | recommend::Verdict::Worse
+        | recommend::Verdict::NothingBeatsUntuned => &found.untuned,
+    }
+}
+
+fn outcome(verdict: recommend::Verdict) -> Outcome {
+    match verdict {
+        recommend::Verdict::Better => Outcome::Better,
+        recommend::Verdict::Worse | recommend::Verdict::NothingBeatsUntuned => Outcome::NoGain,
+        recommend::Verdict::CannotTell | recommend::Verdict::NotConfirmed => Outcome::CannotTell,
+    }
+}
+
+fn headline(found: &Recommendation) -> String {
+    let (winner, untuned) = (found.winner.label(), found.untuned.label());
+    match found.verdict {
+        recommend::Verdict::Better => format!("{winner} beats the untuned {untuned}"),
+        recommend::Verdict::CannotTell => format!(
+            "{winner} came first, but fresh trials do not tell it from the untuned {untuned}: keep \
+             {untuned}"
+        ),
+        recommend::Verdict::Worse => {
+            format!("{winner} came first by chance; fresh trials show it worse: keep {untuned}")
+        }
+        recommend::Verdict::NothingBeatsUntuned => format!("nothing beats the untuned {untuned}"),
+        recommend::Verdict::NotConfirmed => {
+            format!("{winner} came first; there are no fresh trials to confirm it by")
+        }
+    }
+}
+
+fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
+    let mut detail: Vec<String> = found
+        .gain_by_workload
+        .iter()
+        .filter_map(|(workload, gain)| {
+            Some(format!("{workload}: {}", as_gain(gain)?.describe()))
+        })
+        .collect();
+    if view.header.facts.geometry.is_unknown() {
+        detail.push(
+            "No geometry was found for this medium, so no option was tuned to it.".to_owned(),
+        );
+    }
+    if let Some(setup) = &found.better_but_less_safe {
+        let risks: Vec<String> = view
+            .space
+            .of(&setup.filesystem)
+            .and_then(|choices| setup.durability(&choices.filesystem).ok())
+            .map(|verdict| verdict.risks.into_iter().map(|risk| risk.risk).collect())
+            .unwrap_or_default();
+        detail.push(format!(
+            "{} scored higher in the search, but is not recommended: {}",
+            setup.label(),
+            risks.join(" ")
+        ));
+    }
+    detail
+}
+
+/// A logarithm of a ratio as a gain in percent; `None` without an interval.
+fn as_gain(estimate: &Estimate) -> Option<Gain> {
+    let (low, high) = estimate.interval?;
+    Some(Gain {
+        percent_low: percent(low),
+        percent_mid: percent(estimate.middle),
+        percent_high: percent(high),
+        confidence_percent: 95,
+        repeats: u32::try_from(estimate.count).unwrap_or(u32::MAX),
+    })
+}
+
+fn risk(setup: &Setup, catalogue: &Catalogue) -> String {
+    let verdict = catalogue
+        .filesystem(&setup.filesystem)
+        .ok()
+        .and_then(|filesystem| setup.durability(filesystem).ok());
+    match verdict {
+        Some(verdict) if verdict.durability != Durability::Safe => {
+            let risks: Vec<String> = verdict
+                .risks
+                .iter()
+                .map(|risk| format!("{} ({}): {}", risk.option, risk.durability, risk.risk))
+                .collect();
+            risks.join(" ")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,127 @@
+//! Showing how far a run is: a bar on a terminal, a line every half minute elsewhere.
+//!
+//! The estimate is a sum over the trials that may still be made, each taken as long as those of its
+//! workload took so far; a search that ends early takes less, so it is said as "at most".
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use flashfit_tune::{Observer, TrialKey, TrialRecord};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::note;
+use crate::tune::args::ProgressArg;
+
+const LINE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Shows a run's progress on standard error.
+pub struct Progress {
+    shown: Shown,
+    made: u64,
+    by_workload: BTreeMap<String, (Duration, u32)>,
+    began: Instant,
+    /// What a trial may take, before any was made.
+    foretold: Duration,
+}
+
+enum Shown {
+    Bar(ProgressBar),
+    Lines { last: Instant },
+    Nothing,
+}
+
+impl Progress {
+    /// `made` trials were made before; a trial is foretold to take at most `foretold`.
+    pub fn new(when: ProgressArg, made: usize, foretold: Duration) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let shown = match when {
+            ProgressArg::Never => Shown::Nothing,
+            ProgressArg::Auto if terminal => Shown::Bar(bar()),
+            ProgressArg::Auto | ProgressArg::Always => Shown::Lines { last: Instant::now() },
+        };
+        let made = u64::try_from(made).expect("a run has few trials");
+        Self { shown, made, by_workload: BTreeMap::new(), began: Instant::now(), foretold }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn finish(&mut self) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// How long `left` more trials may take.
+    fn at_most(&self, left: u64) -> Duration {
+        let (total, count) = self
+            .by_workload
+            .values()
+            .fold((Duration::ZERO, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+        let each = if count == 0 { self.foretold } else { total / count };
+        each * u32::try_from(left).unwrap_or(u32::MAX)
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} at most, {msg}")
+        .expect("the template is constant");
+    let bar = ProgressBar::new(1).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
+impl Observer for Progress {
+    fn began(&mut self, key: &TrialKey, left: usize) {
+        let left = u64::try_from(left).expect("a run has few trials");
+        let most = human(self.at_most(left));
+        let what = format!("{} under {}", key.setup.label(), key.workload);
+        match &mut self.shown {
+            Shown::Bar(bar) => {
+                bar.set_length(self.made + left);
+                bar.set_position(self.made);
+                bar.set_message(format!("{most}: {what}"));
+            }
+            Shown::Lines { last } if last.elapsed() >= LINE_INTERVAL => {
+                *last = Instant::now();
+                let made = self.made;
+                note(&format!(
+                    "{made} trials made in {}, at most {left} to go, at most {most}: {what}",
+                    human(self.began.elapsed())
+                ));
+            }
+            Shown::Lines { .. } | Shown::Nothing => {}
+        }
+    }
+
+    fn ended(&mut self, record: &TrialRecord) {
+        self.made += 1;
+        let took = Duration::from_nanos(record.phases.total_ns);
+        let entry = self.by_workload.entry(record.key.workload.clone()).or_default();
+        *entry = (entry.0 + took, entry.1 + 1);
+        if let Shown::Bar(bar) = &self.shown {
+            bar.set_position(self.made);
+        }
+    }
+}
+
+/// A duration for people: `45 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn human(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..=59 => format!("{seconds} s"),
+        60..=3599 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_people_say_them() {
+        assert_eq!(human(Duration::from_secs(45)), "45 s");
+        assert_eq!(human(Duration::from_secs(200)), "3 min 20 s");
+        assert_eq!(human(Duration::from_secs(7500)), "2 h 5 min");
+    }
+}

@@ -1,0 +1,165 @@
+//! From flags and configuration file to a run's specification: defaults filled in, every name known.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_bench::{Profile, Workloads};
+use flashfit_catalogue::EntryError;
+use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+use flashfit_tune::{By, Config, RunSpec, StrategyKind};
+
+use crate::failure::Failure;
+use crate::output::note;
+use crate::tune::args::TuneArgs;
+
+/// What a short look at a medium measures.
+const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
+const DEFAULT_SEED: u64 = 1;
+
+/// A specification and where its run is kept.
+#[derive(Debug)]
+pub struct Resolved {
+    /// What is run.
+    pub spec: RunSpec,
+    /// The run directory.
+    pub dir: PathBuf,
+}
+
+/// Brings flags and file together.
+pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Failure> {
+    let config = match &args.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    let what = &args.what;
+    let Some(target) = args.target.clone().or_else(|| config.device.clone()) else {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            "no medium is named",
+            Some("flashfit tune sim:sd-c4-block tries a simulated card; flashfit list shows yours"),
+        ));
+    };
+    let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(Profile::Quick);
+    let quick = profile == Profile::Quick;
+    let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
+    let workloads = Workloads::load(catalog_dir.as_deref())?;
+    let filesystems = Catalogue::load(catalog_dir.as_deref())?;
+    let default_workloads = || default_workloads(quick, &workloads);
+    let all_filesystems =
+        || filesystems.filesystems().iter().map(|found| found.name.clone()).collect();
+    let spec = RunSpec {
+        filesystems: what
+            .filesystems
+            .clone()
+            .or(config.filesystems)
+            .unwrap_or_else(all_filesystems),
+        workloads: what.workloads.clone().or(config.workloads).unwrap_or_else(default_workloads),
+        schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
+        options: config.options,
+        strategy: what.strategy.map(Into::into).or(config.strategy).unwrap_or(StrategyKind::Greedy),
+        profile,
+        by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
+        repeats: what.repeats.or(config.repeats).unwrap_or(3),
+        confirm: what.confirm_rounds.or(config.confirm).unwrap_or(5),
+        seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
+        start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
+        allow: what.allow.or(config.allow).unwrap_or(Durability::Safe),
+        data_size: what
+            .data_size
+            .or(config.data_size)
+            .unwrap_or(Bytes::mib(if quick { 16 } else { 128 })),
+        memory: what
+            .memory
+            .or(config.memory)
+            .unwrap_or(Bytes::mib(if quick { 64 } else { 256 })),
+        runtime_ms: what
+            .runtime_ms
+            .or(config.runtime_ms)
+            .unwrap_or(if quick { 2_000 } else { 10_000 }),
+        erase_unit: what.erase_unit.or(config.media_erase_block_size),
+        write_unit: what.write_unit.or(config.media_page_size),
+        mount_dir: config.mount_dir,
+        catalog_dir,
+        target,
+    };
+    check(&spec, &filesystems, &workloads)?;
+    let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
+    Ok(Resolved { spec, dir })
+}
+
+fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
+    if quick {
+        QUICK_WORKLOADS.map(str::to_owned).to_vec()
+    } else {
+        workloads.all().iter().map(|workload| workload.name.clone()).collect()
+    }
+}
+
+/// `run-` and what tells the target apart.
+fn default_dir(target: &str) -> PathBuf {
+    let last = target.rsplit(['/', ':']).next().unwrap_or(target);
+    PathBuf::from(format!("run-{last}"))
+}
+
+/// Schedulers by today's names; earlier names are translated, which the user is told.
+fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> {
+    let mut schedulers = Vec::new();
+    for name in names.unwrap_or_default() {
+        let understood = scheduler::understand(&name)?;
+        if let Some(text) = understood.note {
+            note(&format!("note: {text}"));
+        }
+        if !schedulers.contains(&understood.scheduler) {
+            schedulers.push(understood.scheduler);
+        }
+    }
+    Ok(schedulers)
+}
+
+/// Whether every name is one of the catalogue, and every number makes sense.
+fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Result<(), Failure> {
+    for name in &spec.filesystems {
+        filesystems.filesystem(name)?;
+    }
+    for name in &spec.workloads {
+        workloads.find(name)?;
+    }
+    for (name, choice) in &spec.options {
+        let filesystem = filesystems.filesystem(name)?;
+        for option in choice.always.iter().chain(&choice.exclude) {
+            filesystem.option(option)?;
+        }
+    }
+    let empty = |what: &str| {
+        Failure::new(ExitClass::Usage, format!("no {what} is left to try"), Some("name at least one"))
+    };
+    if spec.filesystems.is_empty() {
+        return Err(empty("file system"));
+    }
+    if spec.workloads.is_empty() {
+        return Err(empty("workload"));
+    }
+    start(&spec.start)?;
+    Ok(())
+}
+
+/// Where the file system starts.
+pub fn start(text: &str) -> Result<Start, Failure> {
+    match text {
+        "auto" => Ok(Start::Auto),
+        "whole" => Ok(Start::Whole),
+        position => position.parse().map(Start::At).map_err(|error| {
+            Failure::new(
+                ExitClass::Usage,
+                format!("{error}"),
+                Some("--start takes auto, whole or a position such as 4MiB or 63s"),
+            )
+        }),
+    }
+}
+
+/// Whether an error is only about one file system, which can be left out.
+pub fn is_usage(error: &dyn Explain) -> bool {
+    error.class() == ExitClass::Usage
+}

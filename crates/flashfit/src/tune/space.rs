@@ -1,0 +1,186 @@
+//! From a specification and a medium to the space that is searched: what cannot be used here is left
+//! out, with the reason.
+
+use flashfit_filesystem::{
+    Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup,
+};
+use flashfit_host::ExitClass;
+use flashfit_host::program::find;
+use flashfit_medium::Bytes;
+use flashfit_tune::{Choices, RunSpec, Space};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// A space and what the user should know about what is not in it.
+pub struct Built {
+    pub space: Space,
+    pub notes: Vec<String>,
+}
+
+/// Builds the space.
+pub fn build(
+    spec: &RunSpec,
+    catalogue: &Catalogue,
+    conditions: &Conditions,
+    schedulers: &[Scheduler],
+    default_scheduler: &Scheduler,
+    room: Bytes,
+) -> Result<Built, Failure> {
+    let mut notes = Vec::new();
+    let schedulers = chosen_schedulers(spec, schedulers)?;
+    let mut choices = Vec::new();
+    for name in &spec.filesystems {
+        let filesystem = catalogue.filesystem(name)?;
+        if let Some(reason) = unusable(filesystem, room) {
+            if spec.filesystems.len() == 1 {
+                return Err(reason.into_failure(filesystem));
+            }
+            notes.push(format!("{name} is left out: {}", reason.message));
+            continue;
+        }
+        choices.push(choices_of(spec, filesystem, conditions, &schedulers, &mut notes)?);
+    }
+    if choices.is_empty() {
+        return Err(Failure::new(
+            ExitClass::Environment,
+            format!("none of the file systems can be used here: {}", notes.join("; ")),
+            Some("apt-get install e2fsprogs btrfs-progs"),
+        ));
+    }
+    let space =
+        Space { choices, allow: spec.allow, default_scheduler: default_scheduler.clone() };
+    Ok(Built { space, notes })
+}
+
+/// The user's schedulers, all of which the kernel must have; or the kernel's.
+fn chosen_schedulers(spec: &RunSpec, offered: &[Scheduler]) -> Result<Vec<Scheduler>, Failure> {
+    if spec.schedulers.is_empty() {
+        return Ok(offered.to_vec());
+    }
+    for wanted in &spec.schedulers {
+        if !offered.contains(wanted) {
+            let names: Vec<&str> = offered.iter().map(Scheduler::name).collect();
+            return Err(Failure::new(
+                ExitClass::Environment,
+                format!("the kernel does not offer the scheduler {wanted} for this medium"),
+                Some(&format!("it offers {}", names.join(", "))),
+            ));
+        }
+    }
+    Ok(spec.schedulers.clone())
+}
+
+struct Unusable {
+    message: String,
+    class: ExitClass,
+    hint: Option<String>,
+}
+
+impl Unusable {
+    fn into_failure(self, filesystem: &FileSystem) -> Failure {
+        let message = format!("{} cannot be used here: {}", filesystem.name, self.message);
+        Failure::new(self.class, message, self.hint.as_deref())
+    }
+}
+
+fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
+    let program = &filesystem.mkfs.tool.program;
+    if find(program).is_none() {
+        let missing = flashfit_host::ProgramError::Missing { name: program.clone() };
+        return Some(Unusable {
+            message: missing.to_string(),
+            class: ExitClass::Environment,
+            hint: flashfit_host::Explain::hint(&missing),
+        });
+    }
+    let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if !filesystem.is_listed_in(&listed) && !has_module(&filesystem.kind) {
+        return Some(Unusable {
+            message: format!("this kernel has no {}", filesystem.kind),
+            class: ExitClass::Environment,
+            hint: Some("use a kernel that has it".to_owned()),
+        });
+    }
+    (room < filesystem.least_medium).then(|| Unusable {
+        message: format!("it needs {}, and there are {room}", filesystem.least_medium),
+        class: ExitClass::Usage,
+        hint: Some("use a larger medium, or another file system with --fs".to_owned()),
+    })
+}
+
+/// Whether a file system that is not listed may still be loaded when it is first mounted.
+fn has_module(kind: &str) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let folder = Path::new("/lib/modules").join(release.trim());
+    let index = std::fs::read_to_string(folder.join("modules.dep")).unwrap_or_default();
+    index.lines().any(|line| line.split(':').next().is_some_and(|path| {
+        Path::new(path).file_name().is_some_and(|file| {
+            file.to_string_lossy().split('.').next() == Some(kind)
+        })
+    }))
+}
+
+fn choices_of(
+    spec: &RunSpec,
+    filesystem: &FileSystem,
+    conditions: &Conditions,
+    schedulers: &[Scheduler],
+    notes: &mut Vec<String>,
+) -> Result<Choices, Failure> {
+    let choice = spec.options.get(&filesystem.name).cloned().unwrap_or_default();
+    // Options that are always on must be possible together, whichever scheduler.
+    let first = schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
+    let always = Setup::new(filesystem, &choice.always, first, conditions)?;
+    let mut free = Vec::new();
+    for option in &filesystem.options {
+        if choice.always.contains(&option.name) || choice.exclude.contains(&option.name) {
+            continue;
+        }
+        match why_left_out(filesystem, option, &always, conditions) {
+            None => free.push(option.name.clone()),
+            Some(reason) => {
+                notes.push(format!("{} {} is left out: {reason}", filesystem.name, option.name));
+            }
+        }
+    }
+    Ok(Choices {
+        filesystem: filesystem.clone(),
+        always: choice.always,
+        free,
+        schedulers: schedulers.to_vec(),
+        conditions: conditions.clone(),
+    })
+}
+
+/// Why an option is no choice here: it cannot be used, or it changes no command.
+fn why_left_out(
+    filesystem: &FileSystem,
+    option: &FsOption,
+    always: &Setup,
+    conditions: &Conditions,
+) -> Option<String> {
+    if let Some(reason) = filesystem.why_not(option, conditions) {
+        return Some(reason);
+    }
+    let with = |options: &[String]| {
+        let setup =
+            Setup::new(filesystem, options, always.scheduler.clone(), conditions).ok()?;
+        commands(filesystem, &setup, conditions)
+    };
+    let mut options = always.options.clone();
+    let before = with(&options)?;
+    options.push(option.name.clone());
+    (with(&options)? == before)
+        .then(|| format!("on this medium it is the same as {}", flashfit_filesystem::filesystem::BASE))
+}
+
+/// Everything that a setup makes the machine do.
+fn commands(filesystem: &FileSystem, setup: &Setup, conditions: &Conditions) -> Option<Vec<String>> {
+    let recipe = Recipe::new(filesystem, setup, conditions).ok()?;
+    let node = Path::new("/dev/node");
+    let mut lines = vec![recipe.mkfs(node).command_line()];
+    lines.extend(recipe.tune(node).iter().map(flashfit_host::Program::command_line));
+    lines.push(recipe.mount_options().join(","));
+    Some(lines)
+}

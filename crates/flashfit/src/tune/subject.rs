@@ -1,0 +1,124 @@
+//! The medium of a run before anything is written to it: what it is, and what it offers.
+
+use std::path::Path;
+
+use flashfit_card::CardModel;
+use flashfit_filesystem::{Conditions, LayoutPlan, Scheduler, plan_layout};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_host::Runner;
+use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_stand::backing;
+use flashfit_tune::RunSpec;
+
+use crate::failure::Failure;
+use crate::tune::resolve;
+
+/// What a loop device offers that is not attached yet.
+const LOOP_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// A medium, known but not taken.
+#[derive(Debug)]
+pub struct Subject {
+    /// What the user named.
+    pub target: Target,
+    /// The medium; of a simulated card what its device will be like.
+    pub what: What,
+    /// What is known of how it is built.
+    pub geometry: Geometry,
+    /// Where on it the file systems go.
+    pub layout: LayoutPlan,
+    /// What it offers, as far as that is known before it is attached.
+    pub conditions: Conditions,
+    /// Schedulers, as far as they are known before it is attached.
+    pub schedulers: Vec<Scheduler>,
+}
+
+/// The medium itself.
+#[derive(Debug)]
+pub enum What {
+    /// A device or an image.
+    Medium(Medium),
+    /// A simulated card.
+    Card(CardModel),
+}
+
+impl Subject {
+    /// Looks at the target of a run.
+    pub fn look(spec: &RunSpec, runner: &dyn Runner) -> Result<Self, Failure> {
+        let target = Target::parse(&spec.target)?;
+        let what = look_at(&target, runner, spec.catalog_dir.as_deref())?;
+        let known = |bytes: Option<Bytes>| bytes.map(|bytes| Known::new(bytes, Source::Given));
+        let given =
+            Geometry { erase_unit: known(spec.erase_unit), write_unit: known(spec.write_unit) };
+        let (capacity, sector_bytes, declared) = match &what {
+            What::Medium(medium) => (
+                medium.capacity,
+                medium.queue.logical_sector_bytes.max(512),
+                backing::declared(medium),
+            ),
+            What::Card(model) => {
+                (model.capacity, u64::from(model.sector_bytes), backing::modelled(model))
+            }
+        };
+        let geometry = given.or(declared);
+        let start = if is_partition(&what) {
+            flashfit_filesystem::Start::Whole
+        } else {
+            resolve::start(&spec.start)?
+        };
+        let layout = plan_layout(capacity.0, sector_bytes, &geometry, start)?;
+        Ok(Self {
+            conditions: conditions(&what, &geometry),
+            schedulers: schedulers(&what),
+            target,
+            what,
+            geometry,
+            layout,
+        })
+    }
+
+    /// The size of the place where the file system goes.
+    pub fn filesystem_size(&self) -> Bytes {
+        match (&self.layout.layout, &self.what) {
+            (flashfit_filesystem::Layout::Partition { size_bytes, .. }, _) => Bytes(*size_bytes),
+            (_, What::Medium(medium)) => medium.capacity,
+            (_, What::Card(model)) => model.capacity,
+        }
+    }
+
+    /// Whether its figures are simulated.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.what, What::Card(_))
+    }
+}
+
+fn look_at(target: &Target, runner: &dyn Runner, catalog: Option<&Path>) -> Result<What, Failure> {
+    Ok(match target {
+        Target::Simulated(name) => What::Card(flashfit_card::catalogue::load(name, catalog)?),
+        Target::Node(path) => What::Medium(Medium::of_node(&System::default(), runner, path)?),
+        Target::Image(path) => What::Medium(Medium::of_image(runner, path)?),
+    })
+}
+
+/// A partition stays as it is; only a whole medium is partitioned.
+fn is_partition(what: &What) -> bool {
+    matches!(what, What::Medium(medium) if medium.partition_start.is_some())
+}
+
+fn conditions(what: &What, geometry: &Geometry) -> Conditions {
+    let (discard, volatile_cache) = match what {
+        What::Medium(medium) if medium.disk.is_empty() => (true, true),
+        What::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
+        What::Card(model) => (model.discard.is_some(), model.cache.is_some()),
+    };
+    Conditions { geometry: geometry.clone(), discard, volatile_cache }
+}
+
+fn schedulers(what: &What) -> Vec<Scheduler> {
+    match what {
+        What::Medium(medium) if !medium.disk.is_empty() => {
+            medium.queue.schedulers.iter().map(Scheduler::new).collect()
+        }
+        _ => LOOP_SCHEDULERS.into_iter().map(Scheduler::new).collect(),
+    }
+}

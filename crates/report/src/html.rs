@@ -1,0 +1,91 @@
+//! The report as one HTML file that asks for nothing: no script, no request, no other file.
+//!
+//! It can be read without its style sheet, which pages served under a strict policy lose: order,
+//! headings, tables and figures are in the markup, and the sheet only makes them pleasant. The
+//! verdict comes first, then what to type, then the evidence.
+
+mod figures;
+mod parts;
+mod rankings;
+mod verdict;
+
+use crate::document::Report;
+use crate::markup::Element;
+use crate::svg::{Drawing, Looks};
+
+use parts::{heading, paragraph};
+
+/// The report as a whole HTML document.
+pub fn render(report: &Report) -> String {
+    let page = Element::new("html").attr("lang", "en").child(head(report)).child(body(report));
+    format!("<!DOCTYPE html>\n{page}\n")
+}
+
+fn head(report: &Report) -> Element {
+    let simulated = if report.simulated { " (simulated card)" } else { "" };
+    Element::new("head")
+        .child(Element::new("meta").attr("charset", "utf-8"))
+        .child(
+            Element::new("meta")
+                .attr("name", "viewport")
+                .attr("content", "width=device-width, initial-scale=1"),
+        )
+        .child(Element::new("title").text(format!("{}{simulated} - flashfit", report.title)))
+        .child(Element::new("style").lines(include_str!("html/report.css")))
+}
+
+fn body(report: &Report) -> Element {
+    let drawing = Drawing { looks: Looks::of(&report.figures), simulated: report.simulated };
+    let main = Element::new("main")
+        .child(Element::new("h1").text(&report.title))
+        .children(report.simulated.then(banner))
+        .child(verdict::section(report))
+        .children(verdict::commands(&report.verdict))
+        .child(contents(report))
+        .children(rankings::section(&report.rankings))
+        .children(figures::sections(&report.figures, &drawing))
+        .children(parts::setups(&report.setups))
+        .children(parts::facts(&report.facts))
+        .children(parts::warnings(&report.warnings))
+        .children(parts::failures(&report.failures))
+        .child(parts::how_to_read(report.simulated))
+        .children(reproduce(report));
+    Element::new("body").child(main)
+}
+
+fn banner() -> Element {
+    Element::new("p").class("banner").attr("role", "note").child(
+        Element::new("strong").text(
+            "Simulated card: every figure here comes from a model of a card, not from a medium.",
+        ),
+    )
+}
+
+/// Links to the sections that are there.
+fn contents(report: &Report) -> Element {
+    let groups = report.figures.iter().enumerate();
+    let links =
+        [(!report.rankings.is_empty()).then(|| ("rankings".to_owned(), "Rankings".to_owned()))]
+            .into_iter()
+            .flatten()
+            .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
+            .chain([
+                ("facts".to_owned(), "Facts".to_owned()),
+                ("reading".to_owned(), "How to read this".to_owned()),
+            ])
+            .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty())
+            .map(|(anchor, title)| {
+                let link = Element::new("a").attr("href", format!("#{anchor}")).text(title);
+                Element::new("li").child(link)
+            });
+    Element::new("nav").attr("aria-label", "Contents").child(Element::new("ul").children(links))
+}
+
+fn reproduce(report: &Report) -> Option<Element> {
+    (!report.reproduce.is_empty()).then(|| {
+        Element::new("section")
+            .child(heading("reproduce", "Do it again"))
+            .child(paragraph("The same run, with the same seed:"))
+            .child(parts::command_line(&report.reproduce))
+    })
+}

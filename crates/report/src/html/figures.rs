@@ -1,0 +1,96 @@
+//! The figures, each with a caption and with its data as a table.
+
+use crate::figure::{BarChart, Chart, FigureGroup, LineChart, Point};
+use crate::markup::Element;
+use crate::quantity::{NO_VALUE, Unit};
+use crate::svg::{Drawing, SIMULATED, place_text};
+
+use super::parts::{
+    capitalised, cell, column_head, heading, number_cell, paragraph, row, scrolling, table,
+};
+
+/// The anchor of a group of figures.
+pub(super) fn anchor(index: usize) -> String {
+    format!("figures-{}", index + 1)
+}
+
+pub(super) fn sections(groups: &[FigureGroup], drawing: &Drawing) -> Vec<Element> {
+    let groups = groups.iter().enumerate();
+    groups.map(|(index, group)| section(&anchor(index), group, drawing)).collect()
+}
+
+fn section(anchor: &str, group: &FigureGroup, drawing: &Drawing) -> Element {
+    Element::new("section")
+        .child(heading(anchor, &group.title))
+        .child(paragraph(&group.explanation))
+        .children(group.charts.iter().map(|chart| figure(chart, drawing)))
+}
+
+fn figure(chart: &Chart, drawing: &Drawing) -> Element {
+    let (title, data) = match chart {
+        Chart::Lines(chart) => (&chart.title, line_data(chart)),
+        Chart::Bars(chart) => (&chart.title, bar_data(chart)),
+    };
+    let details = Element::new("details")
+        .child(Element::new("summary").text(format!("Data: {title}")))
+        .child(scrolling(&format!("Data: {title}"), data));
+    Element::new("figure")
+        .child(Element::new("figcaption").text(caption(chart, drawing.simulated)))
+        .child(scrolling(title, drawing.element(chart)))
+        .child(details)
+}
+
+fn caption(chart: &Chart, simulated: bool) -> String {
+    let (title, direction, spread) = match chart {
+        Chart::Lines(chart) => (&chart.title, chart.direction, chart.spread),
+        Chart::Bars(chart) => (&chart.title, chart.direction, chart.spread),
+    };
+    let origin = if simulated { format!(" {}.", capitalised(SIMULATED)) } else { String::new() };
+    format!("{title}: {}. Whiskers: {}.{origin}", direction.note(), spread.heading())
+}
+
+/// A row a setup, a column a place.
+fn line_data(chart: &LineChart) -> Element {
+    let places = chart.places();
+    let heads = std::iter::once(column_head("setup", false))
+        .chain(places.iter().map(|&place| column_head(&place_text(&chart.x_axis, place), true)));
+    let rows = chart.series.iter().map(|series| {
+        let points = chart.drawable(series);
+        let cells = places.iter().map(|&place| {
+            let point = points.iter().find(|point| point.x.total_cmp(&place).is_eq());
+            number_cell(
+                &point.map_or_else(|| NO_VALUE.to_owned(), |point| point_text(chart.y_unit, point)),
+            )
+        });
+        let name = cell(&series.role.marked(&series.name)).class("name");
+        row(std::iter::once(name).chain(cells))
+    });
+    table(heads, rows.collect())
+}
+
+fn point_text(unit: Unit, point: &Point) -> String {
+    let scaled = unit.scaled_for(point.y);
+    format!(
+        "{} ({} to {}), n = {}",
+        unit.show(point.y),
+        unit.digits(point.low, scaled),
+        unit.digits(point.high, scaled),
+        point.n
+    )
+}
+
+fn bar_data(chart: &BarChart) -> Element {
+    let spread = chart.spread.heading();
+    let heads =
+        [("setup", false), (&chart.value_label, true), (spread.as_str(), true), ("n", true)];
+    let heads = heads.map(|(title, number)| column_head(title, number));
+    let rows = chart.bars.iter().map(|bar| {
+        row([
+            cell(&bar.role.marked(&bar.name)).class("name"),
+            number_cell(&chart.unit.show(bar.value)),
+            number_cell(&format!("{} to {}", chart.unit.show(bar.low), chart.unit.show(bar.high))),
+            number_cell(&bar.n.to_string()),
+        ])
+    });
+    table(heads, rows.collect())
+}

@@ -1,0 +1,165 @@
+//! The smaller sections of the report, and the pieces that all of them use.
+
+use crate::document::{Failure, SetupDetail};
+use crate::markup::Element;
+use crate::svg::SIMULATED;
+use crate::text::count_of;
+
+pub(super) fn heading(anchor: &str, title: &str) -> Element {
+    Element::new("h2").attr("id", anchor).text(title)
+}
+
+pub(super) fn paragraph(content: &str) -> Element {
+    Element::new("p").text(content)
+}
+
+/// A line to be copied as a whole.
+pub(super) fn command_line(line: &str) -> Element {
+    Element::new("pre").child(Element::new("code").command(line))
+}
+
+/// A container in which something wide scrolls by itself, also by keyboard.
+pub(super) fn scrolling(label: &str, content: Element) -> Element {
+    Element::new("div")
+        .class("scroll")
+        .attr("role", "region")
+        .attr("aria-label", label)
+        .attr("tabindex", 0)
+        .child(content)
+}
+
+/// A heading cell of a table; a column of numbers stands at the right.
+pub(super) fn column_head(title: &str, number: bool) -> Element {
+    let cell = Element::new("th").attr("scope", "col").text(title);
+    if number { cell.class("number") } else { cell }
+}
+
+pub(super) fn cell(content: &str) -> Element {
+    Element::new("td").text(content)
+}
+
+pub(super) fn number_cell(content: &str) -> Element {
+    cell(content).class("number")
+}
+
+/// A table with a heading row.
+pub(super) fn table(heads: impl IntoIterator<Item = Element>, rows: Vec<Element>) -> Element {
+    let heads = Element::new("thead").child(Element::new("tr").children(heads));
+    Element::new("table").child(heads).child(Element::new("tbody").children(rows))
+}
+
+pub(super) fn row(cells: impl IntoIterator<Item = Element>) -> Element {
+    Element::new("tr").children(cells)
+}
+
+pub(super) fn setups(setups: &[SetupDetail]) -> Option<Element> {
+    if setups.is_empty() {
+        return None;
+    }
+    let rows = setups.iter().map(|setup| {
+        let choices: Vec<String> =
+            setup.choices.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        row([cell(&setup.role.marked(&setup.name)).class("name"), cell(&choices.join("; "))])
+    });
+    let table = table([column_head("setup", false), column_head("choices", false)], rows.collect());
+    let count = count_of(setups.len(), "setup");
+    let details = Element::new("details")
+        .child(Element::new("summary").text(format!("The choices behind {count}")))
+        .child(scrolling("Setups", table));
+    Some(Element::new("section").child(heading("setups", "Setups")).child(details))
+}
+
+pub(super) fn facts(facts: &[(String, String)]) -> Option<Element> {
+    if facts.is_empty() {
+        return None;
+    }
+    let rows = facts.iter().map(|(name, value)| {
+        row([Element::new("th").attr("scope", "row").text(name), cell(value)])
+    });
+    let table = Element::new("table").child(Element::new("tbody").children(rows));
+    Some(Element::new("section").child(heading("facts", "Facts")).child(scrolling("Facts", table)))
+}
+
+pub(super) fn warnings(warnings: &[String]) -> Option<Element> {
+    if warnings.is_empty() {
+        return None;
+    }
+    let items = warnings.iter().map(|warning| Element::new("li").text(warning));
+    Some(
+        Element::new("section")
+            .child(heading("warnings", "Warnings"))
+            .child(Element::new("ul").children(items)),
+    )
+}
+
+pub(super) fn failures(failures: &[Failure]) -> Option<Element> {
+    if failures.is_empty() {
+        return None;
+    }
+    let rows = failures.iter().map(|failure| {
+        row([
+            cell(&failure.setup).class("name"),
+            cell(&failure.workload),
+            number_cell(&failure.trials.to_string()),
+            cell(&failure.reason).class("note"),
+        ])
+    });
+    let heads = [("setup", false), ("workload", false), ("trials", true), ("reason", false)];
+    let heads = heads.map(|(title, number)| column_head(title, number));
+    let note = "These trials gave no figure; nothing was put in their place.";
+    Some(
+        Element::new("section")
+            .child(heading("failures", "Failed trials"))
+            .child(paragraph(note))
+            .child(scrolling("Failed trials", table(heads, rows.collect()))),
+    )
+}
+
+const READING: [(&str, &str); 6] = [
+    (
+        "Setup",
+        "A file system with its layout, mkfs options, mount options and I/O scheduler. The untuned \
+         setup is what one gets without choosing; all others are compared with it.",
+    ),
+    (
+        "Merit",
+        "A setup's figure for comparison, made from all points of a workload. The note above each \
+         ranking tells how.",
+    ),
+    (
+        "Interval",
+        "Where the true value lies, as far as the repeats can tell. Setups whose intervals overlap \
+         are not told apart by this run, whatever their order.",
+    ),
+    ("n", "How many measurements a figure is made of. With n = 1 nothing is known of its noise."),
+    (
+        "Cannot tell",
+        "A result, not a failure: the differences are smaller than the noise of this medium with \
+         this number of repeats.",
+    ),
+    (
+        "Figures",
+        "The whiskers are what the caption says. A line's number, colour and marker are the same \
+         in all figures; resting the pointer on a point shows its exact figures.",
+    ),
+];
+
+pub(super) fn how_to_read(simulated: bool) -> Element {
+    let mut list = Element::new("dl");
+    for (term, meaning) in READING {
+        list = list.child(Element::new("dt").text(term)).child(Element::new("dd").text(meaning));
+    }
+    if simulated {
+        let meaning = "A model of a card under a real kernel. It shows how file systems behave on \
+                       such a card; a real medium may differ and should be measured.";
+        list = list
+            .child(Element::new("dt").text(capitalised(SIMULATED)))
+            .child(Element::new("dd").text(meaning));
+    }
+    Element::new("section").child(heading("reading", "How to read this report")).child(list)
+}
+
+pub(super) fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}

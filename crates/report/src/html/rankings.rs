@@ -1,0 +1,96 @@
+//! The rankings as tables: place, setup, merit with its interval, and number of trials.
+
+use crate::document::{RankRow, Ranking, Role};
+use crate::markup::Element;
+use crate::text::count_of;
+
+use super::parts::{cell, column_head, heading, number_cell, paragraph, row, scrolling, table};
+
+/// How many setups of a ranking are shown at once.
+const SHOWN_ROWS: usize = 10;
+
+pub(super) fn section(rankings: &[Ranking]) -> Option<Element> {
+    if rankings.is_empty() {
+        return None;
+    }
+    let section = Element::new("section").child(heading("rankings", "Rankings"));
+    Some(rankings.iter().fold(section, |section, ranking| {
+        let (shown, folded) = split(&ranking.rows);
+        section
+            .child(Element::new("h3").text(&ranking.title))
+            .child(paragraph(&ranking.scale_note).class("scale"))
+            .child(scrolling(&ranking.title, rank_table(ranking, &shown)))
+            .children(fold(ranking, &folded))
+    }))
+}
+
+/// The rows to show at once, and those to fold away. The untuned and the recommended setup are
+/// always shown, and a single row is not worth folding.
+fn split(rows: &[RankRow]) -> (Vec<&RankRow>, Vec<&RankRow>) {
+    let (shown, folded): (Vec<_>, Vec<_>) = rows
+        .iter()
+        .enumerate()
+        .partition(|(index, row)| *index < SHOWN_ROWS || row.role != Role::Candidate);
+    if folded.len() < 2 {
+        return (rows.iter().collect(), Vec::new());
+    }
+    let rows_of = |rows: Vec<(usize, _)>| rows.into_iter().map(|(_, row)| row).collect();
+    (rows_of(shown), rows_of(folded))
+}
+
+fn fold(ranking: &Ranking, rows: &[&RankRow]) -> Option<Element> {
+    (!rows.is_empty()).then(|| {
+        let label = format!("{}: the other setups", ranking.title);
+        Element::new("details")
+            .child(Element::new("summary").text(count_of(rows.len(), "more setup")))
+            .child(scrolling(&label, rank_table(ranking, rows)))
+    })
+}
+
+fn rank_table(ranking: &Ranking, rows: &[&RankRow]) -> Element {
+    let spread = ranking.spread.heading();
+    let heads = [
+        ("place", true),
+        ("setup", false),
+        ("merit", true),
+        (spread.as_str(), true),
+        ("n", true),
+        ("note", false),
+    ]
+    .map(|(title, number)| column_head(title, number));
+    let rows = rows.iter().map(|row| rank_row(ranking, row)).collect();
+    table(heads, rows)
+}
+
+fn rank_row(ranking: &Ranking, entry: &RankRow) -> Element {
+    let unit = ranking.unit;
+    let interval = format!("{} to {}", unit.show(entry.low), unit.show(entry.high));
+    let marked = row([
+        number_cell(&entry.place.to_string()),
+        cell(&entry.role.marked(&entry.setup)).class("name"),
+        number_cell(&unit.show(entry.merit)),
+        number_cell(&interval),
+        number_cell(&entry.trials.to_string()),
+        cell(&entry.note).class("note"),
+    ]);
+    match entry.role.mark() {
+        Some(mark) => marked.class(mark),
+        None => marked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_rankings_fold_all_but_the_best_and_the_untuned() {
+        let mut rows = vec![RankRow::default(); 30];
+        rows[20].role = Role::Untuned;
+        let (shown, folded) = split(&rows);
+        assert_eq!((shown.len(), folded.len()), (11, 19));
+        assert_eq!(shown[10].role, Role::Untuned);
+        let (shown, folded) = split(&rows[..11]);
+        assert_eq!((shown.len(), folded.len()), (11, 0));
+    }
+}

@@ -1,0 +1,80 @@
+//! The top of the report: the verdict and the commands that put it into effect.
+
+use crate::document::{Outcome, Report, Verdict};
+use crate::markup::Element;
+use crate::text::count_of;
+
+use super::parts::{command_line, heading, paragraph};
+
+pub(super) fn section(report: &Report) -> Element {
+    let verdict = &report.verdict;
+    let outcome = verdict.outcome_shown();
+    let gain = verdict.gain.map(|gain| {
+        paragraph("Gain over the untuned setup: ")
+            .child(Element::new("strong").text(gain.describe()))
+    });
+    Element::new("section")
+        .class(&format!("verdict {}", class_of(outcome)))
+        .attr("aria-label", "Verdict")
+        .child(
+            Element::new("p")
+                .class("label")
+                .child(Element::new("strong").text(format!("Verdict: {}", outcome.label()))),
+        )
+        .child(
+            Element::new("p")
+                .class("headline")
+                .child(Element::new("strong").text(&verdict.headline)),
+        )
+        .children(verdict.is_downgraded().then(|| paragraph(Verdict::DOWNGRADED)))
+        .children(gain)
+        .children(verdict.detail.iter().map(|detail| paragraph(detail)))
+        .children(risk(&verdict.risk))
+        .children(reservations(report))
+}
+
+fn class_of(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Better => "verdict-better",
+        Outcome::NoGain => "verdict-no-gain",
+        Outcome::CannotTell => "verdict-cannot-tell",
+        Outcome::NoResult => "verdict-no-result",
+    }
+}
+
+fn risk(risk: &str) -> Option<Element> {
+    (!risk.is_empty()).then(|| {
+        Element::new("p").child(Element::new("strong").text("Risk:")).text(format!(" {risk}"))
+    })
+}
+
+/// Links from the top to what weakens the verdict.
+fn reservations(report: &Report) -> Option<Element> {
+    let failed: usize = report.failures.iter().map(|failure| failure.trials as usize).sum();
+    let links: Vec<Element> =
+        [(report.warnings.len(), "warning", "warnings"), (failed, "failed trial", "failures")]
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, what, anchor)| {
+                Element::new("a").attr("href", format!("#{anchor}")).text(count_of(count, what))
+            })
+            .collect();
+    if links.is_empty() {
+        return None;
+    }
+    let mut line = paragraph("Mind: ");
+    for (index, link) in links.into_iter().enumerate() {
+        line = if index > 0 { line.text(", ").child(link) } else { line.child(link) };
+    }
+    Some(line.text("."))
+}
+
+pub(super) fn commands(verdict: &Verdict) -> Option<Element> {
+    if verdict.commands.is_empty() {
+        return None;
+    }
+    let section = Element::new("section").child(heading("commands", "Commands"));
+    Some(verdict.commands.iter().fold(section, |section, command| {
+        section.child(paragraph(&command.caption)).child(command_line(&command.line))
+    }))
+}

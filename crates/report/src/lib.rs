@@ -1,0 +1,27 @@
+//! Terminal, SVG and HTML renderings of what a run found.
+//!
+//! The input is plain data ([`document`], [`figure`]); this room knows nothing of fio, file systems
+//! or run directories. Nothing here can fail: a value that is not a number is left out of a figure
+//! and shown as a dash in a table. The same input gives the same text, byte for byte.
+//!
+//! Any text may come from a device or from another program, so every renderer strips control and
+//! bidirectional characters ([`text`]) and escapes markup.
+
+pub mod document;
+pub mod figure;
+pub mod html;
+mod markup;
+pub mod quantity;
+pub mod svg;
+pub mod table;
+pub mod terminal;
+pub mod text;
+
+pub use document::{
+    Command, Failure, Gain, Outcome, RankRow, Ranking, Report, Role, SetupDetail, Spread, Verdict,
+};
+pub use figure::{
+    Bar, BarChart, Chart, Direction, FigureGroup, LineChart, Point, Series, ValueScale, XAxis,
+};
+pub use quantity::Unit;
+pub use table::{Align, Column, Shorten, Table};

@@ -1,0 +1,142 @@
+//! Figures with their units, as people read them.
+//!
+//! Sizes and rates are in powers of 1024 (`12.3 MiB/s`), times in powers of 1000 (`1.20 ms`). A
+//! figure is rounded to the digits a measurement bears; what is exact is in the run's own files.
+
+/// What a figure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// A bare number, such as a merit.
+    #[default]
+    Number,
+    /// A share, in percent.
+    Percent,
+    /// A change against something, in percent, always with its sign.
+    PercentChange,
+    /// A size, in bytes.
+    Bytes,
+    /// A throughput, in bytes per second.
+    BytesPerSecond,
+    /// A rate of requests, per second.
+    RequestsPerSecond,
+    /// A time, in nanoseconds.
+    Nanoseconds,
+}
+
+/// A unit with its prefix: how much one of it is, and its name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scaled {
+    pub(crate) divisor: f64,
+    pub(crate) name: &'static str,
+}
+
+/// What stands for a value that is none.
+pub(crate) const NO_VALUE: &str = "–";
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1_048_576.0;
+const GIB: f64 = 1_073_741_824.0;
+
+impl Unit {
+    /// A value with its unit and the digits a measurement bears: `12.34 MiB/s`, `+8.1 %`.
+    pub fn show(self, value: f64) -> String {
+        if !value.is_finite() {
+            return NO_VALUE.to_owned();
+        }
+        let scaled = self.scaled_for(value);
+        let number = self.digits(value, scaled);
+        if scaled.name.is_empty() { number } else { format!("{number} {}", scaled.name) }
+    }
+
+    /// The unit with the prefix in which a value of this magnitude is best read.
+    pub(crate) fn scaled_for(self, value: f64) -> Scaled {
+        let steps: &[(f64, &'static str)] = match self {
+            Self::Number => &[(1.0, "")],
+            Self::Percent | Self::PercentChange => &[(1.0, "%")],
+            Self::Bytes => &[(1.0, "B"), (KIB, "KiB"), (MIB, "MiB"), (GIB, "GiB")],
+            Self::BytesPerSecond => &[(1.0, "B/s"), (KIB, "KiB/s"), (MIB, "MiB/s"), (GIB, "GiB/s")],
+            Self::RequestsPerSecond => &[(1.0, "/s")],
+            Self::Nanoseconds => &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")],
+        };
+        let (divisor, name) = steps
+            .iter()
+            .rev()
+            .find(|(divisor, _)| value.abs() >= *divisor)
+            .unwrap_or(&steps[0])
+            .to_owned();
+        Scaled { divisor, name }
+    }
+
+    /// The digits of a value in a given scale, without the unit's name.
+    pub(crate) fn digits(self, value: f64, scaled: Scaled) -> String {
+        if !value.is_finite() {
+            return NO_VALUE.to_owned();
+        }
+        let value = value / scaled.divisor;
+        match self {
+            Self::PercentChange => format!("{:+.1}", unsigned_zero(value, 1)),
+            Self::Percent => fixed(value, 1),
+            Self::Number => significant(value, 5),
+            Self::Bytes if value.fract() == 0.0 => fixed(value, 0),
+            _ => significant(value, 4),
+        }
+    }
+
+    /// Whether its prefixes are powers of ten, so that powers of ten read well across all of them.
+    pub(crate) fn is_decimal(self) -> bool {
+        self == Self::Nanoseconds
+    }
+}
+
+/// A number with so many digits after the point, and never `-0`.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    format!("{:.decimals$}", unsigned_zero(value, decimals))
+}
+
+fn unsigned_zero(value: f64, decimals: usize) -> f64 {
+    let exponent = i32::try_from(decimals).expect("a handful of digits");
+    if value.abs() * 10f64.powi(exponent) < 0.5 { 0.0 } else { value }
+}
+
+fn significant(value: f64, digits: i32) -> String {
+    let before_point = exponent_of(value) + 1;
+    fixed(value, usize::try_from((digits - before_point).clamp(0, digits + 2)).unwrap_or(0))
+}
+
+/// The power of ten of a number's first digit; 0 for zero.
+#[expect(clippy::cast_possible_truncation, reason = "a double's exponent is within ±324")]
+pub(crate) fn exponent_of(value: f64) -> i32 {
+    if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_bear_their_unit_and_few_digits() {
+        for (unit, value, text) in [
+            (Unit::BytesPerSecond, 12_939_427.0, "12.34 MiB/s"),
+            (Unit::BytesPerSecond, 0.0, "0.000 B/s"),
+            (Unit::Bytes, 4096.0, "4 KiB"),
+            (Unit::Bytes, 6144.0, "6 KiB"),
+            (Unit::Nanoseconds, 1_204_000.0, "1.204 ms"),
+            (Unit::PercentChange, 8.13, "+8.1 %"),
+            (Unit::PercentChange, -0.01, "+0.0 %"),
+            (Unit::Percent, 3.0, "3.0 %"),
+            (Unit::Number, 102_979.0, "102979"),
+            (Unit::Number, 9.81234, "9.8123"),
+            (Unit::RequestsPerSecond, 1234.5, "1234 /s"),
+            (Unit::Number, f64::NAN, "–"),
+            (Unit::Bytes, f64::INFINITY, "–"),
+        ] {
+            assert_eq!(unit.show(value), text, "{unit:?} {value}");
+        }
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        assert_eq!(fixed(-0.04, 1), "0.0");
+        assert_eq!(fixed(-0.06, 1), "-0.1");
+    }
+}

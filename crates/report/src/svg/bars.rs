@@ -1,0 +1,164 @@
+//! Horizontal bars with whiskers, one a setup, with the figures written beside them.
+//!
+//! Bars are lengths, so they need a zero: where all values lie far from it, dots take their place
+//! and the figure says that its scale does not start at zero.
+
+use crate::document::Role;
+use crate::figure::{Bar, BarChart, ValueScale, is_drawable};
+use crate::markup::Element;
+
+use super::Drawing;
+use super::axis::ValueAxis;
+use super::canvas::{
+    AXIS, CHARACTER_PX, GRID, TOP_PX, WIDTH_PX, count, faint, figure, label, no_data, px, rule,
+    short_label, tooltip,
+};
+
+const ROW_PX: f64 = 24.0;
+const LONGEST_NAME: usize = 36;
+/// A character of a bold name.
+const BOLD_PX: f64 = 7.9;
+const FIGURES_PX: f64 = 200.0;
+
+struct Plot<'a> {
+    chart: &'a BarChart,
+    bars: Vec<Bar>,
+    axis: ValueAxis,
+    left_px: f64,
+    top_px: f64,
+    bottom_px: f64,
+}
+
+pub(crate) fn draw(chart: &BarChart, drawing: &Drawing) -> Element {
+    let plot = Plot::new(chart);
+    figure(&chart.title, chart.direction, drawing.simulated, plot.bottom_px + 50.0)
+        .children(plot.ticks())
+        .children(plot.untuned_rule())
+        .children(plot.bars.iter().enumerate().map(|(index, bar)| plot.row(index, bar)))
+        .child(faint(label(plot.left_px, plot.bottom_px + 38.0, "start", &plot.axis_title())))
+        .child(faint(label(WIDTH_PX - 12.0, plot.top_px - 4.0, "end", &plot.figures_title())))
+        .children(plot.bars.is_empty().then(|| no_data(WIDTH_PX / 2.0, plot.top_px + 16.0)))
+}
+
+/// The bars that have a value, with an orderly spread.
+fn drawable(chart: &BarChart) -> Vec<Bar> {
+    let bars = chart.bars.iter().filter(|bar| is_drawable(bar.value));
+    bars.map(|bar| Bar {
+        low: if is_drawable(bar.low) { bar.low.min(bar.value) } else { bar.value },
+        high: if is_drawable(bar.high) { bar.high.max(bar.value) } else { bar.value },
+        ..bar.clone()
+    })
+    .collect()
+}
+
+fn name_px(bar: &Bar) -> f64 {
+    let characters = crate::text::width(&bar.role.marked(&bar.name)).min(LONGEST_NAME);
+    count(characters) * if bar.role == Role::Candidate { CHARACTER_PX } else { BOLD_PX }
+}
+
+impl<'a> Plot<'a> {
+    fn new(chart: &'a BarChart) -> Self {
+        let bars = drawable(chart);
+        let left_px = 24.0 + bars.iter().map(name_px).fold(0.0, f64::max);
+        let top_px = TOP_PX + 14.0;
+        let ends = bars.iter().flat_map(|bar| [bar.low, bar.high]);
+        let right_px = WIDTH_PX - FIGURES_PX - 24.0;
+        let axis = ValueAxis::new(ends, chart.unit, ValueScale::Linear, left_px, right_px);
+        let bottom_px = top_px + ROW_PX * count(bars.len().max(1));
+        Self { chart, bars, axis, left_px, top_px, bottom_px }
+    }
+
+    fn axis_title(&self) -> String {
+        let name = self.axis.named(&self.chart.value_label);
+        match self.axis.caveat() {
+            Some(caveat) => format!("{name}; {caveat}"),
+            None => name,
+        }
+    }
+
+    fn figures_title(&self) -> String {
+        format!("value ({}), n", self.chart.spread.heading())
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = Element> {
+        let has_bars = !self.axis.without_zero;
+        self.axis.ticks.iter().flat_map(move |(value, text)| {
+            let x = self.axis.place(*value);
+            let colour = if has_bars && *value == 0.0 { AXIS } else { GRID };
+            [
+                rule(x, self.top_px, x, self.bottom_px, colour),
+                label(x, self.bottom_px + 16.0, "middle", text),
+            ]
+        })
+    }
+
+    /// A line through all rows at the untuned setup's value, to compare with.
+    fn untuned_rule(&self) -> Option<Element> {
+        let untuned = self.bars.iter().find(|bar| bar.role == Role::Untuned)?;
+        let x = self.axis.place(untuned.value);
+        Some(
+            rule(x, self.top_px, x, self.bottom_px, "#111111")
+                .attr("stroke-dasharray", "4 3")
+                .child(tooltip(&format!("untuned: {}", self.chart.unit.show(untuned.value)))),
+        )
+    }
+
+    fn row(&self, index: usize, bar: &Bar) -> Element {
+        let middle = self.top_px + ROW_PX * (count(index) + 0.5);
+        let name = bar.role.marked(&bar.name);
+        let weight = if bar.role == Role::Candidate { "normal" } else { "bold" };
+        let row = Element::new("g")
+            .child(
+                short_label(self.left_px - 10.0, middle + 4.0, "end", &name, LONGEST_NAME)
+                    .attr("font-weight", weight),
+            )
+            .child(self.mark(bar, middle));
+        let row = if bar.high > bar.low { row.child(self.whisker(bar, middle)) } else { row };
+        row.child(label(WIDTH_PX - 12.0, middle + 4.0, "end", &self.figures(bar)))
+            .child(tooltip(&format!("{name}: {}", self.figures(bar))))
+    }
+
+    fn mark(&self, bar: &Bar, middle: f64) -> Element {
+        let colour = match bar.role {
+            Role::Untuned => "#777777",
+            Role::Recommended => "#009e73",
+            Role::Candidate => "#56b4e9",
+        };
+        let value = self.axis.place(bar.value);
+        if self.axis.without_zero {
+            return Element::new("path")
+                .attr("d", "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z")
+                .attr("transform", format!("translate({} {})", px(value), px(middle)))
+                .attr("fill", colour);
+        }
+        let zero = self.axis.place(0.0);
+        Element::new("rect")
+            .attr("x", px(value.min(zero)))
+            .attr("y", px(middle - 7.0))
+            .attr("width", px((value - zero).abs().max(0.5)))
+            .attr("height", 14)
+            .attr("fill", colour)
+    }
+
+    fn whisker(&self, bar: &Bar, middle: f64) -> Element {
+        let (low, high) = (px(self.axis.place(bar.low)), px(self.axis.place(bar.high)));
+        let (top, bottom, middle) = (px(middle - 4.0), px(middle + 4.0), px(middle));
+        Element::new("path")
+            .attr("d", format!("M{low} {middle}H{high}M{low} {top}V{bottom}M{high} {top}V{bottom}"))
+            .attr("stroke", "#222222")
+            .attr("stroke-width", "1.2")
+            .attr("fill", "none")
+    }
+
+    fn figures(&self, bar: &Bar) -> String {
+        let unit = self.chart.unit;
+        let scaled = unit.scaled_for(bar.value);
+        format!(
+            "{} ({} to {}), {}",
+            unit.show(bar.value),
+            unit.digits(bar.low, scaled),
+            unit.digits(bar.high, scaled),
+            bar.n
+        )
+    }
+}

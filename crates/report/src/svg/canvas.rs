@@ -1,0 +1,131 @@
+//! The paper a figure is drawn on: its size, heading and the pieces every figure uses.
+
+use crate::figure::Direction;
+use crate::markup::Element;
+use crate::text;
+
+use super::SIMULATED;
+
+/// The width of every figure, in pixels.
+pub(crate) const WIDTH_PX: f64 = 760.0;
+/// Where the part below the heading begins.
+pub(crate) const TOP_PX: f64 = 58.0;
+
+const INK: &str = "#222222";
+const FAINT_INK: &str = "#555555";
+pub(crate) const GRID: &str = "#dddddd";
+pub(crate) const AXIS: &str = "#888888";
+
+/// How wide a character of the small text is at most, on average.
+pub(crate) const CHARACTER_PX: f64 = 6.8;
+
+/// A coordinate with one decimal at most.
+pub(crate) fn px(value: f64) -> String {
+    let text = crate::quantity::fixed(value, 1);
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
+/// How many characters fit into a width.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive")]
+pub(crate) fn characters_in(width_px: f64) -> usize {
+    (width_px / CHARACTER_PX).floor().max(0.0) as usize
+}
+
+/// A count as a factor for coordinates.
+pub(crate) fn count(items: usize) -> f64 {
+    f64::from(u32::try_from(items).expect("a figure has fewer than 2^32 items"))
+}
+
+/// An empty figure with its heading: title, which way is good, and that it is simulated.
+pub(crate) fn figure(title: &str, direction: Direction, simulated: bool, height: f64) -> Element {
+    let note = direction.note();
+    let description = if simulated { format!("{note}; {SIMULATED}") } else { note.to_owned() };
+    let figure = Element::new("svg")
+        .attr("xmlns", "http://www.w3.org/2000/svg")
+        .attr("viewBox", format!("0 0 {} {}", px(WIDTH_PX), px(height)))
+        .attr("width", px(WIDTH_PX))
+        .attr("height", px(height))
+        .attr("role", "img")
+        .attr("aria-label", format!("{title}: {description}"))
+        .attr("font-family", "system-ui, 'DejaVu Sans', Arial, sans-serif")
+        .attr("font-size", 12)
+        .attr("fill", INK)
+        .child(background(height))
+        .child(
+            label(12.0, 22.0, "start", &text::shorten_end(title, 84))
+                .attr("font-size", 15)
+                .attr("font-weight", "bold"),
+        )
+        .child(label(12.0, 41.0, "start", note).attr("fill", FAINT_INK));
+    if simulated {
+        figure.child(
+            label(160.0, 41.0, "start", &SIMULATED.to_uppercase())
+                .attr("fill", "#a33c00")
+                .attr("font-weight", "bold"),
+        )
+    } else {
+        figure
+    }
+}
+
+fn background(height: f64) -> Element {
+    Element::new("rect")
+        .attr("width", px(WIDTH_PX))
+        .attr("height", px(height))
+        .attr("fill", "#ffffff")
+}
+
+/// A text at a place; `anchor` is `start`, `middle` or `end`.
+pub(crate) fn label(x: f64, y: f64, anchor: &str, content: &str) -> Element {
+    let label = Element::new("text").attr("x", px(x)).attr("y", px(y));
+    let label = if anchor == "start" { label } else { label.attr("text-anchor", anchor) };
+    label.text(content)
+}
+
+/// A text that is shortened in its middle to a number of characters, with the whole as a tooltip.
+pub(crate) fn short_label(x: f64, y: f64, anchor: &str, content: &str, most: usize) -> Element {
+    let content = text::plain(content);
+    let short = text::shorten_middle(&content, most);
+    let shown = label(x, y, anchor, &short);
+    if short == content { shown } else { shown.child(tooltip(&content)) }
+}
+
+/// A text in the fainter ink.
+pub(crate) fn faint(label: Element) -> Element {
+    label.attr("fill", FAINT_INK)
+}
+
+/// What is shown when the pointer rests on the element it is put into.
+pub(crate) fn tooltip(content: &str) -> Element {
+    Element::new("title").text(content)
+}
+
+pub(crate) fn rule(x1: f64, y1: f64, x2: f64, y2: f64, colour: &str) -> Element {
+    Element::new("path")
+        .attr("d", format!("M{} {}L{} {}", px(x1), px(y1), px(x2), px(y2)))
+        .attr("stroke", colour)
+        .attr("fill", "none")
+}
+
+/// What stands in place of an empty plot.
+pub(crate) fn no_data(x: f64, y: f64) -> Element {
+    faint(label(x, y, "middle", "no figures"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!(px(12.0), "12");
+        assert_eq!(px(12.34), "12.3");
+        assert_eq!(px(-0.01), "0");
+    }
+
+    #[test]
+    fn a_shortened_label_keeps_the_whole_as_a_tooltip() {
+        let label = short_label(0.0, 0.0, "start", "abcdefgh", 5).to_string();
+        assert!(label.contains("ab…gh<title>abcdefgh</title>"), "{label}");
+    }
+}

@@ -1,0 +1,298 @@
+//! The line chart: one line a setup, with whiskers, tooltips and numbered ends.
+//!
+//! At each place the setups are drawn a little beside each other, so that whiskers don't hide one
+//! another; the numbers at the right ends are those of the legend below.
+
+use crate::figure::{LineChart, Point, Series};
+use crate::markup::Element;
+
+use super::Drawing;
+use super::axis::{PlaceAxis, ValueAxis, place_text};
+use super::canvas::{
+    AXIS, GRID, TOP_PX, WIDTH_PX, characters_in, count, faint, figure, label, no_data, px, rule,
+    short_label, tooltip,
+};
+use super::look::Look;
+
+const LEFT_PX: f64 = 74.0;
+const RIGHT_PX: f64 = WIDTH_PX - 46.0;
+const LEGEND_ROW_PX: f64 = 19.0;
+/// The closest that two numbers at the right ends may come.
+const NUMBER_PX: f64 = 11.0;
+
+struct Plot<'a> {
+    chart: &'a LineChart,
+    values: ValueAxis,
+    places: PlaceAxis,
+    bottom_px: f64,
+    /// The lines that have points, each with its look.
+    lines: Vec<Line<'a>>,
+}
+
+struct Line<'a> {
+    series: &'a Series,
+    look: Look,
+    points: Vec<Point>,
+    /// How far to the right it is drawn.
+    shift_px: f64,
+}
+
+pub(crate) fn draw(chart: &LineChart, drawing: &Drawing) -> Element {
+    let plot = Plot::new(chart, drawing);
+    let (columns, rows) = plot.legend_shape();
+    let height = plot.bottom_px + 58.0 + LEGEND_ROW_PX * count(rows);
+    figure(&chart.title, chart.direction, drawing.simulated, height)
+        .children(plot.value_ticks())
+        .children(plot.place_ticks())
+        .child(faint(label(12.0, TOP_PX + 4.0, "start", &plot.value_title())))
+        .child(faint(label(
+            f64::midpoint(LEFT_PX, RIGHT_PX),
+            plot.bottom_px + 36.0,
+            "middle",
+            &chart.x_label,
+        )))
+        .children(plot.lines.iter().map(|line| plot.line(line)))
+        .children(plot.end_numbers())
+        .children(plot.legend(columns))
+}
+
+impl<'a> Plot<'a> {
+    fn new(chart: &'a LineChart, drawing: &Drawing) -> Self {
+        let drawn: Vec<(&Series, Vec<Point>)> = chart
+            .series
+            .iter()
+            .map(|series| (series, chart.drawable(series)))
+            .filter(|(_, points)| !points.is_empty())
+            .collect();
+        let bottom_px = TOP_PX + 14.0 + (NUMBER_PX * count(drawn.len())).max(290.0);
+        let heights =
+            drawn.iter().flat_map(|(_, points)| points).flat_map(|point| [point.low, point.high]);
+        let values = ValueAxis::new(heights, chart.y_unit, chart.y_scale, bottom_px, TOP_PX + 14.0);
+        let places = PlaceAxis::new(&chart.x_axis, &chart.places(), LEFT_PX, RIGHT_PX - 18.0);
+        let step_px = (places.spacing_px * 0.5 / count(drawn.len().max(1))).min(4.0);
+        let middle = (count(drawn.len()) - 1.0) / 2.0;
+        let mut lines: Vec<Line> = drawn
+            .into_iter()
+            .enumerate()
+            .map(|(index, (series, points))| {
+                let look = drawing.looks.look(&series.name, series.role, index);
+                Line { series, look, points, shift_px: 0.0 }
+            })
+            .collect();
+        lines.sort_by_key(|line| line.look.number);
+        for (index, line) in lines.iter_mut().enumerate() {
+            line.shift_px = (count(index) - middle) * step_px;
+        }
+        Self { chart, values, places, bottom_px, lines }
+    }
+
+    fn value_title(&self) -> String {
+        let name = self.values.named(&self.chart.y_label);
+        match self.values.caveat() {
+            Some(caveat) => format!("{name}; {caveat}"),
+            None => name,
+        }
+    }
+
+    fn value_ticks(&self) -> impl Iterator<Item = Element> {
+        self.values.ticks.iter().flat_map(|(value, text)| {
+            let y = self.values.place(*value);
+            [rule(LEFT_PX, y, RIGHT_PX - 18.0, y, GRID), label(LEFT_PX - 7.0, y + 4.0, "end", text)]
+        })
+    }
+
+    fn place_ticks(&self) -> impl Iterator<Item = Element> {
+        let axis = rule(LEFT_PX, self.bottom_px, RIGHT_PX - 18.0, self.bottom_px, AXIS);
+        let ticks = self.places.ticks.iter().flat_map(|(x, text)| {
+            let x = self.places.place(*x);
+            let mark = rule(x, self.bottom_px, x, self.bottom_px + 5.0, AXIS);
+            let text = text.as_deref().map(|text| label(x, self.bottom_px + 19.0, "middle", text));
+            std::iter::once(mark).chain(text)
+        });
+        let empty = self.lines.is_empty().then(|| {
+            no_data(f64::midpoint(LEFT_PX, RIGHT_PX), f64::midpoint(TOP_PX, self.bottom_px))
+        });
+        std::iter::once(axis).chain(ticks).chain(empty)
+    }
+
+    fn line(&self, line: &Line) -> Element {
+        let path = line
+            .points
+            .iter()
+            .enumerate()
+            .map(|(index, point)| {
+                let (x, y) = self.position(line, point);
+                format!("{}{} {}", if index == 0 { "M" } else { "L" }, px(x), px(y))
+            })
+            .collect::<String>();
+        let mut stroke = Element::new("path")
+            .attr("d", path)
+            .attr("fill", "none")
+            .attr("stroke-width", line.look.stroke_px);
+        if line.look.dash != "none" {
+            stroke = stroke.attr("stroke-dasharray", line.look.dash);
+        }
+        Element::new("g")
+            .attr("stroke", line.look.colour)
+            .child(stroke.child(tooltip(&line.series.role.marked(&line.series.name))))
+            .children(line.points.iter().map(|point| self.point(line, point)))
+    }
+
+    fn point(&self, line: &Line, point: &Point) -> Element {
+        let (x, y) = self.position(line, point);
+        let mut drawn = Element::new("g");
+        if point.high > point.low {
+            let ends = (self.values.place(point.low), self.values.place(point.high));
+            drawn = drawn.child(
+                Element::new("path").attr("d", format!("M{} {}V{}", px(x), px(ends.0), px(ends.1))),
+            );
+        }
+        drawn
+            .child(
+                Element::new("path")
+                    .attr("d", line.look.marker_path())
+                    .attr("transform", line.look.marker_place(x, y))
+                    .attr("fill", line.look.marker_fill())
+                    .attr("stroke-width", "1.4"),
+            )
+            .child(tooltip(&self.point_text(line, point)))
+    }
+
+    fn position(&self, line: &Line, point: &Point) -> (f64, f64) {
+        (self.places.place(point.x) + line.shift_px, self.values.place(point.y))
+    }
+
+    fn point_text(&self, line: &Line, point: &Point) -> String {
+        let unit = self.chart.y_unit;
+        format!(
+            "{}, {}: {} ({} {} to {}, n = {})",
+            line.series.role.marked(&line.series.name),
+            place_text(&self.chart.x_axis, point.x),
+            unit.show(point.y),
+            self.chart.spread.heading(),
+            unit.show(point.low),
+            unit.show(point.high),
+            point.n,
+        )
+    }
+
+    /// The numbers at the right ends, moved apart where lines end close together.
+    fn end_numbers(&self) -> impl Iterator<Item = Element> {
+        let mut ends: Vec<(f64, f64, &Line)> = self
+            .lines
+            .iter()
+            .filter_map(|line| {
+                let (x, y) = self.position(line, line.points.last()?);
+                Some((x, y, line))
+            })
+            .collect();
+        ends.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.2.look.number.cmp(&b.2.look.number)));
+        let wished: Vec<f64> = ends.iter().map(|end| end.1).collect();
+        let heights = moved_apart(&wished, NUMBER_PX, TOP_PX + 14.0, self.bottom_px);
+        ends.into_iter().zip(heights).flat_map(|((x, y, line), height)| {
+            let colour = line.look.colour;
+            [
+                rule(x + 5.0, y, RIGHT_PX - 2.0, height, colour).attr("stroke-width", "0.6"),
+                label(RIGHT_PX, height + 4.0, "start", &line.look.number.to_string())
+                    .attr("fill", colour)
+                    .attr("font-size", 11)
+                    .attr("font-weight", "bold"),
+            ]
+        })
+    }
+
+    /// Columns and rows of the legend. Long names have a column to themselves, unless there are so
+    /// many that the legend would outgrow the plot.
+    fn legend_shape(&self) -> (usize, usize) {
+        let names = self.lines.iter().map(|line| line.series.role.marked(&line.series.name));
+        let longest = names.map(|name| crate::text::width(&name)).max().unwrap_or(0);
+        let fits = |columns: usize| longest <= legend_room(columns);
+        let columns = match self.lines.len() {
+            _ if fits(3) => 3,
+            9.. => 2,
+            _ if fits(2) => 2,
+            _ => 1,
+        };
+        (columns, self.lines.len().div_ceil(columns))
+    }
+
+    fn legend(&self, columns: usize) -> impl Iterator<Item = Element> {
+        let rows = self.lines.len().div_ceil(columns).max(1);
+        let column_px = (WIDTH_PX - 24.0) / count(columns);
+        let room = legend_room(columns);
+        let top = self.bottom_px + 62.0;
+        self.lines.iter().enumerate().map(move |(index, line)| {
+            let x = 12.0 + column_px * count(index / rows);
+            legend_entry(line, x, top + LEGEND_ROW_PX * count(index % rows), room)
+        })
+    }
+}
+
+/// How many characters of a name fit into a column of the legend.
+fn legend_room(columns: usize) -> usize {
+    characters_in((WIDTH_PX - 24.0) / count(columns) - 76.0)
+}
+
+fn legend_entry(line: &Line, x: f64, y: f64, room: usize) -> Element {
+    let look = &line.look;
+    let mut sample = rule(x + 24.0, y - 4.0, x + 52.0, y - 4.0, look.colour)
+        .attr("stroke-width", look.stroke_px);
+    if look.dash != "none" {
+        sample = sample.attr("stroke-dasharray", look.dash);
+    }
+    let marker = Element::new("path")
+        .attr("d", look.marker_path())
+        .attr("transform", look.marker_place(x + 38.0, y - 4.0))
+        .attr("fill", look.marker_fill())
+        .attr("stroke", look.colour)
+        .attr("stroke-width", "1.4");
+    let number = label(x + 18.0, y, "end", &look.number.to_string())
+        .attr("fill", look.colour)
+        .attr("font-weight", "bold");
+    let name = line.series.role.marked(&line.series.name);
+    let name = short_label(x + 60.0, y, "start", &name, room);
+    Element::new("g").children([number, sample, marker, name])
+}
+
+/// Heights as near to the wished ones, which rise, as they can be with a gap between any two and
+/// within the bounds; the gap gives way when there is not enough room. Those that would come too
+/// close form a group, which is spread evenly around the middle of its wishes.
+fn moved_apart(wished: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
+    let gap = gap.min((high - low) / count(wished.len().max(2) - 1));
+    let extent = |members: usize| gap * (count(members) - 1.0);
+    let mut groups: Vec<(f64, usize)> = Vec::new();
+    for &wish in wished {
+        let mut group = (wish.clamp(low, high), 1);
+        while let Some(&(middle, members)) = groups.last() {
+            let needed = (extent(members) + extent(group.1)) / 2.0 + gap;
+            if group.0 - middle >= needed {
+                break;
+            }
+            groups.pop();
+            let all = members + group.1;
+            let mean = (middle * count(members) + group.0 * count(group.1)) / count(all);
+            let half = extent(all) / 2.0;
+            group = (mean.max(low + half).min(high - half), all);
+        }
+        groups.push(group);
+    }
+    let spread = |(middle, members): (f64, usize)| {
+        (0..members).map(move |index| middle - extent(members) / 2.0 + gap * count(index))
+    };
+    groups.into_iter().flat_map(spread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_at_the_ends_keep_apart_and_within() {
+        let heights = moved_apart(&[10.0, 10.0, 11.0, 99.0, 100.0], 11.0, 0.0, 100.0);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 10.999), "{heights:?}");
+        assert!(heights.iter().all(|height| (0.0..=100.0).contains(height)));
+        let crowd = moved_apart(&[50.0; 30], 11.0, 0.0, 100.0);
+        assert!(crowd.iter().all(|height| (-0.001..=100.001).contains(height)), "{crowd:?}");
+        assert_eq!(moved_apart(&[7.0], 11.0, 0.0, 100.0), [7.0]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The verdict and the rankings as plain text.
+//!
+//! Lines fit the width that is given, except commands: they are printed on one line however long,
+//! so that they can be copied. There is no colour here; the command adds it where it is wanted.
+
+use crate::document::{Command, Ranking, Report, Verdict};
+use crate::table::{Align, Column, Shorten, Table};
+use crate::text::{self, count_of};
+
+/// The first line of everything that comes from a simulated card.
+pub const SIMULATED_BANNER: &str = "SIMULATED CARD: these figures come from a model of a card.";
+
+/// The verdict with its commands, its risk and what weakens it.
+pub fn render_verdict(report: &Report, width: usize) -> String {
+    let mut page = Page { width, text: String::new() };
+    if report.simulated {
+        page.paragraph(SIMULATED_BANNER, "");
+        page.gap();
+    }
+    let verdict = &report.verdict;
+    page.paragraph(&format!("{}: {}", verdict.outcome_shown().label(), verdict.headline), "");
+    if verdict.is_downgraded() {
+        page.paragraph(Verdict::DOWNGRADED, "");
+    }
+    if let Some(gain) = verdict.gain {
+        page.paragraph(&format!("Gain over the untuned setup: {}", gain.describe()), "");
+    }
+    for detail in &verdict.detail {
+        page.gap();
+        page.paragraph(detail, "");
+    }
+    page.commands(&verdict.commands);
+    if !verdict.risk.is_empty() {
+        page.gap();
+        page.paragraph(&format!("Risk: {}", verdict.risk), "");
+    }
+    page.reservations(report);
+    if !report.reproduce.is_empty() {
+        page.gap();
+        page.paragraph("To do the run again:", "");
+        page.command(&report.reproduce);
+    }
+    page.text
+}
+
+/// A ranking as a table under its title.
+pub fn render_ranking(ranking: &Ranking, width: usize) -> String {
+    let mut page = Page { width, text: String::new() };
+    page.paragraph(&ranking.title, "");
+    page.paragraph(&ranking.scale_note, "");
+    let mut table = Table::new([
+        Column::number("#"),
+        Column::text("setup").shorten(Shorten::Middle),
+        Column::number("merit"),
+        Column::text(&ranking.spread.heading()).align(Align::Right),
+        Column::number("n"),
+        Column::text("note").shorten(Shorten::End),
+    ]);
+    for row in &ranking.rows {
+        let scaled = ranking.unit.scaled_for(row.merit);
+        let digits = |value| ranking.unit.digits(value, scaled);
+        let marked = row.role.mark().into_iter().chain([row.note.as_str()]);
+        let notes: Vec<&str> = marked.filter(|note| !note.is_empty()).collect();
+        table.row([
+            row.place.to_string(),
+            row.setup.clone(),
+            ranking.unit.show(row.merit),
+            format!("{} to {}", digits(row.low), digits(row.high)),
+            row.trials.to_string(),
+            notes.join("; "),
+        ]);
+    }
+    page.text.push_str(&table.render(width));
+    page.text
+}
+
+struct Page {
+    width: usize,
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// An empty line between two parts.
+    fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// A text over as many lines as it takes, the first after `bullet` and the others below it.
+    fn paragraph(&mut self, content: &str, bullet: &str) {
+        let indent = text::width(bullet);
+        let lines = text::wrap(&text::plain(content), self.width.saturating_sub(indent));
+        for (index, line) in lines.iter().enumerate() {
+            let start = if index == 0 { bullet.to_owned() } else { " ".repeat(indent) };
+            self.line(&format!("{start}{line}"));
+        }
+    }
+
+    fn command(&mut self, line: &str) {
+        self.line(&format!("  {}", text::plain_command(line)));
+    }
+
+    fn commands(&mut self, commands: &[Command]) {
+        for command in commands {
+            self.gap();
+            self.paragraph(&command.caption, "");
+            self.command(&command.line);
+        }
+    }
+
+    fn reservations(&mut self, report: &Report) {
+        if !report.warnings.is_empty() {
+            self.gap();
+            self.line(&format!("{}:", count_of(report.warnings.len(), "warning")));
+            for warning in &report.warnings {
+                self.paragraph(warning, "- ");
+            }
+        }
+        if !report.failures.is_empty() {
+            self.gap();
+            let trials = report.failures.iter().map(|failure| failure.trials as usize).sum();
+            self.line(&format!("{} gave no figure:", count_of(trials, "trial")));
+            for failure in &report.failures {
+                let line = format!("{}, {}: {}", failure.setup, failure.workload, failure.reason);
+                self.paragraph(&line, "- ");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{RankRow, Role};
+
+    #[test]
+    fn a_long_command_stays_on_one_line() {
+        let line = format!("mkfs.ext4 -O {} /dev/mmcblk0p1", "^has_journal,".repeat(20));
+        let command = Command { caption: "make it".into(), line: line.clone() };
+        let verdict = Verdict { commands: vec![command], ..Verdict::default() };
+        let report = Report { verdict, ..Report::default() };
+        assert!(render_verdict(&report, 40).lines().any(|shown| shown == format!("  {line}")));
+    }
+
+    #[test]
+    fn a_ranking_fits_eighty_columns() {
+        let row = RankRow {
+            place: 1,
+            setup: "ext4 noatime,nojournal,geometry,lazy_itable_init mq-deadline".into(),
+            role: Role::Untuned,
+            merit: 9.8123,
+            low: 9.7,
+            high: 9.9,
+            trials: 12,
+            note: "loses files that were written less than 30 s before a cut".into(),
+        };
+        let ranking = Ranking { rows: vec![row], ..Ranking::default() };
+        let shown = render_ranking(&ranking, 80);
+        assert!(shown.lines().all(|line| text::width(line) <= 80), "{shown}");
+        assert!(shown.contains("untuned; "), "{shown}");
+    }
+
+    #[test]
+    fn an_empty_report_is_a_verdict_that_cannot_tell() {
+        assert_eq!(render_verdict(&Report::default(), 80), "Cannot tell:\n");
+        assert_eq!(
+            render_ranking(&Ranking::default(), 80),
+            "#  setup  merit  min to max  n  note\n"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Text from anywhere, made safe to show, and fitted into a width.
+//!
+//! A device's model string, a label or an error message may hold anything. Characters that move
+//! the cursor, hide, or turn the direction of writing are removed; what can be seen stays. A
+//! character counts one column: wide (East Asian) and combining characters make columns uneven.
+//! The list of bidirectional controls is Unicode's (UAX #9, section 2).
+
+/// The text without control, bidirectional and invisible characters, on one line.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_line_or_tab(character) {
+            plain.push(' ');
+        } else if !is_harmful(character) {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+/// A command as it is shown: as [`plain`], except that a removed character leaves `�`, so that a
+/// command that held one fails instead of doing something else.
+pub fn plain_command(line: &str) -> String {
+    let visible = |c| if is_line_or_tab(c) || is_harmful(c) { '\u{FFFD}' } else { c };
+    line.chars().map(visible).collect()
+}
+
+fn is_line_or_tab(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
+            | '\u{00AD}' | '\u{180E}' | '\u{200B}'..='\u{200D}' | '\u{2060}'..='\u{2065}'
+            | '\u{206A}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{FDD0}'..='\u{FDEF}' | '\u{FFFE}' | '\u{FFFF}' | '\u{E0000}'..='\u{E007F}')
+}
+
+/// How many columns a text takes.
+pub fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// At most `columns` of the text, with `…` in the middle when it is longer: names of setups differ
+/// at both ends.
+pub fn shorten_middle(text: &str, columns: usize) -> String {
+    let length = width(text);
+    if length <= columns {
+        return text.to_owned();
+    }
+    let Some(kept) = columns.checked_sub(1) else { return String::new() };
+    let tail = kept / 2;
+    let head = text.chars().take(kept - tail);
+    head.chain(std::iter::once('…')).chain(text.chars().skip(length - tail)).collect()
+}
+
+/// At most `columns` of the text, with `…` at the end when it is longer.
+pub fn shorten_end(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let Some(kept) = columns.checked_sub(1) else { return String::new() };
+    text.chars().take(kept).chain(std::iter::once('…')).collect()
+}
+
+/// The text broken at spaces into lines of at most `columns`; a longer word has its own line.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// `1 warning`, `2 warnings`.
+pub(crate) fn count_of(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_loses_its_teeth() {
+        assert_eq!(plain("SC\u{1b}[31m16G\u{7}\0"), "SC[31m16G");
+        assert_eq!(plain("a\u{202e}txt.exe\u{2066}\u{200b}\u{feff}"), "atxt.exe");
+        assert_eq!(plain("two\nlines\tand\u{2028}more"), "two lines and more");
+        assert_eq!(plain("Größe 16 ГБ · 容量"), "Größe 16 ГБ · 容量");
+        assert_eq!(plain("\u{9b}31m"), "31m");
+    }
+
+    #[test]
+    fn a_command_with_a_hidden_line_break_is_visibly_broken() {
+        assert_eq!(plain_command("mkfs x\nrm -rf /"), "mkfs x\u{FFFD}rm -rf /");
+        assert_eq!(plain_command("mkfs.ext4 -E 'a=b' /dev/x"), "mkfs.ext4 -E 'a=b' /dev/x");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shorten_middle("ext4 noatime bfq", 9), "ext4… bfq");
+        assert_eq!(shorten_middle("short", 5), "short");
+        assert_eq!(shorten_middle("short", 1), "…");
+        assert_eq!(shorten_middle("short", 0), "");
+        assert_eq!(shorten_end("äöüß", 3), "äö…");
+    }
+
+    #[test]
+    fn lines_break_at_spaces_only() {
+        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("incomprehensibilities no", 5), ["incomprehensibilities", "no"]);
+        assert!(wrap("", 5).is_empty());
+    }
+}

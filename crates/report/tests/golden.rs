@@ -1,0 +1,63 @@
+//! The sample report's renderings, compared exactly with the files in `tests/golden`.
+//!
+//! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit-report` writes them anew.
+
+use std::path::Path;
+
+use flashfit_report::svg::{Drawing, Looks};
+use flashfit_report::{Chart, Report, html, terminal};
+
+mod sample;
+
+fn check(name: &str, rendered: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("FLASHFIT_BLESS").is_some() {
+        std::fs::write(&path, rendered).expect("the source tree can be written");
+        return;
+    }
+    let golden = std::fs::read_to_string(&path).expect("a golden file");
+    let differs = golden.lines().zip(rendered.lines()).position(|(old, new)| old != new);
+    assert!(
+        golden == rendered,
+        "{name} changed, first at line {}; see this file's heading",
+        differs.map_or_else(|| "the end".to_owned(), |index| (index + 1).to_string())
+    );
+}
+
+/// The sample without its largest figures.
+fn small_report() -> Report {
+    let mut report = sample::report();
+    for group in &mut report.figures {
+        group.charts.retain(|chart| match chart {
+            Chart::Lines(chart) => chart.series.len() <= 5,
+            Chart::Bars(chart) => chart.bars.len() <= 9,
+        });
+    }
+    report
+}
+
+#[test]
+fn the_html_report() {
+    check("report.html", &html::render(&small_report()));
+}
+
+#[test]
+fn the_figures() {
+    let report = small_report();
+    let drawing = Drawing { looks: Looks::of(&report.figures), simulated: report.simulated };
+    let charts: Vec<&Chart> = report.figures.iter().flat_map(|group| &group.charts).collect();
+    assert_eq!(charts.len(), 2);
+    check("bars.svg", &drawing.draw(charts[0]));
+    check("lines.svg", &drawing.draw(charts[1]));
+}
+
+#[test]
+fn the_terminal_text() {
+    let report = sample::report();
+    let text = format!(
+        "{}\n{}",
+        terminal::render_verdict(&report, 80),
+        terminal::render_ranking(&report.rankings[0], 80)
+    );
+    check("terminal.txt", &text);
+}

@@ -1,0 +1,273 @@
+//! A made-up report with everything in it, for tests and for looking at. None of its figures was
+//! ever measured.
+
+use flashfit_report::{
+    Bar, BarChart, Chart, Command, Direction, Failure, FigureGroup, Gain, LineChart, Outcome,
+    Point, RankRow, Ranking, Report, Role, Series, SetupDetail, Spread, Unit, ValueScale, Verdict,
+    XAxis,
+};
+
+const RECOMMENDED: &str = "f2fs noatime,discard mq-deadline";
+const UNTUNED: &str = "ext4 base none";
+
+/// The report.
+pub fn report() -> Report {
+    Report {
+        title: "Sample report: made-up figures of a 16 GB card for a file server".into(),
+        simulated: true,
+        verdict: verdict(),
+        facts: facts(),
+        rankings: vec![
+            ranking("All workloads", 1.0),
+            ranking("Linear reading from multiple files (grep)", 0.2),
+        ],
+        figures: figures(),
+        setups: names().map(|name| setup(&name)).collect(),
+        warnings: vec![
+            "The governor was `ondemand`; throughput may vary with the processor's clock.".into(),
+            "Trial 17 took four times as long as its repeats and was measured again.".into(),
+        ],
+        failures: vec![Failure {
+            setup: "btrfs ssd,discard=async bfq".into(),
+            workload: "untar".into(),
+            reason: "mount: unknown filesystem type 'btrfs' <on this kernel>".into(),
+            trials: 3,
+        }],
+        reproduce: "flashfit tune --card samples/sd16.toml --usage file-server --seed 42".into(),
+    }
+}
+
+fn verdict() -> Verdict {
+    Verdict {
+        outcome: Outcome::Better,
+        headline: format!("Use {RECOMMENDED} for this card."),
+        gain: Some(Gain {
+            percent_low: 8.1,
+            percent_mid: 12.4,
+            percent_high: 16.9,
+            confidence_percent: 95,
+            repeats: 8,
+        }),
+        detail: vec![
+            "Three setups cannot be told apart within 3 %; this one writes the least to the card."
+                .into(),
+        ],
+        commands: vec![
+            Command {
+                caption: "Make one partition that starts at an erase unit (4 MiB):".into(),
+                line: "echo 'start=4MiB, type=L' | sfdisk --wipe always /dev/sample".into(),
+            },
+            Command {
+                caption: "Make the file system:".into(),
+                line:
+                    "mkfs.f2fs -f -s 2 -o 5 -O extra_attr,inode_checksum,sb_checksum,compression \
+                       -l \"sample card\" /dev/sample1"
+                        .into(),
+            },
+            Command {
+                caption: "Mount it, and at every start through /etc/fstab:".into(),
+                line: "mount -t f2fs -o noatime,discard /dev/sample1 /srv".into(),
+            },
+        ],
+        risk: "As safe as the untuned setup: a cut can lose what was not yet synced, no more."
+            .into(),
+    }
+}
+
+fn facts() -> Vec<(String, String)> {
+    [
+        ("medium", "simulated card `sample-sd16`, 14.8 GiB (15.9 GB)"),
+        ("device says", "SC16G\u{1b}[31m<script>alert(1)</script>\u{202e}\"&'"),
+        ("geometry", "erase unit 4 MiB (from the card model), page 16 KiB (probed)"),
+        ("kernel", "6.12.0-sample"),
+        ("fio", "3.33"),
+        ("trials", "412 in 6 h 20 min"),
+        ("seed", "42"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+/// Twenty names of setups.
+fn names() -> impl Iterator<Item = String> {
+    let variants = [
+        "base none",
+        "noatime bfq",
+        "noatime,discard mq-deadline",
+        "noatime,nobarrier,commit=60 kyber",
+        "stride,stripe_width,noatime,lazytime mq-deadline",
+    ];
+    ["ext4", "f2fs", "btrfs", "xfs"]
+        .into_iter()
+        .flat_map(move |kind| variants.map(|variant| format!("{kind} {variant}")))
+}
+
+fn role(name: &str) -> Role {
+    match name {
+        RECOMMENDED => Role::Recommended,
+        UNTUNED => Role::Untuned,
+        _ => Role::Candidate,
+    }
+}
+
+/// A number from 0 to 1 that looks random and is always the same.
+fn wobble(a: usize, b: usize) -> f64 {
+    let mixed = (a as u64 * 7919 + b as u64 * 104_729 + 13) * 2_654_435_761 % 1009;
+    f64::from(u32::try_from(mixed).expect("below 1009")) / 1009.0
+}
+
+fn ranking(title: &str, weight: f64) -> Ranking {
+    let mut rows: Vec<RankRow> = names()
+        .enumerate()
+        .map(|(index, name)| {
+            let bonus = if role(&name) == Role::Recommended { 0.12 } else { 0.0 };
+            let merit = 9.6 + weight * (bonus + 0.2 * wobble(index, 3));
+            RankRow {
+                place: 0,
+                role: role(&name),
+                setup: name,
+                merit,
+                low: merit - 0.02,
+                high: merit + 0.02 + 0.01 * wobble(index, 5),
+                trials: 8,
+                note: String::new(),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| b.merit.total_cmp(&a.merit));
+    for (place, row) in (1..).zip(&mut rows) {
+        row.place = if place <= 3 { 1 } else { place };
+        if (2..=3).contains(&place) {
+            row.note = "tied with the first".into();
+        }
+    }
+    Ranking {
+        title: title.into(),
+        scale_note: "merit: mean of the logarithm of throughput; higher is better".into(),
+        unit: Unit::Number,
+        spread: Spread::Interval(95),
+        rows,
+    }
+}
+
+fn setup(name: &str) -> SetupDetail {
+    let mut words = name.splitn(3, ' ');
+    let mut next = |what: &str| (what.to_owned(), words.next().unwrap_or_default().to_owned());
+    SetupDetail {
+        name: name.to_owned(),
+        role: role(name),
+        choices: vec![next("file system"), next("options"), next("scheduler")],
+    }
+}
+
+fn figures() -> Vec<FigureGroup> {
+    vec![
+        FigureGroup {
+            title: "Overview".into(),
+            explanation: "The gain of each setup over the untuned one: where a whisker crosses \
+                          zero, the setup is not known to be better."
+                .into(),
+            charts: vec![
+                Chart::Bars(gains()),
+                Chart::Bars(BarChart::of_ranking(&ranking("Merit, all workloads", 1.0), "merit")),
+            ],
+        },
+        FigureGroup {
+            title: "Linear and random direct writing".into(),
+            explanation:
+                "Small random writes tell the setups apart; from 256 KiB on the medium is \
+                          the limit."
+                    .into(),
+            charts: vec![
+                Chart::Lines(block_sizes("Random write throughput", ValueScale::Linear, 6)),
+                Chart::Lines(block_sizes("Random write, all setups", ValueScale::Logarithmic, 20)),
+                Chart::Lines(latency()),
+            ],
+        },
+    ]
+}
+
+fn gains() -> BarChart {
+    let bars = names()
+        .enumerate()
+        .take(9)
+        .map(|(index, name)| {
+            let value = match role(&name) {
+                Role::Recommended => 12.4,
+                Role::Untuned => 0.0,
+                Role::Candidate => 14.0 * wobble(index, 1) - 5.0,
+            };
+            let half = 1.5 + 4.0 * wobble(index, 2);
+            Bar { role: role(&name), name, value, low: value - half, high: value + half, n: 8 }
+        })
+        .collect();
+    BarChart {
+        title: "Gain over the untuned setup".into(),
+        value_label: "gain".into(),
+        unit: Unit::PercentChange,
+        direction: Direction::HigherIsBetter,
+        spread: Spread::Interval(95),
+        bars,
+    }
+}
+
+fn block_sizes(title: &str, y_scale: ValueScale, setups: usize) -> LineChart {
+    let series = names().enumerate().skip(if setups < 20 { 2 } else { 0 }).take(setups);
+    let series = series.map(|(index, name)| Series {
+        role: role(&name),
+        points: (0..9)
+            .map(|step| {
+                let block = 4096.0 * 2f64.powi(step);
+                let rank = usize::try_from(step).expect("below 9");
+                let ceiling = 12e6 * (1.0 + 0.1 * wobble(index, 40 + rank));
+                let own = 120.0 * (1.0 + 4.0 * wobble(index, 8));
+                let y = ceiling * block / (block + ceiling / own);
+                Point {
+                    x: block,
+                    y,
+                    low: y * 0.95,
+                    high: y * (1.04 + 0.1 * wobble(index, rank)),
+                    n: 5,
+                }
+            })
+            .collect(),
+        name,
+    });
+    LineChart {
+        title: title.into(),
+        x_label: "block size".into(),
+        y_label: "throughput".into(),
+        y_unit: Unit::BytesPerSecond,
+        direction: Direction::HigherIsBetter,
+        x_axis: XAxis::Bytes,
+        y_scale,
+        spread: Spread::MinMax,
+        series: series.collect(),
+    }
+}
+
+fn latency() -> LineChart {
+    let series = names().enumerate().take(5).map(|(index, name)| Series {
+        role: role(&name),
+        points: [0.5, 1.0, 2.0]
+            .into_iter()
+            .enumerate()
+            .map(|(step, x)| {
+                let y = 2e5 * 12f64.powf(x) * (1.0 + wobble(index, step));
+                Point { x, y, low: y * 0.7, high: y * 1.5, n: 5 }
+            })
+            .collect(),
+        name,
+    });
+    LineChart {
+        title: "Random write latency, 99th percentile".into(),
+        x_label: "work set / free memory".into(),
+        y_label: "latency".into(),
+        y_unit: Unit::Nanoseconds,
+        direction: Direction::LowerIsBetter,
+        x_axis: XAxis::Ratio,
+        y_scale: ValueScale::Logarithmic,
+        spread: Spread::MinMax,
+        series: series.collect(),
+    }
+}

@@ -1,0 +1,150 @@
+//! The block device behind a target: the user's own, a loop device over an image, or a simulated
+//! card. Whatever was attached for it is detached when the value goes.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_card::CardModel;
+use flashfit_card::served::{CardProcess, ProcessError};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
+use flashfit_host::{ExitClass, Explain, Runner};
+use flashfit_medium::{Bytes, Medium, Refusal, System, WriteConsent};
+
+use crate::facts::CardFacts;
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub enum BackingError {
+    /// The guard refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No loop device.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+    /// No simulated card.
+    #[error(transparent)]
+    Card(#[from] ProcessError),
+}
+
+impl Explain for BackingError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Refused(error) => error.class(),
+            Self::Loop(error) => error.class(),
+            Self::Card(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(error) => error.hint(),
+            Self::Loop(error) => error.hint(),
+            Self::Card(error) => error.hint(),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Attached {
+    Node,
+    Image { _device: LoopDevice },
+    Card { process: CardProcess, facts: CardFacts },
+}
+
+/// A block device that may be written to.
+#[derive(Debug)]
+pub struct Backing {
+    consent: WriteConsent,
+    geometry: Geometry,
+    attached: Attached,
+}
+
+impl Backing {
+    /// The user's own device.
+    pub fn node(consent: WriteConsent) -> Self {
+        let geometry = declared(consent.medium());
+        Self { consent, geometry, attached: Attached::Node }
+    }
+
+    /// A loop device over the consented image.
+    ///
+    /// # Errors
+    /// When it cannot be attached or is used by someone else.
+    pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, BackingError> {
+        let device = LoopDevice::attach(consent.path(), LoopOptions::default())?;
+        let consent = consent.through_loop(runner, device.node())?;
+        let attached = Attached::Image { _device: device };
+        Ok(Self { consent, geometry: Geometry::default(), attached })
+    }
+
+    /// A simulated card, served by a process of its own: `program` with `args` becomes the server.
+    ///
+    /// # Errors
+    /// When the card cannot be attached to this kernel.
+    pub fn card(
+        system: &System,
+        runner: &dyn Runner,
+        model: &CardModel,
+        program: &Path,
+        args: &[String],
+    ) -> Result<Self, BackingError> {
+        let process = CardProcess::start(program, args)?;
+        let consent =
+            WriteConsent::for_simulated_card(system, runner, process.device(), process.id())?;
+        let facts = CardFacts {
+            name: model.name.clone(),
+            title: model.title.clone(),
+            endurance_cycles: model.nand.endurance_cycles,
+        };
+        let attached = Attached::Card { process, facts };
+        Ok(Self { consent, geometry: modelled(model), attached })
+    }
+
+    /// Leave to write to it.
+    pub fn consent(&self) -> &WriteConsent {
+        &self.consent
+    }
+
+    /// Its node.
+    pub fn path(&self) -> PathBuf {
+        self.consent.path().to_owned()
+    }
+
+    /// What it or its model says of how it is built.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The simulated card, where it is one.
+    pub fn card_facts(&self) -> Option<&CardFacts> {
+        match &self.attached {
+            Attached::Card { facts, .. } => Some(facts),
+            Attached::Node | Attached::Image { .. } => None,
+        }
+    }
+
+    /// The simulated card's process, where it is one.
+    pub(crate) fn card_process(&self) -> Option<&CardProcess> {
+        match &self.attached {
+            Attached::Card { process, .. } => Some(process),
+            Attached::Node | Attached::Image { .. } => None,
+        }
+    }
+}
+
+/// What a medium declares of its geometry.
+pub fn declared(medium: &Medium) -> Geometry {
+    let erase_unit = medium.declared_erase_unit.as_ref().map(|declared| {
+        Known::new(declared.bytes, Source::Declared(declared.source.clone()))
+    });
+    Geometry { erase_unit, write_unit: None }
+}
+
+/// What a card model states of its geometry.
+pub fn modelled(model: &CardModel) -> Geometry {
+    let known = |bytes| Some(Known::new(Bytes(bytes), Source::Modelled));
+    Geometry {
+        erase_unit: known(model.erase_unit_bytes()),
+        write_unit: known(model.write_unit_bytes()),
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a trial yields nothing: the setup's fault, or everybody's.
+
+use flashfit_host::{ExitClass, Explain, ProgramError};
+use flashfit_medium::Refusal;
+
+use crate::TrialReport;
+use crate::backing::BackingError;
+
+/// Why a trial was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// This setup does not work; the run can go on with others.
+    #[error("{message}")]
+    Setup {
+        /// What went wrong.
+        message: String,
+        /// How far it came.
+        report: Box<TrialReport>,
+    },
+    /// The medium returned errors or is gone.
+    #[error("the medium {what}")]
+    Medium {
+        /// What it did.
+        what: String,
+    },
+    /// The guard refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The medium's device is not there to begin with.
+    #[error(transparent)]
+    Backing(#[from] BackingError),
+    /// The machine lacks something, or the user interrupted.
+    #[error("{message}")]
+    Stopped {
+        /// What happened.
+        message: String,
+        /// The exit class.
+        class: ExitClass,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+impl TrialError {
+    /// An error that ends the run.
+    pub fn stopped(error: &dyn Explain) -> Self {
+        Self::Stopped { message: error.to_string(), class: error.class(), hint: error.hint() }
+    }
+}
+
+impl From<ProgramError> for TrialError {
+    fn from(error: ProgramError) -> Self {
+        Self::stopped(&error)
+    }
+}
+
+impl Explain for TrialError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Setup { .. } => ExitClass::BadVerdict,
+            Self::Medium { .. } => ExitClass::Io,
+            Self::Refused(error) => error.class(),
+            Self::Backing(error) => error.class(),
+            Self::Stopped { class, .. } => *class,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Setup { .. } => None,
+            Self::Medium { .. } => {
+                Some("look at dmesg and at the contacts; then: flashfit tune --resume DIR".into())
+            }
+            Self::Refused(error) => error.hint(),
+            Self::Backing(error) => error.hint(),
+            Self::Stopped { hint, .. } => hint.clone(),
+        }
+    }
+}

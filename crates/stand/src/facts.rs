@@ -1,0 +1,60 @@
+//! What a stand is: the machine, the programs, the medium and its geometry. Kept with every run.
+
+use std::collections::BTreeMap;
+
+use flashfit_filesystem::{Conditions, LayoutPlan, Scheduler};
+use flashfit_geometry::Geometry;
+use flashfit_medium::Medium;
+use serde::{Deserialize, Serialize};
+
+/// A simulated card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardFacts {
+    /// Its name in the catalogue.
+    pub name: String,
+    /// What it is like.
+    pub title: String,
+    /// The endurance of its erase units, in erases.
+    pub endurance_cycles: u64,
+}
+
+/// How the memory of a workload is bounded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryFacts {
+    /// By a control group.
+    Limited,
+    /// Not at all, for this reason: page-cache workloads may then measure memory.
+    Unlimited(String),
+}
+
+/// On what and where trials are made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The kind of stand.
+    pub stand: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The machine's architecture.
+    pub machine: String,
+    /// How many processors.
+    pub processors: u32,
+    /// Programs and what they say of their version.
+    pub programs: BTreeMap<String, String>,
+    /// The medium as it was before the run.
+    pub medium: Medium,
+    /// The simulated card that it is, where it is one.
+    pub card: Option<CardFacts>,
+    /// What is known of how it is built.
+    pub geometry: Geometry,
+    /// Where on it the file systems are made.
+    pub layout: LayoutPlan,
+    /// What it and its queue offer.
+    pub conditions: Conditions,
+    /// Schedulers of the queue.
+    pub schedulers: Vec<Scheduler>,
+    /// The scheduler that the kernel chose.
+    pub default_scheduler: Scheduler,
+    /// How memory is bounded.
+    pub memory: MemoryFacts,
+}

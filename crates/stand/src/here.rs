@@ -1,0 +1,316 @@
+//! The stand that is this machine: its kernel, as root.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use flashfit_bench::plan::Points;
+use flashfit_bench::{BenchError, RunPlan, Target, run_workload};
+use flashfit_filesystem::{Catalogue, Conditions, LayoutPlan, Recipe, scheduler};
+use flashfit_geometry::Geometry;
+use flashfit_host::kernel_log::KernelLog;
+use flashfit_host::memory_limit::MemoryLimit;
+use flashfit_host::mount::{MountError, Mounted};
+use flashfit_host::program::version;
+use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner};
+use flashfit_medium::{System, WriteConsent};
+
+use crate::backing::Backing;
+use crate::error::TrialError;
+use crate::facts::{Facts, MemoryFacts};
+use crate::partition;
+use crate::scheduler_guard::SchedulerGuard;
+use crate::{Stand, TrialReport, TrialRequest};
+
+/// What [`Here`] needs to know.
+#[derive(Debug)]
+pub struct HereOptions {
+    /// Where file systems are mounted; made if it is not there.
+    pub mount_dir: PathBuf,
+    /// Where job files and their results are put meanwhile; not on the medium.
+    pub scratch_dir: PathBuf,
+    /// Geometry that goes before what the medium declares.
+    pub given: Geometry,
+    /// Where on the medium the file systems go.
+    pub layout: LayoutPlan,
+    /// How much memory a workload may use, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// This machine as a stand.
+pub struct Here<'a> {
+    runner: &'a dyn Runner,
+    catalogue: &'a Catalogue,
+    backing: Backing,
+    /// Leave to write to the place of the file systems.
+    consent: WriteConsent,
+    scheduler: SchedulerGuard,
+    memory: Option<MemoryLimit>,
+    mount_dir: PathBuf,
+    scratch_dir: PathBuf,
+    facts: Facts,
+}
+
+impl<'a> Here<'a> {
+    /// Takes the medium over: partitions it as the layout says and describes the whole.
+    ///
+    /// # Errors
+    /// As [`TrialError`] tells; [`TrialError::Setup`] does not occur.
+    pub fn new(
+        runner: &'a dyn Runner,
+        catalogue: &'a Catalogue,
+        backing: Backing,
+        options: HereOptions,
+    ) -> Result<Self, TrialError> {
+        let stopped = |what: &str, error: &std::io::Error| TrialError::Stopped {
+            message: format!("{what}: {error}"),
+            class: ExitClass::Environment,
+            hint: Some("run it as root".to_owned()),
+        };
+        for folder in [&options.mount_dir, &options.scratch_dir] {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| stopped(&folder.display().to_string(), &error))?;
+        }
+        let medium = backing.consent().medium().clone();
+        let queue = System::default().block(&medium.disk).join("queue");
+        let scheduler = SchedulerGuard::new(queue.clone())
+            .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
+        let consent = partition::make(runner, backing.consent(), &options.layout)?;
+        let limit = MemoryLimit::new(options.memory_bytes);
+        let geometry = options.given.clone().or(backing.geometry().clone());
+        let facts = Facts {
+            stand: "here".to_owned(),
+            kernel: read_line("/proc/sys/kernel/osrelease"),
+            machine: std::env::consts::ARCH.to_owned(),
+            processors: std::thread::available_parallelism()
+                .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
+            programs: programs(runner, catalogue),
+            conditions: Conditions {
+                geometry: geometry.clone(),
+                discard: medium.queue.discards,
+                volatile_cache: medium.queue.volatile_cache(),
+            },
+            card: backing.card_facts().cloned(),
+            geometry,
+            layout: options.layout.clone(),
+            schedulers: scheduler::available(&queue)
+                .map_err(|error| stopped("the I/O schedulers cannot be read", &error))?,
+            default_scheduler: scheduler.before().clone(),
+            memory: match &limit {
+                Ok(_) => MemoryFacts::Limited,
+                Err(error) => MemoryFacts::Unlimited(error.to_string()),
+            },
+            medium,
+        };
+        let memory = limit.ok();
+        let HereOptions { mount_dir, scratch_dir, .. } = options;
+        Ok(Self {
+            runner,
+            catalogue,
+            backing,
+            consent,
+            scheduler,
+            memory,
+            mount_dir,
+            scratch_dir,
+            facts,
+        })
+    }
+
+    /// The node that file systems are made on.
+    pub fn node(&self) -> &Path {
+        self.consent.path()
+    }
+
+    fn attempt(
+        &self,
+        request: &TrialRequest<'_>,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
+        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
+            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
+        })?;
+        let filesystem = self
+            .catalogue
+            .filesystem(&request.setup.filesystem)
+            .map_err(|error| Failure::Setup(error.to_string()))?;
+        let recipe = Recipe::new(filesystem, request.setup, &self.facts.conditions)
+            .map_err(|error| Failure::Setup(error.to_string()))?;
+        let node = self.consent.path().to_owned();
+        timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
+        timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
+        let mounted = timed(&mut report.phases.mount_ns, || {
+            let options = recipe.mount_options();
+            Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
+                .map_err(Failure::from)
+        })?;
+        let before = self.counters();
+        let measured = self.measure(request, &mounted, &node, report);
+        timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from))?;
+        if let (Some(before), Some(after)) = (before, self.counters()) {
+            report.counters = Some(after.since(&before));
+        }
+        measured
+    }
+
+    /// Tells the medium that nothing on it is needed, so that every trial begins alike.
+    fn discard(&self, node: &Path) -> Result<(), Failure> {
+        if !self.facts.conditions.discard {
+            return Ok(());
+        }
+        let program = Program::new("blkdiscard").arg("--force").arg(node.display().to_string());
+        self.runner.run_checked(&program).map(drop).map_err(Failure::from)
+    }
+
+    fn make(&self, recipe: &Recipe, node: &Path) -> Result<(), Failure> {
+        self.runner.run_checked(&recipe.mkfs(node))?;
+        for program in recipe.tune(node) {
+            self.runner.run_checked(&program)?;
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        request: &TrialRequest<'_>,
+        mounted: &Mounted,
+        node: &Path,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        let plan = RunPlan {
+            points: Points::Profile(request.profile),
+            data_size_bytes: request.data_bytes,
+            memory_bytes: request.memory_bytes,
+            runtime_ns: request.runtime_ns,
+            seed: request.seed,
+            scratch: self.scratch_dir.clone(),
+        };
+        let target = Target::Mounted(mounted, node);
+        let result =
+            run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
+        report.phases.fill_ns = result.fill_ns;
+        report.phases.fio_ns = result.fio_ns;
+        report.points = result.points;
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<flashfit_card::Counters> {
+        self.backing.card_process().and_then(|card| card.counters().ok())
+    }
+
+    /// Whether a failure is the medium's: it is gone, changed, or logged I/O errors.
+    fn blame_medium(&self, report: &TrialReport) -> Option<TrialError> {
+        let disk = &self.facts.medium.disk;
+        let error = format!("dev {disk},");
+        let logged = report
+            .kernel_messages
+            .iter()
+            .find(|line| line.contains("I/O error") && line.contains(&error));
+        if let Some(line) = logged {
+            return Some(TrialError::Medium { what: format!("returned an error: {line}") });
+        }
+        match self.consent.check(self.runner) {
+            Ok(()) => None,
+            Err(refusal) if refusal.class() == ExitClass::Refused => Some(refusal.into()),
+            Err(refusal) => Some(TrialError::Medium { what: format!("is gone: {refusal}") }),
+        }
+    }
+}
+
+impl Stand for Here<'_> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        let mut log = KernelLog::from_now();
+        let mut report = TrialReport::default();
+        let began = Instant::now();
+        let outcome = self.attempt(request, &mut report);
+        report.kernel_messages = log.take();
+        report.phases.total_ns = nanoseconds(began);
+        match outcome {
+            Ok(()) => Ok(report),
+            Err(Failure::Fatal(error)) => Err(error),
+            Err(Failure::Setup(message)) => match self.blame_medium(&report) {
+                Some(medium) => Err(medium),
+                None => Err(TrialError::Setup { message, report: Box::new(report) }),
+            },
+        }
+    }
+}
+
+/// Whether a failure ends the run or only this setup.
+enum Failure {
+    Fatal(TrialError),
+    Setup(String),
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
+        match error {
+            ProgramError::Failed { .. } | ProgramError::TimedOut { .. } => {
+                Self::Setup(error.to_string())
+            }
+            ProgramError::Missing { .. }
+            | ProgramError::Start { .. }
+            | ProgramError::Interrupted { .. } => Self::Fatal(error.into()),
+        }
+    }
+}
+
+impl From<MountError> for Failure {
+    fn from(error: MountError) -> Self {
+        match error {
+            MountError::Program(error) => error.into(),
+            other => Self::Setup(other.to_string()),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Program(error) => error.into(),
+            other => match other.class() {
+                ExitClass::Environment | ExitClass::Interrupted => {
+                    Self::Fatal(TrialError::stopped(&other))
+                }
+                _ => Self::Setup(other.to_string()),
+            },
+        }
+    }
+}
+
+fn timed<T>(into_ns: &mut u64, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let result = work();
+    *into_ns = nanoseconds(began);
+    result
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).expect("no trial takes 584 years")
+}
+
+fn read_line(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+fn programs(
+    runner: &dyn Runner,
+    catalogue: &Catalogue,
+) -> std::collections::BTreeMap<String, String> {
+    let mut found = std::collections::BTreeMap::new();
+    let fio = ("fio".to_owned(), vec!["--version".to_owned()]);
+    let mkfs = catalogue
+        .filesystems()
+        .iter()
+        .map(|fs| (fs.mkfs.tool.program.clone(), fs.mkfs.version_args.clone()));
+    for (name, args) in std::iter::once(fio).chain(mkfs) {
+        if let Some(version) = version(runner, &name, &args) {
+            found.insert(name, version);
+        }
+    }
+    found
+}

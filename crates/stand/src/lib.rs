@@ -1,0 +1,99 @@
+//! Where a trial happens. A stand takes a setup to the medium, makes it true there, has the workload
+//! measured, and brings back what was found.
+//!
+//! There is one stand so far: [`Here`], this machine's own kernel. The requests and reports are
+//! plain data, so that the same can travel to a virtual machine or a board.
+
+pub mod backing;
+mod error;
+mod facts;
+mod here;
+mod partition;
+mod scheduler_guard;
+
+use flashfit_bench::{PointResult, Workload};
+use flashfit_card::Counters;
+use flashfit_filesystem::Setup;
+use serde::{Deserialize, Serialize};
+
+pub use backing::{Backing, BackingError};
+pub use error::TrialError;
+pub use facts::{CardFacts, Facts, MemoryFacts};
+pub use here::{Here, HereOptions};
+
+/// What is asked of a stand.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialRequest<'a> {
+    /// The setup to make.
+    pub setup: &'a Setup,
+    /// The workload to measure under it.
+    pub workload: &'a Workload,
+    /// How much of the workload.
+    pub profile: flashfit_bench::Profile,
+    /// How much data it uses.
+    pub data_bytes: u64,
+    /// How much memory its programs and their page cache may use.
+    pub memory_bytes: u64,
+    /// When a stage ends although not all its data was moved.
+    pub runtime_ns: u64,
+    /// The seed of its randomness.
+    pub seed: u64,
+}
+
+/// How long the phases of a trial took, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phases {
+    /// Bringing the medium to its initial state: the discard.
+    pub prepare_ns: u64,
+    /// Making the file system.
+    pub mkfs_ns: u64,
+    /// Mounting it.
+    pub mount_ns: u64,
+    /// Laying out files that the workload only reads.
+    pub fill_ns: u64,
+    /// The workload's programs.
+    pub fio_ns: u64,
+    /// Unmounting it, which writes back what is left.
+    pub unmount_ns: u64,
+    /// All of it, flashfit's own time included.
+    pub total_ns: u64,
+}
+
+impl Phases {
+    /// What flashfit itself took.
+    pub fn own_ns(&self) -> u64 {
+        let others = self.prepare_ns
+            + self.mkfs_ns
+            + self.mount_ns
+            + self.fill_ns
+            + self.fio_ns
+            + self.unmount_ns;
+        self.total_ns.saturating_sub(others)
+    }
+}
+
+/// What a stand brings back.
+#[derive(Debug, Clone, Default)]
+pub struct TrialReport {
+    /// How long its phases took; 0 for those that were not reached.
+    pub phases: Phases,
+    /// The figures.
+    pub points: Vec<PointResult>,
+    /// The simulated card's counters from the mount to the end of the unmount.
+    pub counters: Option<Counters>,
+    /// What the kernel logged meanwhile.
+    pub kernel_messages: Vec<String>,
+}
+
+/// A place where trials are made.
+pub trait Stand {
+    /// On what and where.
+    fn facts(&self) -> &Facts;
+
+    /// Makes one trial.
+    ///
+    /// # Errors
+    /// [`TrialError::Setup`] when this setup does not work and others may; everything else ends the
+    /// run. Nothing stays mounted in any case.
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError>;
+}

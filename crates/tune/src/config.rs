@@ -1,0 +1,212 @@
+//! The configuration of a run: what the methodology's `config` file says, in TOML.
+//!
+//! Every key can also be given on the command line, which goes before the file. Unknown keys are
+//! errors, because a misspelt one would silently measure something else.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use flashfit_bench::Profile;
+use flashfit_catalogue::nearest;
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The keys of a configuration, for the message about an unknown one.
+const KEYS: [&str; 21] = [
+    "device", "mount_dir", "result_dir", "catalog_dir", "media_page_size",
+    "media_erase_block_size", "filesystems", "workloads", "schedulers", "strategy", "profile",
+    "by", "repeats", "confirm", "seed", "start", "allow", "data_size", "memory", "runtime_ms", "options",
+];
+
+/// A configuration file. Nothing in it is required.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The medium: a device node, an image file or `sim:NAME`.
+    pub device: Option<String>,
+    /// Where file systems are mounted during a trial.
+    pub mount_dir: Option<PathBuf>,
+    /// The run directory.
+    pub result_dir: Option<PathBuf>,
+    /// A folder with the user's own catalogue files.
+    pub catalog_dir: Option<PathBuf>,
+    /// The medium's page, the unit written together.
+    pub media_page_size: Option<Bytes>,
+    /// The medium's erase unit.
+    pub media_erase_block_size: Option<Bytes>,
+    /// File systems to try; all of the catalogue unless given.
+    pub filesystems: Option<Vec<String>>,
+    /// Workloads to measure; those of the profile unless given.
+    pub workloads: Option<Vec<String>>,
+    /// I/O schedulers to try, by today's or the methodology's names; all of the kernel's unless given.
+    pub schedulers: Option<Vec<String>>,
+    /// How the next setup is chosen.
+    pub strategy: Option<StrategyKind>,
+    /// How long each trial measures.
+    pub profile: Option<Profile>,
+    /// What is ranked by.
+    pub by: Option<By>,
+    /// Trials of each setup under each workload.
+    pub repeats: Option<u32>,
+    /// Rounds of fresh trials of the winner against the untuned file system.
+    pub confirm: Option<u32>,
+    /// The seed of everything random.
+    pub seed: Option<u64>,
+    /// Where the file system starts: `auto`, `whole` or a position.
+    pub start: Option<String>,
+    /// The least safety of a recommended setup.
+    pub allow: Option<flashfit_filesystem::Durability>,
+    /// How much data a workload uses.
+    pub data_size: Option<Bytes>,
+    /// How much memory a workload's programs and their page cache may use.
+    pub memory: Option<Bytes>,
+    /// When a stage of a workload ends although not all its data was moved, in milliseconds.
+    pub runtime_ms: Option<u64>,
+    /// By file system: options always on, and options left out.
+    #[serde(default)]
+    pub options: BTreeMap<String, OptionChoice>,
+}
+
+/// Options of one file system that are not up for search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptionChoice {
+    /// Always on (the methodology's `ext4_default`).
+    #[serde(default)]
+    pub always: Vec<String>,
+    /// Never tried (the methodology's `ext4_exclude`).
+    #[serde(default)]
+    pub exclude: Vec<String>,
+}
+
+/// A strategy by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StrategyKind {
+    /// One option at a time, the best is adopted, as the methodology has it.
+    Greedy,
+    /// Every setup.
+    Exhaustive,
+}
+
+/// The merit by which setups are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// Mean logarithm of throughput over a workload's points.
+    Throughput,
+    /// The reciprocal of the worst completion latency.
+    Latency,
+}
+
+impl std::fmt::Display for By {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+        })
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file does not say what a configuration says.
+    #[error("{}:{line}: {reason}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+        /// The key that may have been meant.
+        nearest: Option<String>,
+    },
+}
+
+impl Explain for ConfigError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{nearest}`?"))
+            }
+            Self::Invalid { .. } => Some("the README lists the keys of a configuration".into()),
+            Self::Unreadable { .. } => None,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// As [`ConfigError`] tells.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        toml::from_str(&text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
+            let reason = error.message().to_owned();
+            let unknown = reason.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+            let nearest = unknown.and_then(|(key, _)| nearest(key, KEYS));
+            ConfigError::Invalid { path: path.to_owned(), line, reason, nearest }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Config::read(file.path())
+    }
+
+    #[test]
+    fn the_methodologys_example() {
+        let config = read(
+            "device = \"/dev/mmcblk0p3\"\nmount_dir = \"/media/mmc\"\nresult_dir = \"r\"\n\
+             media_page_size = 16384\nmedia_erase_block_size = \"4MiB\"\n\
+             [options.ext4]\nalways = [\"nobarrier\"]\nexclude = [\"geometry\"]\n",
+        )
+        .unwrap();
+        assert_eq!(config.media_erase_block_size, Some(Bytes::mib(4)));
+        assert_eq!(config.options["ext4"].always, ["nobarrier"]);
+    }
+
+    #[test]
+    fn an_unknown_key_names_its_line_and_the_nearest() {
+        let error = read("seed = 1\nrepeat = 3\n").unwrap_err();
+        assert!(error.to_string().contains(":2: unknown field `repeat`"), "{error}");
+        assert_eq!(error.hint().as_deref(), Some("did you mean `repeats`?"));
+        assert_eq!(error.class(), ExitClass::Usage);
+    }
+
+    #[test]
+    fn every_key_is_in_the_list_of_keys() {
+        let all = toml::Value::try_from(Config::default()).unwrap();
+        let listed = |key: &String| KEYS.contains(&key.as_str());
+        assert!(all.as_table().unwrap().keys().all(listed));
+        for key in KEYS {
+            let error = read(&format!("{key} = [[]]\n")).unwrap_err();
+            assert!(!error.to_string().contains("unknown field"), "{key}: {error}");
+        }
+    }
+}

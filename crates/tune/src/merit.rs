@@ -1,0 +1,126 @@
+//! The CELF methodology's merits (section 3.3) of one trial.
+//!
+//! Throughput: the mean over a workload's points of the natural logarithm of throughput in KiB/s
+//! (operations per second where a stage creates or deletes files), times 1000; the merits of reads
+//! and writes, and of the stages of a workload, add up, as in the methodology's tables for mixed
+//! workloads. Latency: the reciprocal of the worst completion latency of all points, in 1/s.
+
+use flashfit_bench::{FigureKind, Figures, PointResult};
+
+use crate::config::By;
+
+/// Both merits of a trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Merit {
+    /// 1000 ln(KiB/s), added up over reads, writes and stages.
+    pub throughput: f64,
+    /// 1 / worst latency, in 1/s.
+    pub latency: f64,
+    /// The mean logarithm of the rate over points and series: what ratios are made of.
+    pub mean_log_rate: f64,
+}
+
+impl Merit {
+    /// Of the points of a trial, all of which have the same stages.
+    ///
+    /// A rate below one (nothing was done in a second) counts as one, whose logarithm is 0.
+    #[expect(clippy::cast_precision_loss, reason = "counts of points and latencies are small")]
+    pub fn of(points: &[PointResult]) -> Self {
+        let rates: f64 = points.iter().flat_map(series).map(|(rate, _)| rate.max(1.0).ln()).sum();
+        let count = points.iter().flat_map(series).count().max(1);
+        let worst_ns = points
+            .iter()
+            .flat_map(series)
+            .map(|(_, figures)| figures.latency.max_ns)
+            .max()
+            .unwrap_or_default();
+        Self {
+            throughput: 1000.0 * rates / points.len().max(1) as f64,
+            latency: 1e9 / worst_ns.max(1) as f64,
+            mean_log_rate: rates / count as f64,
+        }
+    }
+
+    /// The one of the two.
+    pub fn by(&self, by: By) -> f64 {
+        match by {
+            By::Throughput => self.throughput,
+            By::Latency => self.latency,
+        }
+    }
+
+    /// The logarithm whose difference between two setups is the logarithm of their ratio.
+    pub fn log(&self, by: By) -> f64 {
+        match by {
+            By::Throughput => self.mean_log_rate,
+            By::Latency => self.latency.ln(),
+        }
+    }
+}
+
+/// The series of a point, each with its rate: KiB/s or operations per second.
+fn series(point: &PointResult) -> impl Iterator<Item = (f64, &Figures)> {
+    point.stages.iter().flat_map(|stage| {
+        [&stage.read, &stage.write]
+            .into_iter()
+            .flatten()
+            .map(|figures| (rate(stage.kind, figures), figures))
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rates are far below 2^52")]
+fn rate(kind: FigureKind, figures: &Figures) -> f64 {
+    let rate = figures.rate(kind) as f64;
+    match kind {
+        FigureKind::Throughput => rate / 1024.0,
+        FigureKind::Operations => rate / 1000.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_bench::{Latency, Point, Stage};
+
+    use super::*;
+
+    fn figures(kib_per_second: u64, worst_ms: u64) -> Figures {
+        let latency = Latency { max_ns: worst_ms * 1_000_000, ..Latency::default() };
+        Figures::new(kib_per_second * 1024, 1, 1_000_000_000, latency)
+    }
+
+    fn point(read: Option<Figures>, write: Option<Figures>) -> PointResult {
+        let stage = Stage { name: "s".into(), kind: FigureKind::Throughput, read, write };
+        PointResult {
+            point: Point::Only,
+            stages: vec![stage],
+            fio_version: String::new(),
+            runtime_ns: 1,
+            raw_json: String::new(),
+        }
+    }
+
+    #[test]
+    fn throughput_is_the_mean_logarithm_over_points_in_thousandths() {
+        let points = [
+            point(None, Some(figures(1000, 1))),
+            point(None, Some(figures(10_000, 1))),
+        ];
+        let merit = Merit::of(&points).throughput;
+        assert!((merit - 1000.0 * (1000f64.ln() + 10_000f64.ln()) / 2.0).abs() < 1e-6, "{merit}");
+    }
+
+    #[test]
+    fn reads_and_writes_of_a_mixed_workload_add() {
+        // The methodology's table has 19869 for such a workload at some 20 MiB/s each way.
+        let merit = Merit::of(&[point(Some(figures(20_000, 1)), Some(figures(20_000, 1)))]);
+        assert!((merit.throughput - 2000.0 * 20_000f64.ln()).abs() < 1e-6);
+        assert!((merit.mean_log_rate - 20_000f64.ln()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn latency_is_the_reciprocal_of_the_worst_of_all_points() {
+        let points =
+            [point(None, Some(figures(1, 20))), point(Some(figures(1, 250)), None)];
+        assert!((Merit::of(&points).latency - 4.0).abs() < 1e-9);
+    }
+}

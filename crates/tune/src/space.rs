@@ -1,0 +1,119 @@
+//! What can be tried: for each file system its free options, those always on, and the schedulers.
+
+use flashfit_catalogue::EntryError;
+use flashfit_filesystem::{Catalogue, Conditions, Durability, FileSystem, Scheduler, Setup};
+
+use crate::spec::{ChoiceNames, RunHeader};
+
+/// The choices for one file system.
+#[derive(Debug, Clone)]
+pub struct Choices {
+    /// The file system.
+    pub filesystem: FileSystem,
+    /// Options that every setup has.
+    pub always: Vec<String>,
+    /// Options that may be on or off.
+    pub free: Vec<String>,
+    /// Schedulers that are tried.
+    pub schedulers: Vec<Scheduler>,
+    /// What the medium offers.
+    pub conditions: Conditions,
+}
+
+/// The whole search space.
+#[derive(Debug, Clone)]
+pub struct Space {
+    /// One entry a file system.
+    pub choices: Vec<Choices>,
+    /// The least safe setup that may be adopted and recommended.
+    pub allow: Durability,
+    /// The scheduler that the kernel chose for this medium.
+    pub default_scheduler: Scheduler,
+}
+
+impl Choices {
+    /// The setup with these options beside those always on; `None` where they exclude another.
+    pub fn setup(&self, options: &[String], scheduler: &Scheduler) -> Option<Setup> {
+        let mut all = self.always.clone();
+        all.extend(options.iter().filter(|option| !self.always.contains(option)).cloned());
+        Setup::new(&self.filesystem, &all, scheduler.clone(), &self.conditions).ok()
+    }
+
+    /// All schedulers with these options.
+    pub fn over_schedulers(&self, options: &[String]) -> Vec<Setup> {
+        self.schedulers.iter().filter_map(|scheduler| self.setup(options, scheduler)).collect()
+    }
+
+    /// Every subset of the free options that excludes nothing, under every scheduler.
+    pub fn all_setups(&self) -> Vec<Setup> {
+        let mut subsets: Vec<Vec<String>> = vec![Vec::new()];
+        for option in &self.free {
+            let with: Vec<Vec<String>> = subsets
+                .iter()
+                .map(|subset| subset.iter().cloned().chain([option.clone()]).collect())
+                .filter(|subset: &Vec<String>| !self.over_schedulers(subset).is_empty())
+                .collect();
+            subsets.extend(with);
+        }
+        subsets.iter().flat_map(|subset| self.over_schedulers(subset)).collect()
+    }
+}
+
+impl Space {
+    /// The space of a run that was begun before.
+    ///
+    /// # Errors
+    /// When the catalogue no longer has one of its file systems.
+    pub fn of_run(header: &RunHeader, catalogue: &Catalogue) -> Result<Self, EntryError> {
+        let choices = header.choices.iter().map(|names| {
+            Ok(Choices {
+                filesystem: catalogue.filesystem(&names.filesystem)?.clone(),
+                always: names.always.clone(),
+                free: names.free.clone(),
+                schedulers: names.schedulers.clone(),
+                conditions: header.facts.conditions.clone(),
+            })
+        });
+        Ok(Self {
+            choices: choices.collect::<Result<_, EntryError>>()?,
+            allow: header.spec.allow,
+            default_scheduler: header.facts.default_scheduler.clone(),
+        })
+    }
+
+    /// What is tried, by name, as it is kept with a run.
+    pub fn names(&self) -> Vec<ChoiceNames> {
+        let names = |choices: &Choices| ChoiceNames {
+            filesystem: choices.filesystem.name.clone(),
+            always: choices.always.clone(),
+            free: choices.free.clone(),
+            schedulers: choices.schedulers.clone(),
+        };
+        self.choices.iter().map(names).collect()
+    }
+
+    /// The untuned setup of a file system: no options, the kernel's own scheduler.
+    pub fn untuned(&self, filesystem: &str) -> Option<Setup> {
+        let choices = self.of(filesystem)?;
+        Setup::new(
+            &choices.filesystem,
+            [] as [&str; 0],
+            self.default_scheduler.clone(),
+            &choices.conditions,
+        )
+        .ok()
+    }
+
+    /// The choices for a file system.
+    pub fn of(&self, filesystem: &str) -> Option<&Choices> {
+        self.choices.iter().find(|choices| choices.filesystem.name == filesystem)
+    }
+
+    /// Whether a setup is safe enough to be adopted and recommended.
+    pub fn allows(&self, setup: &Setup) -> bool {
+        let choices = self.of(&setup.filesystem);
+        choices
+            .and_then(|choices| setup.durability(&choices.filesystem).ok())
+            .is_some_and(|verdict| verdict.durability <= self.allow)
+    }
+}

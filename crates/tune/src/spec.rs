@@ -1,0 +1,116 @@
+//! A run's resolved configuration, and the header that is kept of a run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use flashfit_bench::Profile;
+use flashfit_filesystem::{Durability, Scheduler};
+use flashfit_medium::Bytes;
+use flashfit_stand::Facts;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{By, OptionChoice, StrategyKind};
+use crate::run_dir::{SCHEMA, SCHEMA_VERSION};
+
+/// Everything that decides what a run does, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// The medium as the user named it.
+    pub target: String,
+    /// File systems, in order.
+    pub filesystems: Vec<String>,
+    /// Options of each file system that are not up for search.
+    pub options: BTreeMap<String, OptionChoice>,
+    /// Workloads, in order.
+    pub workloads: Vec<String>,
+    /// Schedulers, by today's names; empty for all that the kernel offers.
+    pub schedulers: Vec<Scheduler>,
+    /// How the next setup is chosen.
+    pub strategy: StrategyKind,
+    /// How long each trial measures.
+    pub profile: Profile,
+    /// What is ranked by.
+    pub by: By,
+    /// Trials of each setup under each workload.
+    pub repeats: u32,
+    /// Rounds of confirming trials.
+    pub confirm: u32,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Where the file system starts, as given.
+    pub start: String,
+    /// The least safety of an adopted or recommended setup.
+    pub allow: Durability,
+    /// How much data a workload uses.
+    pub data_size: Bytes,
+    /// How much memory a workload's programs and their page cache may use.
+    pub memory: Bytes,
+    /// When a stage of a workload ends although not all its data was moved, in milliseconds.
+    pub runtime_ms: u64,
+    /// The erase unit, where the user gave it.
+    pub erase_unit: Option<Bytes>,
+    /// The write unit, where the user gave it.
+    pub write_unit: Option<Bytes>,
+    /// Where file systems are mounted, where the user said it.
+    pub mount_dir: Option<PathBuf>,
+    /// The user's own catalogue.
+    pub catalog_dir: Option<PathBuf>,
+}
+
+/// What is tried of one file system, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChoiceNames {
+    /// The file system.
+    pub filesystem: String,
+    /// Options that every setup has.
+    pub always: Vec<String>,
+    /// Options that may be on or off.
+    pub free: Vec<String>,
+    /// Schedulers that are tried.
+    pub schedulers: Vec<Scheduler>,
+}
+
+/// What `run.json` holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// The name of the format.
+    pub schema: String,
+    /// Its version.
+    pub schema_version: u32,
+    /// The flashfit that wrote it.
+    pub tool_version: String,
+    /// When the run was begun, in seconds since 1970.
+    pub created_unix_s: u64,
+    /// What it does.
+    pub spec: RunSpec,
+    /// On what and where it does it.
+    pub facts: Facts,
+    /// What is tried of each file system.
+    pub choices: Vec<ChoiceNames>,
+    /// What the user was told before it began.
+    pub warnings: Vec<String>,
+}
+
+impl RunHeader {
+    /// A header of today's format.
+    pub fn new(
+        tool_version: &str,
+        spec: RunSpec,
+        facts: Facts,
+        choices: Vec<ChoiceNames>,
+        warnings: Vec<String>,
+    ) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            tool_version: tool_version.to_owned(),
+            created_unix_s: crate::session::unix_seconds(),
+            spec,
+            facts,
+            choices,
+            warnings,
+        }
+    }
+}
