@@ -174,7 +174,7 @@ impl RunPlan {
 impl StageSpec {
     /// The bytes that the stage moves when its time does not run out.
     pub(crate) fn volume_bytes(&self, sizes: Sizes) -> u64 {
-        sizes.data / 100 * self.volume
+        sizes.data.saturating_mul(self.volume) / 100
     }
 }
 

@@ -88,20 +88,24 @@ impl<'a> Place<'a> {
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(&was.path, &link).map_err(system(&link))?;
         let folder = was.path.join(FOLDER);
-        let place = Self { target, was, folder: Some(folder), link, text: workload.text.clone() };
-        place.empty()?;
-        Ok(place)
+        // What is there already is not known to be flashfit's, so it is not removed.
+        std::fs::create_dir(&folder).map_err(|error| {
+            let _ = std::fs::remove_file(&link);
+            match error.kind() {
+                std::io::ErrorKind::AlreadyExists => BenchError::BadTarget {
+                    path: folder.clone(),
+                    reason: "is there already, perhaps of an earlier run; remove it first".into(),
+                },
+                _ => system(&folder)(error),
+            }
+        })?;
+        Ok(Self { target, was, folder: Some(folder), link, text: workload.text.clone() })
     }
 
     /// Removes all files.
     fn empty(&self) -> Result<(), BenchError> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        match std::fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(system(folder)(error));
-            }
-            _ => {}
-        }
+        std::fs::remove_dir_all(folder).map_err(system(folder))?;
         std::fs::create_dir(folder).map_err(system(folder))
     }
 

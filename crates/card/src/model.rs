@@ -86,9 +86,9 @@ pub struct LayerModel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// Whole erase units are mapped; see [`crate::layer::block_mapped`].
+    /// Whole erase units are mapped; see [`crate::layer::BlockMapped`].
     BlockMapped,
-    /// Each page is mapped; see [`crate::layer::page_mapped`].
+    /// Each page is mapped; see [`crate::layer::PageMapped`].
     PageMapped,
 }
 

@@ -17,6 +17,7 @@ use flashfit_card::served::{CardProcess, ProcessError, ServeOptions, refuse, run
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Explain, Program, Runner, SystemRunner};
+use flashfit_medium::guard::SIMULATED_CARD_FILE;
 
 /// A fast small card, so that the tests are about the way through the kernel.
 const FAST: &str = r#"
@@ -163,7 +164,7 @@ fn orphaned_cards() -> Vec<PathBuf> {
     blocks
         .filter(|block| {
             let backing = std::fs::read_to_string(block.join("loop/backing_file"));
-            backing.is_ok_and(|file| file.trim().trim_end_matches(" (deleted)").ends_with("/card"))
+            backing.is_ok_and(|file| file.contains(SIMULATED_CARD_FILE))
         })
         .map(|block| Path::new("/dev").join(block.file_name().unwrap()))
         .filter(|device| stats(device).is_err())

@@ -176,7 +176,8 @@ impl WriteConsent {
     ) -> Result<Self, Refusal> {
         let shown = Medium::of_node(system, runner, node)?;
         let backing = system.attribute(&system.block(&shown.disk).join("loop/backing_file"));
-        let simulated = backing.is_some_and(|path| path.ends_with(SIMULATED_CARD_FILE));
+        // The file system that it is on was detached, so its path begins there.
+        let simulated = backing.is_some_and(|path| path == format!("/{SIMULATED_CARD_FILE}"));
         if shown.kind != Kind::Loop || !simulated {
             return Err(Refusal::NotSimulated { path: node.to_owned() });
         }

@@ -8,6 +8,7 @@ use flashfit_bench::result::{Asked, read};
 use flashfit_bench::{
     BenchError, Direction, FigureKind, StageSpec, Target, Workloads, run_workload,
 };
+use flashfit_host::interrupt::Interrupt;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::{ExitClass, Explain, Outcome, Program, Runner, SystemRunner};
 
@@ -21,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ("a_run_shortened_by_a_signal_is_not_used", shortened),
     ("a_full_medium_is_a_question_of_size", full),
     ("an_error_of_the_medium_is_one", medium_error),
+    ("an_interrupt_leaves_nothing", interrupted),
     ("a_mount_that_vanishes_is_noticed", vanished_mount),
     ("a_mount_with_another_over_it_is_noticed", covered_mount),
 ];
@@ -165,6 +167,15 @@ fn medium_error() {
     .unwrap_err();
     assert!(matches!(error, BenchError::Medium { .. }), "{error}");
     assert_eq!(error.class(), ExitClass::Io);
+}
+
+fn interrupted() {
+    let bed = Bed::new(32);
+    let interrupt = Interrupt::new();
+    interrupt.raise();
+    let error = bed.run_with(&SystemRunner::new(interrupt), "sync-files").unwrap_err();
+    assert_eq!(error.class(), ExitClass::Interrupted, "{error}");
+    assert_eq!(std::fs::read_dir(bed.mounted.point()).unwrap().count(), 1, "only lost+found");
 }
 
 fn vanished_mount() {

@@ -7,15 +7,17 @@ use flashfit_bench::{
     Direction, Point, PointResult, Profile, RunPlan, Target, Workload, WorkloadResult, Workloads,
     estimate_ns, run_workload,
 };
-use flashfit_host::SystemRunner;
 use flashfit_host::memory_limit::MemoryLimit;
+use flashfit_host::{Program, Runner, SystemRunner};
 
 use crate::Test;
 use crate::bed::Bed;
 
 pub const TESTS: &[Test] = &[
     ("every_workload_yields_what_it_says", every_workload_yields_what_it_says),
+    ("every_workload_can_be_run_by_hand", every_workload_can_be_run_by_hand),
     ("a_memory_limit_is_kept_and_enough", a_memory_limit_is_kept_and_enough),
+    ("a_run_ends_when_its_time_is_up", a_run_ends_when_its_time_is_up),
     ("a_bare_device_is_read_only", a_bare_device_is_read_only),
 ];
 
@@ -32,6 +34,24 @@ fn every_workload_yields_what_it_says() {
         assert_eq!(left.len(), 1, "only lost+found is left by {}: {left:?}", workload.name);
     }
     assert_eq!(std::fs::read_dir(&bed.plan.scratch).unwrap().count(), 2, "job and result");
+}
+
+/// Types the command that the file's head gives.
+fn every_workload_can_be_run_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    for workload in Workloads::load(None).unwrap().all() {
+        let file = folder.path().join(format!("{}.fio", workload.name));
+        std::fs::write(&file, &workload.text).unwrap();
+        let lines = workload.text.lines().skip_while(|line| !line.starts_with("# By hand"));
+        let command: Vec<&str> = lines.skip(1).take(2).map(|line| &line[4..]).collect();
+        let command = command
+            .join("\n")
+            .replace("/mnt", &folder.path().display().to_string())
+            .replace("fio --section", "exec fio --parse-only --section");
+        let script = format!("cd {} && {command}", folder.path().display());
+        let said = SystemRunner::default().run_checked(&Program::new("sh").args(["-c", &script]));
+        assert_eq!(said.unwrap().stderr, "", "{script}");
+    }
 }
 
 fn check(workload: &Workload, result: &WorkloadResult) {
@@ -74,6 +94,29 @@ fn a_memory_limit_is_kept_and_enough() {
         let result = run_workload(&runner, workload, &bed.plan, target, Some(&limit)).unwrap();
         check_point(workload, &result.points[0]);
     }
+    let folder = limit.procs()[0].parent().unwrap().to_owned();
+    let peak = ["memory.max_usage_in_bytes", "memory.peak"]
+        .iter()
+        .find_map(|name| std::fs::read_to_string(folder.join(name)).ok());
+    // Kernels before 5.19 with cgroups v2 do not tell.
+    let Some(peak) = peak else { return };
+    let peak: u64 = peak.trim().parse().unwrap();
+    assert!((limit.limit_bytes() / 2..=limit.limit_bytes()).contains(&peak), "{peak} bytes");
+}
+
+fn a_run_ends_when_its_time_is_up() {
+    let mut bed = Bed::new(320);
+    bed.plan.points = Points::These(vec![Point::BlockSize(512)]);
+    bed.plan.data_size_bytes = 256 << 20;
+    bed.plan.runtime_ns = 200_000_000;
+    let workloads = Workloads::load(None).unwrap();
+    let workload = workloads.find("random-read").unwrap();
+    let target = Target::BlockDevice(bed.node());
+    let runner = SystemRunner::default();
+    let result = run_workload(&runner, workload, &bed.plan, target, None).unwrap();
+    let read = result.points[0].stages[0].read.unwrap();
+    assert!(read.bytes < 256 << 20 && read.bytes > 0, "{read:?}");
+    assert!((190_000_000..2_000_000_000).contains(&read.runtime_ns), "{read:?}");
 }
 
 fn a_bare_device_is_read_only() {

@@ -30,7 +30,7 @@ struct Log {
     in_order: bool,
 }
 
-/// A block-mapped layer.
+/// A block-mapped layer: whole erase units are mapped, and each open one has a log of pages.
 #[derive(Debug)]
 pub struct BlockMapped {
     /// Logical unit to the unit with its merged pages, each at its own place.

@@ -14,7 +14,7 @@ use super::{LayerCounters, NONE, TranslationLayer};
 use crate::model::CardModel;
 use crate::nand::Nand;
 
-/// A page-mapped layer.
+/// A page-mapped layer with greedy garbage collection.
 #[derive(Debug)]
 pub struct PageMapped {
     /// Logical page to page of the NAND.

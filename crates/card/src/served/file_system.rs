@@ -21,7 +21,7 @@ use super::delay;
 use crate::card::{Card, Request};
 
 /// The name of the file.
-pub const FILE_NAME: &str = "card";
+pub const FILE_NAME: &str = flashfit_medium::guard::SIMULATED_CARD_FILE;
 const FILE: INodeNo = INodeNo(2);
 /// Nothing about the file ever changes.
 const FOREVER: Duration = Duration::from_secs(1 << 30);

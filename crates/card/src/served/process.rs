@@ -130,7 +130,8 @@ impl CardProcess {
         self.talk().ask(RequestKind::ResetCounters)
     }
 
-    /// Ends the card. What is mounted from its device should have been unmounted.
+    /// Ends the card. What is mounted from its device should have been unmounted, and what was
+    /// written to it synced: a process that is still writing back after 20 seconds is killed.
     ///
     /// # Errors
     /// [`ProcessError::InUse`], or [`ProcessError::Lost`] when it had ended before or had to be

@@ -182,9 +182,7 @@ fn start(model: &CardModel) -> Result<Started, ServeError> {
     enter_private_namespace()?;
     stay_out_of_reclaim();
     let card = SharedCard::new(Card::new(model));
-    // No other process sees the mount, so it can cover a folder that is there anyway: then there
-    // is none to remove.
-    let point = std::env::temp_dir().canonicalize().map_err(ServeError::Fuse)?;
+    let point = covered_folder()?;
     let ended = mount(&point, card.clone())?;
     let attached = attach(&point.join(FILE_NAME), model);
     // The loop device holds the file by itself now, or nothing does.
@@ -201,6 +199,17 @@ fn start(model: &CardModel) -> Result<Started, ServeError> {
     // What the kernel read to look for partitions is nobody's workload.
     card.lock().reset_counters();
     Ok(Started { card, device, listener, notes, ended })
+}
+
+/// Where to mount. No other process sees the mount, so it can cover a folder that is there anyway:
+/// then there is none to remove.
+fn covered_folder() -> Result<PathBuf, ServeError> {
+    let folder = ["/tmp", "/run", "/mnt"]
+        .into_iter()
+        .find_map(|folder| Path::new(folder).canonicalize().ok().filter(|folder| folder.is_dir()));
+    folder.ok_or_else(|| {
+        ServeError::Fuse(std::io::Error::other("there is no folder /tmp, /run or /mnt"))
+    })
 }
 
 /// Attaches the file; where the free device passes no discards because of what a card that was
