@@ -66,6 +66,11 @@ impl Figures {
         Self { sync, ..Self::new(self.bytes, self.operations, runtime_ns, self.latency) }
     }
 
+    /// The longest that any operation or sync took.
+    pub fn worst_ns(&self) -> u64 {
+        self.latency.max_ns.max(self.sync.map_or(0, |sync| sync.max_ns))
+    }
+
     /// The figure to compare: bytes per second, or thousandths of operations per second.
     pub fn rate(&self, kind: FigureKind) -> u64 {
         match kind {
@@ -104,18 +109,23 @@ pub struct PointResult {
     pub fio_version: String,
     /// The time measured over, all stages together.
     pub runtime_ns: u64,
-    /// fio's own results: the text of a JSON array with one document for each stage.
+    /// fio's own results: the text of a JSON array with one document for each stage. Empty once
+    /// it has been put away elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub raw_json: String,
 }
 
 /// What a workload yielded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadResult {
     /// Its points, in the order of the plan.
     pub points: Vec<PointResult>,
     /// Time for laying out files, no part of any figure.
     pub fill_ns: u64,
-    /// Time that fio took for measuring, its start included.
+    /// Time for writing back and dropping caches before each stage, no part of any figure.
+    pub settle_ns: u64,
+    /// Time that measuring took: fio's, its start included, and the writing back that belongs to a
+    /// stage.
     pub fio_ns: u64,
     /// What could not be done as it should have been, in words; usually empty.
     pub notes: Vec<String>,

@@ -74,6 +74,14 @@ pub(crate) struct Sizes {
     files: u64,
 }
 
+impl Sizes {
+    /// The same with at most `files` files, but with one at least.
+    pub(crate) fn with_files(self, files: u64, file_bytes: u64) -> Self {
+        let files = files.clamp(1, self.files);
+        Self { files, data: files * file_bytes, ..self }
+    }
+}
+
 impl RunPlan {
     /// The points to measure.
     ///

@@ -43,7 +43,7 @@ pub fn run_workload(
         plan,
         memory_limit,
         place: &place,
-        result: WorkloadResult { points: Vec::new(), fill_ns: 0, fio_ns: 0, notes: Vec::new() },
+        result: WorkloadResult::default(),
     };
     for point in points {
         let measured = run.point(point)?;
@@ -147,7 +147,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn point(&mut self, point: Point) -> Result<PointResult, BenchError> {
-        let sizes = self.plan.sizes(self.workload, point);
+        let mut sizes = self.plan.sizes(self.workload, point);
         if self.workload.fresh_files {
             self.place.empty()?;
         }
@@ -158,6 +158,10 @@ impl Run<'_> {
         for spec in &self.workload.stages {
             self.settle()?;
             let measured = self.stage(spec, sizes)?;
+            // A stage that ran out of time left fewer files to those that come after it.
+            if let (Some(file_bytes), Some(write)) = (self.workload.file_bytes, measured.write) {
+                sizes = sizes.with_files(write.bytes / file_bytes, file_bytes);
+            }
             stages.push(Stage {
                 name: spec.name.clone(),
                 kind: spec.kind,
@@ -190,6 +194,7 @@ impl Run<'_> {
 
     /// Writes back what is dirty and drops what is cached.
     fn settle(&mut self) -> Result<(), BenchError> {
+        let started = Instant::now();
         self.place.sync()?;
         if let Err(error) = std::fs::write(DROP_CACHES, "3") {
             let note = format!("the page cache was not dropped ({DROP_CACHES}: {error})");
@@ -197,6 +202,7 @@ impl Run<'_> {
                 self.result.notes.push(note);
             }
         }
+        self.result.settle_ns += nanoseconds(started.elapsed());
         Ok(())
     }
 
@@ -209,6 +215,7 @@ impl Run<'_> {
         self.result.fio_ns += nanoseconds(outcome.elapsed);
         if spec.sync {
             let more_ns = nanoseconds(self.place.sync()?);
+            self.result.fio_ns += more_ns;
             measured.write = measured.write.map(|write| write.with_more_time(more_ns));
         }
         Ok(measured)

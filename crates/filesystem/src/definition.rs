@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::conditions::Need;
 use crate::durability::Durability;
-use crate::filesystem::{BASE, FileSystem, Flag, FsOption, Fsck, Mkfs, Tool};
+use crate::filesystem::{BASE, FileSystem, Flag, FsOption, Fsck, Mkfs, Tool, Trial};
 use crate::template::Template;
 
 #[derive(Deserialize)]
@@ -24,6 +24,8 @@ struct FileSystemToml {
     mkfs: MkfsToml,
     tune: Option<ToolToml>,
     fsck: FsckToml,
+    #[serde(default)]
+    trial: TrialToml,
     #[serde(default)]
     option: Vec<OptionToml>,
 }
@@ -55,6 +57,15 @@ struct FsckToml {
     program: String,
     args: Vec<String>,
     pass: u8,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrialToml {
+    #[serde(default)]
+    flags: BTreeMap<String, Vec<Spanned<String>>>,
+    #[serde(default)]
+    mount: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -182,7 +193,7 @@ fn check_single_flags(raw: &FileSystemToml) -> Result<(), At> {
             if !single(text) {
                 continue;
             }
-            if raw.mkfs.flags.contains_key(text) {
+            if raw.mkfs.flags.contains_key(text) || raw.trial.flags.contains_key(text) {
                 return Err(at(flag, format!("`{text}` is always set and is not in `joined`")));
             }
             let rival = raw.option[..index]
@@ -220,16 +231,18 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
             .fill(block_bytes, &flashfit_geometry::Geometry::default())
             .map_err(|_| at(text, "only an option can depend on the geometry"))
     };
-    let fixed_all = |texts: &[Spanned<String>]| texts.iter().map(fixed).collect::<Result<_, _>>();
+    let fixed_all =
+        |texts: &[Spanned<String>]| texts.iter().map(fixed).collect::<Result<Vec<_>, _>>();
+    let fixed_flags = |flags: &BTreeMap<String, Vec<Spanned<String>>>| {
+        let fixed = |(flag, values): (&String, &Vec<_>)| Ok((flag.clone(), fixed_all(values)?));
+        flags.iter().map(fixed).collect::<Result<_, At>>()
+    };
+    let trial =
+        Trial { flags: fixed_flags(&raw.trial.flags)?, mount: fixed_all(&raw.trial.mount)? };
     let mkfs = Mkfs {
         tool: Tool { program: raw.mkfs.program, args: fixed_all(&raw.mkfs.args)? },
         version_args: raw.mkfs.version_args,
-        flags: raw
-            .mkfs
-            .flags
-            .iter()
-            .map(|(flag, values)| Ok((flag.clone(), fixed_all(values)?)))
-            .collect::<Result<_, At>>()?,
+        flags: fixed_flags(&raw.mkfs.flags)?,
         joined: raw.mkfs.joined,
     };
     Ok(FileSystem {
@@ -239,6 +252,7 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
         least_medium: raw.least_medium_bytes,
         block_bytes,
         mkfs,
+        trial,
         tune: raw.tune.map(|tune| Tool { program: tune.program, args: tune.args }),
         fsck: Fsck {
             tool: Tool { program: raw.fsck.program, args: raw.fsck.args },

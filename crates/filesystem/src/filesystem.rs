@@ -107,6 +107,16 @@ pub struct Mkfs {
     pub joined: Vec<String>,
 }
 
+/// What is set in trials beside a setup's own options, and in no command that a user is shown:
+/// without it the file system's own work after mkfs would be measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trial {
+    /// Flags for mkfs.
+    pub flags: Vec<(String, Vec<String>)>,
+    /// Mount options.
+    pub mount: Vec<String>,
+}
+
 /// The program that checks the file system without changing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fsck {
@@ -131,6 +141,8 @@ pub struct FileSystem {
     pub block_bytes: u64,
     /// Makes it.
     pub mkfs: Mkfs,
+    /// What is different in trials.
+    pub trial: Trial,
     /// Changes it after it is made, where there is such a program.
     pub tune: Option<Tool>,
     /// Checks it.

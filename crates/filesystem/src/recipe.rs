@@ -6,7 +6,7 @@ use std::path::Path;
 use flashfit_host::Program;
 
 use crate::conditions::Conditions;
-use crate::filesystem::{FileSystem, FilledOption, Tool};
+use crate::filesystem::{FileSystem, FilledOption, Tool, Trial};
 use crate::setup::{Setup, SetupError};
 
 /// A setup's commands, for any node.
@@ -30,6 +30,27 @@ impl Recipe {
         setup: &Setup,
         conditions: &Conditions,
     ) -> Result<Self, SetupError> {
+        Self::with(filesystem, setup, conditions, &Trial::default())
+    }
+
+    /// The same commands with what the file system's trials set beside.
+    ///
+    /// # Errors
+    /// As [`Recipe::new`].
+    pub fn for_trial(
+        filesystem: &FileSystem,
+        setup: &Setup,
+        conditions: &Conditions,
+    ) -> Result<Self, SetupError> {
+        Self::with(filesystem, setup, conditions, &filesystem.trial)
+    }
+
+    fn with(
+        filesystem: &FileSystem,
+        setup: &Setup,
+        conditions: &Conditions,
+        trial: &Trial,
+    ) -> Result<Self, SetupError> {
         let mut filled = Vec::new();
         for option in setup.checked_options(filesystem, conditions)? {
             let fill = option.filled(filesystem.block_bytes, &conditions.geometry);
@@ -41,9 +62,14 @@ impl Recipe {
         }
         Ok(Self {
             kind: filesystem.kind.clone(),
-            mkfs: mkfs(filesystem, &filled),
+            mkfs: mkfs(filesystem, trial, &filled),
             tune: tune(filesystem, &filled),
-            mount_options: filled.into_iter().flat_map(|option| option.mount).collect(),
+            mount_options: trial
+                .mount
+                .iter()
+                .cloned()
+                .chain(filled.into_iter().flat_map(|option| option.mount))
+                .collect(),
             fsck: filesystem.fsck.tool.clone(),
             fsck_pass: filesystem.fsck.pass,
         })
@@ -112,10 +138,10 @@ fn escape(field: &str) -> String {
     escaped
 }
 
-fn mkfs(filesystem: &FileSystem, options: &[FilledOption]) -> Tool {
+fn mkfs(filesystem: &FileSystem, trial: &Trial, options: &[FilledOption]) -> Tool {
     let mut flags = filesystem.mkfs.flags.clone();
     // A program that is given one flag several times obeys the last only, so the values are joined.
-    for (flag, values) in options.iter().flat_map(|option| &option.mkfs) {
+    for (flag, values) in trial.flags.iter().chain(options.iter().flat_map(|option| &option.mkfs)) {
         match flags.iter_mut().find(|(known, _)| known == flag) {
             Some((_, joined)) => joined.extend(values.iter().cloned()),
             None => flags.push((flag.clone(), values.clone())),

@@ -61,7 +61,9 @@ pub struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flashfit inspect /dev/mmcblk0\n  flashfit inspect sim:sd-c4-block --json")]
+#[command(
+    after_help = "Examples:\n  flashfit inspect /dev/mmcblk0\n  flashfit inspect sim:sd-c4-block --json"
+)]
 pub struct InspectArgs {
     /// A device node, an image file or sim:NAME.
     pub target: String,
@@ -71,7 +73,9 @@ pub struct InspectArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3")]
+#[command(
+    after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3"
+)]
 pub struct AnalyzeArgs {
     /// The run directory.
     pub dir: PathBuf,
@@ -87,7 +91,9 @@ pub struct AnalyzeArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flashfit report my-card\n  flashfit report my-card -o /tmp/report.html")]
+#[command(
+    after_help = "Examples:\n  flashfit report my-card\n  flashfit report my-card -o /tmp/report.html"
+)]
 pub struct ReportArgs {
     /// The run directory.
     pub dir: PathBuf,
@@ -104,7 +110,9 @@ pub struct CatalogArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flashfit card list\n  flashfit card serve sd-c4-block\n  flashfit card stats /dev/loop3")]
+#[command(
+    after_help = "Examples:\n  flashfit card list\n  flashfit card serve sd-c4-block\n  flashfit card stats /dev/loop3"
+)]
 pub struct CardArgs {
     #[command(subcommand)]
     pub command: CardCommand,
@@ -176,7 +184,5 @@ pub fn durability(text: &str) -> Result<Durability, String> {
         Durability::MayCorrupt,
     ];
     let named = scale.into_iter().find(|step| step.name() == text);
-    named.ok_or_else(|| {
-        format!("one of {}", scale.map(Durability::name).join(", "))
-    })
+    named.ok_or_else(|| format!("one of {}", scale.map(Durability::name).join(", ")))
 }

@@ -4,6 +4,7 @@
 //! controller does what was meant. Where there is none, the limit is absent and says so.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A control group with a memory limit; removed when dropped.
 #[derive(Debug)]
@@ -19,11 +20,10 @@ impl MemoryLimit {
     /// When the machine has no memory controller or denies its use; the error says which.
     pub fn new(limit_bytes: u64) -> std::io::Result<Self> {
         let (root, limit_file) = controller()?;
-        let folder = root.join(format!("flashfit-{}", std::process::id()));
-        match std::fs::create_dir(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            other => other?,
-        }
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = root.join(format!("flashfit-{}-{count}", std::process::id()));
+        std::fs::create_dir(&folder)?;
         let limit = Self { folder, limit_bytes };
         std::fs::write(limit.folder.join(limit_file), limit_bytes.to_string())?;
         Ok(limit)

@@ -24,7 +24,8 @@ pub struct MountEntry {
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn read() -> std::io::Result<Vec<MountEntry>> {
-    Ok(parse(&std::fs::read_to_string("/proc/self/mountinfo")?))
+    // Of the thread, because a private namespace is entered by one thread.
+    Ok(parse(&std::fs::read_to_string("/proc/thread-self/mountinfo")?))
 }
 
 /// The mount whose point is exactly `point`; the newest where several are stacked.

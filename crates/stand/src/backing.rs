@@ -134,9 +134,10 @@ impl Backing {
 
 /// What a medium declares of its geometry.
 pub fn declared(medium: &Medium) -> Geometry {
-    let erase_unit = medium.declared_erase_unit.as_ref().map(|declared| {
-        Known::new(declared.bytes, Source::Declared(declared.source.clone()))
-    });
+    let erase_unit = medium
+        .declared_erase_unit
+        .as_ref()
+        .map(|declared| Known::new(declared.bytes, Source::Declared(declared.source.clone())));
     Geometry { erase_unit, write_unit: None }
 }
 

@@ -121,11 +121,7 @@ impl<'a> Here<'a> {
         self.consent.path()
     }
 
-    fn attempt(
-        &self,
-        request: &TrialRequest<'_>,
-        report: &mut TrialReport,
-    ) -> Result<(), Failure> {
+    fn attempt(&self, request: &TrialRequest<'_>, report: &mut TrialReport) -> Result<(), Failure> {
         self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
         self.scheduler.set(&request.setup.scheduler).map_err(|error| {
             Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
@@ -134,7 +130,7 @@ impl<'a> Here<'a> {
             .catalogue
             .filesystem(&request.setup.filesystem)
             .map_err(|error| Failure::Setup(error.to_string()))?;
-        let recipe = Recipe::new(filesystem, request.setup, &self.facts.conditions)
+        let recipe = Recipe::for_trial(filesystem, request.setup, &self.facts.conditions)
             .map_err(|error| Failure::Setup(error.to_string()))?;
         let node = self.consent.path().to_owned();
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
@@ -189,6 +185,7 @@ impl<'a> Here<'a> {
         let result =
             run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
         report.phases.fill_ns = result.fill_ns;
+        report.phases.settle_ns = result.settle_ns;
         report.phases.fio_ns = result.fio_ns;
         report.points = result.points;
         Ok(())

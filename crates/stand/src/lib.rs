@@ -51,7 +51,9 @@ pub struct Phases {
     pub mount_ns: u64,
     /// Laying out files that the workload only reads.
     pub fill_ns: u64,
-    /// The workload's programs.
+    /// Writing back and dropping caches between the parts of a workload.
+    pub settle_ns: u64,
+    /// The workload's programs, and the writing back that is part of what they measure.
     pub fio_ns: u64,
     /// Unmounting it, which writes back what is left.
     pub unmount_ns: u64,
@@ -66,6 +68,7 @@ impl Phases {
             + self.mkfs_ns
             + self.mount_ns
             + self.fill_ns
+            + self.settle_ns
             + self.fio_ns
             + self.unmount_ns;
         self.total_ns.saturating_sub(others)

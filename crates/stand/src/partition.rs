@@ -1,6 +1,6 @@
 //! Making the layout true: the partition table, and the partition's node.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flashfit_filesystem::LayoutPlan;
@@ -38,7 +38,7 @@ pub fn make(
     Ok(consent.for_partition(runner, &node)?)
 }
 
-fn wait_for(node: &PathBuf) -> Result<(), TrialError> {
+fn wait_for(node: &Path) -> Result<(), TrialError> {
     let asked = Instant::now();
     while !node.exists() {
         if asked.elapsed() > NODE_TIMEOUT {

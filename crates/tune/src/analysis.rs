@@ -38,9 +38,9 @@ pub fn rankings(results: &Results, filesystems: &[String], by: By) -> Vec<Rankin
     let subjects = std::iter::once(None).chain(results.workloads().iter().map(Some));
     subjects
         .flat_map(|workload| {
-            filesystems
-                .iter()
-                .map(move |filesystem| ranking(results, filesystem, workload.map(String::as_str), by))
+            filesystems.iter().map(move |filesystem| {
+                ranking(results, filesystem, workload.map(String::as_str), by)
+            })
         })
         .collect()
 }
@@ -65,12 +65,7 @@ fn ranking(results: &Results, filesystem: &str, workload: Option<&str>, by: By) 
             row.ties_with_first = meets(&row.merit, &first);
         }
     }
-    Ranking {
-        filesystem: filesystem.to_owned(),
-        workload: workload.map(str::to_owned),
-        by,
-        rows,
-    }
+    Ranking { filesystem: filesystem.to_owned(), workload: workload.map(str::to_owned), by, rows }
 }
 
 /// The sum of the workloads' merits, repeat by repeat; `None` unless all were measured.

@@ -14,9 +14,27 @@ use serde::{Deserialize, Serialize};
 
 /// The keys of a configuration, for the message about an unknown one.
 const KEYS: [&str; 21] = [
-    "device", "mount_dir", "result_dir", "catalog_dir", "media_page_size",
-    "media_erase_block_size", "filesystems", "workloads", "schedulers", "strategy", "profile",
-    "by", "repeats", "confirm", "seed", "start", "allow", "data_size", "memory", "runtime_ms", "options",
+    "device",
+    "mount_dir",
+    "result_dir",
+    "catalog_dir",
+    "media_page_size",
+    "media_erase_block_size",
+    "filesystems",
+    "workloads",
+    "schedulers",
+    "strategy",
+    "profile",
+    "by",
+    "repeats",
+    "confirm",
+    "seed",
+    "start",
+    "allow",
+    "data_size",
+    "memory",
+    "runtime_ms",
+    "options",
 ];
 
 /// A configuration file. Nothing in it is required.
@@ -162,7 +180,8 @@ impl Config {
             let start = error.span().map_or(0, |span| span.start);
             let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
             let reason = error.message().to_owned();
-            let unknown = reason.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+            let unknown =
+                reason.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
             let nearest = unknown.and_then(|(key, _)| nearest(key, KEYS));
             ConfigError::Invalid { path: path.to_owned(), line, reason, nearest }
         })

@@ -3,7 +3,8 @@
 //! Throughput: the mean over a workload's points of the natural logarithm of throughput in KiB/s
 //! (operations per second where a stage creates or deletes files), times 1000; the merits of reads
 //! and writes, and of the stages of a workload, add up, as in the methodology's tables for mixed
-//! workloads. Latency: the reciprocal of the worst completion latency of all points, in 1/s.
+//! workloads. Latency: the reciprocal of the worst completion latency of all points, syncs included,
+//! in 1/s.
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
@@ -31,7 +32,7 @@ impl Merit {
         let worst_ns = points
             .iter()
             .flat_map(series)
-            .map(|(_, figures)| figures.latency.max_ns)
+            .map(|(_, figures)| figures.worst_ns())
             .max()
             .unwrap_or_default();
         Self {
@@ -101,10 +102,7 @@ mod tests {
 
     #[test]
     fn throughput_is_the_mean_logarithm_over_points_in_thousandths() {
-        let points = [
-            point(None, Some(figures(1000, 1))),
-            point(None, Some(figures(10_000, 1))),
-        ];
+        let points = [point(None, Some(figures(1000, 1))), point(None, Some(figures(10_000, 1)))];
         let merit = Merit::of(&points).throughput;
         assert!((merit - 1000.0 * (1000f64.ln() + 10_000f64.ln()) / 2.0).abs() < 1e-6, "{merit}");
     }
@@ -119,8 +117,7 @@ mod tests {
 
     #[test]
     fn latency_is_the_reciprocal_of_the_worst_of_all_points() {
-        let points =
-            [point(None, Some(figures(1, 20))), point(Some(figures(1, 250)), None)];
+        let points = [point(None, Some(figures(1, 20))), point(Some(figures(1, 250)), None)];
         assert!((Merit::of(&points).latency - 4.0).abs() < 1e-9);
     }
 }

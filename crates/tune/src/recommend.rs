@@ -31,7 +31,8 @@ pub enum Verdict {
 pub struct Recommendation {
     /// The setup that came first.
     pub winner: Setup,
-    /// The same file system without options, under the kernel's own scheduler.
+    /// What it is compared with: the first file system without options, under the kernel's own
+    /// scheduler.
     pub untuned: Setup,
     /// What can be said.
     pub verdict: Verdict,
@@ -39,6 +40,9 @@ pub struct Recommendation {
     pub gain: Option<Estimate>,
     /// The same for each workload.
     pub gain_by_workload: Vec<(String, Estimate)>,
+    /// Where the winner is another file system than the reference: its gain over its own untuned
+    /// setup.
+    pub gain_within: Option<(Setup, Estimate)>,
     /// A setup that scored higher but is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
 }
@@ -47,7 +51,7 @@ impl Recommendation {
     /// Of the results so far; `None` when no allowed setup was measured under all workloads.
     pub fn of(space: &Space, results: &Results) -> Option<Self> {
         let (winner, score) = best(space, results)?;
-        let untuned = space.untuned(&winner.filesystem)?;
+        let untuned = space.reference()?;
         let per_workload = |workload: &String| {
             let logs = |setup| results.logs(Purpose::Confirm, setup, workload, results.by());
             paired_difference(&logs(winner), &logs(&untuned))
@@ -58,6 +62,10 @@ impl Recommendation {
             .filter_map(|workload| Some((workload.clone(), per_workload(workload)?)))
             .collect();
         let gain = overall_gain(results, winner, &untuned);
+        let gain_within = space
+            .untuned(&winner.filesystem)
+            .filter(|own| *own != untuned && own != winner)
+            .and_then(|own| overall_gain(results, winner, &own).map(|gain| (own, gain)));
         Some(Self {
             winner: winner.clone(),
             verdict: if *winner == untuned { Verdict::NothingBeatsUntuned } else { verdict(gain) },
@@ -65,6 +73,7 @@ impl Recommendation {
             untuned,
             gain,
             gain_by_workload,
+            gain_within,
         })
     }
 }

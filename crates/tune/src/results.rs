@@ -39,12 +39,8 @@ pub struct Results {
 impl Results {
     /// Of a run's trials, where each setup is to be tried `repeats` times under each workload.
     pub fn of(trials: &[TrialRecord], workloads: &[String], repeats: u32, by: By) -> Self {
-        let mut results = Self {
-            by_setup: BTreeMap::new(),
-            workloads: workloads.to_vec(),
-            repeats,
-            by,
-        };
+        let mut results =
+            Self { by_setup: BTreeMap::new(), workloads: workloads.to_vec(), repeats, by };
         for trial in trials {
             results.add(trial);
         }
@@ -121,7 +117,8 @@ impl Results {
         }
         let mut keys = Vec::new();
         for workload in &self.workloads {
-            let done = self.measured(purpose, setup, workload).map_or(0, |found| found.merits.len());
+            let done =
+                self.measured(purpose, setup, workload).map_or(0, |found| found.merits.len());
             let done = u32::try_from(done).expect("a run has few trials");
             keys.extend((done..repeats).map(|repeat| TrialKey {
                 purpose,

@@ -274,7 +274,10 @@ fn read_header(path: &Path) -> Result<RunHeader, RunDirError> {
     };
     let version: Version = serde_json::from_str(&text).map_err(damaged)?;
     if version.schema != SCHEMA || version.schema_version != SCHEMA_VERSION {
-        return Err(RunDirError::OtherVersion { path: path.to_owned(), found: version.schema_version });
+        return Err(RunDirError::OtherVersion {
+            path: path.to_owned(),
+            found: version.schema_version,
+        });
     }
     serde_json::from_str(&text).map_err(damaged)
 }

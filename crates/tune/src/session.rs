@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
     ) -> Result<(), TuneError> {
         let strategy = strategy(self.spec.strategy);
         let most = strategy.most_setups(self.space) * self.trials_per_setup();
-        let confirming = 2 * to_usize(self.spec.confirm) * self.workloads.len();
+        let confirming = 3 * to_usize(self.spec.confirm) * self.workloads.len();
         loop {
             let setups = strategy.next(self.space, &self.results);
             if setups.is_empty() {
@@ -102,9 +102,7 @@ impl<'a> Session<'a> {
                 .iter()
                 .flat_map(|setup| self.results.missing(Purpose::Search, setup, self.spec.repeats))
                 .collect();
-            self.make(stand, observer, keys, |made| {
-                most.saturating_sub(made).max(1) + confirming
-            })?;
+            self.make(stand, observer, keys, |made| most.saturating_sub(made).max(1) + confirming)?;
             self.stop_if_all_failed()?;
         }
         self.confirm(stand, observer)
@@ -115,19 +113,19 @@ impl<'a> Session<'a> {
         self.trials
     }
 
-    /// Makes fresh trials of the winner and of its untuned file system, in turn.
+    /// Makes fresh trials of the winner and of the setups it is compared with, in turn.
     fn confirm(
         &mut self,
         stand: &mut dyn Stand,
         observer: &mut dyn Observer,
     ) -> Result<(), TuneError> {
         let Some((winner, _)) = best(self.space, &self.results) else { return Ok(()) };
-        let Some(untuned) = self.space.untuned(&winner.filesystem) else { return Ok(()) };
-        if *winner == untuned {
+        let rivals = self.space.rivals(winner);
+        if rivals.is_empty() {
             return Ok(());
         }
-        let keys: Vec<TrialKey> = [winner.clone(), untuned]
-            .iter()
+        let keys: Vec<TrialKey> = std::iter::once(winner)
+            .chain(&rivals)
             .flat_map(|setup| self.results.missing(Purpose::Confirm, setup, self.spec.confirm))
             .collect();
         let before = self.trials.len();

@@ -104,6 +104,21 @@ impl Space {
         .ok()
     }
 
+    /// What a winner is compared with: the untuned setup of the file system that was named first.
+    pub fn reference(&self) -> Option<Setup> {
+        self.untuned(&self.choices.first()?.filesystem.name)
+    }
+
+    /// The setups that confirming trials are made of beside `winner`: the reference, and the
+    /// winner's own file system untuned.
+    pub fn rivals(&self, winner: &Setup) -> Vec<Setup> {
+        let mut rivals: Vec<Setup> =
+            [self.reference(), self.untuned(&winner.filesystem)].into_iter().flatten().collect();
+        rivals.dedup();
+        rivals.retain(|rival| rival != winner);
+        rivals
+    }
+
     /// The choices for a file system.
     pub fn of(&self, filesystem: &str) -> Option<&Choices> {
         self.choices.iter().find(|choices| choices.filesystem.name == filesystem)

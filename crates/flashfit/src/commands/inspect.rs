@@ -23,9 +23,7 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), Failure> {
                 output::print(&card_text(&model))
             };
         }
-        Target::Node(path) => {
-            Medium::of_node(&System::default(), &SystemRunner::default(), path)?
-        }
+        Target::Node(path) => Medium::of_node(&System::default(), &SystemRunner::default(), path)?,
         Target::Image(path) => Medium::of_image(&SystemRunner::default(), path)?,
     };
     if args.json { output::json("medium", medium) } else { output::print(&medium_text(&medium)) }

@@ -33,6 +33,7 @@ enum Measure {
     Operations,
     Latency99,
     LatencyWorst,
+    Sync99,
 }
 
 impl Measure {
@@ -41,7 +42,8 @@ impl Measure {
             Self::Throughput => "throughput",
             Self::Operations => "operations per second",
             Self::Latency99 => "99 % completion latency",
-            Self::LatencyWorst => "worst completion latency",
+            Self::LatencyWorst => "worst latency, syncs included",
+            Self::Sync99 => "99 % sync latency",
         }
     }
 
@@ -49,14 +51,14 @@ impl Measure {
         match self {
             Self::Throughput => Unit::BytesPerSecond,
             Self::Operations => Unit::RequestsPerSecond,
-            Self::Latency99 | Self::LatencyWorst => Unit::Nanoseconds,
+            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => Unit::Nanoseconds,
         }
     }
 
     fn direction(self) -> Direction {
         match self {
             Self::Throughput | Self::Operations => Direction::HigherIsBetter,
-            Self::Latency99 | Self::LatencyWorst => Direction::LowerIsBetter,
+            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => Direction::LowerIsBetter,
         }
     }
 
@@ -66,7 +68,8 @@ impl Measure {
             Self::Throughput => figures.bytes_per_second as f64,
             Self::Operations => figures.operations_per_second_thousandths as f64 / 1000.0,
             Self::Latency99 => figures.latency.p99_ns as f64,
-            Self::LatencyWorst => figures.latency.max_ns as f64,
+            Self::LatencyWorst => figures.worst_ns() as f64,
+            Self::Sync99 => figures.sync.map_or(f64::NAN, |sync| sync.p99_ns as f64),
         }
     }
 }
@@ -85,9 +88,10 @@ pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
     if !overview.is_empty() {
         groups.push(FigureGroup {
             title: "The medium as a whole".to_owned(),
-            explanation: "The merits of all workloads together, with their intervals: setups whose \
+            explanation:
+                "The merits of all workloads together, with their intervals: setups whose \
                           intervals meet are not told apart."
-                .to_owned(),
+                    .to_owned(),
             charts: overview,
         });
     }
@@ -125,7 +129,7 @@ fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<Fig
                 let directions = [("read", &stage.read), ("write", &stage.write)];
                 for (direction, figures) in directions {
                     let Some(figures) = figures else { continue };
-                    for measure in measures(stage.kind) {
+                    for measure in measures(stage.kind, figures) {
                         let subject = Subject { stage: stage.name.clone(), direction, measure };
                         values
                             .entry(subject)
@@ -152,12 +156,14 @@ fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<Fig
     })
 }
 
-fn measures(kind: FigureKind) -> [Measure; 3] {
+fn measures(kind: FigureKind, figures: &Figures) -> Vec<Measure> {
     let rate = match kind {
         FigureKind::Throughput => Measure::Throughput,
         FigureKind::Operations => Measure::Operations,
     };
-    [rate, Measure::Latency99, Measure::LatencyWorst]
+    let mut measures = vec![rate, Measure::Latency99, Measure::LatencyWorst];
+    measures.extend(figures.sync.map(|_| Measure::Sync99));
+    measures
 }
 
 fn chart(

@@ -129,7 +129,7 @@ fn own_time(view: &RunView<'_>) -> String {
     let own_ns: u64 = view.trials.iter().map(|trial| trial.phases.own_ns()).sum();
     let thousandths = own_ns * 1000 / total_ns.max(1);
     format!(
-        "{} s in trials, {}.{} % of it flashfit's own (not mkfs, mount, fill and fio)",
+        "{} s in trials, {}.{} % of it flashfit's own (not discard, mkfs, mount, fill, settling, fio)",
         total_ns / 1_000_000_000,
         thousandths / 10,
         thousandths % 10

@@ -62,6 +62,10 @@ fn row_of(view: &RunView<'_>, place: usize, row: &Ranked) -> RankRow {
         low,
         high,
         trials: u32::try_from(row.merit.count).unwrap_or(u32::MAX),
-        note: if place > 0 && row.ties_with_first { "not told from #1".to_owned() } else { String::new() },
+        note: if place > 0 && row.ties_with_first {
+            "not told from #1".to_owned()
+        } else {
+            String::new()
+        },
     }
 }

@@ -48,7 +48,7 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
     );
     command(
         "and at every start (a line of /etc/udev/rules.d/60-flashfit.rules)".to_owned(),
-        scheduler::udev_rule(&disk, &setup.scheduler),
+        scheduler::udev_rule(&disk, &setup.scheduler).trim_end().to_owned(),
     );
     list
 }

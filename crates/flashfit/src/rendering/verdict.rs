@@ -74,10 +74,13 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let mut detail: Vec<String> = found
         .gain_by_workload
         .iter()
-        .filter_map(|(workload, gain)| {
-            Some(format!("{workload}: {}", as_gain(gain)?.describe()))
-        })
+        .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())))
         .collect();
+    if let Some((own, gain)) = &found.gain_within {
+        detail.extend(
+            as_gain(gain).map(|gain| format!("Over the untuned {own}: {}", gain.describe())),
+        );
+    }
     if view.header.facts.geometry.is_unknown() {
         detail.push(
             "No geometry was found for this medium, so no option was tuned to it.".to_owned(),

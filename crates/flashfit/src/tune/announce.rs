@@ -45,9 +45,8 @@ pub fn run(spec: &RunSpec, space: &Space, made: usize, each: Duration, dir: &Pat
     let left = trials.saturating_sub(made);
     let most = each * u32::try_from(left).unwrap_or(u32::MAX);
     note(&format!(
-        "at most {setups} setups under {} workloads, {trials} trials, and no more than {} in all; \
-         kept in {}",
-        spec.workloads.len(),
+        "at most {setups} setups under {}: {trials} trials, no more than {} in all; kept in {}",
+        spec.workloads.join(", "),
         human(most),
         dir.display()
     ));
@@ -58,7 +57,7 @@ fn extent(spec: &RunSpec, space: &Space) -> (usize, usize) {
     let setups = strategy(spec.strategy).most_setups(space);
     let count = |number: u32| usize::try_from(number).expect("at least 32 bits");
     let workloads = spec.workloads.len();
-    (setups, workloads * (setups * count(spec.repeats) + 2 * count(spec.confirm)))
+    (setups, workloads * (setups * count(spec.repeats) + 3 * count(spec.confirm)))
 }
 
 /// Everything that a run would do, with nothing done.
@@ -111,7 +110,8 @@ fn commands(subject: &Subject, space: &Space) -> Vec<String> {
             .and_then(|setup| Recipe::new(&choices.filesystem, &setup, &choices.conditions).ok());
         let Some(recipe) = recipe else { continue };
         if choices.conditions.discard {
-            let discard = Program::new("blkdiscard").arg("--force").arg(place.display().to_string());
+            let discard =
+                Program::new("blkdiscard").arg("--force").arg(place.display().to_string());
             lines.push(format!("  {}", discard.command_line()));
         }
         lines.push(format!("  {}", recipe.mkfs(&place).command_line()));

@@ -1,7 +1,7 @@
 //! `flashfit tune TARGET`: measures setups on a medium and recommends one.
 
-pub mod args;
 mod announce;
+pub mod args;
 mod outcome;
 mod progress;
 mod resolve;
@@ -116,7 +116,8 @@ fn environment(subject: &Subject) -> Result<(), Failure> {
         ));
     }
     let partitions = matches!(subject.layout.layout, Layout::Partition { .. });
-    for program in ["fio", "mount", "blkdiscard"].into_iter().chain(partitions.then_some("sfdisk")) {
+    for program in ["fio", "mount", "blkdiscard"].into_iter().chain(partitions.then_some("sfdisk"))
+    {
         if find(program).is_none() {
             return Err(ProgramError::Missing { name: program.to_owned() }.into());
         }
@@ -249,19 +250,17 @@ fn foretold(spec: &RunSpec, catalogues: &Catalogues) -> Duration {
     Duration::from_nanos(estimates.iter().sum::<u64>() / count)
 }
 
-/// Removes the folders that are only needed while trials are made; empty ones only.
+/// Removes the folders that are only needed while trials are made.
 fn tidy(dir: &Path) {
-    for folder in ["mnt", "scratch"] {
-        // What somebody else put there stays.
-        let _ = std::fs::remove_dir(dir.join(folder));
-    }
+    let _ = std::fs::remove_dir_all(dir.join("scratch"));
+    // Should something still be mounted on it, it stays.
+    let _ = std::fs::remove_dir(dir.join("mnt"));
 }
 
 /// An error that ends a run tells how to go on with it.
 fn resumable(error: flashfit_tune::TuneError, dir: &Path) -> Failure {
     let dir = dir.display().to_string();
-    Failure::from(error).in_dir(&dir).or_hint(&format!(
-        "what was recorded is kept; go on with: flashfit tune --resume {dir}"
-    ))
+    Failure::from(error)
+        .in_dir(&dir)
+        .or_hint(&format!("what was recorded is kept; go on with: flashfit tune --resume {dir}"))
 }
-

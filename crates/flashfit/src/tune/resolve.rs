@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::{Profile, Workloads};
 use flashfit_catalogue::EntryError;
 use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use flashfit_tune::{By, Config, RunSpec, StrategyKind};
 
@@ -15,6 +15,8 @@ use crate::tune::args::TuneArgs;
 
 /// What a short look at a medium measures.
 const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
+/// What distributions put on a card when nobody chooses.
+const USUAL_FILESYSTEM: &str = "ext4";
 const DEFAULT_SEED: u64 = 1;
 
 /// A specification and where its run is kept.
@@ -46,8 +48,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     let workloads = Workloads::load(catalog_dir.as_deref())?;
     let filesystems = Catalogue::load(catalog_dir.as_deref())?;
     let default_workloads = || default_workloads(quick, &workloads);
-    let all_filesystems =
-        || filesystems.filesystems().iter().map(|found| found.name.clone()).collect();
+    let all_filesystems = || default_filesystems(&filesystems);
     let spec = RunSpec {
         filesystems: what
             .filesystems
@@ -65,18 +66,17 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
         allow: what.allow.or(config.allow).unwrap_or(Durability::Safe),
-        data_size: what
-            .data_size
-            .or(config.data_size)
-            .unwrap_or(Bytes::mib(if quick { 16 } else { 128 })),
-        memory: what
-            .memory
-            .or(config.memory)
-            .unwrap_or(Bytes::mib(if quick { 64 } else { 256 })),
-        runtime_ms: what
-            .runtime_ms
-            .or(config.runtime_ms)
-            .unwrap_or(if quick { 2_000 } else { 10_000 }),
+        data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
+            16
+        } else {
+            128
+        })),
+        memory: what.memory.or(config.memory).unwrap_or(Bytes::mib(if quick { 64 } else { 256 })),
+        runtime_ms: what.runtime_ms.or(config.runtime_ms).unwrap_or(if quick {
+            2_000
+        } else {
+            10_000
+        }),
         erase_unit: what.erase_unit.or(config.media_erase_block_size),
         write_unit: what.write_unit.or(config.media_page_size),
         mount_dir: config.mount_dir,
@@ -86,6 +86,14 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     check(&spec, &filesystems, &workloads)?;
     let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
     Ok(Resolved { spec, dir })
+}
+
+/// All, the usual one first: it is what the others are compared with.
+fn default_filesystems(filesystems: &Catalogue) -> Vec<String> {
+    let mut names: Vec<String> =
+        filesystems.filesystems().iter().map(|found| found.name.clone()).collect();
+    names.sort_by_key(|name| name != USUAL_FILESYSTEM);
+    names
 }
 
 fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
@@ -132,7 +140,11 @@ fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Resu
         }
     }
     let empty = |what: &str| {
-        Failure::new(ExitClass::Usage, format!("no {what} is left to try"), Some("name at least one"))
+        Failure::new(
+            ExitClass::Usage,
+            format!("no {what} is left to try"),
+            Some("name at least one"),
+        )
     };
     if spec.filesystems.is_empty() {
         return Err(empty("file system"));
@@ -157,9 +169,4 @@ pub fn start(text: &str) -> Result<Start, Failure> {
             )
         }),
     }
-}
-
-/// Whether an error is only about one file system, which can be left out.
-pub fn is_usage(error: &dyn Explain) -> bool {
-    error.class() == ExitClass::Usage
 }

@@ -1,9 +1,7 @@
 //! From a specification and a medium to the space that is searched: what cannot be used here is left
 //! out, with the reason.
 
-use flashfit_filesystem::{
-    Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup,
-};
+use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup};
 use flashfit_host::ExitClass;
 use flashfit_host::program::find;
 use flashfit_medium::Bytes;
@@ -48,8 +46,7 @@ pub fn build(
             Some("apt-get install e2fsprogs btrfs-progs"),
         ));
     }
-    let space =
-        Space { choices, allow: spec.allow, default_scheduler: default_scheduler.clone() };
+    let space = Space { choices, allow: spec.allow, default_scheduler: default_scheduler.clone() };
     Ok(Built { space, notes })
 }
 
@@ -114,11 +111,13 @@ fn has_module(kind: &str) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let folder = Path::new("/lib/modules").join(release.trim());
     let index = std::fs::read_to_string(folder.join("modules.dep")).unwrap_or_default();
-    index.lines().any(|line| line.split(':').next().is_some_and(|path| {
-        Path::new(path).file_name().is_some_and(|file| {
-            file.to_string_lossy().split('.').next() == Some(kind)
+    index.lines().any(|line| {
+        line.split(':').next().is_some_and(|path| {
+            Path::new(path)
+                .file_name()
+                .is_some_and(|file| file.to_string_lossy().split('.').next() == Some(kind))
         })
-    }))
+    })
 }
 
 fn choices_of(
@@ -164,19 +163,23 @@ fn why_left_out(
         return Some(reason);
     }
     let with = |options: &[String]| {
-        let setup =
-            Setup::new(filesystem, options, always.scheduler.clone(), conditions).ok()?;
+        let setup = Setup::new(filesystem, options, always.scheduler.clone(), conditions).ok()?;
         commands(filesystem, &setup, conditions)
     };
     let mut options = always.options.clone();
     let before = with(&options)?;
     options.push(option.name.clone());
-    (with(&options)? == before)
-        .then(|| format!("on this medium it is the same as {}", flashfit_filesystem::filesystem::BASE))
+    (with(&options)? == before).then(|| {
+        format!("on this medium it is the same as {}", flashfit_filesystem::filesystem::BASE)
+    })
 }
 
 /// Everything that a setup makes the machine do.
-fn commands(filesystem: &FileSystem, setup: &Setup, conditions: &Conditions) -> Option<Vec<String>> {
+fn commands(
+    filesystem: &FileSystem,
+    setup: &Setup,
+    conditions: &Conditions,
+) -> Option<Vec<String>> {
     let recipe = Recipe::new(filesystem, setup, conditions).ok()?;
     let node = Path::new("/dev/node");
     let mut lines = vec![recipe.mkfs(node).command_line()];

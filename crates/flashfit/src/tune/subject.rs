@@ -37,7 +37,7 @@ pub struct Subject {
 #[derive(Debug)]
 pub enum What {
     /// A device or an image.
-    Medium(Medium),
+    Medium(Box<Medium>),
     /// A simulated card.
     Card(CardModel),
 }
@@ -95,8 +95,10 @@ impl Subject {
 fn look_at(target: &Target, runner: &dyn Runner, catalog: Option<&Path>) -> Result<What, Failure> {
     Ok(match target {
         Target::Simulated(name) => What::Card(flashfit_card::catalogue::load(name, catalog)?),
-        Target::Node(path) => What::Medium(Medium::of_node(&System::default(), runner, path)?),
-        Target::Image(path) => What::Medium(Medium::of_image(runner, path)?),
+        Target::Node(path) => {
+            What::Medium(Box::new(Medium::of_node(&System::default(), runner, path)?))
+        }
+        Target::Image(path) => What::Medium(Box::new(Medium::of_image(runner, path)?)),
     })
 }
 

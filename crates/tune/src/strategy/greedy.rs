@@ -55,9 +55,8 @@ fn next_of(space: &Space, choices: &Choices, results: &Results) -> Vec<Setup> {
         if !missing.is_empty() {
             return missing;
         }
-        let best = best_of(round.iter().map(|(_, setup)| setup), results, |setup| {
-            space.allows(setup)
-        });
+        let best =
+            best_of(round.iter().map(|(_, setup)| setup), results, |setup| space.allows(setup));
         match best {
             Some((setup, found)) if found > score => {
                 let (option, _) = round
