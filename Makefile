@@ -1,0 +1,41 @@
+# The commands of the project. `make` alone lists them.
+
+CARGO ?= cargo
+FLASHFIT := target/release/flashfit
+DEMO_DIR ?= demo-run
+
+.PHONY: help prepare build demo test lint bench clean
+
+help:
+	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
+	@echo "make test   run the tests; those that need root, loop devices or FUSE say so where they cannot"
+	@echo "make build  build target/release/flashfit"
+	@echo "make lint   rustfmt and clippy, warnings as errors"
+	@echo "make bench  measure the delay that a served card adds to the modelled one"
+	@echo "make clean  remove what was built"
+
+prepare:
+	@sh scripts/prepare.sh
+
+build:
+	$(CARGO) build --release --locked
+
+demo:
+	@sh scripts/prepare.sh demo
+	$(CARGO) build --release --locked
+	@rm -rf -- "$(DEMO_DIR)"
+	$(FLASHFIT) tune --config examples/demo.toml --dir "$(DEMO_DIR)"
+
+test:
+	@sh scripts/prepare.sh test
+	$(CARGO) test --workspace --locked
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+bench:
+	$(CARGO) bench --locked -p flashfit-card
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,101 @@
+#!/bin/sh
+# Looks whether this machine has what flashfit needs, and installs what is missing where it can:
+# on Debian, as root. Elsewhere it says what to install and ends with 4, the exit code for a machine
+# that lacks something.
+#
+# usage: prepare.sh [demo|test]
+
+set -u
+
+PURPOSE=${1:-build}
+RUST_NEEDED=1.85
+environment=4
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Programs, and the Debian package that brings each.
+missing_packages() {
+    while read -r program package; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || printf '%s ' "$package"
+    done <<LIST
+fio fio
+mkfs.ext4 e2fsprogs
+mkfs.btrfs btrfs-progs
+sfdisk fdisk
+mount mount
+blkdiscard util-linux
+cc gcc
+ps procps
+LIST
+}
+
+is_debian() {
+    grep -qE '^ID(_LIKE)?=.*debian' /etc/os-release 2>/dev/null && command -v apt-get >/dev/null 2>&1
+}
+
+check_rust() {
+    if ! command -v "${CARGO:-cargo}" >/dev/null 2>&1; then
+        say "error: there is no Rust toolchain (cargo)"
+        say "hint: install Rust $RUST_NEEDED or later: https://rustup.rs, or apt-get install cargo on Debian 13"
+        exit $environment
+    fi
+    found=$(rustc --version 2>/dev/null | sed -n 's/^rustc \([0-9]*\.[0-9]*\).*/\1/p')
+    oldest=$(printf '%s\n%s\n' "$RUST_NEEDED" "${found:-0.0}" | sort -V | head -n 1)
+    if [ "$oldest" != "$RUST_NEEDED" ]; then
+        say "error: Rust ${found:-of unknown version} is too old"
+        say "hint: install Rust $RUST_NEEDED or later: https://rustup.rs"
+        exit $environment
+    fi
+}
+
+install_packages() {
+    packages=$(missing_packages | tr ' ' '\n' | sort -u | tr '\n' ' ')
+    [ -n "${packages# }" ] || return 0
+    if ! is_debian; then
+        say "error: this is not Debian, so nothing is installed; missing are the packages: $packages"
+        say "hint: install what they bring (fio, e2fsprogs, btrfs-progs, fdisk, util-linux, a C linker), then run make again"
+        exit $environment
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        say "error: missing are the packages: $packages"
+        say "hint: sudo apt-get install $packages"
+        exit $environment
+    fi
+    say "installing: $packages"
+    # shellcheck disable=SC2086 # a list of names
+    if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qq -y --no-install-recommends $packages; } >/tmp/flashfit-prepare.$$ 2>&1; then
+        tail -n 5 /tmp/flashfit-prepare.$$ >&2
+        rm -f /tmp/flashfit-prepare.$$
+        say "error: apt-get could not install $packages"
+        say "hint: apt-get update && apt-get install $packages"
+        exit $environment
+    fi
+    rm -f /tmp/flashfit-prepare.$$
+}
+
+# The demo attaches a card to this kernel; tests that cannot do so say so and are skipped.
+check_kernel() {
+    if [ "$(id -u)" -ne 0 ]; then
+        say "error: the demo attaches a simulated card to the kernel and mounts it, which takes root"
+        say "hint: sudo make demo; or look without root: cargo run --release -- tune sim:sd-c4-block --dry-run"
+        exit $environment
+    fi
+    for node in /dev/loop-control /dev/fuse; do
+        if [ ! -e "$node" ]; then
+            modprobe loop 2>/dev/null
+            modprobe fuse 2>/dev/null
+        fi
+        if [ ! -e "$node" ]; then
+            say "error: this kernel or container offers no $node"
+            say "hint: run it on a machine, or in a virtual one, with loop devices and FUSE"
+            exit $environment
+        fi
+    done
+}
+
+check_rust
+install_packages
+if [ "$PURPOSE" = demo ]; then
+    check_kernel
+fi
