@@ -1,8 +1,9 @@
 //! One trial's workload: fio job files of the catalogue, running fio safely, reading its result.
 //!
-//! A [`Workload`] is a plain fio job file with a few lines for flashfit in its head; [`run_workload`]
-//! lays out its files, settles, runs fio stage by stage and returns [`WorkloadResult`]. What fio says
-//! is believed only when its exit code, its messages and its figures agree ([`result`]).
+//! A [`Workload`] is a plain fio job file with a few lines for flashfit in its head;
+//! [`run_workload`] lays out its files, settles, runs fio stage by stage and returns
+//! [`WorkloadResult`]. What fio says is believed only when its exit code, its messages and its
+//! figures agree ([`result`]).
 
 pub mod catalogue;
 pub mod error;

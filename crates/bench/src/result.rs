@@ -1,9 +1,9 @@
 //! Reading fio's result, and deciding whether to believe it.
 //!
 //! fio exits with 0 when it refuses a mounted target, writes messages before its JSON, and leaves a
-//! valid, shortened result when a signal stops it. So exit code, messages, every job's error and what
-//! was done must agree. The format is that of `--output-format=json` (fio's `stat.c`), versions 3.33
-//! and later; fields that are not needed are not looked at.
+//! valid, shortened result when a signal stops it. So exit code, messages, every job's error and
+//! what was done must agree. The format is that of `--output-format=json` (fio's `stat.c`),
+//! versions 3.33 and later; fields that are not needed are not looked at.
 
 use std::collections::BTreeMap;
 

@@ -1,3 +1,5 @@
+//! Checks of reading results, on outputs of the real fio.
+
 use flashfit_host::{ExitClass, Explain};
 
 use super::*;

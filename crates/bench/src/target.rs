@@ -1,7 +1,8 @@
 //! Where a workload runs, and making sure that it is still there.
 //!
 //! A mount that went away would let fio measure the disk below it; a mistyped device name would let
-//! fio make a file in `/dev` and measure memory. So targets are looked at before and after each run.
+//! fio make a file in `/dev` and measure memory. So targets are looked at before and after each
+//! run.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};

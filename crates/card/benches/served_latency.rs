@@ -2,8 +2,8 @@
 //!
 //! Serves the page-mapped card of the catalogue, reads and writes 4 KiB with `O_DIRECT`, and prints
 //! the median of measured minus modelled, of several repeats, with the interquartile range. The
-//! modelled time of a request is the difference of the card's `busy_ns` around it, asked for outside
-//! the timed section. Run it with `cargo bench -p flashfit-card`, as root.
+//! modelled time of a request is the difference of the card's `busy_ns` around it, asked for
+//! outside the timed section. Run it with `cargo bench -p flashfit-card`, as root.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

@@ -1,7 +1,8 @@
 //! The card model: what a card file says.
 //!
 //! The file is TOML. A model says how a card is built (NAND, bus, translation layer, cache), never
-//! how a particular workload runs on it. Limits: one kind of NAND per card, one chip, queue depth 1.
+//! how a particular workload runs on it. Limits: one kind of NAND per card, one chip, queue depth
+//! 1.
 
 use flashfit_catalogue::Origin;
 use flashfit_host::{ExitClass, Explain};

@@ -1,4 +1,5 @@
-//! What the cards of the catalogue make of simple patterns of writes, as real ones of their kind do.
+//! What the cards of the catalogue make of simple patterns of writes, as real ones of their kind
+//! do.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -23,25 +23,26 @@ exclude = ["noatime", "discard", "nojournal", "fast_commit", "writeback", "geome
 /// The interval of the untuned ext4's merit, in thousandths, on a partition that starts there.
 fn merit(folder: &Path, start: &str) -> (i64, i64) {
     let config = folder.join("config.toml");
-    std::fs::write(&config, CONFIG).unwrap();
+    std::fs::write(&config, CONFIG).expect("the folder is writable");
     let dir = folder.join(start);
     let flashfit = |args: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_flashfit")).args(args).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_flashfit")).args(args).output();
+        let output = output.expect("the binary was built");
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{args:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
+        String::from_utf8(output.stdout).expect("text")
     };
     let (config, dir) = (config.display().to_string(), dir.display().to_string());
     flashfit(&["tune", "--config", &config, "--start", start, "--dir", &dir]);
     let rankings: serde_json::Value =
-        serde_json::from_str(&flashfit(&["analyze", &dir, "--json"])).unwrap();
+        serde_json::from_str(&flashfit(&["analyze", &dir, "--json"])).expect("one JSON document");
     let row = &rankings["data"][0]["rows"][0];
     assert_eq!(row["trials"], 3);
-    (row["low_thousandths"].as_i64().unwrap(), row["high_thousandths"].as_i64().unwrap())
+    let thousandths = |key: &str| row[key].as_i64().expect("three trials have an interval");
+    (thousandths("low_thousandths"), thousandths("high_thousandths"))
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the test runner shows it with --nocapture")]
 fn a_start_off_the_erase_unit_is_slower_at_small_synced_files() {
     if let Some(reason) = capability::missing_for_simulated_cards() {
         println!("skipped: {reason}");

@@ -1,4 +1,5 @@
-//! What this process may do here: whether the parts of flashfit that need rights or devices can run.
+//! What this process may do here: whether the parts of flashfit that need rights or devices can
+//! run.
 
 use std::path::Path;
 

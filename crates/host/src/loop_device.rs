@@ -1,4 +1,5 @@
-//! A loop device over a file, for as long as the value lives (loop(4), `include/uapi/linux/loop.h`).
+//! A loop device over a file, for as long as the value lives (loop(4),
+//! `include/uapi/linux/loop.h`).
 //!
 //! It is set up with `LO_FLAGS_AUTOCLEAR`: when the last user of the device is gone, the kernel
 //! detaches it. So a killed flashfit leaves no loop device behind.

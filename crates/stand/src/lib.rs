@@ -1,5 +1,5 @@
-//! Where a trial happens. A stand takes a setup to the medium, makes it true there, has the workload
-//! measured, and brings back what was found.
+//! Where a trial happens. A stand takes a setup to the medium, makes it true there, has the
+//! workload measured, and brings back what was found.
 //!
 //! There is one stand so far: [`Here`], this machine's own kernel. The requests and reports are
 //! plain data, so that the same can travel to a virtual machine or a board.

@@ -57,7 +57,8 @@ pub struct Config {
     pub filesystems: Option<Vec<String>>,
     /// Workloads to measure; those of the profile unless given.
     pub workloads: Option<Vec<String>>,
-    /// I/O schedulers to try, by today's or the methodology's names; all of the kernel's unless given.
+    /// I/O schedulers to try, by today's or the methodology's names; all of the kernel's unless
+    /// given.
     pub schedulers: Option<Vec<String>>,
     /// How the next setup is chosen.
     pub strategy: Option<StrategyKind>,

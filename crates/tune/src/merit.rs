@@ -3,8 +3,8 @@
 //! Throughput: the mean over a workload's points of the natural logarithm of throughput in KiB/s
 //! (operations per second where a stage creates or deletes files), times 1000; the merits of reads
 //! and writes, and of the stages of a workload, add up, as in the methodology's tables for mixed
-//! workloads. Latency: the reciprocal of the worst completion latency of all points, syncs included,
-//! in 1/s.
+//! workloads. Latency: the reciprocal of the worst completion latency of all points, syncs
+//! included, in 1/s.
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 

@@ -1,7 +1,7 @@
 //! The answer of a run: which setup, how much it gains, and how sure that is.
 //!
-//! The gain is taken from the confirming trials alone: those of the search chose the winner, so they
-//! flatter it. A winner whose interval touches no gain is not called better.
+//! The gain is taken from the confirming trials alone: those of the search chose the winner, so
+//! they flatter it. A winner whose interval touches no gain is not called better.
 
 use flashfit_filesystem::Setup;
 

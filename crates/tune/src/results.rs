@@ -109,8 +109,8 @@ impl Results {
         Standing::Score(medians.sum())
     }
 
-    /// The trials of a setup that are still to be made, of `repeats` under each workload; none for a
-    /// setup that failed.
+    /// The trials of a setup that are still to be made, of `repeats` under each workload; none for
+    /// a setup that failed.
     pub fn missing(&self, purpose: Purpose, setup: &Setup, repeats: u32) -> Vec<TrialKey> {
         if self.failure(purpose, setup).is_some() {
             return Vec::new();

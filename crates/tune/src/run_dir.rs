@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Fault model: the process may be killed at any point and the disk may fill up. A line that was
-//! not written whole is cut off when the directory is opened for writing again, so at most the trial
-//! under way is lost. Limit: two machines' runs are not merged here.
+//! not written whole is cut off when the directory is opened for writing again, so at most the
+//! trial under way is lost. Limit: two machines' runs are not merged here.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,7 +1,7 @@
 //! The real fio on a real file system. Needs root, loop devices, mkfs.ext4 and fio.
 //!
-//! No test harness: the process enters a mount namespace of its own before it has any thread, so that
-//! no mount is left behind however it ends. Tests run one after the other.
+//! No test harness: the process enters a mount namespace of its own before it has any thread, so
+//! that no mount is left behind however it ends. Tests run one after the other.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 

@@ -1,4 +1,5 @@
-//! The abstract socket of a served card, so that any command can read the counters of a card in use.
+//! The abstract socket of a served card, so that any command can read the counters of a card in
+//! use.
 //!
 //! The socket bears the device's name and vanishes with the process (unix(7)). Each side looks
 //! whether the other runs as its own user or as root.

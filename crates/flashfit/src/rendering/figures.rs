@@ -1,5 +1,5 @@
-//! The methodology's comparison plots (its `gdiff`): each figure of a workload against block size or
-//! work set, one line a setup.
+//! The methodology's comparison plots (its `gdiff`): each figure of a workload against block size
+//! or work set, one line a setup.
 //!
 //! A plot of every setup would be a thicket, so of each file system the untuned setup and the best
 //! few are drawn; the run directory has all.
@@ -10,8 +10,8 @@ use flashfit_bench::{FigureKind, Figures, Parameter, Point as BenchPoint, Worklo
 use flashfit_filesystem::Setup;
 use flashfit_report::quantity::Unit;
 use flashfit_report::{
-    BarChart, Chart, Direction, FigureGroup, LineChart, Point, Role, Series, Spread, ValueScale,
-    XAxis,
+    Bar, BarChart, Chart, Direction, FigureGroup, LineChart, Point, Role, Series, Spread,
+    ValueScale, XAxis,
 };
 use flashfit_tune::{Purpose, analysis};
 
@@ -34,6 +34,17 @@ enum Measure {
     Latency99,
     LatencyWorst,
     Sync99,
+}
+
+impl Subject {
+    fn title(&self) -> String {
+        let (stage, measure) = (&self.stage, self.measure.title());
+        if stage == self.direction {
+            format!("{stage}, {measure}")
+        } else {
+            format!("{stage}, {}, {measure}", self.direction)
+        }
+    }
 }
 
 impl Measure {
@@ -172,18 +183,24 @@ fn chart(
     subject: &Subject,
     by_setup: &BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>,
 ) -> Chart {
-    let title = format!("{} {}, {}", subject.stage, subject.direction, subject.measure.title());
+    let title = subject.title();
+    if workload.parameter == Parameter::None {
+        return Chart::Bars(bars(view, title, subject.measure, by_setup));
+    }
     Chart::Lines(LineChart {
         title,
         x_label: match workload.parameter {
             Parameter::BlockSize => "block size".to_owned(),
             Parameter::WorkSet => "work set, in relation to the memory".to_owned(),
-            Parameter::None => String::new(),
+            Parameter::None => unreachable!("drawn as bars"),
         },
         y_label: subject.measure.title().to_owned(),
         y_unit: subject.measure.unit(),
         direction: subject.measure.direction(),
-        x_axis: x_axis(workload.parameter),
+        x_axis: match workload.parameter {
+            Parameter::WorkSet => XAxis::Ratio,
+            Parameter::BlockSize | Parameter::None => XAxis::Bytes,
+        },
         y_scale: ValueScale::Logarithmic,
         spread: Spread::MinMax,
         series: by_setup
@@ -197,11 +214,26 @@ fn chart(
     })
 }
 
-fn x_axis(parameter: Parameter) -> XAxis {
-    match parameter {
-        Parameter::BlockSize => XAxis::Bytes,
-        Parameter::WorkSet => XAxis::Ratio,
-        Parameter::None => XAxis::Labels(vec!["all".to_owned()]),
+/// A workload without a parameter has one point, so a bar a setup shows it.
+fn bars(
+    view: &RunView<'_>,
+    title: String,
+    measure: Measure,
+    by_setup: &BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>,
+) -> BarChart {
+    let bars = by_setup.iter().flat_map(|(setup, points)| {
+        points.iter().map(|(point, values)| {
+            let Point { y, low, high, n, .. } = plotted(*point, values);
+            Bar { name: setup.label(), role: view.role(setup), value: y, low, high, n }
+        })
+    });
+    BarChart {
+        title,
+        value_label: measure.title().to_owned(),
+        unit: measure.unit(),
+        direction: measure.direction(),
+        spread: Spread::MinMax,
+        bars: bars.collect(),
     }
 }
 

@@ -6,13 +6,16 @@ use flashfit_tune::analysis::{self, Ranked};
 
 use super::RunView;
 
-/// All rankings by one merit, the best `top` setups of each, and the untuned one wherever it stands.
+/// All rankings by one merit, the best `top` setups of each, and the untuned one wherever it
+/// stands.
 pub fn rankings(view: &RunView<'_>, by: By, top: usize) -> Vec<Ranking> {
     let filesystems: Vec<String> =
         view.space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect();
     analysis::rankings(&view.results, &filesystems, by)
         .into_iter()
         .filter(|ranking| !ranking.rows.is_empty())
+        // Of a single workload the medium's table says all.
+        .filter(|ranking| ranking.workload.is_none() || view.workloads.len() > 1)
         .map(|ranking| Ranking {
             title: title(&ranking),
             scale_note: scale_note(by).to_owned(),

@@ -1,4 +1,5 @@
-//! From flags and configuration file to a run's specification: defaults filled in, every name known.
+//! From flags and configuration file to a run's specification: defaults filled in, every name
+//! known.
 
 use std::path::{Path, PathBuf};
 

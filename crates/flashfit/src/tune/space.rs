@@ -1,5 +1,5 @@
-//! From a specification and a medium to the space that is searched: what cannot be used here is left
-//! out, with the reason.
+//! From a specification and a medium to the space that is searched: what cannot be used here is
+//! left out, with the reason.
 
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup};
 use flashfit_host::ExitClass;
