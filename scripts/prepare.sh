@@ -74,6 +74,16 @@ install_packages() {
     rm -f /tmp/flashfit-prepare.$$
 }
 
+# Tests that attach devices are skipped where that cannot be done; cargo hides what a passing test
+# prints, so it is said here.
+announce_skips() {
+    reason=
+    [ "$(id -u)" -eq 0 ] || reason="not running as root"
+    [ -e /dev/fuse ] || reason="no FUSE (/dev/fuse) here"
+    [ -e /dev/loop-control ] || reason="no loop devices (/dev/loop-control) here"
+    [ -z "$reason" ] || say "skipped: the tests on attached devices: $reason"
+}
+
 # The demo attaches a card to this kernel; tests that cannot do so say so and are skipped.
 check_kernel() {
     if [ "$(id -u)" -ne 0 ]; then
@@ -96,6 +106,7 @@ check_kernel() {
 
 check_rust
 install_packages
-if [ "$PURPOSE" = demo ]; then
-    check_kernel
-fi
+case $PURPOSE in
+demo) check_kernel ;;
+test) announce_skips ;;
+esac

@@ -1,11 +1,13 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashfit_filesystem::Durability;
+use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
+use crate::failure::Failure;
 use crate::tune::args::TuneArgs;
 
 const AFTER_HELP: &str = "\
@@ -130,6 +132,9 @@ pub enum CardCommand {
     Show {
         /// Its name, or the path of a card file.
         name: String,
+        /// Print one JSON document.
+        #[arg(long)]
+        json: bool,
     },
     /// Attach a card to a loop device until interrupted.
     Serve {
@@ -167,6 +172,18 @@ impl From<ByArg> for flashfit_tune::By {
             ByArg::Throughput => Self::Throughput,
             ByArg::Latency => Self::Latency,
         }
+    }
+}
+
+/// Refuses a catalogue folder that is not there: its entries would be missing in silence.
+pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
+    match catalog {
+        Some(path) if !path.is_dir() => Err(Failure::new(
+            ExitClass::Usage,
+            format!("there is no catalogue folder {}", path.display()),
+            Some("name the folder that holds cards/, filesystems/ or workloads/"),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -14,23 +14,27 @@ mod tune;
 use std::process::ExitCode;
 
 use clap::Parser;
+use flashfit_host::ExitClass;
 
 use cli::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
+    // A panic still unmounts and detaches on its way up; it has its own exit code.
+    match std::panic::catch_unwind(|| run(&cli)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
             failure.show();
             ExitCode::from(failure.class().code())
         }
+        Err(_) => ExitCode::from(ExitClass::Bug.code()),
     }
 }
 
 fn run(cli: &Cli) -> Result<(), Failure> {
     let catalog = cli.catalog.as_deref();
+    cli::is_folder(catalog)?;
     match &cli.command {
         Command::List(args) => commands::list::run(args),
         Command::Inspect(args) => commands::inspect::run(args, catalog),

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use flashfit_report::text::wrap;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -41,19 +42,28 @@ pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
 /// Tells the user something on standard error.
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();
-    // Nothing can be done about a standard error that is gone.
-    let _ = writeln!(out, "{text}");
+    let width = width_of(std::io::stderr());
+    for line in text.lines() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        for part in wrap(line, width.saturating_sub(indent.len())) {
+            // Nothing can be done about a standard error that is gone.
+            let _ = writeln!(out, "{indent}{part}");
+        }
+    }
 }
 
 /// Warns the user on standard error.
 pub fn warn(text: &str) {
-    let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
-    note(&format!("{yellow}warning{yellow:#}: {text}"));
+    note(&format!("warning: {text}"));
 }
 
 /// How wide the terminal is; 80 columns where that is not known.
 pub fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout())
+    width_of(std::io::stdout())
+}
+
+fn width_of(stream: impl std::os::fd::AsFd) -> usize {
+    rustix::termios::tcgetwinsize(stream)
         .ok()
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns >= 40)

@@ -15,7 +15,7 @@ filesystems = ["ext4"]
 workloads = ["sync-files"]
 schedulers = ["none"]
 repeats = 3
-confirm = 0
+confirm_rounds = 0
 [options.ext4]
 exclude = ["noatime", "discard", "nojournal", "fast_commit", "writeback", "geometry"]
 "#;

@@ -4,6 +4,7 @@
 //! the user interrupts, or when flashfit itself dies. Its output is kept, never shown directly.
 //! Limits: output is held in memory, so this is for programs that print little.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -17,6 +18,8 @@ use crate::interrupt::Interrupt;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const GRACE: Duration = Duration::from_secs(3);
+/// Where programs are looked for without a `PATH`.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A program with its arguments, not yet run.
 #[derive(Debug, Clone)]
@@ -30,7 +33,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// `name` is looked up in `PATH`, then in `/usr/sbin` and `/sbin`.
+    /// `name` is looked up as [`find`] does.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -376,16 +379,24 @@ fn prepare_child(command: &mut Command, cgroup_fds: Vec<i32>) {
     }
 }
 
-/// Where a program is, looked up in `PATH`, `/usr/sbin` and `/sbin`.
+/// Where a program is, looked up in `PATH` and then in each `sbin` beside a `bin` of `PATH`.
 pub fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Path::new(name).exists().then(|| PathBuf::from(name));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|candidate| candidate.is_file())
+    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
+    find_in(&path, name)
+}
+
+/// An ordinary user's path leaves out the folders of the administrator's programs; one without the
+/// ordinary ones too was made so on purpose. The working directory is never searched.
+fn find_in(path: &OsStr, name: &str) -> Option<PathBuf> {
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
+    let beside = folders.iter().filter(|folder| folder.ends_with("bin"));
+    let beside: Vec<PathBuf> = beside.map(|folder| folder.with_file_name("sbin")).collect();
+    let candidates = folders.iter().chain(&beside).map(|folder| folder.join(name));
+    candidates.into_iter().find(|candidate| candidate.is_file())
 }
 
 /// What a program says of its version: the first line of what it prints for `args`.
@@ -476,6 +487,25 @@ mod tests {
         interrupt.raise();
         let error = SystemRunner::new(interrupt).run(&Program::new("sleep").arg("60")).unwrap_err();
         assert_eq!(error.class(), ExitClass::Interrupted);
+    }
+
+    #[test]
+    fn the_administrators_programs_are_looked_for_beside_the_ordinary_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let (bin, sbin) = (root.path().join("bin"), root.path().join("sbin"));
+        let other = root.path().join("other");
+        for folder in [&bin, &sbin, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        std::fs::write(sbin.join("mkfs"), "").unwrap();
+        assert_eq!(find_in(bin.as_os_str(), "mkfs"), Some(sbin.join("mkfs")));
+        assert_eq!(find_in(other.as_os_str(), "mkfs"), None);
+        std::fs::write(bin.join("mkfs"), "").unwrap();
+        let both = std::env::join_paths([&other, &bin]).unwrap();
+        assert_eq!(find_in(&both, "mkfs"), Some(bin.join("mkfs")));
+        for path in ["", ".", "::"] {
+            assert_eq!(find_in(OsStr::new(path), "Cargo.toml"), None);
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Explain for BackingError {
 enum Attached {
     Node,
     Image { _device: LoopDevice },
-    Card { process: CardProcess, facts: CardFacts },
+    Card { process: CardProcess, facts: Box<CardFacts> },
 }
 
 /// A block device that may be written to.
@@ -95,8 +95,9 @@ impl Backing {
             name: model.name.clone(),
             title: model.title.clone(),
             endurance_cycles: model.nand.endurance_cycles,
+            model: Some(model.clone()),
         };
-        let attached = Attached::Card { process, facts };
+        let attached = Attached::Card { process, facts: Box::new(facts) };
         Ok(Self { consent, geometry: modelled(model), attached })
     }
 
@@ -121,6 +122,11 @@ impl Backing {
             Attached::Card { facts, .. } => Some(facts),
             Attached::Node | Attached::Image { .. } => None,
         }
+    }
+
+    /// How the simulated card's process was lost, where it is one and has ended.
+    pub(crate) fn lost(&self) -> Option<ProcessError> {
+        self.card_process().and_then(|card| card.counters().err())
     }
 
     /// The simulated card's process, where it is one.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flashfit_card::CardModel;
 use flashfit_filesystem::{Conditions, LayoutPlan, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_medium::Medium;
@@ -16,6 +17,9 @@ pub struct CardFacts {
     pub title: String,
     /// The endurance of its erase units, in erases.
     pub endurance_cycles: u64,
+    /// Everything that it is; runs of earlier versions do not have it.
+    #[serde(default)]
+    pub model: Option<CardModel>,
 }
 
 /// How the memory of a workload is bounded.

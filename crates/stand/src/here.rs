@@ -1,5 +1,6 @@
 //! The stand that is this machine: its kernel, as root.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,6 +21,10 @@ use crate::facts::{Facts, MemoryFacts};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::{Stand, TrialReport, TrialRequest};
+
+/// What a result of fio takes at the most, with job file and leftovers.
+const RESULT_BYTES: usize = 64 << 10;
+const MAKE_ROOM: &str = "make room, then: flashfit tune --resume DIR";
 
 /// What [`Here`] needs to know.
 #[derive(Debug)]
@@ -64,7 +69,11 @@ impl<'a> Here<'a> {
         let stopped = |what: &str, error: &std::io::Error| TrialError::Stopped {
             message: format!("{what}: {error}"),
             class: ExitClass::Environment,
-            hint: Some("run it as root".to_owned()),
+            hint: match error.kind() {
+                ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
+                ErrorKind::StorageFull => Some("make room, and do it again".to_owned()),
+                _ => None,
+            },
         };
         for folder in [&options.mount_dir, &options.scratch_dir] {
             std::fs::create_dir_all(folder)
@@ -195,15 +204,13 @@ impl<'a> Here<'a> {
         self.backing.card_process().and_then(|card| card.counters().ok())
     }
 
-    /// Whether a failure is the medium's: it is gone, changed, or logged I/O errors.
+    /// Whether a failure is the medium's: it is gone, changed, or returned errors.
     fn blame_medium(&self, report: &TrialReport) -> Option<TrialError> {
+        if let Some(lost) = self.backing.lost() {
+            return Some(TrialError::Medium { what: format!("is gone: {lost}") });
+        }
         let disk = &self.facts.medium.disk;
-        let error = format!("dev {disk},");
-        let logged = report
-            .kernel_messages
-            .iter()
-            .find(|line| line.contains("I/O error") && line.contains(&error));
-        if let Some(line) = logged {
+        if let Some(line) = report.kernel_messages.iter().find(|line| is_error_of(disk, line)) {
             return Some(TrialError::Medium { what: format!("returned an error: {line}") });
         }
         match self.consent.check(self.runner) {
@@ -211,6 +218,23 @@ impl<'a> Here<'a> {
             Err(refusal) if refusal.class() == ExitClass::Refused => Some(refusal.into()),
             Err(refusal) => Some(TrialError::Medium { what: format!("is gone: {refusal}") }),
         }
+    }
+}
+
+impl Here<'_> {
+    /// Whether there is no room for a result: fio then ends as if all were well, without one.
+    fn blame_scratch(&self) -> Option<TrialError> {
+        let probe = self.scratch_dir.join("room");
+        let written = std::fs::write(&probe, [0; RESULT_BYTES]);
+        // A probe that is left is overwritten by the next and removed with its folder.
+        let _ = std::fs::remove_file(&probe);
+        written.err().filter(|error| error.kind() == ErrorKind::StorageFull).map(|_| {
+            TrialError::Stopped {
+                message: format!("no space left in {}", self.scratch_dir.display()),
+                class: ExitClass::Environment,
+                hint: Some(MAKE_ROOM.to_owned()),
+            }
+        })
     }
 }
 
@@ -226,15 +250,29 @@ impl Stand for Here<'_> {
         let outcome = self.attempt(request, &mut report);
         report.kernel_messages = log.take();
         report.phases.total_ns = nanoseconds(began);
-        match outcome {
-            Ok(()) => Ok(report),
-            Err(Failure::Fatal(error)) => Err(error),
-            Err(Failure::Setup(message)) => match self.blame_medium(&report) {
-                Some(medium) => Err(medium),
-                None => Err(TrialError::Setup { message, report: Box::new(report) }),
-            },
+        let failure = match outcome {
+            Ok(()) => return Ok(report),
+            Err(Failure::Fatal(error)) if error.class() == ExitClass::Interrupted => {
+                return Err(error);
+            }
+            Err(failure) => failure,
+        };
+        // Everything else may be the doing of the medium, or of a disk without room for results.
+        if let Some(cause) = self.blame_medium(&report).or_else(|| self.blame_scratch()) {
+            return Err(cause);
         }
+        Err(match failure {
+            Failure::Fatal(error) => error,
+            Failure::Setup(message) => TrialError::Setup { message, report: Box::new(report) },
+        })
     }
+}
+
+/// Whether the kernel says in this line that `disk` failed. What it says of discards and of requests
+/// that are not supported is about a setup.
+fn is_error_of(disk: &str, line: &str) -> bool {
+    let about = line.contains(&format!(" error, dev {disk},"));
+    about && !line.contains("operation not supported") && !line.contains("(DISCARD)")
 }
 
 /// Whether a failure ends the run or only this setup.

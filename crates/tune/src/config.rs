@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::Profile;
 use flashfit_catalogue::nearest;
+use flashfit_filesystem::Scheduler;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
+
+use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
 const KEYS: [&str; 21] = [
@@ -27,7 +30,7 @@ const KEYS: [&str; 21] = [
     "profile",
     "by",
     "repeats",
-    "confirm",
+    "confirm_rounds",
     "seed",
     "start",
     "allow",
@@ -69,7 +72,7 @@ pub struct Config {
     /// Trials of each setup under each workload.
     pub repeats: Option<u32>,
     /// Rounds of fresh trials of the winner against the untuned file system.
-    pub confirm: Option<u32>,
+    pub confirm_rounds: Option<u32>,
     /// The seed of everything random.
     pub seed: Option<u64>,
     /// Where the file system starts: `auto`, `whole` or a position.
@@ -169,7 +172,46 @@ impl Explain for ConfigError {
     }
 }
 
+impl From<&RunSpec> for Config {
+    /// The configuration that resolves to this specification.
+    fn from(spec: &RunSpec) -> Self {
+        let spec = spec.clone();
+        let names = |schedulers: Vec<Scheduler>| {
+            let names: Vec<String> = schedulers.iter().map(|s| s.name().to_owned()).collect();
+            (!names.is_empty()).then_some(names)
+        };
+        Self {
+            device: Some(spec.target),
+            mount_dir: spec.mount_dir,
+            result_dir: None,
+            catalog_dir: spec.catalog_dir,
+            media_page_size: spec.write_unit,
+            media_erase_block_size: spec.erase_unit,
+            filesystems: Some(spec.filesystems),
+            workloads: Some(spec.workloads),
+            schedulers: names(spec.schedulers),
+            strategy: Some(spec.strategy),
+            profile: Some(spec.profile),
+            by: Some(spec.by),
+            repeats: Some(spec.repeats),
+            confirm_rounds: Some(spec.confirm_rounds),
+            seed: Some(spec.seed),
+            start: Some(spec.start),
+            allow: Some(spec.allow),
+            data_size: Some(spec.data_size),
+            memory: Some(spec.memory),
+            runtime_ms: Some(spec.runtime_ms),
+            options: spec.options,
+        }
+    }
+}
+
 impl Config {
+    /// As the text of a configuration file.
+    pub fn to_text(&self) -> String {
+        toml::to_string(self).expect("a configuration is plain data")
+    }
+
     /// Reads a configuration file.
     ///
     /// # Errors

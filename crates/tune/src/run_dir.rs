@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! run.json        what is run on what: the resolved configuration, medium, geometry, versions
+//! config.toml     the same choices as a configuration file, to make the run anew
 //! trials.jsonl    one line a trial, appended and synced; see `record`
 //! fio/N-POINT.json   fio's own output of trial N
 //! kernel/N.log    what the kernel logged during trial N, where it logged anything
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::{ExitClass, Explain};
 use serde::{Deserialize, Serialize};
 
+use crate::config::Config;
 use crate::record::{RECORD_VERSION, TrialRecord};
 use crate::spec::RunHeader;
 
@@ -151,6 +153,8 @@ impl RunDir {
         }
         let lock = lock(path)?;
         let text = serde_json::to_string_pretty(header).expect("a header is plain data");
+        let config = Config::from(&header.spec).to_text();
+        write_whole(&path.join("config.toml"), config.as_bytes())?;
         write_whole(&path.join("run.json"), text.as_bytes())?;
         Ok(Self { path: path.to_owned(), trials: open_trials(path)?, _lock: lock })
     }

@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
     ) -> Result<(), TuneError> {
         let strategy = strategy(self.spec.strategy);
         let most = strategy.most_setups(self.space) * self.trials_per_setup();
-        let confirming = 3 * to_usize(self.spec.confirm) * self.workloads.len();
+        let confirming = 3 * to_usize(self.spec.confirm_rounds) * self.workloads.len();
         loop {
             let setups = strategy.next(self.space, &self.results);
             if setups.is_empty() {
@@ -105,6 +105,8 @@ impl<'a> Session<'a> {
             self.make(stand, observer, keys, |made| most.saturating_sub(made).max(1) + confirming)?;
             self.stop_if_all_failed()?;
         }
+        // A run that is resumed may have nothing left to try, and nothing that worked.
+        self.stop_if_all_failed()?;
         self.confirm(stand, observer)
     }
 
@@ -126,7 +128,9 @@ impl<'a> Session<'a> {
         }
         let keys: Vec<TrialKey> = std::iter::once(winner)
             .chain(&rivals)
-            .flat_map(|setup| self.results.missing(Purpose::Confirm, setup, self.spec.confirm))
+            .flat_map(|setup| {
+                self.results.missing(Purpose::Confirm, setup, self.spec.confirm_rounds)
+            })
             .collect();
         let before = self.trials.len();
         let count = keys.len();
@@ -167,7 +171,7 @@ impl<'a> Session<'a> {
             profile: self.spec.profile,
             data_bytes: self.spec.data_size.0,
             memory_bytes: self.spec.memory.0,
-            runtime_ns: self.spec.runtime_ms * 1_000_000,
+            runtime_ns: self.spec.runtime_ns(),
             seed: order::trial_seed(self.spec.seed, &key),
         };
         let started_unix_s = unix_seconds();

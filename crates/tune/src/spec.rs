@@ -35,7 +35,7 @@ pub struct RunSpec {
     /// Trials of each setup under each workload.
     pub repeats: u32,
     /// Rounds of confirming trials.
-    pub confirm: u32,
+    pub confirm_rounds: u32,
     /// The seed of everything random.
     pub seed: u64,
     /// Where the file system starts, as given.
@@ -56,6 +56,13 @@ pub struct RunSpec {
     pub mount_dir: Option<PathBuf>,
     /// The user's own catalogue.
     pub catalog_dir: Option<PathBuf>,
+}
+
+impl RunSpec {
+    /// When a stage of a workload ends although not all its data was moved, in nanoseconds.
+    pub fn runtime_ns(&self) -> u64 {
+        self.runtime_ms.saturating_mul(1_000_000)
+    }
 }
 
 /// What is tried of one file system, by name.

@@ -22,8 +22,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     match &args.command {
         CardCommand::List { json } => list(*json, catalog),
-        CardCommand::Show { name } => {
-            output::print(&card_text(&flashfit_card::catalogue::load(name, catalog)?))
+        CardCommand::Show { name, json } => {
+            let model = flashfit_card::catalogue::load(name, catalog)?;
+            if *json { output::json("card", model) } else { output::print(&card_text(&model)) }
         }
         CardCommand::Serve { name } => serve(name, catalog),
         CardCommand::Stats { device, json } => {

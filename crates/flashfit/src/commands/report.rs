@@ -25,12 +25,17 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
 
 /// Writes a report; a device or folder in its place is refused.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let cannot = |error: &std::io::Error| {
-        Failure::new(
+    let cannot = |error: &std::io::Error| match error.kind() {
+        std::io::ErrorKind::StorageFull => Failure::new(
+            ExitClass::Environment,
+            format!("no space left for {}", path.display()),
+            Some("make room; the trials are kept, and flashfit report writes it anew"),
+        ),
+        _ => Failure::new(
             ExitClass::Environment,
             format!("cannot write {}: {error}", path.display()),
             Some("name another file with -o"),
-        )
+        ),
     };
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(Failure::new(

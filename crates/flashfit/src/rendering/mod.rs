@@ -66,7 +66,7 @@ pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
         setups: setups(view),
         warnings: view.header.warnings.clone(),
         failures: failures(view),
-        reproduce: reproduce(view),
+        reproduce: reproduce(dir),
     }
 }
 
@@ -188,44 +188,10 @@ fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
         .collect()
 }
 
-/// The command that makes the same run anew, every choice spelled out.
-fn reproduce(view: &RunView<'_>) -> String {
-    let spec = &view.header.spec;
-    let mut words = vec!["flashfit".to_owned(), "tune".to_owned(), spec.target.clone()];
-    let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    flag("fs", spec.filesystems.join(","));
-    flag("workload", spec.workloads.join(","));
-    if !spec.schedulers.is_empty() {
-        let names: Vec<&str> = spec.schedulers.iter().map(|found| found.name()).collect();
-        flag("scheduler", names.join(","));
-    }
-    flag("strategy", value_name(&spec.strategy));
-    flag("profile", value_name(&spec.profile));
-    flag("by", spec.by.to_string());
-    flag("repeats", spec.repeats.to_string());
-    flag("confirm-rounds", spec.confirm.to_string());
-    flag("seed", spec.seed.to_string());
-    flag("start", spec.start.clone());
-    flag("allow", spec.allow.to_string());
-    flag("data-size", spec.data_size.0.to_string());
-    flag("memory", spec.memory.0.to_string());
-    flag("runtime-ms", spec.runtime_ms.to_string());
-    if let Some(unit) = spec.erase_unit {
-        flag("erase-unit", unit.0.to_string());
-    }
-    if let Some(unit) = spec.write_unit {
-        flag("write-unit", unit.0.to_string());
-    }
-    if let Some(catalog) = &spec.catalog_dir {
-        flag("catalog", catalog.display().to_string());
-    }
-    words.iter().map(|word| flashfit_host::program::quote(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// An enum's name as flags and JSON have it.
-fn value_name(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => unreachable!("the enums of a specification are serialised as their names"),
-    }
+/// The command that makes the same run anew.
+fn reproduce(dir: &Path) -> String {
+    let dir = dir.display().to_string();
+    let (config, again) = (format!("{dir}/config.toml"), format!("{dir}-again"));
+    let words = ["flashfit", "tune", "--config", &config, "--dir", &again];
+    words.map(flashfit_host::program::quote).join(" ")
 }

@@ -1,10 +1,12 @@
 //! What the user is told before the trials begin.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_filesystem::{Catalogue, Layout, Recipe, Scheduler};
+use flashfit_bench::{Workload, estimate_ns};
+use flashfit_filesystem::{Layout, Recipe, Scheduler};
 use flashfit_host::Program;
+use flashfit_medium::Target;
 use flashfit_tune::strategy::strategy;
 use flashfit_tune::{RunSpec, Space};
 
@@ -13,8 +15,12 @@ use crate::failure::Failure;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
 use crate::tune::progress::human;
-use crate::tune::space;
 use crate::tune::subject::{Subject, What};
+use crate::tune::{Catalogues, resolve, space};
+
+/// Stands for the loop device that an image or a card will get, and for its partition.
+const LOOP: &str = "/dev/loopN";
+const LOOP_PARTITION: &str = "/dev/loopNp1";
 
 /// What is known of how the medium is built, or that nothing is.
 pub fn geometry(subject: &Subject) {
@@ -39,15 +45,13 @@ fn geometry_text(subject: &Subject) -> String {
     format!("geometry: {}", known.collect::<Vec<_>>().join(", "))
 }
 
-/// How much is going to be done.
-pub fn run(spec: &RunSpec, space: &Space, made: usize, each: Duration, dir: &Path) {
+/// How much is going to be done. How long that takes is told once there are trials to tell it by.
+pub fn run(spec: &RunSpec, space: &Space, made: usize, dir: &Path) {
     let (setups, trials) = extent(spec, space);
-    let left = trials.saturating_sub(made);
-    let most = each * u32::try_from(left).unwrap_or(u32::MAX);
+    let made = if made == 0 { String::new() } else { format!(" ({made} were made)") };
     note(&format!(
-        "at most {setups} setups under {}: {trials} trials, no more than {} in all; kept in {}",
+        "at most {setups} setups under {}, {trials} trials{made}; kept in {}",
         spec.workloads.join(", "),
-        human(most),
         dir.display()
     ));
 }
@@ -57,20 +61,20 @@ fn extent(spec: &RunSpec, space: &Space) -> (usize, usize) {
     let setups = strategy(spec.strategy).most_setups(space);
     let count = |number: u32| usize::try_from(number).expect("at least 32 bits");
     let workloads = spec.workloads.len();
-    (setups, workloads * (setups * count(spec.repeats) + 3 * count(spec.confirm)))
+    (setups, workloads * (setups * count(spec.repeats) + 3 * count(spec.confirm_rounds)))
 }
 
 /// Everything that a run would do, with nothing done.
 pub fn dry_run(
     spec: &RunSpec,
     subject: &Subject,
-    catalogue: &Catalogue,
+    catalogues: &Catalogues,
     dir: &Path,
 ) -> Result<(), Failure> {
     let default = Scheduler::new("none");
     let built = space::build(
         spec,
-        catalogue,
+        &catalogues.filesystems,
         &subject.conditions,
         &subject.schedulers,
         subject.schedulers.first().unwrap_or(&default),
@@ -90,24 +94,39 @@ pub fn dry_run(
         spec.workloads.join(", "),
         dir.display()
     ));
+    lines.push(format!(
+        "a trial may take {} on a medium of 1 MiB/s, less on a faster one",
+        human(longest_trial(spec, &catalogues.workloads))
+    ));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space));
     lines.push("Nothing was changed.".to_owned());
     output::print(&(lines.join("\n") + "\n"))
 }
 
+/// What the longest of the workloads may take on a slow medium.
+fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
+    let plan = resolve::plan(spec);
+    let estimates = workloads.iter().filter_map(|workload| estimate_ns(workload, &plan).ok());
+    Duration::from_nanos(estimates.max().unwrap_or_default())
+}
+
 fn commands(subject: &Subject, space: &Space) -> Vec<String> {
-    let node = subject.target.path().unwrap_or(Path::new("/dev/loopN")).to_owned();
     let mut lines = Vec::new();
-    lines.extend(partitioning_line(&subject.layout.layout, &node).map(|line| format!("  {line}")));
-    let place = match subject.layout.layout {
-        Layout::WholeMedium => node,
-        Layout::Partition { .. } => subject.layout.layout.node(&node),
+    let (node, place) = match &subject.target {
+        Target::Node(node) => (node.clone(), subject.layout.layout.node(node)),
+        // An image or a card is attached to a free loop device, whose number is not known yet.
+        Target::Image(_) | Target::Simulated(_) => {
+            let part = matches!(subject.layout.layout, Layout::Partition { .. });
+            (PathBuf::from(LOOP), PathBuf::from(if part { LOOP_PARTITION } else { LOOP }))
+        }
     };
+    lines.extend(partitioning_line(&subject.layout.layout, &node).map(|line| format!("  {line}")));
     for choices in &space.choices {
         let first = choices.over_schedulers(&[]).into_iter().next();
-        let recipe = first
-            .and_then(|setup| Recipe::new(&choices.filesystem, &setup, &choices.conditions).ok());
+        let recipe = first.and_then(|setup| {
+            Recipe::for_trial(&choices.filesystem, &setup, &choices.conditions).ok()
+        });
         let Some(recipe) = recipe else { continue };
         if choices.conditions.discard {
             let discard =

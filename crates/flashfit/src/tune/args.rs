@@ -17,7 +17,7 @@ Examples:
 
 The configuration file has these keys: device, mount_dir, result_dir, catalog_dir,
 media_page_size, media_erase_block_size, filesystems, workloads, schedulers, strategy, profile,
-by, repeats, confirm, seed, start, allow, data_size, memory, runtime_ms, and for each file system
+by, repeats, confirm_rounds, seed, start, allow, data_size, memory, runtime_ms, and for each file system
 [options.NAME] with always and exclude.";
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub struct TuneArgs {
     #[arg(conflicts_with = "resume")]
     pub target: Option<String>,
     /// Go on with the run in this directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "dir"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "dir", "What"])]
     pub resume: Option<PathBuf>,
     /// Read a configuration file; flags go before it.
     #[arg(short, long, value_name = "FILE")]

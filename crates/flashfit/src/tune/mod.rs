@@ -5,14 +5,13 @@ pub mod args;
 mod outcome;
 mod progress;
 mod resolve;
+mod scratch;
 mod space;
 mod subject;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use flashfit_bench::plan::Points;
-use flashfit_bench::{RunPlan, Workload, Workloads, estimate_ns};
+use flashfit_bench::{Workload, Workloads};
 use flashfit_filesystem::{Catalogue, Layout, Scheduler};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
@@ -29,6 +28,7 @@ use crate::output::{note, warn};
 use args::TuneArgs;
 use progress::Progress;
 use resolve::Resolved;
+use scratch::Scratch;
 use subject::{Subject, What};
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
     let catalogues = Catalogues::load(&spec)?;
     if args.dry_run {
-        return announce::dry_run(&spec, &subject, &catalogues.filesystems, &dir);
+        return announce::dry_run(&spec, &subject, &catalogues, &dir);
     }
     environment(&subject)?;
     if earlier.is_none() && dir.join("run.json").exists() {
@@ -82,12 +82,20 @@ fn resume(dir: &Path) -> Result<(Resolved, Option<Run>), Failure> {
 /// A run goes on only on the medium on which it was begun.
 fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     let before = &header.facts.medium;
-    let What::Medium(now) = &subject.what else { return Ok(()) };
-    let mut identity = now.identity.clone();
-    // Counts attachments, not media: it differs after the card was out or the machine was off.
-    identity.disk_sequence = before.identity.disk_sequence;
-    let is_image = matches!(subject.target, Target::Image(_));
-    if before.capacity == now.capacity && (is_image || before.identity == identity) {
+    let is_same = match &subject.what {
+        What::Card(model) => {
+            let card = header.facts.card.as_ref();
+            card.is_some_and(|card| card.model.as_ref().is_none_or(|before| before == model))
+        }
+        What::Medium(now) => {
+            let mut identity = now.identity.clone();
+            // Counts attachments, not media: it differs after the card was out or the machine was off.
+            identity.disk_sequence = before.identity.disk_sequence;
+            let is_image = matches!(subject.target, Target::Image(_));
+            before.capacity == now.capacity && (is_image || before.identity == identity)
+        }
+    };
+    if is_same {
         return Ok(());
     }
     Err(Failure::new(
@@ -152,9 +160,10 @@ fn take(
     build(&subject.conditions, &subject.schedulers, &first)?;
     mount::enter_private_namespace()?;
     let backing = backing(args, spec, subject, &runner)?;
+    let scratch = Scratch::of(dir)?;
     let options = HereOptions {
         mount_dir: spec.mount_dir.clone().unwrap_or_else(|| dir.join("mnt")),
-        scratch_dir: dir.join("scratch"),
+        scratch_dir: scratch.path().to_owned(),
         given: given(spec),
         layout: subject.layout.clone(),
         memory_bytes: spec.memory.0,
@@ -179,9 +188,8 @@ fn take(
         }
     };
     header.warnings.iter().for_each(|text| warn(text));
-    let foretold = foretold(spec, catalogues);
-    announce::run(spec, &space, trials.len(), foretold, dir);
-    let mut progress = Progress::new(args.progress, trials.len(), foretold);
+    announce::run(spec, &space, trials.len(), dir);
+    let mut progress = Progress::new(args.progress, trials.len());
     let mut session = Session::new(spec, &space, &catalogues.workloads, run_dir, trials);
     let ended = session.run(&mut here, &mut progress);
     progress.finish();
@@ -229,25 +237,6 @@ fn warnings(memory: &MemoryFacts) -> Vec<String> {
              memory instead of the medium"
         )],
     }
-}
-
-/// How long a trial takes at the most, on average over the workloads.
-fn foretold(spec: &RunSpec, catalogues: &Catalogues) -> Duration {
-    let plan = RunPlan {
-        points: Points::Profile(spec.profile),
-        data_size_bytes: spec.data_size.0,
-        memory_bytes: spec.memory.0,
-        runtime_ns: spec.runtime_ms * 1_000_000,
-        seed: spec.seed,
-        scratch: PathBuf::new(),
-    };
-    let estimates: Vec<u64> = catalogues
-        .workloads
-        .iter()
-        .filter_map(|workload| estimate_ns(workload, &plan).ok())
-        .collect();
-    let count = u64::try_from(estimates.len().max(1)).expect("few workloads");
-    Duration::from_nanos(estimates.iter().sum::<u64>() / count)
 }
 
 /// Removes the folders that are only needed while trials are made.

@@ -1,9 +1,8 @@
 //! Showing how far a run is: a bar on a terminal, a line every half minute elsewhere.
 //!
-//! The estimate is a sum over the trials that may still be made, each taken as long as those of its
-//! workload took so far; a search that ends early takes less, so it is said as "at most".
+//! The estimate takes every trial that may still be made for as long as those so far; a search that
+//! ends early takes less, so it is said as "at most".
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -13,35 +12,37 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output::note;
 use crate::tune::args::ProgressArg;
 
+/// The first line comes as soon as there is an estimate.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Shows a run's progress on standard error.
 pub struct Progress {
     shown: Shown,
     made: u64,
-    by_workload: BTreeMap<String, (Duration, u32)>,
+    /// Time in the trials made here, and how many they are.
+    spent: (Duration, u32),
     began: Instant,
-    /// What a trial may take, before any was made.
-    foretold: Duration,
 }
 
 enum Shown {
     Bar(ProgressBar),
-    Lines { last: Instant },
+    Lines { last: Instant, first: bool },
     Nothing,
 }
 
 impl Progress {
-    /// `made` trials were made before; a trial is foretold to take at most `foretold`.
-    pub fn new(when: ProgressArg, made: usize, foretold: Duration) -> Self {
+    /// `made` trials were made before.
+    pub fn new(when: ProgressArg, made: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown = match when {
             ProgressArg::Never => Shown::Nothing,
             ProgressArg::Auto if terminal => Shown::Bar(bar()),
-            ProgressArg::Auto | ProgressArg::Always => Shown::Lines { last: Instant::now() },
+            ProgressArg::Auto | ProgressArg::Always => {
+                Shown::Lines { last: Instant::now(), first: true }
+            }
         };
         let made = u64::try_from(made).expect("a run has few trials");
-        Self { shown, made, by_workload: BTreeMap::new(), began: Instant::now(), foretold }
+        Self { shown, made, spent: (Duration::ZERO, 0), began: Instant::now() }
     }
 
     /// Takes the bar off the screen.
@@ -51,19 +52,18 @@ impl Progress {
         }
     }
 
-    /// How long `left` more trials may take.
-    fn at_most(&self, left: u64) -> Duration {
-        let (total, count) = self
-            .by_workload
-            .values()
-            .fold((Duration::ZERO, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
-        let each = if count == 0 { self.foretold } else { total / count };
-        each * u32::try_from(left).unwrap_or(u32::MAX)
+    /// How long `left` more trials may take, in words; unknown before the first.
+    fn at_most(&self, left: u64) -> String {
+        let (total, count) = self.spent;
+        if count == 0 {
+            return "no estimate yet".to_owned();
+        }
+        human((total / count).saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)))
     }
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} at most, {msg}")
+    let style = ProgressStyle::with_template("{bar:16} {pos}/{len} at most, {wide_msg}")
         .expect("the template is constant");
     let bar = ProgressBar::new(1).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(500));
@@ -73,7 +73,7 @@ fn bar() -> ProgressBar {
 impl Observer for Progress {
     fn began(&mut self, key: &TrialKey, left: usize) {
         let left = u64::try_from(left).expect("a run has few trials");
-        let most = human(self.at_most(left));
+        let most = self.at_most(left);
         let what = format!("{} under {}", key.setup.label(), key.workload);
         match &mut self.shown {
             Shown::Bar(bar) => {
@@ -81,7 +81,10 @@ impl Observer for Progress {
                 bar.set_position(self.made);
                 bar.set_message(format!("{most}: {what}"));
             }
-            Shown::Lines { last } if last.elapsed() >= LINE_INTERVAL => {
+            Shown::Lines { last, first }
+                if *first && self.spent.1 > 0 || last.elapsed() >= LINE_INTERVAL =>
+            {
+                *first = false;
                 *last = Instant::now();
                 let made = self.made;
                 note(&format!(
@@ -96,8 +99,7 @@ impl Observer for Progress {
     fn ended(&mut self, record: &TrialRecord) {
         self.made += 1;
         let took = Duration::from_nanos(record.phases.total_ns);
-        let entry = self.by_workload.entry(record.key.workload.clone()).or_default();
-        *entry = (entry.0 + took, entry.1 + 1);
+        self.spent = (self.spent.0 + took, self.spent.1 + 1);
         if let Shown::Bar(bar) = &self.shown {
             bar.set_position(self.made);
         }

@@ -1,9 +1,11 @@
 //! From flags and configuration file to a run's specification: defaults filled in, every name
 //! known.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use flashfit_bench::{Profile, Workloads};
+use flashfit_bench::plan::Points;
+use flashfit_bench::{Profile, RunPlan, Workloads};
 use flashfit_catalogue::EntryError;
 use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
 use flashfit_host::ExitClass;
@@ -19,6 +21,8 @@ const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
 /// What distributions put on a card when nobody chooses.
 const USUAL_FILESYSTEM: &str = "ext4";
 const DEFAULT_SEED: u64 = 1;
+/// One day: longer is a unit mistaken.
+const MOST_RUNTIME_MS: u64 = 86_400_000;
 
 /// A specification and where its run is kept.
 #[derive(Debug)]
@@ -46,24 +50,25 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(Profile::Quick);
     let quick = profile == Profile::Quick;
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
+    crate::cli::is_folder(catalog_dir.as_deref())?;
     let workloads = Workloads::load(catalog_dir.as_deref())?;
     let filesystems = Catalogue::load(catalog_dir.as_deref())?;
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
     let spec = RunSpec {
-        filesystems: what
-            .filesystems
-            .clone()
-            .or(config.filesystems)
-            .unwrap_or_else(all_filesystems),
-        workloads: what.workloads.clone().or(config.workloads).unwrap_or_else(default_workloads),
+        filesystems: once(
+            what.filesystems.clone().or(config.filesystems).unwrap_or_else(all_filesystems),
+        ),
+        workloads: once(
+            what.workloads.clone().or(config.workloads).unwrap_or_else(default_workloads),
+        ),
         schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
         options: config.options,
         strategy: what.strategy.map(Into::into).or(config.strategy).unwrap_or(StrategyKind::Greedy),
         profile,
         by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
         repeats: what.repeats.or(config.repeats).unwrap_or(3),
-        confirm: what.confirm_rounds.or(config.confirm).unwrap_or(5),
+        confirm_rounds: what.confirm_rounds.or(config.confirm_rounds).unwrap_or(5),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
         allow: what.allow.or(config.allow).unwrap_or(Durability::Safe),
@@ -105,6 +110,12 @@ fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
     }
 }
 
+/// The names without those that were there before.
+fn once(names: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().filter(|name| seen.insert(name.clone())).collect()
+}
+
 /// `run-` and what tells the target apart.
 fn default_dir(target: &str) -> PathBuf {
     let last = target.rsplit(['/', ':']).next().unwrap_or(target);
@@ -131,8 +142,16 @@ fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Resu
     for name in &spec.filesystems {
         filesystems.filesystem(name)?;
     }
+    if spec.runtime_ms > MOST_RUNTIME_MS {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!("a runtime of {} ms is longer than a day", spec.runtime_ms),
+            Some("a stage of some seconds is enough; more --repeats tell more"),
+        ));
+    }
+    let plan = plan(spec);
     for name in &spec.workloads {
-        workloads.find(name)?;
+        plan.points(workloads.find(name)?)?;
     }
     for (name, choice) in &spec.options {
         let filesystem = filesystems.filesystem(name)?;
@@ -155,6 +174,18 @@ fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Resu
     }
     start(&spec.start)?;
     Ok(())
+}
+
+/// The figures of a run as its workloads take them.
+pub fn plan(spec: &RunSpec) -> RunPlan {
+    RunPlan {
+        points: Points::Profile(spec.profile),
+        data_size_bytes: spec.data_size.0,
+        memory_bytes: spec.memory.0,
+        runtime_ns: spec.runtime_ns(),
+        seed: spec.seed,
+        scratch: PathBuf::new(),
+    }
 }
 
 /// Where the file system starts.

@@ -1,0 +1,42 @@
+//! Where job files and results are put while a trial is made: in the run directory, so that they are
+//! never on the medium, or in a temporary folder where fio cannot use the run directory's name.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_bench::target::is_plain;
+use flashfit_host::ExitClass;
+use tempfile::TempDir;
+
+use crate::failure::Failure;
+
+/// A folder that is only needed while trials are made.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    /// Removed with the value; that in the run directory is removed with the run's other leftovers.
+    _temporary: Option<TempDir>,
+}
+
+impl Scratch {
+    /// The folder for a run in `dir`.
+    pub fn of(dir: &Path) -> Result<Self, Failure> {
+        let own = dir.join("scratch");
+        if std::path::absolute(&own).is_ok_and(|path| is_plain(&path)) {
+            return Ok(Self { path: own, _temporary: None });
+        }
+        let temporary =
+            tempfile::Builder::new().prefix("flashfit-").tempdir().map_err(|error| {
+                Failure::new(
+                    ExitClass::Environment,
+                    format!("cannot make a temporary folder: {error}"),
+                    Some("name a run directory without spaces and signs with --dir"),
+                )
+            })?;
+        Ok(Self { path: temporary.path().to_owned(), _temporary: Some(temporary) })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,98 @@
+//! The run directory on a disk that fills up: the run stops with the reason, keeps what was recorded
+//! whole, and goes on when there is room.
+
+use flashfit_host::{Outcome, Program, Runner, SystemRunner};
+use serde_json::Value;
+
+use crate::fixture::{FLASHFIT, Place, skip_without_cards};
+use crate::machine::wait_for_no_traces;
+
+/// Begins a run in a file system of `kib` KiB, makes room, goes on with the run, and copies the run
+/// directory out before and after. Prints both exit codes.
+const SCRIPT: &str = r#"
+mkdir disk && mount -t tmpfs -o size=$KIB"k" tmpfs disk || exit 99
+"$FLASHFIT" tune "sim:$PWD/card.toml" --config short.toml --dir disk/run --repeats 6 --progress never
+echo "first $?"
+rm -rf before after
+[ ! -e disk/run ] || cp -a disk/run before
+mount -o remount,size=16m disk
+if [ -e disk/run/run.json ]; then
+    "$FLASHFIT" tune --resume disk/run --progress never > resumed 2>&1
+    echo "second $?"
+    cp -a disk/run after
+fi
+"#;
+
+fn run_on_a_disk_of(place: &Place, kib: u32) -> Outcome {
+    let script = format!("cd {} && {SCRIPT}", place.folder().display());
+    let program = Program::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .env("KIB", kib.to_string())
+        .env("FLASHFIT", FLASHFIT);
+    SystemRunner::default().run(&program).unwrap()
+}
+
+fn trials(place: &Place, folder: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(place.path(folder).join("trials.jsonl")).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_disk_that_fills_up_during_the_run() {
+    if skip_without_cards() {
+        return;
+    }
+    // Enough for the header and some trials; where exactly it fills up differs.
+    for kib in [90, 120] {
+        let place = Place::new();
+        let outcome = run_on_a_disk_of(&place, kib);
+        assert!(outcome.stdout.contains("first 4\n"), "{kib} KiB: {outcome:#?}");
+        assert!(outcome.stderr.contains("no space left"), "{kib} KiB: {outcome:#?}");
+        assert!(
+            outcome.stderr.contains("make room, then: flashfit tune --resume disk/run"),
+            "{outcome:#?}"
+        );
+        let before = trials(&place, "before");
+        for line in &before {
+            let record: Value = serde_json::from_str(line).unwrap();
+            assert!(record["outcome"]["completed"].is_object(), "blamed on the setup: {line}");
+        }
+        let resumed = std::fs::read_to_string(place.path("resumed")).unwrap();
+        assert!(outcome.stdout.contains("second 0\n"), "{kib} KiB: {outcome:#?}\n{resumed}");
+        let after = trials(&place, "after");
+        assert!(after.starts_with(&before) && after.len() > before.len());
+        assert!(place.path("after/report.html").exists());
+        let raw = std::fs::read_dir(place.path("after/fio")).unwrap().flatten();
+        let parts = raw.filter(|entry| entry.path().extension().is_some_and(|part| part == "part"));
+        assert_eq!(parts.count(), 0, "a draft is left");
+        wait_for_no_traces(&place, None);
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_to_begin_with() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let outcome = run_on_a_disk_of(&place, 4);
+    assert!(outcome.stdout.contains("first 4\n"), "{outcome:#?}");
+    assert!(outcome.stderr.to_lowercase().contains("no space left"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("hint: make room"), "{outcome:#?}");
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_run_directory_that_cannot_be_written() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file("run", "not a folder");
+    let ended = place.tune(&place.card(), &[]);
+    assert!(matches!(ended.code, Some(2 | 4)), "{ended:#?}");
+    assert!(ended.stderr.contains("run"), "{ended:#?}");
+    assert!(!ended.stderr.contains("run it as root"), "it runs as root: {ended:#?}");
+    wait_for_no_traces(&place, None);
+}

@@ -1,0 +1,121 @@
+//! No harm: refusals leave every byte of the medium as it was, and so does a dry run.
+
+use std::path::Path;
+
+use flashfit_host::mount::Mounted;
+use flashfit_host::{Program, Runner, SystemRunner};
+
+use crate::fixture::{Place, skip_without_block_devices};
+use crate::machine::PlainLoop;
+
+/// Fails if `file` is changed by `work`.
+#[track_caller]
+fn unchanged(file: &Path, work: impl FnOnce()) {
+    let before = std::fs::read(file).unwrap();
+    work();
+    let after = std::fs::read(file).unwrap();
+    assert!(before == after, "{} was written to", file.display());
+}
+
+#[test]
+fn nobody_asked_means_no() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("card image", 64);
+    unchanged(&image, || {
+        let ended = place.tune("card image", &[]);
+        ended.said(3, &["nobody agreed to that", "hint: add --confirm 'card image'"]);
+        let ended = place.tune("card image", &["--confirm", "image"]);
+        ended.said(3, &["`image` is not the name of the medium", "add --confirm 'card image'"]);
+        let ended = place.tune("card image", &["--confirm", ""]);
+        ended.said(3, &["add --confirm 'card image'"]);
+    });
+    assert!(!place.path("run").exists(), "a run directory was made");
+}
+
+#[test]
+fn a_node_is_agreed_to_by_its_own_name() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+    unchanged(&image, || {
+        let hint = format!("hint: add --confirm {name}");
+        place.tune(node, &[]).said(3, &[&hint]);
+        place.tune(node, &["--confirm", "image"]).said(3, &["not the name of the medium", &hint]);
+        place.tune(node, &["--confirm", "/dev/null"]).said(3, &[&hint]);
+    });
+    assert!(!place.path("run").exists(), "a run directory was made");
+}
+
+#[test]
+fn what_is_mounted_is_never_touched() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let runner = SystemRunner::default();
+    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(image.display().to_string());
+    runner.run_checked(&mkfs).unwrap();
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+    let point = place.path("point");
+    std::fs::create_dir(&point).unwrap();
+    let options = ["ro".to_owned(), "noload".to_owned()];
+    let mounted = Mounted::new(&runner, Path::new(node), "ext4", &point, &options).unwrap();
+    unchanged(&image, || {
+        let in_use = ["in use", "mounted"];
+        place.tune(node, &["--confirm", name]).said(3, &in_use);
+        place.tune("image", &["--confirm", "image"]).said(3, &["in use"]);
+    });
+    mounted.unmount().unwrap();
+    // Attached by someone is in use too, mounted or not.
+    unchanged(&image, || place.tune("image", &["--confirm", "image"]).said(3, &["in use"]));
+    assert!(!place.path("run").exists(), "a run directory was made");
+}
+
+#[test]
+fn what_is_read_only_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &["--read-only"]);
+    unchanged(&image, || {
+        place.tune(node, &["--confirm", name]).said(3, &["write-protected"]);
+    });
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    unchanged(&image, || {
+        let ended = place.tune("image", &["--dry-run"]);
+        ended.said(0, &[]);
+        for text in ["All data on", "mkfs.ext4", "mount -t ext4", "Nothing was changed."] {
+            assert!(ended.stdout.contains(text), "no `{text}` in {}", ended.stdout);
+        }
+        // It is not the file itself that is partitioned and formatted.
+        let mut lines = ended.stdout.lines();
+        let mkfs = lines.find(|line| line.starts_with("  mkfs.ext4")).unwrap();
+        assert!(mkfs.ends_with(" /dev/loopNp1"), "{mkfs}");
+        place.tune("image", &["--dry-run", "--confirm", "image"]).said(0, &[]);
+    });
+    let PlainLoop { node, .. } = &PlainLoop::attach(&image, 512, &[]);
+    unchanged(&image, || {
+        let ended = place.tune(node, &["--dry-run"]);
+        ended.said(0, &[]);
+        assert!(ended.stdout.contains(&format!("{node}p1")), "{}", ended.stdout);
+    });
+    place.tune(&place.card(), &["--dry-run"]).said(0, &[]);
+    assert!(!place.path("run").exists(), "a run directory was made");
+}

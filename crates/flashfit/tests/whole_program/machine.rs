@@ -1,0 +1,158 @@
+//! What is left on the machine: processes, mounts in any namespace, attached loop devices.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_host::{Program, Runner, SystemRunner};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::fixture::{Place, wait_until};
+
+/// Sends a signal.
+pub fn signal(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// An attachment of a loop device: its name and the number that the kernel gave this attachment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    name: String,
+    sequence: String,
+}
+
+impl Attachment {
+    /// Whether it still is.
+    pub fn is_there(&self) -> bool {
+        attachment(&self.name).as_ref() == Some(self)
+    }
+}
+
+fn attachment(name: &str) -> Option<Attachment> {
+    let folder = Path::new("/sys/block").join(name);
+    folder.join("loop/backing_file").exists().then(|| {
+        let sequence = std::fs::read_to_string(folder.join("diskseq")).unwrap_or_default();
+        Attachment { name: name.to_owned(), sequence }
+    })
+}
+
+/// The server of the place's card.
+pub struct Server {
+    /// Its process.
+    pub process: u32,
+    /// Its device.
+    pub device: Attachment,
+}
+
+impl Server {
+    /// The server of the card of the run that is under way in `place`.
+    pub fn of(place: &Place) -> Self {
+        let card = place.arg("card.toml");
+        let mut found = None;
+        wait_until("the card is served", || {
+            let process = processes().into_iter().find(|process| {
+                let words = words(*process);
+                words.iter().any(|word| word == "card-server") && words.contains(&card)
+            });
+            found = process.and_then(|process| Some((process, loop_device_of(process)?)));
+            found.is_some()
+        });
+        let (process, device) = found.unwrap();
+        Self { process, device }
+    }
+}
+
+fn loop_device_of(process: u32) -> Option<Attachment> {
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+    let targets = open.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let mut names = targets.filter_map(|target| {
+        let name = target.strip_prefix("/dev").ok()?.to_str()?.to_owned();
+        name.strip_prefix("loop")?.parse::<u32>().ok()?;
+        Some(name)
+    });
+    attachment(&names.next()?)
+}
+
+fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn words(process: u32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    bytes.split(|byte| *byte == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+}
+
+/// Everything on the machine that has to do with this place: processes by their arguments, mounts
+/// in any namespace by where they are or what they show, loop devices by their file.
+pub fn traces(place: &Place) -> Vec<String> {
+    let folder = place.folder().to_str().unwrap();
+    let mut found = Vec::new();
+    for process in processes() {
+        let words = words(process);
+        if words.iter().any(|word| word.contains(folder)) {
+            found.push(format!("process {process}: {}", words.join(" ")));
+        }
+        let mounts = std::fs::read_to_string(format!("/proc/{process}/mountinfo"));
+        let mounts = mounts.unwrap_or_default();
+        let ours = mounts.lines().filter(|line| line.contains(folder));
+        found.extend(ours.map(|line| format!("mount seen by {process}: {line}")));
+    }
+    for name in loop_devices() {
+        let file = Path::new("/sys/block").join(&name).join("loop/backing_file");
+        let file = std::fs::read_to_string(file).unwrap_or_default();
+        if file.contains(folder) {
+            found.push(format!("{name} over {}", file.trim()));
+        }
+    }
+    found
+}
+
+fn loop_devices() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("loop")).collect()
+}
+
+/// Waits until nothing has to do with this place any more.
+#[track_caller]
+pub fn wait_for_no_traces(place: &Place, server: Option<&Server>) {
+    wait_until("all is given back", || {
+        traces(place).is_empty() && !server.is_some_and(|server| server.device.is_there())
+    });
+}
+
+/// Whether a file system is mounted on `point` in the namespace of `process`.
+pub fn is_mounted(process: u32, point: &PathBuf) -> bool {
+    let mounts = std::fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(4).map(Path::new) == Some(point))
+}
+
+/// A loop device that nobody has open, as losetup leaves it; detached at the end.
+pub struct PlainLoop {
+    /// Its node.
+    pub node: String,
+    /// The node's name, by which it is agreed to.
+    pub name: String,
+}
+
+impl PlainLoop {
+    /// Attaches a file.
+    pub fn attach(file: &Path, sector_bytes: u32, more: &[&str]) -> Self {
+        let losetup = Program::new("losetup")
+            .args(["--find", "--show", "--partscan", "--sector-size"])
+            .arg(sector_bytes.to_string())
+            .args(more.iter().copied())
+            .arg(file.display().to_string());
+        let outcome = SystemRunner::default().run_checked(&losetup).unwrap();
+        let node = outcome.stdout.trim().to_owned();
+        let name = node.strip_prefix("/dev/").unwrap().to_owned();
+        Self { node, name }
+    }
+}
+
+impl Drop for PlainLoop {
+    fn drop(&mut self) {
+        let losetup = Program::new("losetup").args(["--detach", &self.node]);
+        // Nothing can be done about one that will not go; the tests that follow show it.
+        let _ = SystemRunner::default().run(&losetup);
+    }
+}

@@ -1,0 +1,19 @@
+//! The whole program from outside: the built command run on images, loop devices and simulated
+//! cards, its exit codes, what it prints, and what it leaves behind.
+//!
+//! Tests that need root, loop devices or FUSE say so and return where the machine lacks them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod environment;
+mod fixture;
+mod full_disk;
+mod guard;
+mod lost_medium;
+mod machine;
+mod media;
+mod one_at_a_time;
+mod output;
+mod ranking;
+mod sudden_end;
+mod usage;

@@ -1,0 +1,99 @@
+//! One flashfit to a run, one medium to a run.
+
+use rustix::process::Signal;
+
+use crate::fixture::{Ended, FAST_CARD, Place, skip_without_block_devices, skip_without_cards};
+use crate::machine::{PlainLoop, signal, wait_for_no_traces};
+
+#[test]
+fn a_second_one_in_the_same_run_is_refused() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let mut first = place.start_long_run();
+    place.wait_for_trials(1);
+    let at_work = ["another flashfit is at work in run", "wait for it"];
+    place.flashfit(&["tune", "--resume", "run"]).said(2, &at_work);
+    place.tune(&place.card(), &[]).said(2, &["run"]);
+    // Looking is allowed.
+    place.flashfit(&["analyze", "run"]).said(0, &[]);
+    let report = ["report", "run", "-o", "so-far.html"];
+    place.flashfit(&report).said(0, &[]);
+    assert!(first.try_wait().unwrap().is_none(), "the first one was disturbed");
+    let recorded = place.recorded().len();
+    place.wait_for_trials(recorded + 1);
+    signal(first.id(), Signal::INT);
+    Ended::of(first).said(6, &[]);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn an_image_under_a_run_is_refused_to_another_run() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    place.image("image", 64);
+    let args = place.tune_args("image", &["--repeats", "20", "--confirm", "image"]);
+    let first = place.command(&args).spawn().unwrap();
+    place.wait_for_trials(1);
+    let second = ["tune", "image", "--dir", "other", "--confirm", "image", "--fs", "ext4"];
+    place.flashfit(&second).said(3, &["in use"]);
+    assert!(!place.path("other").exists());
+    signal(first.id(), Signal::TERM);
+    Ended::of(first).said(6, &[]);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_run_goes_on_only_on_its_own_medium() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    place.tune("image", &["--confirm", "image"]).said(0, &[]);
+    place.image("image", 65);
+    let before = std::fs::read(&image).unwrap();
+    let resume = ["tune", "--resume", "run", "--confirm", "image"];
+    place.flashfit(&resume).said(3, &["begun on another medium", "without --resume"]);
+    assert!(std::fs::read(&image).unwrap() == before, "the image was written to");
+    std::fs::remove_file(&image).unwrap();
+    place.flashfit(&resume).said(2, &["there is no"]);
+}
+
+#[test]
+fn a_node_that_is_another_medium_now_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let (first, second) = (place.image("first", 64), place.image("second", 65));
+    let device = PlainLoop::attach(&first, 512, &[]);
+    place.tune(&device.node, &["--confirm", &device.name]).said(0, &[]);
+    let other = PlainLoop::attach(&second, 512, &[]);
+    // The same run, as if the other medium had been given the first one's node.
+    let run = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+    place.file("run/run.json", &run.replace(&device.node, &other.node));
+    let before = std::fs::read(&second).unwrap();
+    let resumed = place.flashfit(&["tune", "--resume", "run", "--confirm", &other.name]);
+    resumed.said(3, &["begun on another medium"]);
+    assert!(std::fs::read(&second).unwrap() == before, "the second image was written to");
+}
+
+#[test]
+fn a_simulated_card_that_was_changed_is_another_medium() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.tune(&place.card(), &[]).said(0, &[]);
+    let resume = ["tune", "--resume", "run", "--progress", "never"];
+    place.file("card.toml", &FAST_CARD.replace("160MiB", "192MiB"));
+    place.flashfit(&resume).said(3, &["begun on another medium"]);
+    place.file("card.toml", &FAST_CARD.replace("program_ns = 2000", "program_ns = 9000"));
+    place.flashfit(&resume).said(3, &["begun on another medium"]);
+    place.file("card.toml", FAST_CARD);
+    place.flashfit(&resume).said(0, &[]);
+}

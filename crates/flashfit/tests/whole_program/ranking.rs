@@ -1,0 +1,77 @@
+//! `flashfit analyze` and `flashfit report` on a real, tiny run.
+
+use serde_json::Value;
+
+use crate::fixture::{Place, skip_without_cards};
+
+#[test]
+fn a_ranking_has_merits_trials_and_intervals() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.tune(&place.card(), &["--repeats", "2"]).said(0, &[]);
+    for by in ["throughput", "latency"] {
+        let ended = place.flashfit(&["analyze", "run", "--by", by, "--json"]);
+        is_ranked(&ended.document("flashfit.rankings"));
+    }
+    let top = place.flashfit(&["analyze", "run", "--top", "1", "--json"]);
+    for table in top.document("flashfit.rankings").as_array().unwrap() {
+        // The first one, and the untuned one wherever it stands.
+        let rows = table["rows"].as_array().unwrap();
+        let first_or_untuned = |row: &Value| row["place"] == 1 || row["setup"] == "ext4 base none";
+        assert!(rows.iter().all(first_or_untuned), "{table}");
+    }
+    let text = place.flashfit(&["analyze", "run"]);
+    assert!(
+        text.stdout.contains("SIMULATED CARD") && text.stdout.contains("ext4 base none"),
+        "{text:#?}"
+    );
+    the_report_can_be_written_elsewhere(&place);
+    a_damaged_line_is_named(&place);
+}
+
+#[track_caller]
+fn is_ranked(tables: &Value) {
+    let tables = tables.as_array().unwrap();
+    assert!(!tables.is_empty());
+    for table in tables {
+        let rows = table["rows"].as_array().unwrap();
+        assert!(rows.len() >= 2, "{table}");
+        let merits: Vec<i64> =
+            rows.iter().map(|row| row["merit_thousandths"].as_i64().unwrap()).collect();
+        assert!(merits.is_sorted_by(|better, worse| better >= worse), "{merits:?}");
+        for (place, row) in (1..).zip(rows) {
+            assert!(row["place"].as_u64().unwrap() <= place, "{row}");
+            assert_eq!(row["trials"], 2, "{row}");
+            let bound = |name: &str| row[name].as_i64().unwrap();
+            assert!(bound("low_thousandths") <= bound("merit_thousandths"), "{row}");
+            assert!(bound("merit_thousandths") <= bound("high_thousandths"), "{row}");
+        }
+    }
+}
+
+fn the_report_can_be_written_elsewhere(place: &Place) {
+    place.flashfit(&["report", "run", "-o", "elsewhere.html"]).said(0, &[]);
+    let text = std::fs::read_to_string(place.path("elsewhere.html")).unwrap();
+    assert!(text.contains("</html>") && !text.contains("src=\"http"));
+    place.flashfit(&["report", "run", "-o", "no-folder/report.html"]).said(4, &["no-folder"]);
+}
+
+fn a_damaged_line_is_named(place: &Place) {
+    let path = place.path("run/trials.jsonl");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let other = whole.replacen("{\"version\":1,", "{\"version\":999,", 1);
+    let torn = whole.replacen('\n', "\n{\"version\":\n", 1);
+    let noise = format!("{whole}\u{0}\u{0}\u{0}\n");
+    for (text, line) in [(&other, 1), (&torn, 2), (&noise, whole.lines().count() + 1)] {
+        std::fs::write(&path, text).unwrap();
+        let place_of_fault = format!("run/trials.jsonl:{line}: damaged");
+        for args in [&["analyze", "run"][..], &["report", "run"], &["tune", "--resume", "run"]] {
+            place.flashfit(args).said(2, &[&place_of_fault]);
+        }
+        assert_eq!(&std::fs::read_to_string(&path).unwrap(), text, "the file was changed");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    place.flashfit(&["analyze", "run"]).said(0, &[]);
+}

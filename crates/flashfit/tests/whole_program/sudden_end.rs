@@ -1,0 +1,196 @@
+//! A run cut short, by a signal or by death: nothing is left on the machine, what was recorded stays,
+//! and the run goes on from there.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::fixture::{Ended, Place, skip_without_block_devices, skip_without_cards, wait_until};
+use crate::machine::{Server, is_mounted, signal, wait_for_no_traces};
+
+/// Each record's key, which no other record of the run may have.
+#[track_caller]
+fn keys(recorded: &[String]) -> BTreeSet<String> {
+    let parsed = |line: &String| serde_json::from_str::<Value>(line).unwrap();
+    let records: Vec<Value> = recorded.iter().map(parsed).collect();
+    for (index, record) in records.iter().enumerate() {
+        assert_eq!(record["number"], index + 1, "numbers count up");
+    }
+    let keys: BTreeSet<String> = records.iter().map(|record| record["key"].to_string()).collect();
+    assert_eq!(keys.len(), records.len(), "a trial was repeated");
+    keys
+}
+
+/// Goes on with the run in `place` to its end, and looks whether it kept what there was.
+#[track_caller]
+fn goes_on(place: &Place, before: &[String]) {
+    place.shorten_run(2);
+    let resumed = place.flashfit(&["tune", "--resume", "run", "--progress", "never"]);
+    resumed.said(0, &[&format!("going on with run: {} trials were made", before.len())]);
+    let after = place.recorded();
+    assert!(after.starts_with(before), "what was recorded has changed");
+    assert!(after.len() > before.len(), "nothing was left to do");
+    keys(&after);
+    assert!(place.path("run/report.html").exists());
+    wait_for_no_traces(place, None);
+}
+
+/// Starts a run and waits until it is in the middle of a trial.
+fn in_the_middle_of_a_trial(place: &Place) -> (std::process::Child, Server) {
+    let child = place.start_long_run();
+    let server = Server::of(place);
+    place.wait_for_trials(1);
+    let point = place.path("run/mnt");
+    wait_until("a trial's file system is mounted", || is_mounted(child.id(), &point));
+    (child, server)
+}
+
+#[test]
+fn killed_in_the_middle_of_a_trial() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let (mut child, server) = in_the_middle_of_a_trial(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for_no_traces(&place, Some(&server));
+    let before = place.recorded();
+    let mut file =
+        std::fs::File::options().append(true).open(place.path("run/trials.jsonl")).unwrap();
+    // As if it had been killed while it wrote a line.
+    file.write_all(br#"{"version":1,"number":2,"key":{"purp"#).unwrap();
+    place.flashfit(&["analyze", "run"]).said(0, &[]);
+    goes_on(&place, &before);
+}
+
+#[test]
+fn a_run_that_goes_on_takes_no_other_choices() {
+    let place = Place::new();
+    for choice in [["--fs", "btrfs"], ["--repeats", "9"], ["--dir", "other"], ["--seed", "2"]] {
+        let args = [&["tune", "--resume", "run"][..], &choice].concat();
+        place.flashfit(&args).said(2, &["cannot be used with", choice[0]]);
+    }
+}
+
+#[test]
+fn a_run_in_which_nothing_worked_says_so_each_time() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    place.image("image", 64);
+    let more = ["--workload", "linear-write", "--data-size", "256MiB", "--runtime-ms", "20000"];
+    let args = [&["--confirm", "image"][..], &more].concat();
+    let nothing = ["no setup worked", "the medium is full"];
+    place.tune("image", &args).said(1, &nothing);
+    let before = place.recorded();
+    let resume = ["tune", "--resume", "run", "--confirm", "image"];
+    place.flashfit(&resume).said(1, &nothing);
+    assert_eq!(place.recorded(), before);
+    place.flashfit(&["report", "run"]).said(0, &[]);
+    place.flashfit(&["analyze", "run"]).said(0, &[]);
+}
+
+#[test]
+fn killed_before_the_first_trial() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let mut child = place.start_long_run();
+    let server = Server::of(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for_no_traces(&place, Some(&server));
+    // What there is of the folder does not stand in the way of a new run, or it is one to go on with.
+    if place.path("run/run.json").exists() {
+        goes_on(&place, &[]);
+    } else {
+        place.flashfit(&["tune", "--resume", "run"]).said(2, &["holds no run"]);
+        place.tune(&place.card(), &[]).said(0, &[]);
+    }
+}
+
+#[test]
+fn an_impatient_user_leaves_nothing_either() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let (child, server) = in_the_middle_of_a_trial(&place);
+    // The second one takes the default action, unless the first one was obeyed that soon.
+    signal(child.id(), Signal::INT);
+    signal(child.id(), Signal::INT);
+    let ended = Ended::of(child);
+    assert!(matches!(ended.code, None | Some(6)), "{ended:#?}");
+    wait_for_no_traces(&place, Some(&server));
+    let before = place.recorded();
+    goes_on(&place, &before);
+}
+
+#[test]
+fn killed_on_an_image() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    place.image("image", 64);
+    let args = place.tune_args("image", &["--repeats", "20", "--confirm", "image"]);
+    let mut child = place.command(&args).spawn().unwrap();
+    place.wait_for_trials(1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for_no_traces(&place, None);
+    let before = place.recorded();
+    place.shorten_run(2);
+    place.flashfit(&["tune", "--resume", "run"]).said(3, &["--confirm image"]);
+    let resumed = place.flashfit(&["tune", "--resume", "run", "--confirm", "image"]);
+    resumed.said(0, &[]);
+    assert!(place.recorded().starts_with(&before));
+    keys(&place.recorded());
+}
+
+#[test]
+fn interrupted_from_the_keyboard() {
+    ends_when_asked(Signal::INT);
+}
+
+#[test]
+fn asked_to_end_by_the_system() {
+    ends_when_asked(Signal::TERM);
+}
+
+fn ends_when_asked(by: Signal) {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let (child, server) = in_the_middle_of_a_trial(&place);
+    signal(child.id(), by);
+    let ended = Ended::of(child);
+    ended.said(6, &["interrupted", "flashfit tune --resume run"]);
+    wait_for_no_traces(&place, Some(&server));
+    for folder in ["run/mnt", "run/scratch"] {
+        assert!(!place.path(folder).exists(), "{folder} is left");
+    }
+    let before = place.recorded();
+    keys(&before);
+    goes_on(&place, &before);
+}
+
+#[test]
+fn a_run_that_is_complete_goes_on_to_its_report() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.tune(&place.card(), &[]).said(0, &[]);
+    let before = place.recorded();
+    std::fs::remove_file(place.path("run/report.html")).unwrap();
+    place.flashfit(&["tune", "--resume", "run", "--progress", "never"]).said(0, &[]);
+    assert_eq!(place.recorded(), before);
+    assert!(place.path("run/report.html").exists());
+}

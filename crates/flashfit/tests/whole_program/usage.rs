@@ -1,0 +1,193 @@
+//! What is typed wrong, or written wrong into a file: exit code 2, the place, and what was meant.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::fixture::{FAST_CARD, Place};
+
+/// A refusal must come before anything is made.
+#[track_caller]
+fn refuses(place: &Place, args: &[&str], texts: &[&str]) {
+    place.flashfit(args).said(2, texts);
+    assert!(!place.path("run").exists(), "a run directory was made");
+}
+
+#[test]
+fn what_is_no_medium_is_named() {
+    let place = Place::new();
+    for target in ["/dev/no_such_medium", "no-such-image"] {
+        refuses(&place, &["tune", target, "--dir", "run"], &["there is no", "flashfit list"]);
+        refuses(&place, &["inspect", target], &["there is no", "flashfit list"]);
+    }
+    let folder = place.folder().display().to_string();
+    refuses(&place, &["tune", &folder, "--dir", "run"], &["is a folder", "findmnt"]);
+    refuses(&place, &["tune", "/dev/null", "--dir", "run"], &["/dev/null is a character device"]);
+    refuses(&place, &["tune"], &["no medium is named", "flashfit list"]);
+}
+
+#[test]
+fn a_medium_without_room_is_refused() {
+    let place = Place::new();
+    place.image("small", 1);
+    let tune = ["tune", "small", "--dir", "run", "--confirm", "small", "--fs", "ext4"];
+    refuses(&place, &tune, &["the medium of 1 MiB has no room"]);
+    let whole = [&tune[..], &["--start", "whole"]].concat();
+    refuses(&place, &whole, &["ext4 cannot be used here: it needs", "use a larger medium"]);
+    place.file("empty", "");
+    refuses(&place, &["tune", "empty", "--dir", "run"], &["has no size", "truncate"]);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let place = Place::new();
+    place.image("image", 64);
+    let unknown = [
+        ("--fs", "ext5", "ext4"),
+        ("--workload", "sync-file", "sync-files"),
+        ("--scheduler", "mq-deadlin", "mq-deadline"),
+    ];
+    for (flag, name, meant) in unknown {
+        let args = ["tune", "image", "--dir", "run", flag, name];
+        refuses(&place, &args, &[name, &format!("did you mean `{meant}`?")]);
+    }
+    let card = ["`sd-c4-blok`", "did you mean `sd-c4-block`?"];
+    refuses(&place, &["tune", "sim:sd-c4-blok", "--dir", "run"], &card);
+    refuses(&place, &["inspect", "sim:sd-c4-blok"], &card);
+    refuses(&place, &["card", "show", "sd-c4-blok"], &card);
+    refuses(&place, &["card", "serve", "sd-c4-blok"], &card);
+    place.file("options.toml", "[options.ext4]\nalways = [\"discrd\"]\n");
+    let args = ["tune", "image", "--dir", "run", "--config", "options.toml"];
+    refuses(&place, &args, &["`discrd`", "did you mean `discard`?"]);
+}
+
+#[test]
+fn a_flag_that_is_not_there_or_has_no_sense_is_refused() {
+    let place = Place::new();
+    place.image("image", 64);
+    refuses(&place, &["tune", "image", "--confrim", "image"], &["--confrim", "--confirm"]);
+    refuses(&place, &["tnue", "image"], &["tnue", "tune"]);
+    let wrong = [
+        ("--start", "3x", "auto, whole"),
+        ("--data-size", "4 apples", "is not a size"),
+        ("--repeats", "0", "0 is not in"),
+        ("--strategy", "genetic", "greedy"),
+        ("--allow", "anything", "may-corrupt"),
+        ("--runtime-ms", "-1", "-1"),
+    ];
+    for (flag, value, text) in wrong {
+        let args = ["tune", "image", "--dir", "run", "--confirm", "image", flag, value];
+        refuses(&place, &args, &[text]);
+    }
+}
+
+#[test]
+fn figures_that_no_trial_can_have_are_refused_before_the_medium_is_touched() {
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let before = std::fs::read(&image).unwrap();
+    let impossible = [
+        ("--runtime-ms", "0"),
+        ("--runtime-ms", "18446744073709551615"),
+        ("--data-size", "0"),
+        ("--memory", "0"),
+    ];
+    for (flag, value) in impossible {
+        let args = ["tune", "image", "--dir", "run", "--confirm", "image", flag, value];
+        refuses(&place, &args, &["error: "]);
+    }
+    assert!(std::fs::read(&image).unwrap() == before, "the image was written to");
+}
+
+#[test]
+fn a_name_given_twice_counts_once() {
+    let place = Place::new();
+    place.image("image", 64);
+    let tune = ["tune", "image", "--dry-run", "--scheduler", "none", "--confirm-rounds", "0"];
+    let once = [&tune[..], &["--fs", "ext4", "--workload", "grep"]].concat();
+    let twice = [&tune[..], &["--fs", "ext4,ext4", "--workload", "grep,grep"]].concat();
+    assert_eq!(place.flashfit(&once).stdout, place.flashfit(&twice).stdout);
+}
+
+#[test]
+fn a_configuration_is_refused_with_file_and_line() {
+    let place = Place::new();
+    place.image("image", 64);
+    let with = ["tune", "image", "--dir", "run", "--config", "my.toml"];
+    place.file("my.toml", "seed = 1\nrepeat = 3\n");
+    refuses(&place, &with, &["my.toml:2: unknown field `repeat`", "did you mean `repeats`?"]);
+    place.file("my.toml", "seed = 1\n\nrepeats = \"three\"\n");
+    refuses(&place, &with, &["my.toml:3: "]);
+    place.file("my.toml", "seed = 1\n[options.ext4]\nalway = []\n");
+    refuses(&place, &with, &["my.toml:3: unknown field `alway`"]);
+    place.file("my.toml", "seed = \n");
+    refuses(&place, &with, &["my.toml:1: "]);
+    let absent = ["tune", "image", "--dir", "run", "--config", "no.toml"];
+    refuses(&place, &absent, &["cannot read no.toml"]);
+}
+
+#[test]
+fn a_catalogue_folder_that_is_not_there_is_refused() {
+    let place = Place::new();
+    place.image("image", 64);
+    refuses(&place, &["catalog", "--catalog", "no-folder"], &["no-folder"]);
+    refuses(&place, &["tune", "image", "--dry-run", "--catalog", "no-folder"], &["no-folder"]);
+    place.file("my.toml", "catalog_dir = \"no-folder\"\n");
+    refuses(&place, &["tune", "image", "--dry-run", "--config", "my.toml"], &["no-folder"]);
+}
+
+#[test]
+fn a_card_file_is_refused_with_its_fault() {
+    let place = Place::new();
+    place.file("card.toml", &FAST_CARD.replace("\"160MiB\"", "\"160MiB\"\ncolour = 3"));
+    let unknown = ["card.toml", "line 5", "unknown field `colour`"];
+    refuses(&place, &["tune", &place.card(), "--dir", "run"], &unknown);
+    refuses(&place, &["card", "show", "./card.toml"], &unknown);
+    place.file("card.toml", &FAST_CARD.replace("\"1MiB\"", "\"3MiB\""));
+    let impossible = ["card.toml", "capacity", "not a whole number of erase units"];
+    refuses(&place, &["tune", &place.card(), "--dir", "run"], &impossible);
+    refuses(&place, &["card", "serve", "./card.toml"], &impossible);
+    place.file("card.toml", &FAST_CARD.replace("spare_units = 8", "spare_units = 0"));
+    refuses(&place, &["inspect", &place.card()], &["card.toml", "spare_units"]);
+}
+
+#[test]
+fn what_is_no_run_is_refused() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    for folder in ["empty", "no-folder"] {
+        for args in [["analyze", folder], ["report", folder]] {
+            refuses(&place, &args, &["holds no run", "flashfit tune printed"]);
+        }
+        refuses(&place, &["tune", "--resume", folder], &["holds no run"]);
+    }
+}
+
+/// A run as this version writes it, made by a dry hand: only the header's schema counts here.
+fn header(place: &Place, schema_version: u64) {
+    std::fs::create_dir_all(place.path("old")).unwrap();
+    let header = serde_json::json!({"schema": "flashfit.run", "schema_version": schema_version});
+    place.file("old/run.json", &Value::to_string(&header));
+}
+
+#[test]
+fn a_run_of_another_format_is_refused() {
+    let place = Place::new();
+    header(&place, 999);
+    for args in [&["analyze", "old"][..], &["report", "old"], &["tune", "--resume", "old"]] {
+        refuses(&place, args, &["is a run of format 999", "use the flashfit that wrote it"]);
+    }
+}
+
+#[test]
+fn a_damaged_header_is_refused_with_its_line() {
+    let place = Place::new();
+    header(&place, 1);
+    for text in ["{\n \"schema\": \"flashfit.run\",\n \"schema_version\": oops", "\u{0}", "[]"] {
+        place.file("old/run.json", text);
+        for args in [&["analyze", "old"][..], &["report", "old"], &["tune", "--resume", "old"]] {
+            refuses(&place, args, &["old/run.json:", "damaged"]);
+        }
+    }
+    assert!(Path::new(&place.path("old/run.json")).exists(), "it was left for the user to see");
+}

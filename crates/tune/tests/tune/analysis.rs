@@ -1,0 +1,107 @@
+//! Rankings.
+
+use flashfit_tune::analysis::{Ranking, rankings};
+use flashfit_tune::{By, Purpose, Results, Space, TrialRecord};
+
+use crate::support::{SpaceOf, failed, measured, opt, setup};
+
+fn space() -> Space {
+    SpaceOf::filesystem("x", &[opt("a"), opt("b")]).and("y", &[]).build()
+}
+
+fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
+    let setup = setup(&space(), label);
+    let trial = |(repeat, &rate)| measured(Purpose::Search, &setup, workload, repeat, rate);
+    (0..).zip(rates).map(trial).collect()
+}
+
+fn ranked(trials: &[TrialRecord], workloads: &[&str], by: By) -> Vec<Ranking> {
+    let workloads: Vec<String> = workloads.iter().map(|&name| name.to_owned()).collect();
+    let results = Results::of(trials, &workloads, 2, By::Throughput);
+    rankings(&results, &["x".to_owned(), "y".to_owned()], by)
+}
+
+fn labels(ranking: &Ranking) -> Vec<String> {
+    ranking.rows.iter().map(|row| row.setup.label()).collect()
+}
+
+#[test]
+fn the_medium_comes_first_then_each_workload_each_by_file_system() {
+    let trials = [search("x base none", "r", &[1, 2]), search("y base none", "w", &[1, 2])];
+    let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
+    let subjects: Vec<(Option<&str>, &str)> =
+        found.iter().map(|r| (r.workload.as_deref(), r.filesystem.as_str())).collect();
+    let expected =
+        [None, Some("r"), Some("w")].into_iter().flat_map(|w| [(w, "x"), (w, "y")]);
+    assert_eq!(subjects, expected.collect::<Vec<_>>());
+    assert_eq!(found[2].rows.len(), 1);
+    assert!(found[3].rows.is_empty() && found[4].rows.is_empty());
+}
+
+#[test]
+fn best_first_and_ties_by_the_intervals() {
+    let trials = [
+        search("x base none", "w", &[1000, 1010, 1005]),
+        search("x a none", "w", &[1008, 1002, 1012]),
+        search("x b none", "w", &[500, 501, 502]),
+    ];
+    let found = ranked(&trials.concat(), &["w"], By::Throughput);
+    for ranking in [&found[0], &found[2]] {
+        assert_eq!(labels(ranking), ["x a none", "x base none", "x b none"]);
+        let ties: Vec<bool> = ranking.rows.iter().map(|row| row.ties_with_first).collect();
+        assert_eq!(ties, [true, true, false]);
+    }
+}
+
+#[test]
+fn without_an_interval_everything_may_tie() {
+    let trials = [search("x base none", "w", &[1000]), search("x a none", "w", &[9000])];
+    let found = ranked(&trials.concat(), &["w"], By::Throughput);
+    assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
+    assert!(found[0].rows[1].ties_with_first);
+}
+
+#[test]
+fn the_merit_of_the_medium_is_the_sum_of_those_of_the_workloads() {
+    let trials = [search("x base none", "r", &[1000, 3000]), search("x base none", "w", &[10, 20])];
+    let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
+    let sums = [1000f64.ln() + 10f64.ln(), 3000f64.ln() + 20f64.ln()];
+    let merit = found[0].rows[0].merit;
+    assert!((merit.middle - 1000.0 * f64::midpoint(sums[0], sums[1])).abs() < 1e-6);
+    assert_eq!(merit.count, 2);
+}
+
+#[test]
+fn setups_without_all_workloads_are_ranked_by_workload_only() {
+    let trials = [
+        search("x base none", "r", &[10, 10]),
+        search("x base none", "w", &[10, 10]),
+        search("x a none", "r", &[99, 99]),
+    ];
+    let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
+    assert_eq!(labels(&found[0]), ["x base none"]);
+    assert_eq!(labels(&found[2]), ["x a none", "x base none"]);
+}
+
+#[test]
+fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
+    let fails = failed(Purpose::Search, &setup(&space(), "x a none"), "w", 1);
+    let trials = [
+        search("x base none", "w", &[10, 10]),
+        search("x a none", "w", &[99]),
+        vec![fails],
+    ];
+    let found = ranked(&trials.concat(), &["w"], By::Throughput);
+    assert_eq!(labels(&found[0]), ["x base none"]);
+}
+
+#[test]
+fn by_latency_the_shortest_worst_case_is_first_and_confirming_trials_do_not_count() {
+    // The trials' longest operation is as long as one of that rate takes.
+    let fast = measured(Purpose::Confirm, &setup(&space(), "x b none"), "w", 0, 1_000_000);
+    let trials =
+        [search("x base none", "w", &[10, 10]), search("x a none", "w", &[20, 20]), vec![fast]];
+    let found = ranked(&trials.concat(), &["w"], By::Latency);
+    assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
+    assert!((found[0].rows[0].merit.middle - 20.0).abs() < 1e-6);
+}

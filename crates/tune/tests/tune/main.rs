@@ -1,0 +1,13 @@
+//! The crate from outside: strategies on made-up landscapes, runs on a stand that only pretends,
+//! and what is concluded from trials whose figures are known.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod analysis;
+mod exhaustive;
+mod greedy;
+mod landscapes;
+mod recommendation;
+mod run_dir;
+mod session;
+mod support;

@@ -1,0 +1,171 @@
+//! What is concluded from confirming trials.
+
+use flashfit_tune::{By, Purpose, Recommendation, Results, Space, TrialRecord, Verdict};
+
+use crate::support::{SpaceOf, failed, measured, opt, setup};
+
+fn space() -> Space {
+    SpaceOf::filesystem("x", &[opt("a"), opt("risky").risky()]).and("y", &[opt("a")]).build()
+}
+
+/// Trials under both workloads, which do equally well.
+fn trials(purpose: Purpose, label: &str, rates: &[u64]) -> Vec<TrialRecord> {
+    let setup = setup(&space(), label);
+    let of = |workload: &'static str| {
+        let setup = setup.clone();
+        (0..)
+            .zip(rates)
+            .map(move |(round, &rate)| measured(purpose, &setup, workload, round, rate))
+    };
+    of("r").chain(of("w")).collect()
+}
+
+/// A search in which `x a` came first with ten times the rate.
+fn searched() -> Vec<TrialRecord> {
+    [
+        trials(Purpose::Search, "x base none", &[1000, 1000]),
+        trials(Purpose::Search, "x a none", &[10_000, 10_000]),
+    ]
+    .concat()
+}
+
+fn recommended(trials: &[TrialRecord]) -> Recommendation {
+    let workloads = ["r".to_owned(), "w".to_owned()];
+    let results = Results::of(trials, &workloads, 2, By::Throughput);
+    Recommendation::of(&space(), &results).unwrap()
+}
+
+/// After that search, with these confirming trials of the winner and the untuned setup.
+fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
+    let found = recommended(
+        &[
+            searched(),
+            trials(Purpose::Confirm, "x a none", winner),
+            trials(Purpose::Confirm, "x base none", untuned),
+        ]
+        .concat(),
+    );
+    assert_eq!(found.winner.label(), "x a none");
+    assert_eq!(found.untuned.label(), "x base none");
+    found
+}
+
+#[test]
+fn better_where_the_whole_interval_is_a_gain() {
+    let found = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
+    assert_eq!(found.verdict, Verdict::Better);
+    let gain = found.gain.unwrap();
+    // The search saw a factor of ten; nothing of it may be in the gain.
+    assert!(gain.is_above(1.15f64.ln()) && gain.is_below(1.25f64.ln()), "{gain:?}");
+    assert_eq!(gain.count, 3);
+    let names: Vec<&str> = found.gain_by_workload.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["r", "w"]);
+    assert!(found.gain_by_workload.iter().all(|(_, gain)| gain.is_above(1.15f64.ln())));
+    assert_eq!((found.gain_within, found.better_but_less_safe), (None, None));
+}
+
+#[test]
+fn cannot_tell_where_the_interval_touches_no_gain() {
+    let found = confirmed(&[1200, 900, 1000], &[1000, 1100, 950]);
+    assert_eq!(found.verdict, Verdict::CannotTell);
+    let same = confirmed(&[1000, 1000], &[1000, 1000]);
+    assert_eq!(same.verdict, Verdict::CannotTell);
+    let one_round = confirmed(&[5000], &[1000]);
+    assert_eq!(one_round.verdict, Verdict::CannotTell);
+}
+
+#[test]
+fn worse_where_the_whole_interval_is_a_loss() {
+    let found = confirmed(&[900, 905, 899], &[1000, 1001, 1003]);
+    assert_eq!(found.verdict, Verdict::Worse);
+    assert!(found.gain.unwrap().is_below(0.0));
+}
+
+#[test]
+fn rounds_are_compared_pair_by_pair() {
+    // The medium slows down to a tenth, but in each round the winner is a little faster.
+    let found = confirmed(&[10_100, 5050, 1010], &[10_000, 5000, 1000]);
+    assert_eq!(found.verdict, Verdict::Better);
+}
+
+#[test]
+fn rounds_are_paired_by_their_number_in_whatever_order_they_are_found() {
+    let mut winner = trials(Purpose::Confirm, "x a none", &[10_100, 5050, 1010]);
+    winner.reverse();
+    let untuned = trials(Purpose::Confirm, "x base none", &[10_000, 5000, 1000]);
+    let found = recommended(&[searched(), winner, untuned].concat());
+    assert_eq!(found.verdict, Verdict::Better);
+}
+
+#[test]
+fn not_confirmed_without_confirming_trials_however_good_the_search() {
+    let found = recommended(&searched());
+    assert_eq!((found.verdict, found.gain), (Verdict::NotConfirmed, None));
+    assert!(found.gain_by_workload.is_empty());
+    assert_eq!(confirmed(&[2000, 2000], &[]).verdict, Verdict::NotConfirmed);
+}
+
+#[test]
+fn a_winner_that_fails_when_it_is_tried_again_is_not_called_better() {
+    let fails = failed(Purpose::Confirm, &setup(&space(), "x a none"), "w", 2);
+    let found = recommended(
+        &[
+            searched(),
+            trials(Purpose::Confirm, "x a none", &[1200, 1210]),
+            trials(Purpose::Confirm, "x base none", &[1000, 1005, 998]),
+            vec![fails],
+        ]
+        .concat(),
+    );
+    assert_eq!((found.verdict, found.gain), (Verdict::Worse, None));
+}
+
+#[test]
+fn nothing_beats_the_untuned_setup_where_it_came_first() {
+    let trials = [
+        trials(Purpose::Search, "x base none", &[1000, 1000]),
+        trials(Purpose::Search, "x a none", &[1000, 1000]),
+    ];
+    let found = recommended(&trials.concat());
+    assert_eq!(found.verdict, Verdict::NothingBeatsUntuned);
+    assert_eq!(found.winner, found.untuned);
+}
+
+#[test]
+fn another_file_system_is_also_compared_with_itself_untuned() {
+    let found = recommended(
+        &[
+            searched(),
+            trials(Purpose::Search, "y base none", &[20_000, 20_000]),
+            trials(Purpose::Search, "y a none", &[30_000, 30_000]),
+            trials(Purpose::Confirm, "y a none", &[3000, 3001]),
+            trials(Purpose::Confirm, "y base none", &[2000, 2001]),
+            trials(Purpose::Confirm, "x base none", &[1000, 1001]),
+        ]
+        .concat(),
+    );
+    assert_eq!((found.winner.label(), found.untuned.label().as_str()), ("y a none".into(), "x base none"));
+    assert!((found.gain.unwrap().middle - 3f64.ln()).abs() < 0.01);
+    let (own, gain) = found.gain_within.unwrap();
+    assert_eq!(own.label(), "y base none");
+    assert!((gain.middle - 1.5f64.ln()).abs() < 0.01);
+}
+
+#[test]
+fn a_setup_that_scored_higher_but_is_less_safe_is_named_and_not_recommended() {
+    let risky = trials(Purpose::Search, "x risky none", &[50_000, 50_000]);
+    let found = recommended(&[searched(), risky].concat());
+    assert_eq!(found.winner.label(), "x a none");
+    assert_eq!(found.better_but_less_safe.unwrap().label(), "x risky none");
+    let slower = trials(Purpose::Search, "x risky none", &[5000, 5000]);
+    assert_eq!(recommended(&[searched(), slower].concat()).better_but_less_safe, None);
+}
+
+#[test]
+fn without_a_setup_measured_under_all_workloads_there_is_none() {
+    let only_reads: Vec<TrialRecord> =
+        searched().into_iter().filter(|trial| trial.key.workload == "r").collect();
+    let workloads = ["r".to_owned(), "w".to_owned()];
+    let results = Results::of(&only_reads, &workloads, 2, By::Throughput);
+    assert_eq!(Recommendation::of(&space(), &results), None);
+}

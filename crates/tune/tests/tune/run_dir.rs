@@ -1,0 +1,253 @@
+//! Run directories: locked, whole after whatever happened, and refused where they are not ours.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flashfit_host::{ExitClass, Explain, mount};
+use flashfit_tune::run_dir::RunDirError;
+use flashfit_tune::{Purpose, Run, RunDir, RunHeader, Space, TrialRecord};
+use rustix::mount::MountFlags;
+
+use crate::support::{SpaceOf, header, measured, opt, setup, spec};
+
+fn space() -> Space {
+    SpaceOf::filesystem("x", &[opt("a")]).build()
+}
+
+fn a_header() -> RunHeader {
+    header(&space(), &spec(&space(), &["w"]))
+}
+
+fn a_record(number: u32) -> TrialRecord {
+    let setup = setup(&space(), "x a none");
+    TrialRecord { number, ..measured(Purpose::Search, &setup, "w", number - 1, 1000) }
+}
+
+/// A run of three trials that nobody works at.
+fn finished() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = RunDir::create(dir.path(), &a_header()).unwrap();
+    for number in 1..=3 {
+        run.append(&a_record(number), &[], &[]).unwrap();
+    }
+    let trials = dir.path().join("trials.jsonl");
+    (dir, trials)
+}
+
+fn numbers(run: &Run) -> Vec<u32> {
+    run.trials.iter().map(|trial| trial.number).collect()
+}
+
+fn append_to(file: &Path, bytes: &[u8]) {
+    std::fs::OpenOptions::new().append(true).open(file).unwrap().write_all(bytes).unwrap();
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (dir, _) = finished();
+    let run = Run::read(dir.path()).unwrap();
+    assert_eq!(numbers(&run), [1, 2, 3]);
+    let expected = RunHeader { created_unix_s: run.header.created_unix_s, ..a_header() };
+    assert_eq!(run.header, expected);
+    let (mut resumed, run) = RunDir::resume(dir.path()).unwrap();
+    assert_eq!(numbers(&run), [1, 2, 3]);
+    assert_eq!(resumed.path(), dir.path());
+    resumed.append(&a_record(4), &[], &[]).unwrap();
+    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3, 4]);
+}
+
+#[test]
+fn the_configuration_beside_it_is_that_of_the_run() {
+    let (dir, _) = finished();
+    let config = flashfit_tune::Config::read(&dir.path().join("config.toml")).unwrap();
+    assert_eq!(config, flashfit_tune::Config::from(&a_header().spec));
+}
+
+#[test]
+fn a_run_is_not_begun_over_another() {
+    let (dir, trials) = finished();
+    let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
+    assert!(matches!(error, RunDirError::Exists { .. }), "{error}");
+    assert!(error.hint().unwrap().contains("--resume"));
+    // Trials whose header is gone would be mixed with those of the new run.
+    std::fs::remove_file(dir.path().join("run.json")).unwrap();
+    let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
+    assert!(matches!(error, RunDirError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(trials).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn two_cannot_work_in_it_and_reading_is_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = RunDir::create(dir.path(), &a_header()).unwrap();
+    first.append(&a_record(1), &[], &[]).unwrap();
+    let error = RunDir::resume(dir.path()).unwrap_err();
+    assert!(matches!(error, RunDirError::Locked { .. }), "{error}");
+    assert_eq!(error.class(), ExitClass::Usage);
+    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1]);
+    drop(first);
+    RunDir::resume(dir.path()).unwrap();
+}
+
+#[test]
+fn a_line_that_was_not_written_whole_is_ignored_and_then_cut_off() {
+    let (dir, trials) = finished();
+    let whole = std::fs::read(&trials).unwrap();
+    // Also one that ends inside a character.
+    for torn in [&b"{\"version\":1,\"num"[..], b"{\"version\":1}", b"\"\xc3"] {
+        append_to(&trials, torn);
+        assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3]);
+        let (_, run) = RunDir::resume(dir.path()).unwrap();
+        assert_eq!(numbers(&run), [1, 2, 3]);
+        assert_eq!(std::fs::read(&trials).unwrap(), whole);
+    }
+    append_to(&trials, b"torn");
+    let (mut resumed, _) = RunDir::resume(dir.path()).unwrap();
+    resumed.append(&a_record(4), &[], &[]).unwrap();
+    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_run_without_a_trial_can_be_read_and_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(RunDir::create(dir.path(), &a_header()).unwrap());
+    std::fs::remove_file(dir.path().join("trials.jsonl")).unwrap();
+    assert!(Run::read(dir.path()).unwrap().trials.is_empty());
+    assert!(RunDir::resume(dir.path()).unwrap().1.trials.is_empty());
+}
+
+#[test]
+fn a_damaged_line_is_named() {
+    let (dir, trials) = finished();
+    let text = std::fs::read_to_string(&trials).unwrap();
+    for damage in ["nonsense", "", "{\"version\":1}", "\u{0}\u{0}\u{0}"] {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines[1] = damage;
+        std::fs::write(&trials, lines.join("\n") + "\n").unwrap();
+        for error in [Run::read(dir.path()).unwrap_err(), RunDir::resume(dir.path()).unwrap_err()] {
+            assert!(matches!(error, RunDirError::Damaged { line: 2, .. }), "{error}");
+            assert!(error.to_string().contains("trials.jsonl:2: "), "{error}");
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(&format!("sed -i 2d {}", trials.display())), "{hint}");
+        }
+    }
+}
+
+#[test]
+fn a_record_of_another_version_is_named() {
+    let (dir, trials) = finished();
+    let text = std::fs::read_to_string(&trials).unwrap();
+    std::fs::write(&trials, text.replacen("\"version\":1", "\"version\":2", 1)).unwrap();
+    let error = Run::read(dir.path()).unwrap_err();
+    assert!(error.to_string().contains(":1: damaged: a record of version 2"), "{error}");
+}
+
+#[test]
+fn a_run_of_another_format_is_refused() {
+    let (dir, _) = finished();
+    let file = dir.path().join("run.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for (from, to, found) in [
+        ("\"schema_version\": 1", "\"schema_version\": 2", 2),
+        ("\"flashfit.run\"", "\"another.run\"", 1),
+    ] {
+        assert!(text.contains(from));
+        std::fs::write(&file, text.replace(from, to)).unwrap();
+        for error in [Run::read(dir.path()).unwrap_err(), RunDir::resume(dir.path()).unwrap_err()] {
+            let RunDirError::OtherVersion { found: said, .. } = error else { panic!("{error}") };
+            assert_eq!(said, found);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_header_is_named_without_advice_to_cut_it_up() {
+    let (dir, _) = finished();
+    let file = dir.path().join("run.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"spec\"", "\"speck\"")).unwrap();
+    let error = Run::read(dir.path()).unwrap_err();
+    assert!(error.to_string().contains("run.json:"), "{error}");
+    assert!(!error.hint().unwrap_or_default().contains("sed"), "{error:?}");
+}
+
+#[test]
+fn where_there_is_no_run_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
+        for error in [Run::read(&path).unwrap_err(), RunDir::resume(&path).unwrap_err()] {
+            assert!(matches!(error, RunDirError::NoRun { .. }), "{error}");
+        }
+        assert!(!path.join("lock").exists());
+    }
+}
+
+#[test]
+fn every_seed_can_be_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut header = a_header();
+    header.spec.seed = u64::MAX;
+    drop(RunDir::create(dir.path(), &header).unwrap());
+    assert_eq!(Run::read(dir.path()).unwrap().header.spec.seed, u64::MAX);
+    let config = flashfit_tune::Config::read(&dir.path().join("config.toml")).unwrap();
+    assert_eq!(config.seed, Some(u64::MAX));
+}
+
+/// A file system of 256 KiB at `point`, for this thread alone; gone with it.
+fn small_disk(point: &Path) -> Result<(), String> {
+    mount::enter_private_namespace().map_err(|error| error.to_string())?;
+    rustix::mount::mount("tmpfs", point, "tmpfs", MountFlags::empty(), Some(c"size=256k"))
+        .map_err(|error| error.to_string())
+}
+
+/// Appends records with `raw` until the disk is full; returns how many were kept.
+fn fill(run: &mut RunDir, raw: &[(String, String)], log: &[String]) -> u32 {
+    for number in 1.. {
+        match run.append(&a_record(number), raw, log) {
+            Ok(()) => assert!(number < 10_000, "the disk does not get full"),
+            Err(error) => {
+                assert!(matches!(error, RunDirError::Full { .. }), "{error}");
+                assert_eq!(error.class(), ExitClass::Environment);
+                return number - 1;
+            }
+        }
+    }
+    unreachable!("there are enough numbers")
+}
+
+#[test]
+fn a_full_disk_leaves_whole_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    if let Err(reason) = small_disk(dir.path()) {
+        println!("skipped: no small disk can be mounted: {reason}");
+        return;
+    }
+    let raw = ("only".to_owned(), "x".repeat(6000));
+    // The disk gets full in turn while a raw output, a log and a line are written.
+    let cases: [(&str, &[(String, String)], &[String]); 3] =
+        [("raw", &[raw], &[]), ("log", &[], &["y".repeat(6000)]), ("line", &[], &[])];
+    for (name, raw, log) in cases {
+        let path = dir.path().join(name);
+        let mut run = RunDir::create(&path, &a_header()).unwrap();
+        let kept = fill(&mut run, raw, log);
+        assert!(kept > 5, "{name}: {kept}");
+        let text = std::fs::read_to_string(path.join("trials.jsonl")).unwrap();
+        assert!(text.ends_with('\n'));
+        assert_eq!(Run::read(&path).unwrap().trials.len(), kept as usize);
+        for folder in ["fio", "kernel"] {
+            let mut files = std::fs::read_dir(path.join(folder)).unwrap().map(Result::unwrap);
+            assert!(files.all(|file| file.path().extension().unwrap() != "part"), "{name}");
+            std::fs::remove_dir_all(path.join(folder)).unwrap();
+            std::fs::create_dir(path.join(folder)).unwrap();
+        }
+        std::fs::write(path.join("trials.jsonl"), &text[..=text.find('\n').unwrap()]).unwrap();
+        drop(run);
+        // With room again it goes on.
+        let (mut run, before) = RunDir::resume(&path).unwrap();
+        assert_eq!(before.trials.len(), 1);
+        run.append(&a_record(2), &[], &[]).unwrap();
+        assert_eq!(numbers(&Run::read(&path).unwrap()), [1, 2]);
+        drop(run);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

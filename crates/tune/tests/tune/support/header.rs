@@ -1,0 +1,79 @@
+//! The header of a run on an image file that does not exist.
+
+use std::collections::BTreeMap;
+
+use flashfit_bench::Profile;
+use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
+use flashfit_geometry::Geometry;
+use flashfit_medium::identity::Identity;
+use flashfit_medium::queue::Queue;
+use flashfit_medium::{Bytes, Kind, Medium};
+use flashfit_stand::{Facts, MemoryFacts};
+use flashfit_tune::{By, RunHeader, RunSpec, Space, StrategyKind};
+
+/// A greedy run of these workloads with two repeats and two confirming rounds.
+pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
+    RunSpec {
+        target: "card.img".into(),
+        filesystems: space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect(),
+        options: BTreeMap::new(),
+        workloads: workloads.iter().map(|&name| name.to_owned()).collect(),
+        schedulers: Vec::new(),
+        strategy: StrategyKind::Greedy,
+        profile: Profile::Quick,
+        by: By::Throughput,
+        repeats: 2,
+        confirm_rounds: 2,
+        seed: 7,
+        start: "auto".into(),
+        allow: space.allow,
+        data_size: Bytes::mib(16),
+        memory: Bytes::mib(64),
+        runtime_ms: 2000,
+        erase_unit: None,
+        write_unit: None,
+        mount_dir: None,
+        catalog_dir: None,
+    }
+}
+
+/// A machine and a medium.
+pub fn facts() -> Facts {
+    Facts {
+        stand: "pretended".into(),
+        kernel: "6.1.0".into(),
+        machine: "x86_64".into(),
+        processors: 2,
+        programs: BTreeMap::new(),
+        medium: Medium {
+            path: "card.img".into(),
+            disk: String::new(),
+            kind: Kind::Image,
+            capacity: Bytes::mib(64),
+            partition_start: None,
+            identity: Identity::default(),
+            queue: Queue::default(),
+            declared_erase_unit: None,
+            partitions: Vec::new(),
+            mounts: Vec::new(),
+            read_only: false,
+            removable: false,
+        },
+        card: None,
+        geometry: Geometry::default(),
+        layout: LayoutPlan {
+            layout: Layout::WholeMedium,
+            unit: Bytes::mib(1),
+            reason: "it is a test".into(),
+        },
+        conditions: Conditions::default(),
+        schedulers: vec![Scheduler::new("none")],
+        default_scheduler: Scheduler::new("none"),
+        memory: MemoryFacts::Limited,
+    }
+}
+
+/// The header of such a run.
+pub fn header(space: &Space, spec: &RunSpec) -> RunHeader {
+    RunHeader::new("0.0.0", spec.clone(), facts(), space.names(), vec!["a warning".into()])
+}

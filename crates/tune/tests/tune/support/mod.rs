@@ -1,0 +1,12 @@
+//! What the tests are made of: small search spaces, trials with known figures, and a stand whose
+//! figures are a function of the setup.
+
+mod header;
+mod space;
+mod stand;
+mod trials;
+
+pub use header::{facts, header, spec};
+pub use space::{Opt, SpaceOf, opt, setup};
+pub use stand::{FakeStand, Watcher, workload};
+pub use trials::{Answer, failed, measure, measured, point};

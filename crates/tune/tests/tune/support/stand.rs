@@ -1,0 +1,84 @@
+//! A stand that makes no trials: what it answers is a function of the setup.
+
+use flashfit_bench::Workload;
+use flashfit_catalogue::{Entry, Origin};
+use flashfit_filesystem::Setup;
+use flashfit_stand::{Facts, Stand, TrialError, TrialReport, TrialRequest};
+use flashfit_tune::{Observer, TrialKey, TrialRecord};
+
+use super::{Answer, facts, point};
+
+/// Answers after a landscape, and dies after so many trials where that is wanted.
+pub struct FakeStand<'a> {
+    facts: Facts,
+    landscape: &'a dyn Fn(&Setup, &str) -> Answer,
+    /// The trials that it made or that failed, each with its seed.
+    pub made: Vec<(String, String, u64)>,
+    /// After how many trials the medium is gone.
+    pub gone_after: Option<usize>,
+}
+
+impl<'a> FakeStand<'a> {
+    /// One that lives on.
+    pub fn new(landscape: &'a dyn Fn(&Setup, &str) -> Answer) -> Self {
+        Self { facts: facts(), landscape, made: Vec::new(), gone_after: None }
+    }
+}
+
+impl Stand for FakeStand<'_> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        if self.gone_after == Some(self.made.len()) {
+            return Err(TrialError::Medium { what: "is gone".into() });
+        }
+        let workload = request.workload.name.clone();
+        let answer = (self.landscape)(request.setup, &workload);
+        self.made.push((request.setup.label(), workload, request.seed));
+        let mut report = TrialReport {
+            kernel_messages: vec!["a line of the kernel's".into()],
+            ..TrialReport::default()
+        };
+        match answer {
+            Answer::Kib(rate) => {
+                report.points = vec![point(rate)];
+                Ok(report)
+            }
+            Answer::Fails => {
+                let message = format!("{} fails", request.setup);
+                Err(TrialError::Setup { message, report: Box::new(report) })
+            }
+        }
+    }
+}
+
+/// A workload of that name.
+pub fn workload(name: &str) -> Workload {
+    let text = "#: title = \"T\"\n#: explanation = \"E\"\n#: source = \"S\"\n\
+        #: parameter = \"none\"\n#: [[stage]]\n#: name = \"write\"\n#: sections = [\"job\"]\n\
+        #: kind = \"throughput\"\n#: yields = [\"write\"]\n\
+        [global]\ndirectory=${DIRECTORY}\ngroup_reporting=1\n[job]\nrw=write\n";
+    let origin = Origin::File(format!("{name}.fio").into());
+    Workload::parse(&Entry { name: name.to_owned(), text: text.to_owned(), origin }).unwrap()
+}
+
+/// Notes how many trials it was told are left, and which were kept.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    /// As told before each trial.
+    pub left: Vec<usize>,
+    /// The numbers of the trials that were kept.
+    pub kept: Vec<u32>,
+}
+
+impl Observer for Watcher {
+    fn began(&mut self, _key: &TrialKey, left: usize) {
+        self.left.push(left);
+    }
+
+    fn ended(&mut self, record: &TrialRecord) {
+        self.kept.push(record.number);
+    }
+}

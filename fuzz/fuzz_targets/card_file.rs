@@ -1,0 +1,59 @@
+//! Card files: what is accepted can be written down again, and built and used as a card.
+//!
+//! Only small cards are used, so that one input takes no longer than a few milliseconds.
+
+#![no_main]
+
+use flashfit_card::{Card, CardModel, Request};
+use flashfit_catalogue::Origin;
+use libfuzzer_sys::fuzz_target;
+
+const MOST_PAGES: u64 = 1 << 12;
+const MOST_BYTES: u64 = 16 << 20;
+
+fuzz_target!(|text: &str| {
+    let origin = Origin::File("card.toml".into());
+    let Ok(model) = CardModel::parse(text, &origin) else { return };
+    if let Ok(written) = toml::to_string(&model) {
+        let again = CardModel::parse(&written, &origin).expect("a model that was accepted before");
+        assert_eq!(again, model);
+    }
+    let units = u64::from(model.total_units());
+    let pages = units * u64::from(model.pages_per_unit());
+    if pages <= MOST_PAGES && units * model.erase_unit_bytes() <= MOST_BYTES {
+        use_card(&model);
+    }
+});
+
+/// Fills it twice, so that the translation layer has to reclaim erase units, and reads it back.
+fn use_card(model: &CardModel) {
+    let mut card = Card::new(model);
+    let sector = u64::from(model.sector_bytes);
+    let capacity = card.description().capacity_bytes;
+    for round in 1..=2 {
+        for unit in 0..u64::from(model.capacity_units()) {
+            write(&mut card, unit * model.erase_unit_bytes(), model.erase_unit_bytes(), round);
+        }
+    }
+    write(&mut card, 0, sector, 3);
+    write(&mut card, capacity - sector, sector, 4);
+    card.serve(Request::Flush).expect("a card with power");
+    let expected = if capacity == sector { 4 } else { 3 };
+    assert!(read(&mut card, 0, sector).iter().all(|byte| *byte == expected));
+    assert!(read(&mut card, capacity - sector, sector).iter().all(|byte| *byte == 4));
+    if model.discard.is_some() {
+        card.serve(Request::Discard { offset: 0, length: capacity }).expect("within the card");
+        assert!(read(&mut card, 0, sector).iter().all(|byte| *byte == 0));
+    }
+}
+
+fn write(card: &mut Card, offset: u64, length: u64, byte: u8) {
+    let data = vec![byte; usize::try_from(length).expect("a small card")];
+    card.serve(Request::Write { offset, data: &data }).expect("within the card");
+}
+
+fn read(card: &mut Card, offset: u64, length: u64) -> Vec<u8> {
+    let mut buffer = vec![0xEE; usize::try_from(length).expect("a small card")];
+    card.serve(Request::Read { offset, buffer: &mut buffer }).expect("within the card");
+    buffer
+}

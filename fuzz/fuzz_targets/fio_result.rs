@@ -1,0 +1,30 @@
+//! fio's result, as a damaged or unusual fio may write it.
+
+#![no_main]
+
+use flashfit_bench::result::{Asked, read};
+use flashfit_bench::{Direction, FigureKind, StageSpec};
+use flashfit_host::Outcome;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|output: &str| {
+    let outcome = Outcome { code: Some(0), ..Outcome::default() };
+    for direction in [Direction::Read, Direction::Write] {
+        let stage = StageSpec {
+            name: "stage".into(),
+            sections: vec!["job".into()],
+            kind: FigureKind::Throughput,
+            yields: vec![direction],
+            volume: 100,
+            sync: false,
+        };
+        let asked = Asked { stage: &stage, bytes: 1 << 20, runtime_ns: 1_000_000_000 };
+        let Ok(result) = read(&outcome, output, asked) else { continue };
+        assert!(output.ends_with(&result.json));
+        for figures in [result.read, result.write].into_iter().flatten() {
+            assert!(figures.latency.p50_ns <= figures.latency.max_ns);
+            assert!(figures.latency.p999_ns <= figures.latency.max_ns);
+            assert!(figures.operations > 0);
+        }
+    }
+});

@@ -1,0 +1,20 @@
+//! The lines of a run that somebody else made: they can be ranked and written again.
+
+#![no_main]
+
+use flashfit_tune::{By, Results, TrialRecord, analysis};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let trials: Vec<TrialRecord> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let Some(first) = trials.first() else { return };
+    let workloads = [first.key.workload.clone()];
+    let filesystems = [first.key.setup.filesystem.clone()];
+    let results = Results::of(&trials, &workloads, 2, By::Throughput);
+    for by in [By::Throughput, By::Latency] {
+        assert_eq!(analysis::rankings(&results, &filesystems, by).len(), 2);
+    }
+    let line = serde_json::to_string(first).expect("a record is plain data");
+    serde_json::from_str::<TrialRecord>(&line).expect("a record that was written");
+});
