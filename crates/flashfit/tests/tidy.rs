@@ -11,8 +11,8 @@ fn sources() -> Vec<PathBuf> {
     let mut folders = vec![root];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("readable").path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
@@ -29,7 +29,7 @@ fn complaints(complaint: impl Fn(&str) -> Option<String>) -> Vec<String> {
     sources()
         .into_iter()
         .filter_map(|path| {
-            let text = std::fs::read_to_string(&path).unwrap();
+            let text = std::fs::read_to_string(&path).expect("text");
             Some(format!("{}: {}", path.display(), complaint(&text)?))
         })
         .collect()

@@ -156,6 +156,22 @@ impl Medium {
     /// # Errors
     /// As [`MediumError`] tells.
     pub fn of_node(system: &System, runner: &dyn Runner, node: &Path) -> Result<Self, MediumError> {
+        let mut medium = Self::at_a_glance(system, node)?;
+        if medium.partition_start.is_none() {
+            let read = partitions::read(runner, node);
+            if !read.is_empty() {
+                medium.partitions = read;
+            }
+        }
+        Ok(medium)
+    }
+
+    /// Describes the block device at `node` without opening it: of its partitions only those that
+    /// the kernel knows.
+    ///
+    /// # Errors
+    /// As [`MediumError`] tells.
+    pub fn at_a_glance(system: &System, node: &Path) -> Result<Self, MediumError> {
         let unknown = || MediumError::Unknown { path: node.to_owned() };
         let name =
             device_number(node).and_then(|number| system.name_of(number)).ok_or_else(unknown)?;
@@ -169,7 +185,7 @@ impl Medium {
         let kind = kind_of(system, &disk, &queue);
         let is_partition = name != disk;
         let partitions =
-            if is_partition { Vec::new() } else { partitions_of(system, runner, node, &disk) };
+            if is_partition { Vec::new() } else { partitions::known_to_kernel(system, &disk) };
         Ok(Self {
             path: node.to_owned(),
             capacity: Bytes(sectors * SECTOR_BYTES),
@@ -219,11 +235,6 @@ impl Medium {
     pub fn short_name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
-}
-
-fn partitions_of(system: &System, runner: &dyn Runner, node: &Path, disk: &str) -> Vec<Partition> {
-    let read = partitions::read(runner, node);
-    if read.is_empty() { partitions::known_to_kernel(system, disk) } else { read }
 }
 
 fn kind_of(system: &System, disk: &str, queue: &Queue) -> Kind {

@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flashfit_host::{ExitClass, Explain, Runner};
 
@@ -14,6 +15,10 @@ use crate::describe::{Kind, Medium, MediumError};
 use crate::in_use::{self, Use};
 use crate::system::{System, device_number};
 use crate::units::Bytes;
+
+/// How long a medium may be open elsewhere before it counts as in use.
+const PATIENCE: Duration = Duration::from_secs(3);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the file behind a simulated card's loop device.
 pub const SIMULATED_CARD_FILE: &str = "flashfit-card";
@@ -95,6 +100,17 @@ pub enum Refusal {
 
 fn list(uses: &[Use]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Refusal {
+    /// Whether it may be over in a moment, without anybody doing anything.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::InUse { uses, .. } => uses.iter().all(|found| matches!(found, Use::Open { .. })),
+            Self::Busy { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 impl Explain for Refusal {
@@ -235,23 +251,35 @@ impl WriteConsent {
     }
 
     /// Looks again: still there, still the same, still unused. To be called before every step that
-    /// writes, since the last look may be minutes old.
+    /// writes, since the last look may be minutes old. A process that only has it open is given a
+    /// moment to close it: udev and its like look into every device that was just written.
     ///
     /// # Errors
     /// Every reason of [`Refusal`] but the want of agreement.
     pub fn check(&self, runner: &dyn Runner) -> Result<(), Refusal> {
+        let began = Instant::now();
+        loop {
+            match self.check_once(runner) {
+                Err(refusal) if refusal.may_pass() && began.elapsed() < PATIENCE => {
+                    std::thread::sleep(RETRY_INTERVAL);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn check_once(&self, runner: &dyn Runner) -> Result<(), Refusal> {
         let uses = if self.shown.kind == Kind::Image {
             in_use::of_image(&self.system, &self.path, &self.own)
         } else {
-            let name = self.shown_name();
-            in_use::of_device(&self.system, &name, &self.own)
+            in_use::of_device(&self.system, &self.shown_name(), &self.own)
         };
         if !uses.is_empty() {
             return Err(Refusal::InUse { path: self.path.clone(), uses });
         }
         let now = match self.shown.kind {
             Kind::Image => Medium::of_image(runner, &self.path)?,
-            _ => Medium::of_node(&self.system, runner, &self.path)?,
+            _ => Medium::at_a_glance(&self.system, &self.path)?,
         };
         if let Some(what) = difference(&self.shown, &now) {
             return Err(Refusal::Changed { path: self.path.clone(), what });

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use flashfit_host::Runner;
-
 use crate::describe::Medium;
 use crate::system::System;
 
-/// Describes every block device that has a size and is not made of memory or of other devices.
-pub fn media(system: &System, runner: &dyn Runner) -> Vec<Medium> {
+/// Describes, without opening any, every block device that has a size and is not made of memory or of other devices.
+pub fn media(system: &System) -> Vec<Medium> {
     system
         .names(&system.sys.join("block"))
         .into_iter()
         .filter(|name| {
             !["ram", "zram", "dm-", "md", "sr"].iter().any(|made| name.starts_with(made))
         })
-        .filter_map(|name| Medium::of_node(system, runner, &Path::new("/dev").join(name)).ok())
+        .filter_map(|name| Medium::at_a_glance(system, &Path::new("/dev").join(name)).ok())
         .collect()
 }

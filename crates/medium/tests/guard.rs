@@ -176,6 +176,17 @@ fn a_medium_that_another_process_has_open_is_refused() {
 }
 
 #[test]
+fn a_process_that_only_looks_into_the_medium_is_waited_for() {
+    let Some(fixture) = Fixture::new() else { return };
+    let consent = fixture.ask(&fixture.shown(), &fixture.named()).unwrap();
+    let file = std::fs::File::open(fixture.device.node()).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("0.5").stdin(file).spawn().unwrap();
+    consent.check(&fixture.runner).unwrap();
+    assert!(child.try_wait().unwrap().is_some(), "the check came before the process had ended");
+    child.wait().unwrap();
+}
+
+#[test]
 fn the_disk_of_the_running_system_is_refused() {
     if let Some(reason) = capability::missing_for_block_devices() {
         report_skip(&reason);

@@ -1,6 +1,5 @@
 //! `flashfit list`: the media of this machine.
 
-use flashfit_host::SystemRunner;
 use flashfit_medium::{Medium, System, list};
 use flashfit_report::{Column, Shorten, Table};
 
@@ -9,7 +8,7 @@ use crate::failure::Failure;
 use crate::output;
 
 pub fn run(args: &ListArgs) -> Result<(), Failure> {
-    let media = list::media(&System::default(), &SystemRunner::default());
+    let media = list::media(&System::default());
     if args.json {
         return output::json("media", media);
     }
