@@ -3,6 +3,7 @@
 //! One file a subcommand under `commands/`: it checks what was typed, makes one call into the crate
 //! whose job it is, and renders what came back.
 
+mod catalogues;
 mod cli;
 mod commands;
 mod consent;

@@ -1,6 +1,7 @@
 //! Data on standard output, everything else on standard error.
 
 use std::io::Write;
+use std::path::Path;
 
 use flashfit_report::text::wrap;
 use serde::Serialize;
@@ -68,4 +69,28 @@ fn width_of(stream: impl std::os::fd::AsFd) -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns >= 40)
         .unwrap_or(80)
+}
+
+/// Writes a report; a device or folder in its place is refused.
+pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    let cannot = |error: &std::io::Error| match error.kind() {
+        std::io::ErrorKind::StorageFull => Failure::new(
+            ExitClass::Environment,
+            format!("no space left for {}", path.display()),
+            Some("make room; the trials are kept, and flashfit report writes it anew"),
+        ),
+        _ => Failure::new(
+            ExitClass::Environment,
+            format!("cannot write {}: {error}", path.display()),
+            Some("name another file with -o"),
+        ),
+    };
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!("{} is not a regular file", path.display()),
+            Some("name another file with -o"),
+        ));
+    }
+    std::fs::write(path, text).map_err(|error| cannot(&error))
 }

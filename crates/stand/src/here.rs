@@ -268,8 +268,8 @@ impl Stand for Here<'_> {
     }
 }
 
-/// Whether the kernel says in this line that `disk` failed. What it says of discards and of requests
-/// that are not supported is about a setup.
+/// Whether the kernel says in this line that `disk` failed. What it says of discards and of
+/// requests that are not supported is about a setup.
 fn is_error_of(disk: &str, line: &str) -> bool {
     let about = line.contains(&format!(" error, dev {disk},"));
     about && !line.contains("operation not supported") && !line.contains("(DISCARD)")
@@ -348,4 +348,26 @@ fn programs(
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_says_of_a_failing_medium() {
+        let errors = [
+            "I/O error, dev sda, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+            "critical medium error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1",
+            "critical space allocation error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0",
+        ];
+        assert!(errors.iter().all(|line| is_error_of("sda", line)));
+        assert!(!errors.iter().any(|line| is_error_of("sd", line)), "another medium's");
+        let others = [
+            "operation not supported error, dev sda, sector 8 op 0x9:(WRITE_ZEROES) flags 0x0",
+            "critical target error, dev sda, sector 8 op 0x3:(DISCARD) flags 0x800",
+            "EXT4-fs (sda1): mounted filesystem with ordered data mode",
+        ];
+        assert!(!others.iter().any(|line| is_error_of("sda", line)));
+    }
 }

@@ -68,8 +68,12 @@ fn ranking(results: &Results, filesystem: &str, workload: Option<&str>, by: By) 
     Ranking { filesystem: filesystem.to_owned(), workload: workload.map(str::to_owned), by, rows }
 }
 
-/// The sum of the workloads' merits, repeat by repeat; `None` unless all were measured.
+/// The sum of the workloads' merits, repeat by repeat; `None` unless all were measured and none
+/// failed.
 fn whole_medium(results: &Results, setup: &Setup, by: By) -> Option<Estimate> {
+    if results.failure(Purpose::Search, setup).is_some() {
+        return None;
+    }
     let series: Vec<Vec<f64>> = results
         .workloads()
         .iter()

@@ -18,7 +18,7 @@ pub enum Verdict {
     Better,
     /// The trials do not tell the two apart.
     CannotTell,
-    /// The confirming trials show that it is worse: the search believed noise.
+    /// The confirming trials show that it is worse: the search believed noise, or it failed in one.
     Worse,
     /// The untuned file system itself came first.
     NothingBeatsUntuned,
@@ -52,6 +52,10 @@ impl Recommendation {
     pub fn of(space: &Space, results: &Results) -> Option<Self> {
         let (winner, score) = best(space, results)?;
         let untuned = space.reference()?;
+        let less_safe = less_safe(space, results, score);
+        if *winner != untuned && results.failure(Purpose::Confirm, winner).is_some() {
+            return Some(Self::of_failed(winner, untuned, less_safe));
+        }
         let per_workload = |workload: &String| {
             let logs = |setup| results.logs(Purpose::Confirm, setup, workload, results.by());
             paired_difference(&logs(winner), &logs(&untuned))
@@ -69,12 +73,25 @@ impl Recommendation {
         Some(Self {
             winner: winner.clone(),
             verdict: if *winner == untuned { Verdict::NothingBeatsUntuned } else { verdict(gain) },
-            better_but_less_safe: less_safe(space, results, score),
+            better_but_less_safe: less_safe,
             untuned,
             gain,
             gain_by_workload,
             gain_within,
         })
+    }
+
+    /// A winner that did not work when it was tried again has no gain, whatever it did before.
+    fn of_failed(winner: &Setup, untuned: Setup, less_safe: Option<Setup>) -> Self {
+        Self {
+            winner: winner.clone(),
+            untuned,
+            verdict: Verdict::Worse,
+            gain: None,
+            gain_by_workload: Vec::new(),
+            gain_within: None,
+            better_but_less_safe: less_safe,
+        }
     }
 }
 

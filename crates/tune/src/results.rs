@@ -12,7 +12,7 @@ use crate::stats;
 /// The merits measured of one setup under one workload.
 #[derive(Debug, Clone, Default)]
 struct Measured {
-    merits: Vec<Merit>,
+    by_repeat: BTreeMap<u32, Merit>,
     failed: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Results {
         let measured = by_workload.entry(trial.key.workload.clone()).or_default();
         match &trial.outcome {
             crate::record::Outcome::Completed { points } => {
-                measured.merits.push(Merit::of(points));
+                measured.by_repeat.insert(trial.key.repeat, Merit::of(points));
             }
             crate::record::Outcome::Failed { message } => measured.failed = Some(message.clone()),
         }
@@ -78,14 +78,14 @@ impl Results {
     /// The merits of a setup under a workload, in the order of the repeats.
     pub fn merits(&self, purpose: Purpose, setup: &Setup, workload: &str, by: By) -> Vec<f64> {
         self.measured(purpose, setup, workload)
-            .map(|measured| measured.merits.iter().map(|merit| merit.by(by)).collect())
+            .map(|measured| measured.by_repeat.values().map(|merit| merit.by(by)).collect())
             .unwrap_or_default()
     }
 
     /// The logarithms of the merits of a setup under a workload, in the order of the repeats.
     pub fn logs(&self, purpose: Purpose, setup: &Setup, workload: &str, by: By) -> Vec<f64> {
         self.measured(purpose, setup, workload)
-            .map(|measured| measured.merits.iter().map(|merit| merit.log(by)).collect())
+            .map(|measured| measured.by_repeat.values().map(|merit| merit.log(by)).collect())
             .unwrap_or_default()
     }
 
@@ -117,10 +117,10 @@ impl Results {
         }
         let mut keys = Vec::new();
         for workload in &self.workloads {
-            let done =
-                self.measured(purpose, setup, workload).map_or(0, |found| found.merits.len());
-            let done = u32::try_from(done).expect("a run has few trials");
-            keys.extend((done..repeats).map(|repeat| TrialKey {
+            let measured = self.measured(purpose, setup, workload);
+            let is_made =
+                |repeat: &u32| measured.is_some_and(|found| found.by_repeat.contains_key(repeat));
+            keys.extend((0..repeats).filter(|repeat| !is_made(repeat)).map(|repeat| TrialKey {
                 purpose,
                 setup: setup.clone(),
                 workload: workload.clone(),

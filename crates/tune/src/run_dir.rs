@@ -17,6 +17,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, Explain};
 use serde::{Deserialize, Serialize};
 
@@ -111,8 +112,12 @@ impl Explain for RunDirError {
             Self::NoRun { .. } => Some("name the directory that flashfit tune printed".into()),
             Self::Locked { .. } => Some("wait for it, or end it".into()),
             Self::OtherVersion { .. } => Some("use the flashfit that wrote it".into()),
+            Self::Damaged { path, .. } if path.ends_with("run.json") => {
+                Some("take run.json from a copy, or begin a new run".into())
+            }
             Self::Damaged { path, line, .. } => {
-                Some(format!("look at it, then remove it: sed -i {line}d {}", path.display()))
+                let path = quote(&path.display().to_string());
+                Some(format!("look at it, then remove it: sed -i {line}d {path}"))
             }
             Self::Full { .. } => Some("make room, then: flashfit tune --resume DIR".into()),
             Self::System { .. } => None,
@@ -144,7 +149,8 @@ impl RunDir {
     /// # Errors
     /// As [`RunDirError`] tells.
     pub fn create(path: &Path, header: &RunHeader) -> Result<Self, RunDirError> {
-        if path.join("run.json").exists() {
+        // Trials without a header would be mixed with those of the new run.
+        if ["run.json", "trials.jsonl"].iter().any(|file| path.join(file).exists()) {
             return Err(RunDirError::Exists { path: path.to_owned() });
         }
         for folder in ["fio", "kernel"] {

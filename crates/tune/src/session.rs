@@ -186,9 +186,11 @@ impl<'a> Session<'a> {
             .iter_mut()
             .map(|point| (file_label(point.point), std::mem::take(&mut point.raw_json)))
             .collect();
+        // Lines may have been removed, so the count of trials is no free number.
+        let last = self.trials.iter().map(|trial| trial.number).max().unwrap_or(0);
         let record = TrialRecord {
             version: RECORD_VERSION,
-            number: u32::try_from(self.trials.len() + 1).expect("a run has few trials"),
+            number: last.saturating_add(1),
             key,
             started_unix_s,
             phases,

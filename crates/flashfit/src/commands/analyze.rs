@@ -4,11 +4,11 @@ use flashfit_report::{Ranking, terminal};
 use flashfit_tune::{Run, Space};
 use serde::Serialize;
 
+use crate::catalogues::Catalogues;
 use crate::cli::AnalyzeArgs;
 use crate::failure::Failure;
 use crate::output;
 use crate::rendering::{self, RunView};
-use crate::tune::Catalogues;
 
 #[derive(Serialize)]
 struct Table {

@@ -10,13 +10,14 @@ use flashfit_medium::Target;
 use flashfit_tune::strategy::strategy;
 use flashfit_tune::{RunSpec, Space};
 
+use crate::catalogues::Catalogues;
 use crate::consent::what_is_lost;
 use crate::failure::Failure;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
 use crate::tune::progress::human;
 use crate::tune::subject::{Subject, What};
-use crate::tune::{Catalogues, resolve, space};
+use crate::tune::{resolve, space};
 
 /// Stands for the loop device that an image or a card will get, and for its partition.
 const LOOP: &str = "/dev/loopN";

@@ -11,8 +11,7 @@ mod subject;
 
 use std::path::Path;
 
-use flashfit_bench::{Workload, Workloads};
-use flashfit_filesystem::{Catalogue, Layout, Scheduler};
+use flashfit_filesystem::{Layout, Scheduler};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
@@ -21,6 +20,7 @@ use flashfit_medium::{Bytes, System, Target, WriteConsent};
 use flashfit_stand::{Backing, Here, HereOptions, MemoryFacts, Stand};
 use flashfit_tune::{Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
+use crate::catalogues::Catalogues;
 use crate::commands::card_server;
 use crate::consent::agreement;
 use crate::failure::Failure;
@@ -51,25 +51,10 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         return Err(flashfit_tune::run_dir::RunDirError::Exists { path: dir }.into());
     }
     announce::geometry(&subject);
-    let took = take(args, &spec, &subject, &catalogues, &dir, earlier)?;
+    let was_there = dir.exists();
+    let took = take(args, &spec, &subject, &catalogues, &dir, earlier)
+        .inspect_err(|_| forget_unbegun(&dir, was_there))?;
     outcome::present(&took.header, &took.trials, &catalogues, &dir, args.json)
-}
-
-/// The catalogues of a run.
-pub struct Catalogues {
-    pub filesystems: Catalogue,
-    pub workloads: Vec<Workload>,
-}
-
-impl Catalogues {
-    /// Loads what a run's specification names.
-    pub fn load(spec: &RunSpec) -> Result<Self, Failure> {
-        let user = spec.catalog_dir.as_deref();
-        let all = Workloads::load(user)?;
-        let workloads =
-            spec.workloads.iter().map(|name| all.find(name).cloned()).collect::<Result<_, _>>()?;
-        Ok(Self { filesystems: Catalogue::load(user)?, workloads })
-    }
 }
 
 fn resume(dir: &Path) -> Result<(Resolved, Option<Run>), Failure> {
@@ -89,7 +74,7 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
         }
         What::Medium(now) => {
             let mut identity = now.identity.clone();
-            // Counts attachments, not media: it differs after the card was out or the machine was off.
+            // Counts attachments, not media: it differs after the card was out, or the machine off.
             identity.disk_sequence = before.identity.disk_sequence;
             let is_image = matches!(subject.target, Target::Image(_));
             before.capacity == now.capacity && (is_image || before.identity == identity)
@@ -236,6 +221,18 @@ fn warnings(memory: &MemoryFacts) -> Vec<String> {
             "memory is not limited ({reason}): workloads that go through the page cache may measure \
              memory instead of the medium"
         )],
+    }
+}
+
+/// Leaves nothing of a run that ended before it was begun.
+fn forget_unbegun(dir: &Path, was_there: bool) {
+    if dir.join("run.json").exists() {
+        return;
+    }
+    tidy(dir);
+    if !was_there {
+        // Should anything be in it after all, it stays.
+        let _ = std::fs::remove_dir(dir);
     }
 }
 

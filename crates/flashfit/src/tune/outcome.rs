@@ -6,11 +6,10 @@ use flashfit_report::{html, terminal};
 use flashfit_tune::{RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
-use crate::commands::report::write;
+use crate::catalogues::Catalogues;
 use crate::failure::Failure;
 use crate::output;
 use crate::rendering::{self, RunView};
-use crate::tune::Catalogues;
 
 #[derive(Serialize)]
 struct Answer {
@@ -47,7 +46,7 @@ pub fn present(
     let view = RunView::new(header, trials, &catalogues.workloads, &space);
     let report = rendering::report(&view, &catalogues.filesystems, dir);
     let path = dir.join("report.html");
-    write(&path, &html::render(&report))?;
+    output::file(&path, &html::render(&report))?;
     if !json {
         let text = terminal::render_verdict(&report, output::width());
         return output::print(&format!("{text}\nReport: {}\n", path.display()));

@@ -1,5 +1,5 @@
-//! Where job files and results are put while a trial is made: in the run directory, so that they are
-//! never on the medium, or in a temporary folder where fio cannot use the run directory's name.
+//! Where job files and results are put while a trial is made: in the run directory, so that they
+//! are never on the medium, or in a temporary folder where fio cannot use the run directory's name.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The run directory on a disk that fills up: the run stops with the reason, keeps what was recorded
-//! whole, and goes on when there is room.
+//! The run directory on a disk that fills up: the run stops with the reason, keeps what was
+//! recorded whole, and goes on when there is room.
 
 use flashfit_host::{Outcome, Program, Runner, SystemRunner};
 use serde_json::Value;
@@ -11,7 +11,8 @@ use crate::machine::wait_for_no_traces;
 /// directory out before and after. Prints both exit codes.
 const SCRIPT: &str = r#"
 mkdir disk && mount -t tmpfs -o size=$KIB"k" tmpfs disk || exit 99
-"$FLASHFIT" tune "sim:$PWD/card.toml" --config short.toml --dir disk/run --repeats 6 --progress never
+"$FLASHFIT" tune "sim:$PWD/card.toml" --config short.toml --dir disk/run --repeats 6 \
+    --progress never
 echo "first $?"
 rm -rf before after
 [ ! -e disk/run ] || cp -a disk/run before

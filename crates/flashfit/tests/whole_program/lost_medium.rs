@@ -1,5 +1,5 @@
-//! A medium that vanishes or fails in the middle: exit code 5, nothing left, and the run goes on when
-//! the medium is back.
+//! A medium that vanishes or fails in the middle: exit code 5, nothing left, and the run goes on
+//! when the medium is back.
 
 use flashfit_host::{Program, Runner, SystemRunner};
 use rustix::process::Signal;

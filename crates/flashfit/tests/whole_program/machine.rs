@@ -1,6 +1,6 @@
 //! What is left on the machine: processes, mounts in any namespace, attached loop devices.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_host::{Program, Runner, SystemRunner};
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,7 +9,7 @@ use crate::fixture::{Place, wait_until};
 
 /// Sends a signal.
 pub fn signal(process: u32, signal: Signal) {
-    kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal).unwrap();
+    kill_process(Pid::from_raw(i32::try_from(process).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// An attachment of a loop device: its name and the number that the kernel gave this attachment.
@@ -121,7 +121,7 @@ pub fn wait_for_no_traces(place: &Place, server: Option<&Server>) {
 }
 
 /// Whether a file system is mounted on `point` in the namespace of `process`.
-pub fn is_mounted(process: u32, point: &PathBuf) -> bool {
+pub fn is_mounted(process: u32, point: &Path) -> bool {
     let mounts = std::fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap_or_default();
     mounts.lines().any(|line| line.split(' ').nth(4).map(Path::new) == Some(point))
 }

@@ -1,5 +1,5 @@
-//! A run cut short, by a signal or by death: nothing is left on the machine, what was recorded stays,
-//! and the run goes on from there.
+//! A run cut short, by a signal or by death: nothing is left on the machine, what was recorded
+//! stays, and the run goes on from there.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -105,12 +105,30 @@ fn killed_before_the_first_trial() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_for_no_traces(&place, Some(&server));
-    // What there is of the folder does not stand in the way of a new run, or it is one to go on with.
+    // What is left of the folder is a run to go on with, or does not stand in the way of one.
     if place.path("run/run.json").exists() {
         goes_on(&place, &[]);
     } else {
         place.flashfit(&["tune", "--resume", "run"]).said(2, &["holds no run"]);
         place.tune(&place.card(), &[]).said(0, &[]);
+    }
+}
+
+#[test]
+fn interrupted_before_the_first_trial() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let child = place.start_long_run();
+    let server = Server::of(&place);
+    signal(child.id(), Signal::INT);
+    Ended::of(child).said(6, &["interrupted"]);
+    wait_for_no_traces(&place, Some(&server));
+    if place.path("run/run.json").exists() {
+        goes_on(&place, &[]);
+    } else {
+        assert!(!place.path("run").exists(), "a folder without a run is left");
     }
 }
 

@@ -9,7 +9,9 @@ use crate::fixture::{FAST_CARD, Place};
 /// A refusal must come before anything is made.
 #[track_caller]
 fn refuses(place: &Place, args: &[&str], texts: &[&str]) {
-    place.flashfit(args).said(2, texts);
+    let ended = place.flashfit(args);
+    ended.said(2, texts);
+    assert_eq!(ended.stdout, "", "standard output is for answers");
     assert!(!place.path("run").exists(), "a run directory was made");
 }
 

@@ -19,7 +19,13 @@ pub struct Greedy;
 
 impl Strategy for Greedy {
     fn next(&self, space: &Space, results: &Results) -> Vec<Setup> {
-        space.choices.iter().flat_map(|choices| next_of(space, choices, results)).collect()
+        let rounds: Vec<Round> =
+            space.choices.iter().filter_map(|choices| next_of(space, choices, results)).collect();
+        // A file system that is ahead waits for the others, so that a run that was interrupted
+        // within a round ends that round first, as it would have done.
+        let first = rounds.iter().map(|round| round.number).min();
+        let due = rounds.into_iter().filter(|round| Some(round.number) == first);
+        due.flat_map(|round| round.missing).collect()
     }
 
     fn most_setups(&self, space: &Space) -> usize {
@@ -32,14 +38,21 @@ impl Strategy for Greedy {
     }
 }
 
+/// A round of one file system that has not ended.
+struct Round {
+    /// 0 for that of the base.
+    number: usize,
+    missing: Vec<Setup>,
+}
+
 /// Follows the path of adopted options from the start until something is not yet measured.
-fn next_of(space: &Space, choices: &Choices, results: &Results) -> Vec<Setup> {
+fn next_of(space: &Space, choices: &Choices, results: &Results) -> Option<Round> {
     let base = choices.over_schedulers(&[]);
     let missing = incomplete(base.clone(), results);
     if !missing.is_empty() {
-        return missing;
+        return Some(Round { number: 0, missing });
     }
-    let Some((_, mut score)) = best_of(base.iter(), results, |_| true) else { return Vec::new() };
+    let (_, mut score) = best_of(base.iter(), results, |_| true)?;
     let mut adopted: Vec<String> = Vec::new();
     let mut remaining = choices.free.clone();
     loop {
@@ -53,7 +66,7 @@ fn next_of(space: &Space, choices: &Choices, results: &Results) -> Vec<Setup> {
         }
         let missing = incomplete(round.iter().map(|(_, setup)| setup.clone()).collect(), results);
         if !missing.is_empty() {
-            return missing;
+            return Some(Round { number: adopted.len() + 1, missing });
         }
         let best =
             best_of(round.iter().map(|(_, setup)| setup), results, |setup| space.allows(setup));
@@ -67,7 +80,7 @@ fn next_of(space: &Space, choices: &Choices, results: &Results) -> Vec<Setup> {
                 remaining.retain(|left| left != option);
                 score = found;
             }
-            _ => return Vec::new(),
+            _ => return None,
         }
     }
 }

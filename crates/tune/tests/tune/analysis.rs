@@ -31,8 +31,7 @@ fn the_medium_comes_first_then_each_workload_each_by_file_system() {
     let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
     let subjects: Vec<(Option<&str>, &str)> =
         found.iter().map(|r| (r.workload.as_deref(), r.filesystem.as_str())).collect();
-    let expected =
-        [None, Some("r"), Some("w")].into_iter().flat_map(|w| [(w, "x"), (w, "y")]);
+    let expected = [None, Some("r"), Some("w")].into_iter().flat_map(|w| [(w, "x"), (w, "y")]);
     assert_eq!(subjects, expected.collect::<Vec<_>>());
     assert_eq!(found[2].rows.len(), 1);
     assert!(found[3].rows.is_empty() && found[4].rows.is_empty());
@@ -86,11 +85,8 @@ fn setups_without_all_workloads_are_ranked_by_workload_only() {
 #[test]
 fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
     let fails = failed(Purpose::Search, &setup(&space(), "x a none"), "w", 1);
-    let trials = [
-        search("x base none", "w", &[10, 10]),
-        search("x a none", "w", &[99]),
-        vec![fails],
-    ];
+    let trials =
+        [search("x base none", "w", &[10, 10]), search("x a none", "w", &[99]), vec![fails]];
     let found = ranked(&trials.concat(), &["w"], By::Throughput);
     assert_eq!(labels(&found[0]), ["x base none"]);
 }

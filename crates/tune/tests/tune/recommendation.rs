@@ -13,9 +13,7 @@ fn trials(purpose: Purpose, label: &str, rates: &[u64]) -> Vec<TrialRecord> {
     let setup = setup(&space(), label);
     let of = |workload: &'static str| {
         let setup = setup.clone();
-        (0..)
-            .zip(rates)
-            .map(move |(round, &rate)| measured(purpose, &setup, workload, round, rate))
+        (0..).zip(rates).map(move |(round, &rate)| measured(purpose, &setup, workload, round, rate))
     };
     of("r").chain(of("w")).collect()
 }
@@ -144,7 +142,10 @@ fn another_file_system_is_also_compared_with_itself_untuned() {
         ]
         .concat(),
     );
-    assert_eq!((found.winner.label(), found.untuned.label().as_str()), ("y a none".into(), "x base none"));
+    assert_eq!(
+        (found.winner.label(), found.untuned.label().as_str()),
+        ("y a none".into(), "x base none")
+    );
     assert!((found.gain.unwrap().middle - 3f64.ln()).abs() < 0.01);
     let (own, gain) = found.gain_within.unwrap();
     assert_eq!(own.label(), "y base none");

@@ -224,12 +224,12 @@ fn a_full_disk_leaves_whole_lines() {
     }
     let raw = ("only".to_owned(), "x".repeat(6000));
     // The disk gets full in turn while a raw output, a log and a line are written.
-    let cases: [(&str, &[(String, String)], &[String]); 3] =
-        [("raw", &[raw], &[]), ("log", &[], &["y".repeat(6000)]), ("line", &[], &[])];
+    let log = "y".repeat(6000);
+    let cases = [("raw", vec![raw], vec![]), ("log", vec![], vec![log]), ("line", vec![], vec![])];
     for (name, raw, log) in cases {
         let path = dir.path().join(name);
         let mut run = RunDir::create(&path, &a_header()).unwrap();
-        let kept = fill(&mut run, raw, log);
+        let kept = fill(&mut run, &raw, &log);
         assert!(kept > 5, "{name}: {kept}");
         let text = std::fs::read_to_string(path.join("trials.jsonl")).unwrap();
         assert!(text.ends_with('\n'));
