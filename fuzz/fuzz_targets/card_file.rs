@@ -6,10 +6,14 @@
 
 use flashfit_card::{Card, CardModel, Request};
 use flashfit_catalogue::Origin;
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const MOST_PAGES: u64 = 1 << 12;
 const MOST_BYTES: u64 = 16 << 20;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
+});
 
 fuzz_target!(|text: &str| {
     let origin = Origin::File("card.toml".into());

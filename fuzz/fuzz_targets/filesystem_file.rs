@@ -9,11 +9,15 @@ use flashfit_catalogue::{Entry, Origin};
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem, Recipe, Scheduler, Setup};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_medium::Bytes;
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 /// Erase unit and write unit.
 const GEOMETRIES: [(u64, u64); 5] =
     [(4 << 20, 16 << 10), (3 << 20, 12 << 10), (0, 0), (1, 1), (u64::MAX, 1 << 63)];
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
+});
 
 fuzz_target!(|text: &str| {
     let Some(name) = name(text) else { return };

@@ -5,7 +5,11 @@
 use flashfit_bench::result::{Asked, read};
 use flashfit_bench::{Direction, FigureKind, StageSpec};
 use flashfit_host::Outcome;
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
+});
 
 fuzz_target!(|output: &str| {
     let outcome = Outcome { code: Some(0), ..Outcome::default() };

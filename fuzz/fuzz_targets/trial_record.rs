@@ -3,7 +3,11 @@
 #![no_main]
 
 use flashfit_tune::{By, Results, TrialRecord, analysis};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
+});
 
 fuzz_target!(|text: &str| {
     let trials: Vec<TrialRecord> =

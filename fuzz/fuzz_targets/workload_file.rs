@@ -6,7 +6,11 @@
 use flashfit_bench::plan::Points;
 use flashfit_bench::{Profile, RunPlan, Workload, estimate_ns};
 use flashfit_catalogue::{Entry, Origin};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
+});
 
 fuzz_target!(|text: &str| {
     let origin = Origin::File("workload.fio".into());

@@ -3,7 +3,7 @@
 
 use flashfit_filesystem::Setup;
 
-use crate::config::By;
+use crate::choice::By;
 use crate::record::Purpose;
 use crate::results::Results;
 use crate::stats::Estimate;

@@ -13,6 +13,7 @@ use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::choice::{By, OptionChoice, StrategyKind};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
@@ -88,47 +89,6 @@ pub struct Config {
     /// By file system: options always on, and options left out.
     #[serde(default)]
     pub options: BTreeMap<String, OptionChoice>,
-}
-
-/// Options of one file system that are not up for search.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OptionChoice {
-    /// Always on (the methodology's `ext4_default`).
-    #[serde(default)]
-    pub always: Vec<String>,
-    /// Never tried (the methodology's `ext4_exclude`).
-    #[serde(default)]
-    pub exclude: Vec<String>,
-}
-
-/// A strategy by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StrategyKind {
-    /// One option at a time, the best is adopted, as the methodology has it.
-    Greedy,
-    /// Every setup.
-    Exhaustive,
-}
-
-/// The merit by which setups are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum By {
-    /// Mean logarithm of throughput over a workload's points.
-    Throughput,
-    /// The reciprocal of the worst completion latency.
-    Latency,
-}
-
-impl std::fmt::Display for By {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Throughput => "throughput",
-            Self::Latency => "latency",
-        })
-    }
 }
 
 /// Why a configuration cannot be used.

@@ -1,6 +1,7 @@
 //! Which trial next, the run directory, merit, statistics, analysis and recommendation.
 
 pub mod analysis;
+pub mod choice;
 pub mod config;
 pub mod merit;
 mod order;
@@ -15,7 +16,8 @@ pub mod spec;
 pub mod stats;
 pub mod strategy;
 
-pub use config::{By, Config, StrategyKind};
+pub use choice::{By, OptionChoice, StrategyKind};
+pub use config::Config;
 pub use recommend::{Recommendation, Verdict};
 pub use record::{Outcome, Purpose, TrialKey, TrialRecord};
 pub use results::Results;

@@ -8,7 +8,7 @@
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
-use crate::config::By;
+use crate::choice::By;
 
 /// Both merits of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
 
-use crate::config::By;
+use crate::choice::By;
 use crate::merit::Merit;
 use crate::record::{Purpose, TrialKey, TrialRecord};
 use crate::stats;

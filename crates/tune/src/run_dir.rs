@@ -23,12 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::record::{RECORD_VERSION, TrialRecord};
-use crate::spec::RunHeader;
-
-/// The name of the format in `run.json`.
-pub const SCHEMA: &str = "flashfit.run";
-/// The version that is written, and the only one that is read.
-pub const SCHEMA_VERSION: u32 = 1;
+use crate::spec::{RunHeader, SCHEMA, SCHEMA_VERSION};
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]

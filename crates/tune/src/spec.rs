@@ -9,8 +9,12 @@ use flashfit_medium::Bytes;
 use flashfit_stand::Facts;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{By, OptionChoice, StrategyKind};
-use crate::run_dir::{SCHEMA, SCHEMA_VERSION};
+use crate::choice::{By, OptionChoice, StrategyKind};
+
+/// The name of the format in `run.json`.
+pub const SCHEMA: &str = "flashfit.run";
+/// The version that is written, and the only one that is read.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// Everything that decides what a run does, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use crate::machine::wait_for_no_traces;
 /// directory out before and after. Prints both exit codes.
 const SCRIPT: &str = r#"
 mkdir disk && mount -t tmpfs -o size=$KIB"k" tmpfs disk || exit 99
-"$FLASHFIT" tune "sim:$PWD/card.toml" --config short.toml --dir disk/run --repeats 6 \
+"$FLASHFIT" tune "sim:$PWD/card.toml" --config short.toml --dir disk/run --repeats $REPEATS \
     --progress never
 echo "first $?"
 rm -rf before after
@@ -24,11 +24,12 @@ if [ -e disk/run/run.json ]; then
 fi
 "#;
 
-fn run_on_a_disk_of(place: &Place, kib: u32) -> Outcome {
+fn run_on_a_disk_of(place: &Place, kib: u32, repeats: u32) -> Outcome {
     let script = format!("cd {} && {SCRIPT}", place.folder().display());
     let program = Program::new("unshare")
         .args(["--mount", "sh", "-c", &script])
         .env("KIB", kib.to_string())
+        .env("REPEATS", repeats.to_string())
         .env("FLASHFIT", FLASHFIT);
     SystemRunner::default().run(&program).unwrap()
 }
@@ -45,9 +46,9 @@ fn a_disk_that_fills_up_during_the_run() {
         return;
     }
     // Enough for the header and some trials; where exactly it fills up differs.
-    for kib in [90, 120] {
+    for kib in [60, 80] {
         let place = Place::new();
-        let outcome = run_on_a_disk_of(&place, kib);
+        let outcome = run_on_a_disk_of(&place, kib, 4);
         assert!(outcome.stdout.contains("first 4\n"), "{kib} KiB: {outcome:#?}");
         assert!(outcome.stderr.contains("no space left"), "{kib} KiB: {outcome:#?}");
         assert!(
@@ -77,7 +78,7 @@ fn a_disk_that_is_full_to_begin_with() {
         return;
     }
     let place = Place::new();
-    let outcome = run_on_a_disk_of(&place, 4);
+    let outcome = run_on_a_disk_of(&place, 4, 1);
     assert!(outcome.stdout.contains("first 4\n"), "{outcome:#?}");
     assert!(outcome.stderr.to_lowercase().contains("no space left"), "{outcome:#?}");
     assert!(outcome.stderr.contains("hint: make room"), "{outcome:#?}");

@@ -8,7 +8,7 @@ mod greedy;
 
 use flashfit_filesystem::Setup;
 
-use crate::config::StrategyKind;
+use crate::choice::StrategyKind;
 use crate::results::{Results, Standing};
 use crate::space::Space;
 
