@@ -23,11 +23,10 @@ pub fn mutate(data: &mut [u8], size: usize, seed: u32) -> usize {
     // What shrinks may have been larger than there is room for now.
     let size = size.min(room);
     let choice = usize::try_from(seed).expect("at least 32 bits");
-    if choice % 2 == 0 {
-        if let Some(changed) = with_extreme(&data[..size], choice / 2).filter(|t| t.len() <= room) {
-            data[..changed.len()].copy_from_slice(&changed);
-            return changed.len();
-        }
+    let changed = (choice % 2 == 0).then(|| with_extreme(&data[..size], choice / 2)).flatten();
+    if let Some(changed) = changed.filter(|changed| changed.len() <= room) {
+        data[..changed.len()].copy_from_slice(&changed);
+        return changed.len();
     }
     libfuzzer_sys::fuzzer_mutate(data, size, room)
 }

@@ -105,7 +105,9 @@ impl Explain for LayoutError {
             Self::Sector(_) => None,
             Self::OddUnit { .. } => Some("give another erase unit".to_owned()),
             Self::Start { .. } => Some("leave the start to flashfit".to_owned()),
-            Self::TooSmall { .. } => Some("use the whole medium, without a partition".to_owned()),
+            Self::TooSmall { .. } => {
+                Some("use the whole medium, without a partition: --start whole".to_owned())
+            }
         }
     }
 }

@@ -158,6 +158,7 @@ fn check_ext4(option: &str, seen: &Seen) {
         "noatime" | "discard" | "nobarrier" => seen.mounted_with(option),
         "writeback" => seen.mounted_with("data=writeback"),
         "nojournal" => !seen.superblock.contains("has_journal"),
+        "fast_commit" => seen.superblock.contains("fast_commit"),
         "geometry" => {
             seen.superblock_has("RAID stride", "2")
                 && seen.superblock_has("RAID stripe width", "2048")

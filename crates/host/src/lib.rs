@@ -12,6 +12,8 @@ pub mod memory_limit;
 pub mod mount;
 pub mod mountinfo;
 pub mod program;
+mod scripted_runner;
+mod system_runner;
 
 pub use explain::{ExitClass, Explain};
 pub use program::{Outcome, Program, ProgramError, Runner, SystemRunner};

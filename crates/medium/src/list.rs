@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::describe::Medium;
 use crate::system::System;
 
-/// Describes, without opening any, every block device that has a size and is not made of memory or of other devices.
+/// Describes, without opening any, every block device that has a size and is not made of memory or
+/// of other devices.
 pub fn media(system: &System) -> Vec<Medium> {
     system
         .names(&system.sys.join("block"))
