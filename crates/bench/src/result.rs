@@ -186,7 +186,7 @@ fn is_complete(result: &FioResult, asked: Asked<'_>) -> Result<(), BenchError> {
         }
     }
     let done = [result.read, result.write];
-    let bytes = done.iter().flatten().map(|figures| figures.bytes).sum::<u64>();
+    let bytes = done.iter().flatten().fold(0u64, |sum, figures| sum.saturating_add(figures.bytes));
     let runtime_ns = done.iter().flatten().map(|figures| figures.runtime_ns).max().unwrap_or(0);
     let share = |whole: u64, hundredths| whole / 100 * hundredths;
     if bytes >= share(asked.bytes, VOLUME_TOLERANCE_HUNDREDTHS)

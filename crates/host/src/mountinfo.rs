@@ -61,7 +61,8 @@ fn unescape(word: &str) -> String {
     let mut plain = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = tail.get(..3).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let octal = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) if first == b'\\' => {
                 plain.push(byte);

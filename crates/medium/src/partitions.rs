@@ -67,8 +67,8 @@ pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
         .into_iter()
         .map(|row| Partition {
             name: row.node,
-            start: Bytes(row.start * sector),
-            size: Bytes(row.size * sector),
+            start: Bytes(row.start.saturating_mul(sector)),
+            size: Bytes(row.size.saturating_mul(sector)),
         })
         .collect()
 }
@@ -107,6 +107,15 @@ mod tests {
         let found = read(&runner, Path::new("/dev/x"));
         let aligned: Vec<bool> = found.iter().map(|p| p.starts_on(Bytes::mib(8))).collect();
         assert_eq!(aligned, [true, true, false]);
+    }
+
+    #[test]
+    fn a_table_with_impossible_numbers_is_read_without_overflow() {
+        let json = r#"{"partitiontable": {"partitions": [
+            {"node": "/dev/x1", "start": 9223372036854775808, "size": 1}]}}"#;
+        let outcome = Outcome { code: Some(0), stdout: json.into(), ..Outcome::default() };
+        let runner = ScriptedRunner::new().answer("sfdisk", outcome);
+        assert_eq!(read(&runner, Path::new("/dev/x"))[0].start, Bytes(u64::MAX));
     }
 
     #[test]

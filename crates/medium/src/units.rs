@@ -40,18 +40,19 @@ impl fmt::Display for Bytes {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 fn scaled(bytes: u64, base: u64, units: &[&str]) -> String {
-    let mut unit = 0;
-    let mut divisor = 1;
-    while unit + 1 < units.len() && bytes / divisor >= base {
+    let (mut unit, mut divisor) = (0, 1);
+    let tenths =
+        |divisor: u64| (u128::from(bytes) * 10 + u128::from(divisor / 2)) / u128::from(divisor);
+    // By what is shown, so that what rounds up to a thousand goes to the next unit.
+    while unit + 1 < units.len() && tenths(divisor) >= u128::from(base) * 10 {
         divisor *= base;
         unit += 1;
     }
     if bytes % divisor == 0 {
         format!("{} {}", bytes / divisor, units[unit])
     } else {
-        format!("{:.1} {}", bytes as f64 / divisor as f64, units[unit])
+        format!("{}.{} {}", tenths(divisor) / 10, tenths(divisor) % 10, units[unit])
     }
 }
 
@@ -163,5 +164,6 @@ mod tests {
         assert_eq!(Bytes(62_500_000_000).si(), "62.5 GB");
         assert_eq!(Bytes(62_500_000_000).to_string(), "58.2 GiB");
         assert_eq!(Bytes(0).to_string(), "0 B");
+        assert_eq!(Bytes((1 << 20) - 1).to_string(), "1.0 MiB");
     }
 }

@@ -63,7 +63,9 @@ fn headline(found: &Recommendation) -> String {
         recommend::Verdict::Worse => {
             format!("{winner} came first by chance; fresh trials show it worse: keep {untuned}")
         }
-        recommend::Verdict::NothingBeatsUntuned => format!("nothing beats the untuned {untuned}"),
+        recommend::Verdict::NothingBeatsUntuned => {
+            format!("no setup scored higher than the untuned {untuned}: keep it")
+        }
         recommend::Verdict::NotConfirmed => {
             format!("{winner} came first; there are no fresh trials to confirm it by")
         }

@@ -11,13 +11,13 @@ mod subject;
 
 use std::path::Path;
 
-use flashfit_filesystem::{Layout, Scheduler};
+use flashfit_filesystem::{Conditions, Layout, Scheduler};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
-use flashfit_medium::{Bytes, System, Target, WriteConsent};
-use flashfit_stand::{Backing, Here, HereOptions, MemoryFacts, Stand};
+use flashfit_medium::{Agreement, Bytes, Medium, Refusal, System, Target, WriteConsent};
+use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
 use flashfit_tune::{Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
 use crate::catalogues::Catalogues;
@@ -25,7 +25,7 @@ use crate::commands::card_server;
 use crate::consent::agreement;
 use crate::failure::Failure;
 use crate::output::{note, warn};
-use args::TuneArgs;
+use args::{ProgressArg, TuneArgs};
 use progress::Progress;
 use resolve::Resolved;
 use scratch::Scratch;
@@ -51,8 +51,13 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         return Err(flashfit_tune::run_dir::RunDirError::Exists { path: dir }.into());
     }
     announce::geometry(&subject);
+    let consent = match &subject.what {
+        What::Medium(medium) => Some(consent(args, medium, &runner)?),
+        What::Card(_) => None,
+    };
     let was_there = dir.exists();
-    let took = take(args, &spec, &subject, &catalogues, &dir, earlier)
+    let plan = Plan { spec: &spec, subject: &subject, catalogues: &catalogues, dir: &dir };
+    let took = take(&plan, args.progress, consent, earlier)
         .inspect_err(|_| forget_unbegun(&dir, was_there))?;
     outcome::present(&took.header, &took.trials, &catalogues, &dir, args.json)
 }
@@ -118,6 +123,43 @@ fn environment(subject: &Subject) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Asks for the medium's data, unless somebody uses it, which no answer would change.
+fn consent(
+    args: &TuneArgs,
+    medium: &Medium,
+    runner: &SystemRunner,
+) -> Result<WriteConsent, Failure> {
+    let system = System::default();
+    match WriteConsent::ask(&system, runner, medium, &Agreement::NotAsked) {
+        Err(Refusal::NotAgreed { .. }) => {}
+        other => return Ok(other?),
+    }
+    let agreed = agreement(medium, args.confirm.as_deref());
+    Ok(WriteConsent::ask(&system, runner, medium, &agreed)?)
+}
+
+/// What a run does, on what, and where it is kept.
+#[derive(Clone, Copy)]
+struct Plan<'a> {
+    spec: &'a RunSpec,
+    subject: &'a Subject,
+    catalogues: &'a Catalogues,
+    dir: &'a Path,
+}
+
+impl Plan<'_> {
+    /// The space that is searched where the medium offers this.
+    fn space(
+        &self,
+        conditions: &Conditions,
+        schedulers: &[Scheduler],
+        default: &Scheduler,
+    ) -> Result<space::Built, Failure> {
+        let (filesystems, room) = (&self.catalogues.filesystems, self.subject.filesystem_size());
+        space::build(self.spec, filesystems, conditions, schedulers, default, room)
+    }
+}
+
 struct Took {
     header: RunHeader,
     trials: Vec<TrialRecord>,
@@ -125,26 +167,21 @@ struct Took {
 
 /// Takes the medium over, makes the trials, gives it back.
 fn take(
-    args: &TuneArgs,
-    spec: &RunSpec,
-    subject: &Subject,
-    catalogues: &Catalogues,
-    dir: &Path,
+    plan: &Plan<'_>,
+    when: ProgressArg,
+    consent: Option<WriteConsent>,
     earlier: Option<Run>,
 ) -> Result<Took, Failure> {
+    let Plan { spec, subject, catalogues, dir } = *plan;
     let interrupt = Interrupt::on_signals().map_err(|error| {
         Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     let runner = SystemRunner::new(interrupt);
     // What this search space lacks is said before the medium is touched.
-    let room = subject.filesystem_size();
-    let build = |conditions, schedulers: &[_], default: &_| {
-        space::build(spec, &catalogues.filesystems, conditions, schedulers, default, room)
-    };
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
-    build(&subject.conditions, &subject.schedulers, &first)?;
+    plan.space(&subject.conditions, &subject.schedulers, &first)?;
     mount::enter_private_namespace()?;
-    let backing = backing(args, spec, subject, &runner)?;
+    let backing = backing(plan, consent, &runner)?;
     let scratch = Scratch::of(dir)?;
     let options = HereOptions {
         mount_dir: spec.mount_dir.clone().unwrap_or_else(|| dir.join("mnt")),
@@ -154,27 +191,10 @@ fn take(
         memory_bytes: spec.memory.0,
     };
     let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
-    let facts = here.facts().clone();
-    let (header, space, run_dir, trials) = match earlier {
-        Some(earlier) => {
-            let (run_dir, run) = RunDir::resume(dir)?;
-            let space = Space::of_run(&earlier.header, &catalogues.filesystems)?;
-            (earlier.header, space, run_dir, run.trials)
-        }
-        None => {
-            let built = build(&facts.conditions, &facts.schedulers, &facts.default_scheduler)?;
-            built.notes.iter().for_each(|text| note(&format!("note: {text}")));
-            let warnings = warnings(&facts.memory);
-            let version = env!("CARGO_PKG_VERSION");
-            let header =
-                RunHeader::new(version, spec.clone(), facts, built.space.names(), warnings);
-            let run_dir = RunDir::create(dir, &header)?;
-            (header, built.space, run_dir, Vec::new())
-        }
-    };
+    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), earlier)?;
     header.warnings.iter().for_each(|text| warn(text));
     announce::run(spec, &space, trials.len(), dir);
-    let mut progress = Progress::new(args.progress, trials.len());
+    let mut progress = Progress::new(when, trials.len());
     let mut session = Session::new(spec, &space, &catalogues.workloads, run_dir, trials);
     let ended = session.run(&mut here, &mut progress);
     progress.finish();
@@ -184,33 +204,53 @@ fn take(
     Ok(Took { header, trials })
 }
 
+/// A run whose directory is open.
+struct Begun {
+    header: RunHeader,
+    space: Space,
+    run_dir: RunDir,
+    trials: Vec<TrialRecord>,
+}
+
+/// Opens the run directory: the earlier run's, or a new one.
+fn begin(plan: &Plan<'_>, facts: &Facts, earlier: Option<Run>) -> Result<Begun, Failure> {
+    if let Some(earlier) = earlier {
+        let (run_dir, run) = RunDir::resume(plan.dir)?;
+        let space = Space::of_run(&earlier.header, &plan.catalogues.filesystems)?;
+        return Ok(Begun { header: earlier.header, space, run_dir, trials: run.trials });
+    }
+    let built = plan.space(&facts.conditions, &facts.schedulers, &facts.default_scheduler)?;
+    built.notes.iter().for_each(|text| note(&format!("note: {text}")));
+    let header = RunHeader::new(
+        env!("CARGO_PKG_VERSION"),
+        plan.spec.clone(),
+        facts.clone(),
+        built.space.names(),
+        warnings(&facts.memory),
+    );
+    let run_dir = RunDir::create(plan.dir, &header)?;
+    Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
+}
+
 fn given(spec: &RunSpec) -> Geometry {
     let known = |bytes: Option<Bytes>| bytes.map(|bytes| Known::new(bytes, Source::Given));
     Geometry { erase_unit: known(spec.erase_unit), write_unit: known(spec.write_unit) }
 }
 
 fn backing(
-    args: &TuneArgs,
-    spec: &RunSpec,
-    subject: &Subject,
+    plan: &Plan<'_>,
+    consent: Option<WriteConsent>,
     runner: &SystemRunner,
 ) -> Result<Backing, Failure> {
-    let system = System::default();
-    match (&subject.what, &subject.target) {
-        (What::Card(model), Target::Simulated(name)) => {
-            let args = card_server::args(name, spec.catalog_dir.as_deref());
+    match (&plan.subject.what, &plan.subject.target, consent) {
+        (What::Card(model), Target::Simulated(name), _) => {
+            let args = card_server::args(name, plan.spec.catalog_dir.as_deref());
             let program = card_server::program();
-            Ok(Backing::card(&system, runner, model, &program, &args)?)
+            Ok(Backing::card(&System::default(), runner, model, &program, &args)?)
         }
-        (What::Medium(medium), target) => {
-            let agreed = agreement(medium, args.confirm.as_deref());
-            let consent = WriteConsent::ask(&system, runner, medium, &agreed)?;
-            match target {
-                Target::Image(_) => Ok(Backing::image(runner, &consent)?),
-                _ => Ok(Backing::node(consent)),
-            }
-        }
-        (What::Card(_), _) => unreachable!("only a simulated target has a card model"),
+        (What::Medium(_), Target::Image(_), Some(consent)) => Ok(Backing::image(runner, &consent)?),
+        (What::Medium(_), _, Some(consent)) => Ok(Backing::node(consent)),
+        _ => unreachable!("a medium comes with a consent, a card model with a simulated target"),
     }
 }
 
@@ -238,7 +278,7 @@ fn forget_unbegun(dir: &Path, was_there: bool) {
 
 /// Removes the folders that are only needed while trials are made.
 fn tidy(dir: &Path) {
-    let _ = std::fs::remove_dir_all(dir.join("scratch"));
+    Scratch::tidy(dir);
     // Should something still be mounted on it, it stays.
     let _ = std::fs::remove_dir(dir.join("mnt"));
 }

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 
+/// A name that nobody else gives a folder: it is removed with all that is in it.
+const FOLDER: &str = ".flashfit-scratch";
+
 /// A folder that is only needed while trials are made.
 #[derive(Debug)]
 pub struct Scratch {
@@ -20,7 +23,7 @@ pub struct Scratch {
 impl Scratch {
     /// The folder for a run in `dir`.
     pub fn of(dir: &Path) -> Result<Self, Failure> {
-        let own = dir.join("scratch");
+        let own = dir.join(FOLDER);
         if std::path::absolute(&own).is_ok_and(|path| is_plain(&path)) {
             return Ok(Self { path: own, _temporary: None });
         }
@@ -33,6 +36,11 @@ impl Scratch {
                 )
             })?;
         Ok(Self { path: temporary.path().to_owned(), _temporary: Some(temporary) })
+    }
+
+    /// Removes what is left of it in the run directory `dir`.
+    pub fn tidy(dir: &Path) {
+        let _ = std::fs::remove_dir_all(dir.join(FOLDER));
     }
 
     /// The folder.

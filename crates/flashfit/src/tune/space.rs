@@ -5,10 +5,13 @@ use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, S
 use flashfit_host::ExitClass;
 use flashfit_host::program::find;
 use flashfit_medium::Bytes;
-use flashfit_tune::{Choices, RunSpec, Space};
+use flashfit_tune::{Choices, RunSpec, Space, StrategyKind};
 use std::path::Path;
 
 use crate::failure::Failure;
+
+/// Their subsets are listed; a trial of each would take weeks long before this.
+const MOST_FREE_OPTIONS: usize = 16;
 
 /// A space and what the user should know about what is not in it.
 pub struct Built {
@@ -38,6 +41,14 @@ pub fn build(
             continue;
         }
         choices.push(choices_of(spec, filesystem, conditions, &schedulers, &mut notes)?);
+    }
+    let free = choices.iter().map(|found| found.free.len()).max().unwrap_or(0);
+    if spec.strategy == StrategyKind::Exhaustive && free > MOST_FREE_OPTIONS {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!("every setup of {free} options is more than can be tried"),
+            Some("use --strategy greedy, or exclude options in a configuration file"),
+        ));
     }
     if choices.is_empty() {
         return Err(Failure::new(

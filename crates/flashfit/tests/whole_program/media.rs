@@ -19,7 +19,7 @@ fn is_complete(place: &Place, ended: &Ended, run: &str) {
     }
     let report = std::fs::read_to_string(place.path(run).join("report.html")).unwrap();
     assert!(report.contains("</html>"));
-    for folder in ["mnt", "scratch"] {
+    for folder in ["mnt", ".flashfit-scratch"] {
         assert!(!place.path(run).join(folder).exists(), "{folder} is left");
     }
 }

@@ -191,7 +191,7 @@ fn ends_when_asked(by: Signal) {
     let ended = Ended::of(child);
     ended.said(6, &["interrupted", "flashfit tune --resume run"]);
     wait_for_no_traces(&place, Some(&server));
-    for folder in ["run/mnt", "run/scratch"] {
+    for folder in ["run/mnt", "run/.flashfit-scratch"] {
         assert!(!place.path(folder).exists(), "{folder} is left");
     }
     let before = place.recorded();
