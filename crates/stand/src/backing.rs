@@ -1,6 +1,7 @@
 //! The block device behind a target: the user's own, a loop device over an image, or a simulated
 //! card. Whatever was attached for it is detached when the value goes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
@@ -46,9 +47,18 @@ impl Explain for BackingError {
 
 #[derive(Debug)]
 enum Attached {
-    Node,
-    Image { _device: LoopDevice },
-    Card { process: CardProcess, facts: Box<CardFacts> },
+    Node {
+        /// Open and locked for as long as the run lasts: another flashfit then sees that the medium
+        /// is taken, also between trials, and udev leaves it alone (systemd's block device locking).
+        _held: File,
+    },
+    Image {
+        _device: LoopDevice,
+    },
+    Card {
+        process: CardProcess,
+        facts: Box<CardFacts>,
+    },
 }
 
 /// A block device that may be written to.
@@ -60,10 +70,18 @@ pub struct Backing {
 }
 
 impl Backing {
-    /// The user's own device.
-    pub fn node(consent: WriteConsent) -> Self {
+    /// The user's own device, held until the value goes.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or another process has locked it.
+    pub fn node(consent: WriteConsent) -> Result<Self, BackingError> {
         let geometry = declared(consent.medium());
-        Self { consent, geometry, attached: Attached::Node }
+        let path = consent.path().to_owned();
+        let held =
+            File::open(&path).map_err(|source| Refusal::Open { path: path.clone(), source })?;
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Refusal::Busy { path })?;
+        Ok(Self { consent, geometry, attached: Attached::Node { _held: held } })
     }
 
     /// A loop device over the consented image.
@@ -120,7 +138,7 @@ impl Backing {
     pub fn card_facts(&self) -> Option<&CardFacts> {
         match &self.attached {
             Attached::Card { facts, .. } => Some(facts),
-            Attached::Node | Attached::Image { .. } => None,
+            Attached::Node { .. } | Attached::Image { .. } => None,
         }
     }
 
@@ -133,7 +151,7 @@ impl Backing {
     pub(crate) fn card_process(&self) -> Option<&CardProcess> {
         match &self.attached {
             Attached::Card { process, .. } => Some(process),
-            Attached::Node | Attached::Image { .. } => None,
+            Attached::Node { .. } | Attached::Image { .. } => None,
         }
     }
 }

@@ -181,6 +181,11 @@ fn take(
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     plan.space(&subject.conditions, &subject.schedulers, &first)?;
     mount::enter_private_namespace()?;
+    // Locked before the medium is touched: the run may be under way elsewhere.
+    let earlier = match earlier {
+        Some(_) => Some(RunDir::resume(dir)?),
+        None => None,
+    };
     let backing = backing(plan, consent, &runner)?;
     let scratch = Scratch::of(dir)?;
     let options = HereOptions {
@@ -212,12 +217,11 @@ struct Begun {
     trials: Vec<TrialRecord>,
 }
 
-/// Opens the run directory: the earlier run's, or a new one.
-fn begin(plan: &Plan<'_>, facts: &Facts, earlier: Option<Run>) -> Result<Begun, Failure> {
-    if let Some(earlier) = earlier {
-        let (run_dir, run) = RunDir::resume(plan.dir)?;
-        let space = Space::of_run(&earlier.header, &plan.catalogues.filesystems)?;
-        return Ok(Begun { header: earlier.header, space, run_dir, trials: run.trials });
+/// What a run goes on from: the earlier one's directory, or a new one.
+fn begin(plan: &Plan<'_>, facts: &Facts, earlier: Option<(RunDir, Run)>) -> Result<Begun, Failure> {
+    if let Some((run_dir, Run { header, trials })) = earlier {
+        let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
+        return Ok(Begun { header, space, run_dir, trials });
     }
     let built = plan.space(&facts.conditions, &facts.schedulers, &facts.default_scheduler)?;
     built.notes.iter().for_each(|text| note(&format!("note: {text}")));
@@ -249,7 +253,7 @@ fn backing(
             Ok(Backing::card(&System::default(), runner, model, &program, &args)?)
         }
         (What::Medium(_), Target::Image(_), Some(consent)) => Ok(Backing::image(runner, &consent)?),
-        (What::Medium(_), _, Some(consent)) => Ok(Backing::node(consent)),
+        (What::Medium(_), _, Some(consent)) => Ok(Backing::node(consent)?),
         _ => unreachable!("a medium comes with a consent, a card model with a simulated target"),
     }
 }

@@ -88,7 +88,7 @@ impl Observer for Progress {
                 *last = Instant::now();
                 let made = self.made;
                 note(&format!(
-                    "{made} trials made in {}, at most {left} to go, at most {most}: {what}",
+                    "trials made: {made} in {}; at most {left} to go, at most {most}; now {what}",
                     human(self.began.elapsed())
                 ));
             }
