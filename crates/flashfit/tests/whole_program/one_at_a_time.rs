@@ -47,6 +47,32 @@ fn an_image_under_a_run_is_refused_to_another_run() {
 }
 
 #[test]
+fn a_device_under_a_run_is_held_between_trials_too() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let args = place.tune_args(&device.node, &["--repeats", "20", "--confirm", &device.name]);
+    let first = place.command(&args).spawn().unwrap();
+    place.wait_for_trials(1);
+    let held = format!("/proc/{}/fd", first.id());
+    let holds = |entry: std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|path| path.to_str() == Some(&device.node))
+    };
+    let open = std::fs::read_dir(held).unwrap().filter_map(Result::ok).any(holds);
+    assert!(open, "the device is not held");
+    let second = ["tune", &device.node, "--dir", "other", "--confirm", &device.name];
+    place.flashfit(&second).said(3, &["in use"]);
+    assert!(!place.path("other").exists());
+    signal(first.id(), Signal::INT);
+    Ended::of(first).said(6, &[]);
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
 fn a_run_goes_on_only_on_its_own_medium() {
     if skip_without_block_devices() {
         return;
