@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 FLASHFIT := target/release/flashfit
-DEMO_DIR ?= demo-run
+DEMO_DIR := demo-run
 
 .PHONY: help prepare build demo test lint bench clean
 
@@ -23,7 +23,7 @@ build:
 demo:
 	@sh scripts/prepare.sh demo
 	$(CARGO) build --release --locked
-	@rm -rf -- "$(DEMO_DIR)"
+	@if [ -e $(DEMO_DIR)/run.json ]; then rm -rf $(DEMO_DIR); fi
 	$(FLASHFIT) tune --config examples/demo.toml --dir "$(DEMO_DIR)"
 
 test:

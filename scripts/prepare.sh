@@ -62,16 +62,16 @@ install_packages() {
         exit $environment
     fi
     say "installing: $packages"
+    log=$(mktemp) || exit $environment
+    trap 'rm -f "$log"' EXIT
     # shellcheck disable=SC2086 # a list of names
     if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-        apt-get install -qq -y --no-install-recommends $packages; } >/tmp/flashfit-prepare.$$ 2>&1; then
-        tail -n 5 /tmp/flashfit-prepare.$$ >&2
-        rm -f /tmp/flashfit-prepare.$$
+        apt-get install -qq -y --no-install-recommends $packages; } >"$log" 2>&1; then
+        tail -n 5 "$log" >&2
         say "error: apt-get could not install $packages"
         say "hint: apt-get update && apt-get install $packages"
         exit $environment
     fi
-    rm -f /tmp/flashfit-prepare.$$
 }
 
 # Tests that attach devices are skipped where that cannot be done; cargo hides what a passing test

@@ -25,7 +25,7 @@ Examples:
 /// Fits file systems to flash: finds the file system, options and I/O scheduler that serve a medium
 /// best, by measuring them on it.
 #[derive(Debug, Parser)]
-#[command(name = "flashfit", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "flashfit", version, max_term_width = 80, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::explain::{ExitClass, Explain};
 
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 /// `_IO(0x12, 93)` of `include/uapi/linux/fs.h`.
 const BLKROSET: libc::c_ulong = 0x125D;
@@ -37,6 +38,26 @@ struct LoopInfo64 {
     crypt_name: [u8; 64],
     encrypt_key: [u8; 32],
     init: [u64; 2],
+}
+
+impl Default for LoopInfo64 {
+    fn default() -> Self {
+        Self {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags: 0,
+            file_name: [0; 64],
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        }
+    }
 }
 
 /// `struct loop_config`.
@@ -118,6 +139,15 @@ impl LoopDevice {
     }
 }
 
+/// The device and inode number of the file behind a loop device, whatever it is called now; `None`
+/// when nothing is attached to `node`, or it cannot be asked.
+pub fn backing_file(node: &Path) -> Option<(u64, u64)> {
+    let device = File::open(node).ok()?;
+    let mut info = LoopInfo64::default();
+    ioctl(&device, LOOP_GET_STATUS64, std::ptr::from_mut(&mut info).cast()).ok()?;
+    Some((info.device, info.inode))
+}
+
 fn attach(file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
     let backing = OpenOptions::new().read(true).write(!options.read_only).open(file)?;
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
@@ -160,21 +190,7 @@ fn config_for(backing: &File, file: &Path, options: LoopOptions) -> LoopConfig {
     LoopConfig {
         fd: u32::try_from(backing.as_raw_fd()).expect("an open file's number is not negative"),
         block_size: options.sector_bytes,
-        info: LoopInfo64 {
-            device: 0,
-            inode: 0,
-            rdevice: 0,
-            offset: 0,
-            size_limit: 0,
-            number: 0,
-            encrypt_type: 0,
-            encrypt_key_size: 0,
-            flags,
-            file_name,
-            crypt_name: [0; 64],
-            encrypt_key: [0; 32],
-            init: [0; 2],
-        },
+        info: LoopInfo64 { flags, file_name, ..LoopInfo64::default() },
         reserved: [0; 8],
     }
 }

@@ -20,6 +20,7 @@ impl MemoryLimit {
     /// When the machine has no memory controller or denies its use; the error says which.
     pub fn new(limit_bytes: u64) -> std::io::Result<Self> {
         let (root, limit_file) = controller()?;
+        remove_stale(&root);
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = root.join(format!("flashfit-{}-{count}", std::process::id()));
@@ -44,6 +45,24 @@ impl Drop for MemoryLimit {
     fn drop(&mut self) {
         // Its processes have ended with their trial; a group that is still busy is left empty.
         let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes the empty groups of processes that were killed.
+fn remove_stale(root: &Path) {
+    let Ok(entries) = std::fs::read_dir(root) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix("flashfit-").and_then(|rest| rest.split('-').next());
+        let is_gone = process.is_some_and(|pid| {
+            !pid.is_empty()
+                && pid.bytes().all(|byte| byte.is_ascii_digit())
+                && !Path::new("/proc").join(pid).exists()
+        });
+        if is_gone {
+            // One that is not empty stays.
+            let _ = std::fs::remove_dir(entry.path());
+        }
     }
 }
 

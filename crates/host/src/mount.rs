@@ -67,8 +67,10 @@ pub fn enter_private_namespace() -> Result<(), MountError> {
     // SAFETY: NEWNS leaves the table of open files shared, so no I/O-safety rule is touched.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
         .map_err(namespace)?;
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).map_err(namespace)
+    // What is unmounted outside must go here too, or a medium that the user has unmounted and taken
+    // out would still be mounted here. Nothing goes the other way.
+    let inward = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change("/", inward).map_err(namespace)
 }
 
 /// A mounted file system; unmounted when dropped.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use flashfit_host::mountinfo;
+use flashfit_host::{loop_device, mountinfo};
 
 use crate::describe::is_mount_of;
 use crate::system::{System, device_number};
@@ -117,6 +117,10 @@ pub fn of_image(system: &System, path: &Path, own: &[u32]) -> Vec<Use> {
     let mut uses = loops_over(system, path);
     let Ok(file) = std::fs::metadata(path) else { return uses };
     let same = |found: &std::fs::Metadata| (found.dev(), found.ino()) == (file.dev(), file.ino());
+    let swapped = swap_nodes(system)
+        .into_iter()
+        .filter(|node| std::fs::metadata(node).is_ok_and(|found| same(&found)));
+    uses.extend(swapped.map(|node| Use::Swap { node }));
     uses.extend(open_in_processes(system, own, &path.display().to_string(), &same));
     uses
 }
@@ -139,17 +143,22 @@ fn mounts(system: &System, name: &str) -> Vec<Use> {
 }
 
 fn swaps(system: &System, name: &str) -> Vec<Use> {
-    let text = std::fs::read_to_string(system.proc.join("swaps")).unwrap_or_default();
-    text.lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().next())
+    swap_nodes(system)
+        .into_iter()
         .filter(|node| {
             let number = device_number(Path::new(node));
             *node == format!("/dev/{name}")
                 || number.and_then(|number| system.name_of(number)).as_deref() == Some(name)
         })
-        .map(|node| Use::Swap { node: node.to_owned() })
+        .map(|node| Use::Swap { node })
         .collect()
+}
+
+/// The files and devices that the kernel swaps to.
+fn swap_nodes(system: &System) -> Vec<String> {
+    let text = std::fs::read_to_string(system.proc.join("swaps")).unwrap_or_default();
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    text.lines().skip(1).filter_map(first).collect()
 }
 
 fn holders(system: &System, name: &str) -> Vec<Use> {
@@ -160,15 +169,20 @@ fn holders(system: &System, name: &str) -> Vec<Use> {
         .collect()
 }
 
-/// Loop devices whose backing file is `path`.
+/// Loop devices whose backing file is the file or device at `path`, under whatever name.
 fn loops_over(system: &System, path: &Path) -> Vec<Use> {
+    let Ok(file) = std::fs::metadata(path) else { return Vec::new() };
+    let identity = (file.dev(), file.ino());
     let blocks = system.sys.join("block");
     system
         .names(&blocks)
         .into_iter()
         .filter(|name| {
             let backing = system.attribute(&blocks.join(name).join("loop/backing_file"));
-            backing.is_some_and(|backing| Path::new(&backing) == path)
+            backing.is_some_and(|backing| {
+                Path::new(&backing) == path
+                    || loop_device::backing_file(&Path::new("/dev").join(name)) == Some(identity)
+            })
         })
         .map(|holder| Use::Held { node: path.display().to_string(), holder })
         .collect()

@@ -153,6 +153,16 @@ fn an_image_behind_a_loop_device_is_refused() {
 }
 
 #[test]
+fn an_image_behind_a_loop_device_is_refused_under_its_other_name() {
+    let Some(fixture) = Fixture::new() else { return };
+    let other = fixture.folder.path().join("other.img");
+    std::fs::hard_link(fixture.folder.path().join("card.img"), &other).unwrap();
+    let medium = Medium::of_image(&fixture.runner, &other).unwrap();
+    let refusal = fixture.ask(&medium, &Agreement::Named("other.img".into()));
+    assert_in_use(refusal, |found| matches!(found, Use::Held { .. }));
+}
+
+#[test]
 fn a_loop_device_over_the_medium_is_a_holder() {
     let Some(fixture) = Fixture::new() else { return };
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };

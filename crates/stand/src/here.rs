@@ -168,6 +168,8 @@ impl<'a> Here<'a> {
     }
 
     fn make(&self, recipe: &Recipe, node: &Path) -> Result<(), Failure> {
+        // The discard may have taken minutes.
+        self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
         self.runner.run_checked(&recipe.mkfs(node))?;
         for program in recipe.tune(node) {
             self.runner.run_checked(&program)?;

@@ -48,6 +48,17 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
+    /// What to use: the winner where fresh trials show it better, else what it is compared with.
+    pub fn recommended(&self) -> &Setup {
+        match self.verdict {
+            Verdict::Better => &self.winner,
+            Verdict::CannotTell
+            | Verdict::Worse
+            | Verdict::NothingBeatsUntuned
+            | Verdict::NotConfirmed => &self.untuned,
+        }
+    }
+
     /// Of the results so far; `None` when no allowed setup was measured under all workloads.
     pub fn of(space: &Space, results: &Results) -> Option<Self> {
         let (winner, score) = best(space, results)?;

@@ -12,12 +12,13 @@ const STUDENT_95: [f64; 30] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
-const NORMAL_95: f64 = 1.960;
+/// Beyond the table its last value is used, which is a little too wide.
+const STUDENT_95_BEYOND: f64 = 2.042;
 
 /// An estimate with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The middle: the median of the values.
+    /// The middle: the median of the values, or their mean where a ratio is judged.
     pub middle: f64,
     /// The interval of the mean; `None` with fewer than two values.
     pub interval: Option<(f64, f64)>,
@@ -34,6 +35,11 @@ impl Estimate {
             (mean - half, mean + half)
         });
         Some(Self { middle, interval, count: values.len() })
+    }
+
+    /// Of some values, with their mean as the middle, which always lies in the interval.
+    pub fn of_mean(values: &[f64]) -> Option<Self> {
+        Self::of(values).map(|estimate| Self { middle: mean(values), ..estimate })
     }
 
     /// Whether the whole interval lies above `threshold`; never without an interval.
@@ -62,7 +68,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// The difference of two interleaved series, pair by pair.
 pub fn paired_difference(ours: &[f64], theirs: &[f64]) -> Option<Estimate> {
     let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
-    Estimate::of(&differences)
+    Estimate::of_mean(&differences)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
@@ -78,7 +84,7 @@ fn half_width_95(values: &[f64]) -> Option<f64> {
     let freedom = values.len() - 1;
     let mean = mean(values);
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom as f64;
-    let quantile = STUDENT_95.get(freedom - 1).copied().unwrap_or(NORMAL_95);
+    let quantile = STUDENT_95.get(freedom - 1).copied().unwrap_or(STUDENT_95_BEYOND);
     Some(quantile * (variance / values.len() as f64).sqrt())
 }
 

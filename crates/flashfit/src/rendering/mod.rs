@@ -39,7 +39,7 @@ impl<'a> RunView<'a> {
 
     /// The part that a setup plays in this run.
     fn role(&self, setup: &Setup) -> Role {
-        let recommended = self.recommendation.as_ref().map(|found| &found.winner);
+        let recommended = self.recommendation.as_ref().map(Recommendation::recommended);
         if recommended == Some(setup) {
             Role::Recommended
         } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {

@@ -4,17 +4,19 @@ use std::path::Path;
 
 use flashfit_filesystem::{Layout, Recipe, Setup, scheduler};
 use flashfit_host::program::quote;
+use flashfit_medium::describe::Kind;
 use flashfit_report::Command;
 use flashfit_tune::{Choices, RunHeader};
 
-/// The node that stands in the commands for a simulated card or an image.
-const EXAMPLE_NODE: &str = "/dev/mmcblk0";
-const SECTOR_BYTES: u64 = 512;
+/// What stands in the commands for a simulated card or an image. No such node exists, so a command
+/// that is copied as it is harms nothing.
+const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
+const MOUNT_POINT: &str = "/mnt/flash";
 
 /// The line that partitions `node`; `None` when there is no partition table.
-pub fn partitioning_line(layout: &Layout, node: &Path) -> Option<String> {
-    let program = layout.partitioning(node, SECTOR_BYTES)?;
-    let script = layout.sfdisk_script(SECTOR_BYTES)?.trim_end().replace('\n', "\\n");
+pub fn partitioning_line(layout: &Layout, node: &Path, sector_bytes: u64) -> Option<String> {
+    let program = layout.partitioning(node, sector_bytes)?;
+    let script = layout.sfdisk_script(sector_bytes)?.trim_end().replace('\n', "\\n");
     Some(format!("printf {} | {}", quote(&format!("{script}\\n")), program.command_line()))
 }
 
@@ -24,31 +26,52 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
         return Vec::new();
     };
     let facts = &header.facts;
-    let is_real = facts.medium.kind != flashfit_medium::describe::Kind::Loop;
-    let node = if is_real { facts.medium.path.as_path() } else { Path::new(EXAMPLE_NODE) };
-    let aside = if is_real { "" } else { ", were it /dev/mmcblk0" };
+    let real = real_node(header);
+    let node = real.unwrap_or(Path::new(EXAMPLE_NODE));
+    let disk = if real.is_some() { &facts.medium.disk } else { "YOUR-CARD" };
+    let aside = if real.is_some() { "" } else { "; put your card's node for /dev/YOUR-CARD" };
     let mut list = Vec::new();
     let mut command = |caption: String, line: String| list.push(Command { caption, line });
     let place = facts.layout.layout.node(node);
-    if let Some(line) = partitioning_line(&facts.layout.layout, node) {
+    let sector_bytes = facts.medium.queue.logical_sector_bytes;
+    if let Some(line) = partitioning_line(&facts.layout.layout, node, sector_bytes) {
         command(format!("Partition the medium (erases it{aside})"), line);
     }
-    command("Make the file system".to_owned(), recipe.mkfs(&place).command_line());
+    let make = if place == node {
+        format!("Make the file system (erases it{aside})")
+    } else {
+        "Make the file system".to_owned()
+    };
+    command(make, recipe.mkfs(&place).command_line());
     for program in recipe.tune(&place) {
         command("Adjust it".to_owned(), program.command_line());
     }
-    command(
-        "Mount it at every start (a line of /etc/fstab)".to_owned(),
-        recipe.fstab_line(&place.display().to_string(), Path::new("/mnt/flash")),
-    );
-    let disk = node.file_name().unwrap_or_default().to_string_lossy();
+    command("Mount it at every start".to_owned(), fstab_command(&recipe, &place));
     command(
         format!("Use the I/O scheduler {} now", setup.scheduler),
         format!("echo {} > /sys/block/{disk}/queue/scheduler", setup.scheduler),
     );
+    let rule = scheduler::udev_rule(disk, &setup.scheduler);
     command(
-        "and at every start (a line of /etc/udev/rules.d/60-flashfit.rules)".to_owned(),
-        scheduler::udev_rule(&disk, &setup.scheduler).trim_end().to_owned(),
+        "and at every start".to_owned(),
+        format!("echo {} > /etc/udev/rules.d/60-flashfit.rules", quote(rule.trim_end())),
     );
     list
+}
+
+/// The node that the user named; `None` for a card or an image, whose loop device is gone by now.
+fn real_node(header: &RunHeader) -> Option<&Path> {
+    let (facts, path) = (&header.facts, header.facts.medium.path.as_path());
+    let is_named = Path::new(&header.spec.target) == path;
+    (facts.card.is_none() && (facts.medium.kind != Kind::Loop || is_named)).then_some(path)
+}
+
+/// Adds the line to fstab(5): by UUID, since nodes change their names, and so that a card that is
+/// not in does not stop the start.
+fn fstab_command(recipe: &Recipe, place: &Path) -> String {
+    let line = recipe.fstab_line("NODE", Path::new(MOUNT_POINT));
+    let mut fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    fields[0] = format!("UUID=$(blkid -s UUID -o value {})", quote(&place.display().to_string()));
+    fields[3].push_str(",nofail");
+    format!("echo \"{}\" >> /etc/fstab", fields.join(" "))
 }

@@ -18,7 +18,7 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
             ..Verdict::default()
         };
     };
-    let chosen = chosen(found);
+    let chosen = found.recommended();
     let commands = view
         .space
         .of(&chosen.filesystem)
@@ -31,16 +31,6 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
         detail: detail(view, found),
         commands,
         risk: risk(chosen, catalogue),
-    }
-}
-
-/// What is recommended: the winner, unless the trials speak against it.
-fn chosen(found: &Recommendation) -> &Setup {
-    match found.verdict {
-        recommend::Verdict::Better | recommend::Verdict::NotConfirmed => &found.winner,
-        recommend::Verdict::CannotTell
-        | recommend::Verdict::Worse
-        | recommend::Verdict::NothingBeatsUntuned => &found.untuned,
     }
 }
 
@@ -61,13 +51,17 @@ fn headline(found: &Recommendation) -> String {
              {untuned}"
         ),
         recommend::Verdict::Worse => {
-            format!("{winner} came first by chance; fresh trials show it worse: keep {untuned}")
+            format!(
+                "{winner} came first in the search, but fresh trials show it worse: keep {untuned}"
+            )
         }
         recommend::Verdict::NothingBeatsUntuned => {
             format!("no setup scored higher than the untuned {untuned}: keep it")
         }
         recommend::Verdict::NotConfirmed => {
-            format!("{winner} came first; there are no fresh trials to confirm it by")
+            format!(
+                "{winner} came first, but no fresh trials confirm it yet: keep {untuned} until then"
+            )
         }
     }
 }

@@ -7,6 +7,7 @@ use flashfit_bench::{Workload, estimate_ns};
 use flashfit_filesystem::{Layout, Recipe, Scheduler};
 use flashfit_host::Program;
 use flashfit_medium::Target;
+use flashfit_report::text::wrap;
 use flashfit_tune::strategy::strategy;
 use flashfit_tune::{RunSpec, Space};
 
@@ -102,7 +103,18 @@ pub fn dry_run(
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space));
     lines.push("Nothing was changed.".to_owned());
-    output::print(&(lines.join("\n") + "\n"))
+    output::print(&wrapped(&lines))
+}
+
+/// Prose is broken to the width of the terminal, commands are not.
+fn wrapped(lines: &[String]) -> String {
+    let width = output::width();
+    let mut text = String::new();
+    for line in lines.iter().flat_map(|line| line.lines()) {
+        let parts = if line.starts_with("  ") { vec![line.to_owned()] } else { wrap(line, width) };
+        text.push_str(&(parts.join("\n") + "\n"));
+    }
+    text
 }
 
 /// What the longest of the workloads may take on a slow medium.
@@ -122,7 +134,10 @@ fn commands(subject: &Subject, space: &Space) -> Vec<String> {
             (PathBuf::from(LOOP), PathBuf::from(if part { LOOP_PARTITION } else { LOOP }))
         }
     };
-    lines.extend(partitioning_line(&subject.layout.layout, &node).map(|line| format!("  {line}")));
+    lines.extend(
+        partitioning_line(&subject.layout.layout, &node, subject.sector_bytes)
+            .map(|line| format!("  {line}")),
+    );
     for choices in &space.choices {
         let first = choices.over_schedulers(&[]).into_iter().next();
         let recipe = first.and_then(|setup| {

@@ -12,11 +12,10 @@ mod subject;
 use std::path::Path;
 
 use flashfit_filesystem::{Conditions, Layout, Scheduler};
-use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
-use flashfit_medium::{Agreement, Bytes, Medium, Refusal, System, Target, WriteConsent};
+use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
 use flashfit_tune::{Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
@@ -191,7 +190,7 @@ fn take(
     let options = HereOptions {
         mount_dir: spec.mount_dir.clone().unwrap_or_else(|| dir.join("mnt")),
         scratch_dir: scratch.path().to_owned(),
-        given: given(spec),
+        given: subject.geometry.clone(),
         layout: subject.layout.clone(),
         memory_bytes: spec.memory.0,
     };
@@ -234,11 +233,6 @@ fn begin(plan: &Plan<'_>, facts: &Facts, earlier: Option<(RunDir, Run)>) -> Resu
     );
     let run_dir = RunDir::create(plan.dir, &header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
-}
-
-fn given(spec: &RunSpec) -> Geometry {
-    let known = |bytes: Option<Bytes>| bytes.map(|bytes| Known::new(bytes, Source::Given));
-    Geometry { erase_unit: known(spec.erase_unit), write_unit: known(spec.write_unit) }
 }
 
 fn backing(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_report::{html, terminal};
+use flashfit_report::{Command, html, terminal};
 use flashfit_tune::{RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
@@ -14,15 +14,25 @@ use crate::rendering::{self, RunView};
 #[derive(Serialize)]
 struct Answer {
     verdict: String,
+    /// What to use: the winner where fresh trials show it better, else the untuned one.
     setup: Option<String>,
+    /// What came first in the search.
+    winner: Option<String>,
     untuned: Option<String>,
     headline: String,
     gain: Option<GainParts>,
-    commands: Vec<String>,
+    commands: Vec<Step>,
     risk: String,
     simulated: bool,
     trials: usize,
     report: String,
+}
+
+/// A command and what it does.
+#[derive(Serialize)]
+struct Step {
+    caption: String,
+    line: String,
 }
 
 /// A gain in hundredths of a percent, with its 95 % interval.
@@ -51,14 +61,15 @@ pub fn present(
         let text = terminal::render_verdict(&report, output::width());
         return output::print(&format!("{text}\nReport: {}\n", path.display()));
     }
-    let verdict = &report.verdict;
+    let verdict = report.verdict;
     let hundredths = |percent: f64| rounded(percent * 100.0);
     let recommended = view.recommendation.as_ref();
     output::json(
         "recommendation",
         Answer {
             verdict: verdict.outcome_shown().label().to_lowercase(),
-            setup: recommended.map(|found| found.winner.label()),
+            setup: recommended.map(|found| found.recommended().label()),
+            winner: recommended.map(|found| found.winner.label()),
             untuned: recommended.map(|found| found.untuned.label()),
             headline: verdict.headline.clone(),
             gain: verdict.gain.map(|gain| GainParts {
@@ -67,7 +78,11 @@ pub fn present(
                 high_percent_hundredths: hundredths(gain.percent_high),
                 repeats: gain.repeats,
             }),
-            commands: verdict.commands.iter().map(|command| command.line.clone()).collect(),
+            commands: verdict
+                .commands
+                .into_iter()
+                .map(|Command { caption, line }| Step { caption, line })
+                .collect(),
             risk: verdict.risk.clone(),
             simulated: report.simulated,
             trials: trials.len(),

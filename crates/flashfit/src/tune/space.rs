@@ -142,6 +142,20 @@ fn choices_of(
     // Options that are always on must be possible together, whichever scheduler.
     let first = schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     let always = Setup::new(filesystem, &choice.always, first, conditions)?;
+    let durability = always.durability(filesystem)?.durability;
+    if durability > spec.allow {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!(
+                "the options always on of {}, {}, are `{durability}` at a power cut, and only \
+                 `{}` is allowed",
+                filesystem.name,
+                choice.always.join(", "),
+                spec.allow
+            ),
+            Some(&format!("add --allow {durability}, or take them out")),
+        ));
+    }
     let mut free = Vec::new();
     for option in &filesystem.options {
         if choice.always.contains(&option.name) || choice.exclude.contains(&option.name) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashfit_card::CardModel;
 use flashfit_filesystem::{Conditions, LayoutPlan, Scheduler, plan_layout};
 use flashfit_geometry::{Geometry, Known, Source};
-use flashfit_host::Runner;
+use flashfit_host::{ExitClass, Runner};
 use flashfit_medium::{Bytes, Medium, System, Target};
 use flashfit_stand::backing;
 use flashfit_tune::RunSpec;
@@ -25,6 +25,8 @@ pub struct Subject {
     pub what: What,
     /// What is known of how it is built.
     pub geometry: Geometry,
+    /// Its sector, in bytes.
+    pub sector_bytes: u64,
     /// Where on it the file systems go.
     pub layout: LayoutPlan,
     /// What it offers, as far as that is known before it is attached.
@@ -61,18 +63,28 @@ impl Subject {
             }
         };
         let geometry = given.or(declared);
-        let start = if is_partition(&what) {
-            flashfit_filesystem::Start::Whole
-        } else {
-            resolve::start(&spec.start)?
+        let start = match partition_start(&what) {
+            Some(_) if spec.start != "auto" => {
+                return Err(Failure::new(
+                    ExitClass::Usage,
+                    format!("{target} is a partition, which is left where it is"),
+                    Some("leave --start out, or name the whole medium"),
+                ));
+            }
+            Some(_) => flashfit_filesystem::Start::Whole,
+            None => resolve::start(&spec.start)?,
         };
-        let layout = plan_layout(capacity.0, sector_bytes, &geometry, start)?;
+        let mut layout = plan_layout(capacity.0, sector_bytes, &geometry, start)?;
+        if let Some(start) = partition_start(&what) {
+            layout.reason = partition_reason(start, &geometry);
+        }
         Ok(Self {
             conditions: conditions(&what, &geometry),
             schedulers: schedulers(&what),
             target,
             what,
             geometry,
+            sector_bytes,
             layout,
         })
     }
@@ -102,9 +114,26 @@ fn look_at(target: &Target, runner: &dyn Runner, catalog: Option<&Path>) -> Resu
     })
 }
 
-/// A partition stays as it is; only a whole medium is partitioned.
-fn is_partition(what: &What) -> bool {
-    matches!(what, What::Medium(medium) if medium.partition_start.is_some())
+/// Where a partition starts; only a whole medium is partitioned, a partition stays as it is.
+fn partition_start(what: &What) -> Option<Bytes> {
+    match what {
+        What::Medium(medium) => medium.partition_start,
+        What::Card(_) => None,
+    }
+}
+
+fn partition_reason(start: Bytes, geometry: &Geometry) -> String {
+    let place = format!("the partition stays where it is, {} bytes into its medium", start.0);
+    match &geometry.erase_unit {
+        None => format!("{place}; whether that is aligned cannot be told without an erase unit"),
+        Some(unit) if flashfit_filesystem::aligned(start.0, unit.bytes.0) => {
+            format!("{place}, on a multiple of the erase unit of {}", unit.bytes)
+        }
+        Some(unit) => format!(
+            "{place}, which is NOT on a multiple of the erase unit of {}: moving it would help",
+            unit.bytes
+        ),
+    }
 }
 
 fn conditions(what: &What, geometry: &Geometry) -> Conditions {
