@@ -49,7 +49,8 @@ impl Explain for BackingError {
 enum Attached {
     Node {
         /// Open and locked for as long as the run lasts: another flashfit then sees that the medium
-        /// is taken, also between trials, and udev leaves it alone (systemd's block device locking).
+        /// is taken, also between trials, and udev leaves it alone (systemd's block device
+        /// locking).
         _held: File,
     },
     Image {

@@ -21,7 +21,7 @@ pub use config::Config;
 pub use recommend::{Recommendation, Verdict};
 pub use record::{Outcome, Purpose, TrialKey, TrialRecord};
 pub use results::Results;
-pub use run_dir::{Run, RunDir};
+pub use run_dir::{Claimed, Run, RunDir};
 pub use session::{Observer, Session, TuneError};
 pub use space::{Choices, Space};
 pub use spec::{RunHeader, RunSpec};

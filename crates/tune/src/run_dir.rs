@@ -23,7 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::record::{RECORD_VERSION, TrialRecord};
-use crate::spec::{RunHeader, SCHEMA, SCHEMA_VERSION};
+use crate::spec::{RunHeader, RunSpec, SCHEMA, SCHEMA_VERSION};
+
+/// The file that is locked; its name also tells that the directory is flashfit's.
+const LOCK: &str = ".flashfit-lock";
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,14 @@ pub enum RunDirError {
     Exists {
         /// The directory.
         path: PathBuf,
+    },
+    /// Something that a run would overwrite is there.
+    #[error("{} holds {file}, which a run would overwrite", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// The file or folder in it.
+        file: &'static str,
     },
     /// There is none.
     #[error("{} holds no run", path.display())]
@@ -104,6 +115,7 @@ impl Explain for RunDirError {
                 "flashfit tune --resume {} goes on with it; or name another directory with --dir",
                 path.display()
             )),
+            Self::Occupied { .. } => Some("name another directory with --dir".into()),
             Self::NoRun { .. } => Some("name the directory that flashfit tune printed".into()),
             Self::Locked { .. } => Some("wait for it, or end it".into()),
             Self::OtherVersion { .. } => Some("use the flashfit that wrote it".into()),
@@ -139,25 +151,12 @@ pub struct Run {
 }
 
 impl RunDir {
-    /// Makes a new run directory at `path`, which may exist if it holds no run.
+    /// Makes a new run directory at `path`, which may exist if nothing in it would be overwritten.
     ///
     /// # Errors
     /// As [`RunDirError`] tells.
     pub fn create(path: &Path, header: &RunHeader) -> Result<Self, RunDirError> {
-        // Trials without a header would be mixed with those of the new run.
-        if ["run.json", "trials.jsonl"].iter().any(|file| path.join(file).exists()) {
-            return Err(RunDirError::Exists { path: path.to_owned() });
-        }
-        for folder in ["fio", "kernel"] {
-            let folder = path.join(folder);
-            std::fs::create_dir_all(&folder).map_err(|e| RunDirError::system(&folder, e))?;
-        }
-        let lock = lock(path)?;
-        let text = serde_json::to_string_pretty(header).expect("a header is plain data");
-        let config = Config::from(&header.spec).to_text();
-        write_whole(&path.join("config.toml"), config.as_bytes())?;
-        write_whole(&path.join("run.json"), text.as_bytes())?;
-        Ok(Self { path: path.to_owned(), trials: open_trials(path)?, _lock: lock })
+        Claimed::new(path, &header.spec)?.begin(header)
     }
 
     /// Opens an existing run to go on with it. A last line that was not written whole is cut off.
@@ -224,8 +223,84 @@ impl Run {
     }
 }
 
+/// A directory taken for a run that is about to begin, before its medium is touched: what stands in
+/// the way of keeping it shows now. Dropped without a run, it leaves nothing of its own.
+#[derive(Debug)]
+pub struct Claimed {
+    path: PathBuf,
+    lock: Option<File>,
+}
+
+impl Claimed {
+    /// Takes `path`, which may exist if nothing in it would be overwritten.
+    ///
+    /// # Errors
+    /// As [`RunDirError`] tells.
+    pub fn new(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
+        Self::is_free(path)?;
+        std::fs::create_dir_all(path).map_err(|error| RunDirError::system(path, error))?;
+        let claimed = Self { path: path.to_owned(), lock: Some(lock(path)?) };
+        for folder in ["fio", "kernel"] {
+            let folder = path.join(folder);
+            std::fs::create_dir_all(&folder).map_err(|e| RunDirError::system(&folder, e))?;
+        }
+        let config = Config::from(spec).to_text();
+        write_whole(&path.join("config.toml"), config.as_bytes())?;
+        Ok(claimed)
+    }
+
+    /// Whether a run could be kept in `path` without overwriting anything.
+    ///
+    /// # Errors
+    /// [`RunDirError::Exists`] or [`RunDirError::Occupied`].
+    pub fn is_free(path: &Path) -> Result<(), RunDirError> {
+        if path.join("run.json").exists() {
+            return Err(RunDirError::Exists { path: path.to_owned() });
+        }
+        // Of a flashfit that was killed before its run began there may be a claim, but no result.
+        let results = ["trials.jsonl", "report.html"];
+        let all = ["trials.jsonl", "report.html", "config.toml", "fio", "kernel"];
+        let files = if path.join(LOCK).exists() { results.as_slice() } else { all.as_slice() };
+        match files.iter().copied().find(|file| path.join(file).exists()) {
+            Some(file) => Err(RunDirError::Occupied { path: path.to_owned(), file }),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins the run.
+    ///
+    /// # Errors
+    /// [`RunDirError::Full`] or [`RunDirError::System`].
+    pub fn begin(mut self, header: &RunHeader) -> Result<RunDir, RunDirError> {
+        let text = serde_json::to_string_pretty(header).expect("a header is plain data");
+        let file = self.path.join("run.json");
+        write_whole(&file, text.as_bytes())?;
+        // After the header, because trials without one could belong to any run.
+        let trials = open_trials(&self.path).inspect_err(|_| {
+            let _ = std::fs::remove_file(&file);
+        })?;
+        let lock = self.lock.take().expect("it is taken once, here");
+        Ok(RunDir { path: self.path.clone(), trials, _lock: lock })
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if self.lock.is_none() {
+            return;
+        }
+        // None of these was there before; should a folder hold anything after all, it stays.
+        for file in ["config.toml", "trials.jsonl", LOCK] {
+            let _ = std::fs::remove_file(self.path.join(file));
+        }
+        for folder in ["fio", "kernel"] {
+            let _ = std::fs::remove_dir(self.path.join(folder));
+        }
+    }
+}
+
 fn lock(path: &Path) -> Result<File, RunDirError> {
-    let file = path.join("lock");
+    let file = path.join(LOCK);
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&file);
     let opened = opened.map_err(|error| RunDirError::system(&file, error))?;
     match rustix::fs::flock(&opened, rustix::fs::FlockOperation::NonBlockingLockExclusive) {

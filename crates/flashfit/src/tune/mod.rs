@@ -17,7 +17,7 @@ use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
 use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
-use flashfit_tune::{Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
+use flashfit_tune::{Claimed, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
 use crate::catalogues::Catalogues;
 use crate::commands::card_server;
@@ -46,8 +46,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         return announce::dry_run(&spec, &subject, &catalogues, &dir);
     }
     environment(&subject)?;
-    if earlier.is_none() && dir.join("run.json").exists() {
-        return Err(flashfit_tune::run_dir::RunDirError::Exists { path: dir }.into());
+    if earlier.is_none() {
+        Claimed::is_free(&dir)?;
     }
     announce::geometry(&subject);
     let consent = match &subject.what {
@@ -180,10 +180,10 @@ fn take(
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     plan.space(&subject.conditions, &subject.schedulers, &first)?;
     mount::enter_private_namespace()?;
-    // Locked before the medium is touched: the run may be under way elsewhere.
-    let earlier = match earlier {
-        Some(_) => Some(RunDir::resume(dir)?),
-        None => None,
+    // Before the medium is touched: the run may be under way elsewhere, or its disk be full.
+    let kept = match earlier {
+        Some(_) => Kept::Earlier(Box::new(RunDir::resume(dir)?)),
+        None => Kept::New(Claimed::new(dir, spec)?),
     };
     let backing = backing(plan, consent, &runner)?;
     let scratch = Scratch::of(dir)?;
@@ -195,7 +195,7 @@ fn take(
         memory_bytes: spec.memory.0,
     };
     let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
-    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), earlier)?;
+    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept)?;
     header.warnings.iter().for_each(|text| warn(text));
     announce::run(spec, &space, trials.len(), dir);
     let mut progress = Progress::new(when, trials.len());
@@ -208,6 +208,12 @@ fn take(
     Ok(Took { header, trials })
 }
 
+/// Where a run is kept, before it is known on what exactly it is made.
+enum Kept {
+    New(Claimed),
+    Earlier(Box<(RunDir, Run)>),
+}
+
 /// A run whose directory is open.
 struct Begun {
     header: RunHeader,
@@ -217,11 +223,15 @@ struct Begun {
 }
 
 /// What a run goes on from: the earlier one's directory, or a new one.
-fn begin(plan: &Plan<'_>, facts: &Facts, earlier: Option<(RunDir, Run)>) -> Result<Begun, Failure> {
-    if let Some((run_dir, Run { header, trials })) = earlier {
-        let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
-        return Ok(Begun { header, space, run_dir, trials });
-    }
+fn begin(plan: &Plan<'_>, facts: &Facts, kept: Kept) -> Result<Begun, Failure> {
+    let claimed = match kept {
+        Kept::New(claimed) => claimed,
+        Kept::Earlier(earlier) => {
+            let (run_dir, Run { header, trials }) = *earlier;
+            let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
+            return Ok(Begun { header, space, run_dir, trials });
+        }
+    };
     let built = plan.space(&facts.conditions, &facts.schedulers, &facts.default_scheduler)?;
     built.notes.iter().for_each(|text| note(&format!("note: {text}")));
     let header = RunHeader::new(
@@ -231,7 +241,7 @@ fn begin(plan: &Plan<'_>, facts: &Facts, earlier: Option<(RunDir, Run)>) -> Resu
         built.space.names(),
         warnings(&facts.memory),
     );
-    let run_dir = RunDir::create(plan.dir, &header)?;
+    let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
 }
 

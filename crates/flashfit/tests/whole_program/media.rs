@@ -35,6 +35,9 @@ fn an_image_file() {
     is_complete(&place, &ended, "run");
     ended.said(0, &["no geometry found", "--erase-unit"]);
     assert!(ended.stdout.contains("No geometry was found"), "{}", ended.stdout);
+    // The loop device is gone, and no other medium may be named in its place.
+    assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("/dev/mmcblk"), "{}", ended.stdout);
     wait_for_no_traces(&place, None);
     // The run is there now, and is not begun anew by mistake.
     place.tune("image", &["--confirm", "image"]).said(2, &["already holds a run", "--resume run"]);
@@ -67,6 +70,7 @@ fn on_a_loop_device(sector_bytes: u32, start: &str) {
     let ended = place.tune(&device.node, &["--confirm", name, "--start", start]);
     is_complete(&place, &ended, "run");
     ended.said(0, &["no geometry found"]);
+    assert!(ended.stdout.contains(&format!(" {}", device.node)), "{}", ended.stdout);
     assert_eq!(scheduler(name), before, "the scheduler was not put back");
     let partition = format!("/sys/block/{name}/{name}p1");
     assert_eq!(Path::new(&partition).exists(), start == "auto");

@@ -193,3 +193,29 @@ fn a_damaged_header_is_refused_with_its_line() {
     }
     assert!(Path::new(&place.path("old/run.json")).exists(), "it was left for the user to see");
 }
+
+#[test]
+fn an_option_that_is_always_on_must_be_safe_enough() {
+    let place = Place::new();
+    place.file("risky.toml", "[options.ext4]\nalways = [\"nojournal\"]\n");
+    let args = ["tune", "sim:sd-c4-block", "--config", "risky.toml", "--fs", "ext4", "--dry-run"];
+    place.flashfit(&args).said(2, &["nojournal", "may-corrupt", "--allow may-corrupt"]);
+    let allowed = [&args[..], &["--allow", "may-corrupt"]].concat();
+    place.flashfit(&allowed).said(0, &[]);
+}
+
+#[test]
+fn a_run_directory_that_would_be_overwritten_is_refused() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("mine")).unwrap();
+    place.file("mine/config.toml", "mine");
+    let image = place.image("image", 64);
+    let before = std::fs::read(&image).unwrap();
+    let args = ["tune", "image", "--dir", "mine", "--confirm", "image", "--fs", "ext4"];
+    let ended = place.flashfit(&args);
+    if rustix::process::geteuid().is_root() {
+        ended.said(2, &["mine holds config.toml", "--dir"]);
+    }
+    assert_eq!(std::fs::read_to_string(place.path("mine/config.toml")).unwrap(), "mine");
+    assert!(std::fs::read(&image).unwrap() == before, "the image was written to");
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::{ExitClass, Explain, mount};
 use flashfit_tune::run_dir::RunDirError;
-use flashfit_tune::{Purpose, Run, RunDir, RunHeader, Space, TrialRecord};
+use flashfit_tune::{Claimed, Purpose, Run, RunDir, RunHeader, Space, TrialRecord};
 use rustix::mount::MountFlags;
 
 use crate::support::{SpaceOf, header, measured, opt, setup, spec};
@@ -72,8 +72,31 @@ fn a_run_is_not_begun_over_another() {
     // Trials whose header is gone would be mixed with those of the new run.
     std::fs::remove_file(dir.path().join("run.json")).unwrap();
     let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
-    assert!(matches!(error, RunDirError::Exists { .. }), "{error}");
+    assert!(matches!(error, RunDirError::Occupied { .. }), "{error}");
     assert_eq!(std::fs::read_to_string(trials).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn what_the_user_keeps_there_is_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let mine = dir.path().join("config.toml");
+    std::fs::write(&mine, "mine").unwrap();
+    let error = RunDir::create(dir.path(), &a_header()).unwrap_err();
+    assert!(matches!(error, RunDirError::Occupied { file: "config.toml", .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(mine).unwrap(), "mine");
+}
+
+#[test]
+fn a_claim_without_a_run_leaves_nothing_and_touches_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    let claimed = Claimed::new(dir.path(), &a_header().spec).unwrap();
+    let second = Claimed::new(dir.path(), &a_header().spec).unwrap_err();
+    assert!(matches!(second, RunDirError::Locked { .. } | RunDirError::Occupied { .. }));
+    drop(claimed);
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].file_name(), "notes.txt");
 }
 
 #[test]
@@ -178,7 +201,7 @@ fn where_there_is_no_run_that_is_said() {
         for error in [Run::read(&path).unwrap_err(), RunDir::resume(&path).unwrap_err()] {
             assert!(matches!(error, RunDirError::NoRun { .. }), "{error}");
         }
-        assert!(!path.join("lock").exists());
+        assert!(!path.join(".flashfit-lock").exists());
     }
 }
 
