@@ -2,6 +2,10 @@
 //!
 //! The gain is taken from the confirming trials alone: those of the search chose the winner, so
 //! they flatter it. A winner whose interval touches no gain is not called better.
+//!
+//! The search ranks by the methodology's merits, which add up over reads, writes, stages and
+//! workloads; a gain is a ratio, with every workload counting alike. The two can disagree, and then
+//! the gain decides.
 
 use flashfit_filesystem::Setup;
 
@@ -76,7 +80,9 @@ impl Recommendation {
             .iter()
             .filter_map(|workload| Some((workload.clone(), per_workload(workload)?)))
             .collect();
-        let gain = overall_gain(results, winner, &untuned);
+        // A comparison that broke off is none.
+        let compared = results.failure(Purpose::Confirm, &untuned).is_none();
+        let gain = overall_gain(results, winner, &untuned).filter(|_| compared);
         let gain_within = space
             .untuned(&winner.filesystem)
             .filter(|own| *own != untuned && own != winner)
