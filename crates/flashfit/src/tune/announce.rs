@@ -52,7 +52,7 @@ pub fn run(spec: &RunSpec, space: &Space, made: usize, dir: &Path) {
     let (setups, trials) = extent(spec, space);
     let made = if made == 0 { String::new() } else { format!(" ({made} were made)") };
     note(&format!(
-        "at most {setups} setups under {}, {trials} trials{made}; kept in {}",
+        "setups: at most {setups}; trials: at most {trials}{made}; under {}; kept in {}",
         spec.workloads.join(", "),
         dir.display()
     ));
@@ -92,7 +92,7 @@ pub fn dry_run(
     lines.extend(built.notes);
     let (setups, trials) = extent(spec, &built.space);
     lines.push(format!(
-        "at most {setups} setups under {} ({trials} trials), kept in {}",
+        "setups: at most {setups}; trials: at most {trials}; under {}; kept in {}",
         spec.workloads.join(", "),
         dir.display()
     ));
