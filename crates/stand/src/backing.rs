@@ -113,6 +113,7 @@ impl Backing {
         let facts = CardFacts {
             name: model.name.clone(),
             title: model.title.clone(),
+            notes: process.notes().to_vec(),
             endurance_cycles: model.nand.endurance_cycles,
             model: Some(model.clone()),
         };

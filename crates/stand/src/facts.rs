@@ -15,6 +15,9 @@ pub struct CardFacts {
     pub name: String,
     /// What it is like.
     pub title: String,
+    /// In which respects this kernel does not show its device as the model has it.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The endurance of its erase units, in erases.
     pub endurance_cycles: u64,
     /// Everything that it is; runs of earlier versions do not have it.

@@ -151,11 +151,13 @@ impl<'a> Here<'a> {
         })?;
         let before = self.counters();
         let measured = self.measure(request, &mounted, &node, report);
-        timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from))?;
+        let unmounted =
+            timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from));
         if let (Some(before), Some(after)) = (before, self.counters()) {
             report.counters = Some(after.since(&before));
         }
-        measured
+        // What went wrong first explains the rest.
+        measured.and(unmounted)
     }
 
     /// Tells the medium that nothing on it is needed, so that every trial begins alike.
@@ -199,6 +201,7 @@ impl<'a> Here<'a> {
         report.phases.settle_ns = result.settle_ns;
         report.phases.fio_ns = result.fio_ns;
         report.points = result.points;
+        report.notes = result.notes;
         Ok(())
     }
 

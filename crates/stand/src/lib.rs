@@ -86,6 +86,8 @@ pub struct TrialReport {
     pub counters: Option<Counters>,
     /// What the kernel logged meanwhile.
     pub kernel_messages: Vec<String>,
+    /// What could not be done as it should have been; usually nothing.
+    pub notes: Vec<String>,
 }
 
 /// A place where trials are made.

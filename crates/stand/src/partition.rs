@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flashfit_filesystem::LayoutPlan;
+use flashfit_filesystem::{Layout, LayoutPlan};
 use flashfit_host::{Program, Runner};
-use flashfit_medium::WriteConsent;
+use flashfit_medium::{Bytes, Medium, System, WriteConsent};
 
 use crate::error::TrialError;
 
@@ -29,21 +29,34 @@ pub fn make(
     consent.check(runner)?;
     runner.run_checked(&sfdisk)?;
     let node = plan.layout.node(consent.path());
-    if !node.exists() {
-        // A kernel without support for the table's format is told each partition.
+    if !is_as_planned(&node, &plan.layout) {
+        // A kernel without support for the table's format is told each partition; it may still
+        // show one of an earlier table.
         let tell = Program::new("partx").arg("--update").arg(consent.path().display().to_string());
         runner.run_checked(&tell)?;
     }
-    wait_for(&node)?;
+    wait_for(&node, &plan.layout)?;
     Ok(consent.for_partition(runner, &node)?)
 }
 
-fn wait_for(node: &Path) -> Result<(), TrialError> {
+/// Whether the kernel shows the partition where it was planned, and as large.
+fn is_as_planned(node: &Path, layout: &Layout) -> bool {
+    let Ok(shown) = Medium::at_a_glance(&System::default(), node) else { return false };
+    match layout {
+        Layout::WholeMedium => true,
+        Layout::Partition { start_bytes, size_bytes } => {
+            shown.partition_start == Some(Bytes(*start_bytes))
+                && shown.capacity == Bytes(*size_bytes)
+        }
+    }
+}
+
+fn wait_for(node: &Path, layout: &Layout) -> Result<(), TrialError> {
     let asked = Instant::now();
-    while !node.exists() {
+    while !is_as_planned(node, layout) {
         if asked.elapsed() > NODE_TIMEOUT {
             return Err(TrialError::Medium {
-                what: format!("was partitioned, but {} did not appear", node.display()),
+                what: format!("was partitioned, but {} did not appear as planned", node.display()),
             });
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -55,6 +55,9 @@ pub struct TrialRecord {
     pub counters: Option<Counters>,
     /// How many lines the kernel logged.
     pub kernel_messages: u32,
+    /// What could not be done as it should have been; usually nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What came of a trial.

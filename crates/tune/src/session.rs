@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
             Err(TrialError::Setup { message, report }) => (*report, Some(message)),
             Err(fatal) => return Err(fatal.into()),
         };
-        let TrialReport { phases, mut points, counters, kernel_messages } = report;
+        let TrialReport { phases, mut points, counters, kernel_messages, notes } = report;
         let raw: Vec<(String, String)> = points
             .iter_mut()
             .map(|point| (file_label(point.point), std::mem::take(&mut point.raw_json)))
@@ -198,6 +198,7 @@ impl<'a> Session<'a> {
                 .map_or(Outcome::Completed { points }, |message| Outcome::Failed { message }),
             counters,
             kernel_messages: u32::try_from(kernel_messages.len()).unwrap_or(u32::MAX),
+            notes,
         };
         self.dir.append(&record, &raw, &kernel_messages)?;
         Ok(record)

@@ -5,6 +5,7 @@ mod rankings;
 pub mod setup_commands;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use flashfit_bench::Workload;
@@ -64,7 +65,7 @@ pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
         rankings: rankings::rankings(view, view.header.spec.by, 5),
         figures: figures::figures(view),
         setups: setups(view),
-        warnings: view.header.warnings.clone(),
+        warnings: warnings(view),
         failures: failures(view),
         reproduce: reproduce(dir),
     }
@@ -171,6 +172,12 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
             Some(SetupDetail { name: setup.label(), role: view.role(setup), choices })
         })
         .collect()
+}
+
+/// What the user was told before, and what the trials noted, each once.
+fn warnings(view: &RunView<'_>) -> Vec<String> {
+    let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
+    view.header.warnings.iter().chain(noted).cloned().collect()
 }
 
 fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {

@@ -239,7 +239,7 @@ fn begin(plan: &Plan<'_>, facts: &Facts, kept: Kept) -> Result<Begun, Failure> {
         plan.spec.clone(),
         facts.clone(),
         built.space.names(),
-        warnings(&facts.memory),
+        warnings(facts),
     );
     let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
@@ -262,14 +262,15 @@ fn backing(
     }
 }
 
-fn warnings(memory: &MemoryFacts) -> Vec<String> {
-    match memory {
-        MemoryFacts::Limited => Vec::new(),
-        MemoryFacts::Unlimited(reason) => vec![format!(
+fn warnings(facts: &Facts) -> Vec<String> {
+    let mut warnings = facts.card.as_ref().map(|card| card.notes.clone()).unwrap_or_default();
+    if let MemoryFacts::Unlimited(reason) = &facts.memory {
+        warnings.push(format!(
             "memory is not limited ({reason}): workloads that go through the page cache may measure \
              memory instead of the medium"
-        )],
+        ));
     }
+    warnings
 }
 
 /// Leaves nothing of a run that ended before it was begun.

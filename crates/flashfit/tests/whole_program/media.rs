@@ -78,6 +78,31 @@ fn on_a_loop_device(sector_bytes: u32, start: &str) {
     wait_for_no_traces(&place, None);
 }
 
+/// A kernel that cannot read the table goes on showing the partition of the table before.
+#[test]
+fn a_partition_of_an_earlier_table_is_not_taken_for_the_planned_one() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let sectors = |attribute: &str| {
+        let name = &device.name;
+        std::fs::read_to_string(format!("/sys/block/{name}/{name}p1/{attribute}")).unwrap()
+    };
+    for (start, first) in [("1MiB", "2048\n"), ("4MiB", "8192\n"), ("63s", "63\n")] {
+        let dir = format!("run-{start}");
+        let args =
+            ["--confirm", &device.name, "--start", start, "--confirm-rounds", "0", "--dir", &dir];
+        let args = [&["tune", &device.node, "--config", "short.toml"], &args[..]].concat();
+        place.flashfit(&args).said(0, &[]);
+        assert_eq!(sectors("start"), first);
+    }
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
 fn scheduler(name: &str) -> String {
     std::fs::read_to_string(format!("/sys/block/{name}/queue/scheduler")).unwrap()
 }

@@ -64,6 +64,7 @@ fn record(
         outcome,
         counters: None,
         kernel_messages: 0,
+        notes: Vec::new(),
     }
 }
 
