@@ -78,9 +78,8 @@ fn on_a_loop_device(sector_bytes: u32, start: &str) {
     wait_for_no_traces(&place, None);
 }
 
-/// A kernel that cannot read the table goes on showing the partition of the table before.
 #[test]
-fn a_partition_of_an_earlier_table_is_not_taken_for_the_planned_one() {
+fn the_partition_is_where_each_run_asks_for_it() {
     if skip_without_block_devices() {
         return;
     }
