@@ -7,6 +7,7 @@ use flashfit_filesystem::Durability;
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
+use crate::card_bench::BenchArgs;
 use crate::failure::Failure;
 use crate::tune::args::TuneArgs;
 
@@ -136,6 +137,8 @@ pub enum CardCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a card does with simple patterns, beside the real card it is modelled after.
+    Bench(BenchArgs),
     /// Attach a card to a loop device until interrupted.
     Serve {
         /// Its name, or the path of a card file.

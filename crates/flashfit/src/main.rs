@@ -3,6 +3,7 @@
 //! One file a subcommand under `commands/`: it checks what was typed, makes one call into the crate
 //! whose job it is, and renders what came back.
 
+mod card_bench;
 mod catalogues;
 mod cli;
 mod commands;

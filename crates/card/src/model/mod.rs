@@ -33,6 +33,10 @@ pub struct CardModel {
     pub title: String,
     /// Where its figures come from.
     pub source: String,
+    /// The published table of a real card that it is checked against, by its name in
+    /// `catalog/published/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counterpart: Option<String>,
     /// What the host can address: a whole number of erase units.
     pub capacity: Bytes,
     /// The smallest unit of access, in bytes: 512 or 4096.
