@@ -16,6 +16,7 @@ say() { printf '%s\n' "$*" >&2; }
 # Programs, and the Debian package that brings each.
 missing_packages() {
     while read -r program package; do
+        [ -n "$program" ] || continue
         PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || printf '%s ' "$package"
     done <<LIST
 fio fio
@@ -26,6 +27,18 @@ mount mount
 blkdiscard util-linux
 cc gcc
 ps procps
+$(only_for_tests)
+LIST
+}
+
+# Clients of a card that is served over NBD.
+only_for_tests() {
+    [ "$PURPOSE" = test ] || return 0
+    cat <<LIST
+nbdinfo libnbd-bin
+nbdcopy libnbd-bin
+qemu-img qemu-utils
+qemu-io qemu-utils
 LIST
 }
 
@@ -53,7 +66,7 @@ install_packages() {
     [ -n "${packages# }" ] || return 0
     if ! is_debian; then
         say "error: this is not Debian, so nothing is installed; missing are the packages: $packages"
-        say "hint: install what they bring (fio, e2fsprogs, btrfs-progs, fdisk, util-linux, a C linker), then run make again"
+        say "hint: install what they bring (fio, e2fsprogs, btrfs-progs, fdisk, util-linux, libnbd, qemu-img, a C linker), then run make again"
         exit $environment
     fi
     if [ "$(id -u)" -ne 0 ]; then

@@ -4,7 +4,8 @@
 
 #![no_main]
 
-use flashfit_card::{Card, CardModel, Request};
+use flashfit_card::model::CacheOrder;
+use flashfit_card::{Card, CardModel, CutMoment, CutOptions, Request};
 use flashfit_catalogue::Origin;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -45,10 +46,30 @@ fn use_card(model: &CardModel) {
     let expected = if capacity == sector { 4 } else { 3 };
     assert!(read(&mut card, 0, sector).iter().all(|byte| *byte == expected));
     assert!(read(&mut card, capacity - sector, sector).iter().all(|byte| *byte == 4));
+    card.idle_until(card.done_ns() + 1_000_000_000);
+    let mut card = reload(card);
+    write(&mut card, 0, sector, 5);
+    let report = card.power_cut(&CutOptions::honest(1).at(CutMoment::DuringLast));
+    assert!(report.is_honest());
+    card.power_on().expect("an honest cut breaks nothing");
+    let barrier = model.cache.as_ref().is_some_and(|cache| cache.order == CacheOrder::Barrier);
+    let first = read(&mut card, 0, sector);
+    assert!(barrier || first.iter().all(|byte| *byte == expected || *byte == 5));
     if model.discard.is_some() {
         card.serve(Request::Discard { offset: 0, length: capacity }).expect("within the card");
         assert!(read(&mut card, 0, sector).iter().all(|byte| *byte == 0));
     }
+}
+
+/// The card saved, loaded and saved again.
+fn reload(card: Card) -> Card {
+    let mut saved = Vec::new();
+    card.save(&mut saved).expect("memory takes everything");
+    let loaded = Card::load(&saved[..]).expect("a card that was just saved");
+    let mut again = Vec::new();
+    loaded.save(&mut again).expect("memory takes everything");
+    assert!(again == saved);
+    loaded
 }
 
 fn write(card: &mut Card, offset: u64, length: u64, byte: u8) {

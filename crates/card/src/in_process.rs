@@ -1,6 +1,7 @@
 //! A card inside the process: each request lets its service time pass on a clock.
 //!
-//! With a virtual clock, a probe that takes minutes on a real card takes milliseconds.
+//! With a virtual clock, a probe that takes minutes on a real card takes milliseconds. Time that
+//! passes on the clock between requests is idle time of the card.
 
 use flashfit_medium::{BlockDev, BlockDevError, Clock, Description};
 
@@ -11,12 +12,18 @@ use crate::card::{Card, Request};
 pub struct InProcessCard<C> {
     card: Card,
     clock: C,
+    /// The card's time less the clock's, when they were put together.
+    card_ahead_ns: u64,
+    clock_ahead_ns: u64,
 }
 
 impl<C: Clock> InProcessCard<C> {
     /// Puts a card under a clock.
     pub fn new(card: Card, clock: C) -> Self {
-        Self { card, clock }
+        let (card_ns, clock_ns) = (card.done_ns(), clock.now_ns());
+        let card_ahead_ns = card_ns.saturating_sub(clock_ns);
+        let clock_ahead_ns = clock_ns.saturating_sub(card_ns);
+        Self { card, clock, card_ahead_ns, clock_ahead_ns }
     }
 
     /// The card, to read its counters.
@@ -35,8 +42,9 @@ impl<C: Clock> InProcessCard<C> {
     }
 
     fn serve(&mut self, request: Request<'_>) -> Result<(), BlockDevError> {
-        let service_ns = self.card.serve(request)?;
-        self.clock.pass_ns(service_ns);
+        let arrival_ns = self.clock.now_ns() + self.card_ahead_ns - self.clock_ahead_ns;
+        let done_ns = self.card.submit(arrival_ns, request)?;
+        self.clock.pass_ns(done_ns - arrival_ns);
         Ok(())
     }
 }
@@ -68,7 +76,7 @@ mod tests {
     use flashfit_medium::VirtualClock;
 
     use super::*;
-    use crate::model::tests::{SMALL, parse};
+    use crate::model::tests::{SMALL, parse, small_but};
 
     #[test]
     fn the_clock_shows_what_the_card_was_busy() {
@@ -81,5 +89,21 @@ mod tests {
         assert!(device.read(1, &mut [0; 512]).is_err());
         assert_eq!(device.clock().now_ns(), device.card().counters().busy_ns);
         assert!(device.clock().now_ns() > 0);
+    }
+
+    #[test]
+    fn time_between_requests_is_idle_time() {
+        let sections = "[cache]\nbytes = \"8KiB\"\n[background]\nafter_ns = 1000\n[discard]";
+        let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
+        card.serve(Request::Flush).unwrap();
+        let clock = VirtualClock::default();
+        clock.pass_ns(5);
+        let mut device = InProcessCard::new(card, clock.clone());
+        device.write(0, &[1; 4096]).unwrap();
+        clock.pass_ns(5000);
+        device.flush().unwrap();
+        let counters = device.card().counters();
+        assert_eq!((counters.background_ns, counters.nand_programmed_bytes), (700, 4096));
+        assert_eq!(device.clock().now_ns(), 5 + 10 + 4096 + 5000 + 10);
     }
 }

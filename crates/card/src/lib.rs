@@ -4,23 +4,31 @@
 //! long each takes. [`InProcessCard`] passes that time on a clock, for probes and tests; [`served`]
 //! puts the card behind a real kernel as a block device.
 //!
-//! Limits of this version: one request at a time, no background work in idle time, no faults but
-//! the loss of the volatile cache, no static wear levelling, no overlap of bus and NAND.
+//! [`cut`] takes its power away, with what honest devices and others do then; [`snapshot`] saves and
+//! loads it whole.
+//!
+//! Limits: flash has no errors but those of a cut, and does not forget.
 
 pub mod cache;
 pub mod card;
 pub mod catalogue;
 pub mod counters;
+pub mod cut;
 pub mod in_process;
 pub mod layer;
 pub mod model;
 pub mod nand;
+pub mod nbd;
+pub mod noise;
 mod pieces;
 pub mod served;
+pub mod snapshot;
 pub mod zeroed;
 
 pub use card::{Card, Request};
 pub use catalogue::CardError;
 pub use counters::{Counters, ErasesPerUnit, Merges};
+pub use cut::{CutMoment, CutOptions, CutReport, Fault, FaultClass};
 pub use in_process::InProcessCard;
 pub use model::{CardModel, ModelError};
+pub use snapshot::SnapshotError;

@@ -4,23 +4,23 @@
 //! write zeros as one and the same call, so a discarded range must read as zeros to its last
 //! sector. Limits: the marks are kept like the map, without a cost of their own.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::nand::contents::Content;
+
+/// As long as the largest sector.
+const ZEROS: &[u8] = &[0; 4096];
+
 /// The marked sectors, by logical page.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Zeroed {
-    pages: HashMap<u32, Vec<bool>>,
+    pages: BTreeMap<u32, Vec<bool>>,
 }
 
 impl Zeroed {
-    /// Whether there is none, the usual case.
-    pub fn is_empty(&self) -> bool {
-        self.pages.is_empty()
-    }
-
     /// Marks sectors of a page that has `sectors` of them.
     pub fn mark(&mut self, page: u32, inside: Range<usize>, sectors: usize) {
         self.pages.entry(page).or_insert_with(|| vec![false; sectors])[inside].fill(true);
@@ -33,13 +33,35 @@ impl Zeroed {
         }
     }
 
-    /// Fills the marked sectors of a part of a page, which begins at sector `first`.
-    pub fn apply(&self, page: u32, first: usize, sector_bytes: usize, part: &mut [u8]) {
-        let Some(marks) = self.pages.get(&page) else { return };
-        for (sector, marked) in part.chunks_mut(sector_bytes).zip(&marks[first..]) {
-            if *marked {
-                sector.fill(0);
-            }
+    /// The pages with marks.
+    pub fn pages(&self) -> Vec<u32> {
+        self.pages.keys().copied().collect()
+    }
+
+    /// A page's content with zeros for the marked sectors.
+    pub fn over(&self, page: u32, content: Content, page_bytes: u64, sector: usize) -> Content {
+        if self.pages.is_empty() || content == Content::Zeros {
+            return content;
         }
+        let Some(marks) = self.pages.get(&page) else { return content };
+        let marked = marks.iter().enumerate().filter(|(_, marked)| **marked);
+        content.with_all(page_bytes, marked.map(|(at, _)| (at * sector, &ZEROS[..sector])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marked_sectors_read_as_zeros_even_where_they_were_lost() {
+        let mut zeroed = Zeroed::default();
+        zeroed.mark(3, 0..1, 2);
+        let page = |content| zeroed.over(3, content, 1024, 512);
+        let half = page(Content::from_bytes(&[7; 1024]));
+        assert_eq!(half, Content::Zeros.with(1024, 512..1024, &[7; 512]));
+        assert_eq!(page(Content::lost(1024)).lost_sectors(), 1);
+        let other = Content::from_bytes(&[7; 1024]);
+        assert_eq!(zeroed.over(4, other.clone(), 1024, 512), other);
     }
 }

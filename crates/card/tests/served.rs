@@ -6,6 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "it is its own test harness")]
 
+#[path = "support/device.rs"]
+mod device;
+
 use std::fs::{File, OpenOptions};
 use std::io::BufReader;
 use std::os::unix::fs::FileExt;
@@ -13,11 +16,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use flashfit_card::served::{CardProcess, ProcessError, ServeOptions, refuse, run, stats};
+use flashfit_card::served::{
+    CardProcess, ProcessError, ServeOptions, cut, power_on, refuse, run, stats,
+};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Explain, Program, Runner, SystemRunner};
 use flashfit_medium::guard::SIMULATED_CARD_FILE;
+
+use device::DirectDevice;
 
 /// A fast small card, so that the tests are about the way through the kernel.
 const FAST: &str = r#"
@@ -54,11 +61,13 @@ fn main() -> ExitCode {
     }
     enter_private_namespace().unwrap();
     let filter = args.iter().find(|arg| !arg.starts_with('-'));
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 10] = [
         ("a_file_system_on_a_card_is_clean_and_counted", a_file_system_on_a_card),
         ("the_queue_shows_cache_and_discard_as_modelled", the_queue_shows_the_model),
         ("discards_and_zeros_read_as_zeros", discards_and_zeros),
         ("the_counters_of_a_card_in_use_can_be_asked_for", stats_of_a_card_in_use),
+        ("requests_overlap_only_on_a_card_with_a_queue", requests_overlap),
+        ("a_cut_fails_what_is_under_way_until_power_on", a_cut_under_way),
         ("a_killed_card_leaves_nothing", a_killed_card_leaves_nothing),
         ("a_card_killed_while_starting_leaves_nothing", killed_while_starting),
         ("a_dropped_card_leaves_nothing_and_one_in_use_says_so", dropped_and_in_use),
@@ -83,7 +92,7 @@ fn serve_card(card: &str) -> ExitCode {
             return ExitCode::from(error.class().code());
         }
     };
-    let options = ServeOptions { stop_wait: Duration::from_secs(1) };
+    let options = ServeOptions { stop_wait: Duration::from_secs(1), ..ServeOptions::default() };
     let control = BufReader::new(std::io::stdin());
     match run(&model, &options, control, std::io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -137,6 +146,7 @@ fn card_file(changes: &[(&str, &str)]) -> (tempfile::TempDir, [String; 2]) {
     (folder, ["serve".to_owned(), path])
 }
 
+const WITH_CACHE: (&str, &str) = ("[layer]", "[cache]\nbytes = \"1MiB\"\n[layer]");
 const WITH_DISCARD: (&str, &str) =
     ("[layer]", "[discard]\ngranularity = \"3MiB\"\n[cache]\nbytes = \"1MiB\"\n[layer]");
 
@@ -244,16 +254,15 @@ fn discards_and_zeros() {
     let unit = 3 << 20;
     for changes in [&[][..], &[WITH_DISCARD]] {
         let fixture = Fixture::new(changes);
-        let device = fixture.card.device().to_str().unwrap().to_owned();
         let file = open(fixture.card.device());
         file.write_all_at(&vec![7; 3 * unit], 0).unwrap();
         file.sync_all().unwrap();
         drop(file);
-        run_program("blkdiscard", &["-z", "-o", "4096", "-l", "8192", &device]);
-        let discard = ["-o".to_owned(), unit.to_string(), "-l".into(), unit.to_string(), device];
-        let discarded = SystemRunner::default().run(&Program::new("blkdiscard").args(discard));
+        let device = DirectDevice::open(fixture.card.device());
+        device.write_zeros(4096, 8192).unwrap();
         let discards = !changes.is_empty();
-        assert_eq!(discarded.unwrap().success(), discards);
+        assert_eq!(device.discard(unit as u64, unit as u64).is_ok(), discards);
+        drop(device);
         let counters = fixture.card.counters().unwrap();
         assert_eq!(counters.host_discarded_bytes, if discards { unit as u64 } else { 0 });
         let mut bytes = vec![0; 3 * unit];
@@ -279,6 +288,61 @@ fn stats_of_a_card_in_use() {
     let device = fixture.card.device().to_owned();
     fixture.stop();
     assert!(stats(&device).is_err());
+}
+
+const QUEUE: (&str, &str) = ("[layer]", "[queue]\ndepth = 32\n[layer]");
+/// So slow that whatever does not wait for a write is done long before it.
+const SLOW: (&str, &str) = ("program_ns = 2000", "program_ns = 500000000");
+
+/// A write under way in a thread of its own.
+fn write_under_way(fixture: &Fixture) -> std::thread::JoinHandle<std::io::Result<()>> {
+    let mut device = DirectDevice::open(fixture.card.device());
+    let writer = std::thread::spawn(move || device.write(0, &[1; 4096]));
+    soon("the write", || fixture.card.counters().unwrap().host_write_requests == 1);
+    writer
+}
+
+fn requests_overlap() {
+    for (changes, overlap) in [(&[SLOW][..], false), (&[SLOW, QUEUE], true)] {
+        let fixture = Fixture::new(changes);
+        let requests = fixture.queue("queue/nr_requests");
+        assert_eq!(requests == "32", overlap, "{requests}");
+        let writer = write_under_way(&fixture);
+        // What was never written is read without the NAND.
+        let read = DirectDevice::open(fixture.card.device()).read(1 << 20, 4096).unwrap();
+        assert_eq!(read, [0; 4096]);
+        assert_eq!(!writer.is_finished(), overlap);
+        writer.join().unwrap().unwrap();
+        fixture.stop();
+    }
+}
+
+fn a_cut_under_way() {
+    for changes in [&[SLOW, WITH_CACHE][..], &[SLOW, QUEUE]] {
+        let fixture = Fixture::new(changes);
+        let place = fixture.card.device();
+        let mut device = DirectDevice::open(place);
+        if changes.contains(&QUEUE) {
+            let writer = write_under_way(&fixture);
+            cut(place, &[], 1).unwrap();
+            assert!(writer.join().unwrap().is_err(), "a write without power was done");
+        } else {
+            device.write(0, &[1; 4096]).unwrap();
+            let flusher = std::thread::spawn({
+                let place = place.to_owned();
+                move || DirectDevice::open(&place).flush()
+            });
+            soon("the flush", || fixture.card.counters().unwrap().host_flushes == 1);
+            cut(place, &[], 1).unwrap();
+            assert!(flusher.join().unwrap().is_err(), "a flush without power was done");
+        }
+        assert!(device.read(0, 4096).is_err() && device.write(0, &[2; 4096]).is_err());
+        power_on(place).unwrap();
+        device.write(8192, &[3; 4096]).unwrap();
+        assert_eq!(device.read(8192, 4096).unwrap(), [3; 4096]);
+        drop(device);
+        fixture.stop();
+    }
 }
 
 fn a_killed_card_leaves_nothing() {
@@ -336,7 +400,9 @@ fn dropped_and_in_use() {
     let device = fixture.card.device().to_owned();
     let user = open(&device);
     let error = fixture.card.stop().unwrap_err();
-    assert!(matches!(error, ProcessError::InUse { .. }), "{error}");
+    assert!(matches!(error, ProcessError::Failed(_)), "{error}");
+    assert!(error.to_string().contains("still in use"), "{error}");
+    assert_eq!((error.class().code(), error.hint().is_some()), (5, true));
     drop(user);
     soon("the end of the loop device", || !is_attached(&device));
 

@@ -7,7 +7,7 @@ use flashfit_filesystem::Durability;
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
-use crate::card_bench::BenchArgs;
+use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::failure::Failure;
 use crate::tune::args::TuneArgs;
 
@@ -49,7 +49,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the file systems, options, workloads and cards that flashfit knows.
     Catalog(CatalogArgs),
-    /// Simulated cards: list, show, serve, and read the counters of.
+    /// Simulated cards: list, show, serve, read the counters of, cut the power of.
     Card(CardArgs),
     /// Serves a simulated card to the parent process.
     #[command(hide = true)]
@@ -110,54 +110,6 @@ pub struct CatalogArgs {
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  flashfit card list\n  flashfit card serve sd-c4-block\n  flashfit card stats /dev/loop3"
-)]
-pub struct CardArgs {
-    #[command(subcommand)]
-    pub command: CardCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum CardCommand {
-    /// List the cards of the catalogue.
-    List {
-        /// Print one JSON document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show a card's model.
-    Show {
-        /// Its name, or the path of a card file.
-        name: String,
-        /// Print one JSON document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what a card does with simple patterns, beside the real card it is modelled after.
-    Bench(BenchArgs),
-    /// Attach a card to a loop device until interrupted.
-    Serve {
-        /// Its name, or the path of a card file.
-        name: String,
-    },
-    /// Show the counters of a card that is being served.
-    Stats {
-        /// The loop device that it is attached to.
-        device: PathBuf,
-        /// Print one JSON document.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct CardServerArgs {
-    /// The card's name or file.
-    pub name: String,
 }
 
 /// A merit by name.

@@ -20,8 +20,15 @@ use crate::units::Bytes;
 const PATIENCE: Duration = Duration::from_secs(3);
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The name of the file behind a simulated card's loop device.
+/// What the name of the file behind a simulated card's loop device begins with.
 pub const SIMULATED_CARD_FILE: &str = "flashfit-card";
+
+/// The name of the file behind the loop device of the simulated card that this process serves. No
+/// two cards may have the same: btrfs-progs takes loop devices over files of one name for one
+/// device, and refuses it while the other is mounted.
+pub fn simulated_card_file(server: u32) -> String {
+    format!("{SIMULATED_CARD_FILE}-{server}")
+}
 
 /// How the user agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +200,8 @@ impl WriteConsent {
         let shown = Medium::of_node(system, runner, node)?;
         let backing = system.attribute(&system.block(&shown.disk).join("loop/backing_file"));
         // The file system that it is on was detached, so its path begins there.
-        let simulated = backing.is_some_and(|path| path == format!("/{SIMULATED_CARD_FILE}"));
+        let simulated =
+            backing.is_some_and(|path| path == format!("/{}", simulated_card_file(server)));
         if shown.kind != Kind::Loop || !simulated {
             return Err(Refusal::NotSimulated { path: node.to_owned() });
         }

@@ -7,16 +7,23 @@
 //! only times depend on when requests arrive; and what is done in idle time, where the model has
 //! it. Limits: reads are not cached; a queue does not reorder.
 
+mod discard;
+mod image;
+mod transfer;
+
+use std::fs::File;
+
 use flashfit_medium::{BlockDevError, Description};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{DirtyPage, WriteCache};
+use crate::cache::WriteCache;
 use crate::counters::Counters;
-use crate::layer::{Layer, PageWrite, TranslationLayer};
+use crate::cut::journal::Journal;
+use crate::layer::{Layer, TranslationLayer};
 use crate::model::CardModel;
 use crate::nand::Nand;
-use crate::nand::contents::{Content, Keep};
-use crate::pieces::{Piece, in_memory, pieces};
+use crate::nand::contents::Keep;
+use crate::noise::Noise;
 use crate::zeroed::Zeroed;
 
 /// What a host asks of a card. Offsets and lengths are in bytes, in whole sectors.
@@ -48,21 +55,46 @@ pub enum Request<'a> {
     },
 }
 
+/// Whether a card can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Power {
+    On,
+    Off,
+    /// It answers nothing any more, with or without power.
+    Broken,
+}
+
+/// The write that was done last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct LastWrite {
+    pub done_ns: u64,
+    pub logical_page: u32,
+}
+
 /// A simulated card.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Card {
-    model: CardModel,
-    nand: Nand,
-    layer: Layer,
-    cache: Option<WriteCache>,
-    zeroed: Zeroed,
-    powered: bool,
+    #[serde(with = "crate::snapshot::model_text")]
+    pub(crate) model: CardModel,
+    pub(crate) nand: Nand,
+    pub(crate) layer: Layer,
+    pub(crate) cache: Option<WriteCache>,
+    pub(crate) zeroed: Zeroed,
+    noise: Option<Noise>,
+    pub(crate) power: Power,
     /// When the bus is free, in the card's time.
     bus_free_ns: u64,
-    /// When the last request is done, in the card's time.
-    done_ns: u64,
+    /// When the last request began, in the card's time.
+    pub(crate) last_begin_ns: u64,
+    /// When it was done.
+    pub(crate) last_end_ns: u64,
+    /// When everything asked so far is done, in the card's time.
+    pub(crate) done_ns: u64,
+    pub(crate) last_write: Option<LastWrite>,
+    #[serde(skip)]
+    pub(crate) journal: Journal,
     /// What the host asked for and how long it took; the rest is counted where it happens.
-    host: Counters,
+    pub(crate) host: Counters,
     /// The counters at their last reset.
     base: Counters,
 }
@@ -84,17 +116,32 @@ impl Card {
         Self::keeping(model, Keep::Nothing)
     }
 
+    /// A card as [`Card::new`] that keeps its bytes in an empty file, sparse, instead of memory.
+    /// The file means nothing without the card; [`Card::save`] is for keeping both.
+    ///
+    /// # Panics
+    /// As [`Card::new`].
+    pub fn in_file(model: &CardModel, file: File) -> Self {
+        let mut card = Self::new(model);
+        card.nand.contents_mut().keep_in(file);
+        card
+    }
+
     fn keeping(model: &CardModel, keep: Keep) -> Self {
         let cache = model.cache.as_ref();
         Self {
             nand: Nand::new(model, keep),
             layer: Layer::new(model),
-            cache: cache
-                .map(|c| WriteCache::new(c.bytes.0, model.map_unit_bytes(), model.sector_bytes)),
+            cache: cache.map(|cache| WriteCache::new(model, cache, keep != Keep::Nothing)),
             zeroed: Zeroed::default(),
-            powered: true,
+            noise: model.noise.as_ref().map(Noise::new),
+            power: Power::On,
             bus_free_ns: 0,
+            last_begin_ns: 0,
+            last_end_ns: 0,
             done_ns: 0,
+            last_write: None,
+            journal: Journal::default(),
             host: Counters::default(),
             base: Counters::default(),
             model: model.clone(),
@@ -127,7 +174,8 @@ impl Card {
     ///
     /// # Errors
     /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or [`BlockDevError::Gone`]
-    /// while the card has no power. Then nothing has changed.
+    /// while the card has no power or is broken; then nothing has changed. [`BlockDevError::Io`]
+    /// where flash cannot be read, or where the file that keeps the bytes cannot take them.
     pub fn serve(&mut self, request: Request<'_>) -> Result<u64, BlockDevError> {
         let arrival_ns = self.done_ns;
         Ok(self.submit(arrival_ns, request)? - arrival_ns)
@@ -142,30 +190,50 @@ impl Card {
     pub fn submit(&mut self, arrival_ns: u64, request: Request<'_>) -> Result<u64, BlockDevError> {
         self.check(&request)?;
         self.idle_until(arrival_ns);
-        let queued = self.model.queue.depth > 1;
+        self.journal.forget_before(arrival_ns);
+        // A flush waits for what other requests before it let the dies do.
+        let queued = self.model.queue.depth > 1 && !matches!(request, Request::Flush);
         let begin_ns = arrival_ns.max(if queued { self.bus_free_ns } else { self.done_ns });
+        self.last_begin_ns = begin_ns;
         // The bus is taken for the command; what data needs is added where it passes.
         self.bus_free_ns = begin_ns + self.model.bus.command_ns;
         self.nand.begin(self.bus_free_ns);
-        match request {
+        let served = match request {
             Request::Read { offset, buffer } => self.read(offset, buffer),
             Request::Write { offset, data } => self.write(offset, data),
             Request::Flush => self.flush(),
-            Request::Discard { offset, length } => self.discard(offset, length),
-        }
+            Request::Discard { offset, length } => {
+                self.discard(offset, length);
+                Ok(())
+            }
+        };
         let end_ns = self.nand.finished_ns().max(self.bus_free_ns);
+        let end_ns = self.with_noise(begin_ns, end_ns);
         self.host.busy_ns += end_ns - begin_ns;
+        self.last_end_ns = end_ns;
         self.done_ns = self.done_ns.max(end_ns);
-        Ok(end_ns)
+        served.map(|()| end_ns)
+    }
+
+    fn with_noise(&mut self, begin_ns: u64, end_ns: u64) -> u64 {
+        let Some(noise) = &mut self.noise else { return end_ns };
+        let delay = noise.delay(end_ns - begin_ns);
+        let end_ns = end_ns.saturating_add(delay.delay_ns);
+        if delay.stalled {
+            self.host.stalls += 1;
+            // While it stalls, a card takes no other request either.
+            self.bus_free_ns = end_ns;
+        }
+        end_ns
     }
 
     /// Lets the time until `now_ns` of the card's time pass without a request.
     pub fn idle_until(&mut self, now_ns: u64) {
         let Some(background) = &self.model.background else { return };
         let mut begin_ns = self.done_ns.saturating_add(background.after_ns);
-        while self.powered && begin_ns <= now_ns {
+        while self.power == Power::On && begin_ns <= now_ns {
             self.nand.begin(begin_ns);
-            if !self.layer.work_in_background(&mut self.nand) {
+            if !self.work_in_background() {
                 return;
             }
             let end_ns = self.nand.finished_ns();
@@ -177,8 +245,12 @@ impl Card {
     }
 
     fn check(&self, request: &Request<'_>) -> Result<(), BlockDevError> {
-        if !self.powered {
-            return Err(BlockDevError::Gone("the simulated card has no power".to_owned()));
+        match self.power {
+            Power::On => {}
+            Power::Off => {
+                return Err(BlockDevError::Gone("the simulated card has no power".to_owned()));
+            }
+            Power::Broken => return Err(broken()),
         }
         let (offset, length) = match request {
             Request::Read { offset, buffer } => (*offset, buffer.len() as u64),
@@ -189,6 +261,10 @@ impl Card {
             }
             Request::Discard { offset, length } => (*offset, *length),
         };
+        self.check_range(offset, length)
+    }
+
+    fn check_range(&self, offset: u64, length: u64) -> Result<(), BlockDevError> {
         let sector = u64::from(self.model.sector_bytes);
         let end = offset.checked_add(length);
         let inside = end.is_some_and(|end| end <= self.model.capacity.0);
@@ -197,165 +273,6 @@ impl Card {
         } else {
             Err(BlockDevError::OutOfBounds { offset, length })
         }
-    }
-
-    fn read(&mut self, offset: u64, buffer: &mut [u8]) {
-        self.host.host_read_requests += 1;
-        self.host.host_read_bytes += buffer.len() as u64;
-        for piece in pieces(offset, buffer.len(), self.nand.page_bytes()) {
-            let page = number(piece.unit);
-            let part = &mut buffer[piece.part];
-            if !self.cache.as_ref().is_some_and(|cache| cache.covers(page, &piece.inside)) {
-                let found = self.layer.read(&mut self.nand, page);
-                if self.nand.keeps_contents() {
-                    self.bytes_of(page, found, &piece.inside, part);
-                }
-            }
-            if let Some(cache) = &self.cache {
-                cache.overlay(page, &piece.inside, part);
-            }
-        }
-        if !self.nand.keeps_contents() {
-            buffer.fill(0);
-        }
-        let read_ns = self.nand.finished_ns();
-        self.bus_free_ns = self.bus_free_ns.max(read_ns) + self.transfer_ns(buffer.len());
-    }
-
-    /// The bytes at `inside` of a logical page, as the NAND has them.
-    fn bytes_of(
-        &self,
-        logical_page: u32,
-        found: Option<u32>,
-        inside: &std::ops::Range<usize>,
-        part: &mut [u8],
-    ) {
-        let Some(page) = found else { return part.fill(0) };
-        self.nand.content(page).read(inside.start, part);
-        if !self.zeroed.is_empty() {
-            let sector_bytes = self.model.sector_bytes as usize;
-            self.zeroed.apply(logical_page, inside.start / sector_bytes, sector_bytes, part);
-        }
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        self.host.host_write_requests += 1;
-        self.host.host_written_bytes += data.len() as u64;
-        for piece in pieces(offset, data.len(), self.nand.page_bytes()) {
-            self.bus_free_ns += self.transfer_ns(piece.part.len());
-            self.nand.not_before(self.bus_free_ns);
-            let part = &data[piece.part.clone()];
-            if let Some(cache) = &mut self.cache {
-                cache.put(number(piece.unit), piece.inside, part);
-                self.write_back_excess();
-            } else {
-                self.program(&piece, part, data.len() as u64);
-            }
-        }
-        self.layer.settle(&mut self.nand);
-    }
-
-    fn program(&mut self, piece: &Piece, part: &[u8], request_bytes: u64) {
-        let logical_page = number(piece.unit);
-        let whole = part.len() as u64 == self.nand.page_bytes();
-        if self.nand.keeps_contents() {
-            let content = if whole {
-                Content::from_bytes(part)
-            } else {
-                let mut bytes = self.whole_page(logical_page);
-                bytes[piece.inside.clone()].copy_from_slice(part);
-                Content::from_bytes(&bytes)
-            };
-            self.nand.load(content);
-        }
-        self.layer.write(&mut self.nand, PageWrite { logical_page, whole, request_bytes });
-        self.zeroed.clear(logical_page);
-    }
-
-    fn whole_page(&self, logical_page: u32) -> Vec<u8> {
-        let mut bytes = vec![0; in_memory(self.nand.page_bytes())];
-        let found = self.layer.locate(&self.nand, logical_page);
-        self.bytes_of(logical_page, found, &(0..bytes.len()), &mut bytes);
-        bytes
-    }
-
-    fn flush(&mut self) {
-        self.host.host_flushes += 1;
-        while let Some((page, dirty)) = self.cache.as_mut().and_then(WriteCache::take_oldest) {
-            self.write_back(page, &dirty);
-        }
-        self.layer.settle(&mut self.nand);
-        if let Some(cache) = &self.model.cache {
-            self.nand.wait(cache.flush_ns);
-        }
-    }
-
-    fn write_back_excess(&mut self) {
-        while let Some(cache) = self.cache.as_mut().filter(|cache| cache.is_over_full()) {
-            let (page, dirty) = cache.take_oldest().expect("what is over-full is not empty");
-            self.write_back(page, &dirty);
-        }
-    }
-
-    fn write_back(&mut self, logical_page: u32, dirty: &DirtyPage) {
-        if self.nand.keeps_contents() {
-            let mut bytes = self.whole_page(logical_page);
-            for (place, sector) in dirty.sectors() {
-                bytes[place..place + sector.len()].copy_from_slice(sector);
-            }
-            self.nand.load(Content::from_bytes(&bytes));
-        }
-        let (whole, request_bytes) = (dirty.is_whole(), dirty.bytes());
-        self.layer.write(&mut self.nand, PageWrite { logical_page, whole, request_bytes });
-        self.zeroed.clear(logical_page);
-    }
-
-    fn discard(&mut self, offset: u64, length: u64) {
-        self.host.host_discarded_bytes += length;
-        self.forget_cached(offset, length);
-        let granularity = self.description().discard_granularity_bytes;
-        let (page_bytes, end) = (self.nand.page_bytes(), offset + length);
-        let whole = offset.next_multiple_of(granularity)..end / granularity * granularity;
-        let pages = number(whole.start.div_ceil(page_bytes))..number(whole.end / page_bytes);
-        if !pages.is_empty() {
-            self.layer.discard(&mut self.nand, pages);
-        }
-        if self.nand.keeps_contents() {
-            self.mark_zeroed(offset, length);
-        }
-    }
-
-    /// Whatever is still mapped of a discarded range reads as zeros.
-    fn mark_zeroed(&mut self, offset: u64, length: u64) {
-        let (page_bytes, sector_bytes) = (self.nand.page_bytes(), self.model.sector_bytes as usize);
-        let sectors = in_memory(page_bytes) / sector_bytes;
-        for page in number(offset / page_bytes)..number((offset + length).div_ceil(page_bytes)) {
-            if self.layer.locate(&self.nand, page).is_none() {
-                self.zeroed.clear(page);
-                continue;
-            }
-            let start = u64::from(page) * page_bytes;
-            let from = in_memory(offset.max(start) - start) / sector_bytes;
-            let to = in_memory((offset + length).min(start + page_bytes) - start) / sector_bytes;
-            self.zeroed.mark(page, from..to, sectors);
-        }
-    }
-
-    fn forget_cached(&mut self, offset: u64, length: u64) {
-        let Some(cache) = &mut self.cache else { return };
-        let (page_bytes, end) = (self.nand.page_bytes(), offset + length);
-        let pages = number(offset / page_bytes)..number(end.div_ceil(page_bytes));
-        for page in cache.pages_in(pages) {
-            let start = u64::from(page) * page_bytes;
-            let from = offset.max(start) - start;
-            let to = end.min(start + page_bytes) - start;
-            cache.forget(page, &(in_memory(from)..in_memory(to)));
-        }
-    }
-
-    /// The time that data needs on the bus, rounded up to a nanosecond.
-    fn transfer_ns(&self, length: usize) -> u64 {
-        (length as u64 * 1_000_000_000).div_ceil(self.model.bus.bytes_per_second)
     }
 
     /// What was counted since the card was made, or since the last reset.
@@ -387,24 +304,15 @@ impl Card {
         }
         .with_write_amplification()
     }
+}
 
-    /// Takes the power away: what the volatile cache holds is lost, and nothing is served.
-    pub fn power_cut(&mut self) {
-        self.powered = false;
-        self.host.power_cuts += 1;
-        if let Some(cache) = &mut self.cache {
-            cache.drop_everything();
-        }
-    }
-
-    /// Gives the power back.
-    pub fn power_on(&mut self) {
-        self.powered = true;
-    }
+/// The error of a card that answers nothing any more.
+pub(crate) fn broken() -> BlockDevError {
+    BlockDevError::Gone("the simulated card is broken and answers nothing any more".to_owned())
 }
 
 /// A page's number.
-fn number(page: u64) -> u32 {
+pub(crate) fn number(page: u64) -> u32 {
     u32::try_from(page).expect("a checked model has fewer than 2^32 pages")
 }
 

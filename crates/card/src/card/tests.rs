@@ -1,6 +1,7 @@
 //! Requests and their times, the cache, discards, and bounds.
 
 use super::*;
+use crate::cut::{CutOptions, Fault, FaultClass};
 use crate::model::tests::{SMALL, parse, small_but};
 
 const PAGE: usize = 4096;
@@ -70,9 +71,12 @@ fn a_cut_loses_what_was_not_flushed() {
     card.serve(Request::Flush).unwrap();
     write(&mut card, 0, &[2; 1024]);
     assert_eq!(read(&mut card, 0, 512).1, [2; 512]);
-    card.power_cut();
+    let nothing_kept = Fault { class: FaultClass::LostCache, value: Some(0) };
+    let report = card.power_cut(&CutOptions::honest(1).with(nothing_kept));
+    assert_eq!((report.count(FaultClass::LostCache), report.lost_cache_bytes), (1, 1024));
+    assert!(report.is_honest());
     assert!(matches!(card.serve(Request::Flush), Err(BlockDevError::Gone(_))));
-    card.power_on();
+    card.power_on().unwrap();
     assert_eq!(read(&mut card, 0, 512).1, [1; 512]);
     assert_eq!(read(&mut card, 512, 512).1, [0; 512]);
 }
@@ -103,4 +107,110 @@ fn what_lies_outside_is_refused() {
     let refused = card.serve(Request::Discard { offset: 0, length: 512 });
     assert!(matches!(refused, Err(BlockDevError::NoDiscard)));
     assert_eq!(card.counters(), Counters::default());
+}
+
+#[test]
+fn adjoining_dirty_pages_reach_the_layer_as_one_request() {
+    let model = small_but(&[
+        ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 3"),
+        ("[discard]", "[cache]\nbytes = \"64KiB\"\n[discard]"),
+    ]);
+    let mut card = Card::new(&model.unwrap());
+    for page in (0..16).rev() {
+        write(&mut card, page * 4096, &[1; PAGE]);
+    }
+    card.serve(Request::Flush).unwrap();
+    // Backwards, but written back as one run in order: nothing needs copying.
+    assert_eq!(card.counters().merges, crate::Merges { switch: 1, ..Default::default() });
+}
+
+#[test]
+fn a_cache_is_written_back_in_idle_time_and_a_flush_has_its_own_cost() {
+    let sections = "[cache]\nbytes = \"8KiB\"\nflush_ns = 90\n[background]\nafter_ns = 1000\n";
+    let mut card =
+        Card::new(&small_but(&[("[discard]", &format!("{sections}[discard]"))]).unwrap());
+    write(&mut card, 0, &[1; PAGE]);
+    let done_ns = card.done_ns();
+    card.idle_until(done_ns + 999);
+    assert_eq!(card.counters().background_ns, 0);
+    card.idle_until(done_ns + 1000);
+    assert_eq!(card.counters().background_ns, 700);
+    assert_eq!(card.serve(Request::Flush).unwrap(), 10 + 90);
+}
+
+#[test]
+fn a_flush_that_is_a_barrier_waits_for_no_flash() {
+    let section = "[cache]\nbytes = \"8KiB\"\norder = \"barrier\"\n[discard]";
+    let mut card = Card::new(&small_but(&[("[discard]", section)]).unwrap());
+    write(&mut card, 0, &[1; PAGE]);
+    assert_eq!(card.serve(Request::Flush).unwrap(), 10);
+    assert_eq!(card.counters().nand_programmed_bytes, 0);
+    let report = card.power_cut(&CutOptions::honest(0).with("lost-cache=0".parse().unwrap()));
+    assert_eq!(report.flushed_entries_lost, 1);
+}
+
+#[test]
+fn noise_changes_times_and_nothing_else() {
+    let noise = "[noise]\nseed = 5\njitter_thousandths = 100\nstall_every = 10\nstall_ns = 5000\n";
+    let noisy = small_but(&[("[discard]", &format!("{noise}[discard]"))]).unwrap();
+    let (mut calm, mut noisy) = (Card::new(&parse(SMALL).unwrap()), Card::new(&noisy));
+    for round in 0..300 {
+        for card in [&mut calm, &mut noisy] {
+            write(card, round * 37 % 256 * 4096, &[1; 512]);
+        }
+    }
+    let (calm, noisy) = (calm.counters(), noisy.counters());
+    assert!((10..60).contains(&noisy.stalls), "{}", noisy.stalls);
+    let stalled_ns = noisy.stalls * 5000;
+    assert!(noisy.busy_ns > calm.busy_ns + stalled_ns);
+    assert!(noisy.busy_ns < calm.busy_ns * 11 / 10 + stalled_ns);
+    assert_eq!(Counters { busy_ns: calm.busy_ns, stalls: 0, ..noisy }, calm);
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_until_it_is_written() {
+    let mut card = cached();
+    write(&mut card, 0, &[1; PAGE]);
+    card.serve(Request::Flush).unwrap();
+    let page = card.layer.locate(&card.nand, 0).unwrap();
+    card.nand.contents_mut().replace(page, crate::nand::contents::Content::lost(4096));
+    let error = card.serve(Request::Read { offset: 512, buffer: &mut [0; 512] }).unwrap_err();
+    assert!(matches!(error, BlockDevError::Io { offset: 512, .. }), "{error}");
+    write(&mut card, 0, &[2; 512]);
+    // From the cache over the damaged page, and from the NAND.
+    for _ in 0..2 {
+        assert_eq!(read(&mut card, 0, 512).1, [2; 512]);
+        assert!(card.serve(Request::Read { offset: 0, buffer: &mut [0; PAGE] }).is_err());
+        card.serve(Request::Flush).unwrap();
+    }
+    card.serve(Request::Discard { offset: 512, length: 3584 }).unwrap();
+    assert_eq!(read(&mut card, 0, PAGE).1[511..514], [2, 0, 0]);
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_the_card() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let only_read = File::open(file.path()).unwrap();
+    let mut card = Card::in_file(&parse(SMALL).unwrap(), only_read);
+    let error = card.serve(Request::Write { offset: 0, data: &[1; PAGE] }).unwrap_err();
+    assert!(matches!(error, BlockDevError::Io { length: 4096, .. }), "{error}");
+    card.serve(Request::Write { offset: 4096, data: &[0; PAGE] }).unwrap();
+}
+
+#[test]
+fn an_image_is_what_a_host_would_read() {
+    let mut card = cached();
+    write(&mut card, 4096, &[1; PAGE]);
+    write(&mut card, 1 << 19, &[2; 512]);
+    let counters = card.counters();
+    let image = tempfile::tempfile().unwrap();
+    assert_eq!(card.write_image(&image).unwrap(), 0);
+    assert_eq!(card.counters(), counters);
+    let mut bytes = vec![7; 1 << 20];
+    std::os::unix::fs::FileExt::read_exact_at(&image, &mut bytes, 0).unwrap();
+    assert!(bytes == read(&mut card, 0, 1 << 20).1);
+    let mut peeked = [0; 1024];
+    card.peek(1 << 19, &mut peeked).unwrap();
+    assert_eq!(peeked, bytes[1 << 19..(1 << 19) + 1024]);
+    assert!(card.peek(1 << 20, &mut [0; 512]).is_err());
 }

@@ -6,20 +6,26 @@
 
 mod block_mapped;
 mod free_units;
+mod log_block;
 mod page_mapped;
 #[cfg(test)]
 mod stamp_tests;
+mod update_log;
+mod zone;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 pub use block_mapped::BlockMapped;
+pub use log_block::LogBlock;
 pub use page_mapped::PageMapped;
+pub use update_log::UpdateLog;
 
 use crate::counters::LayerCounters;
 use crate::model::{CardModel, LayerKind};
 use crate::nand::Nand;
+use zone::Zone;
 
 /// A page that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,63 +84,105 @@ pub trait TranslationLayer: std::fmt::Debug + Send {
     }
 }
 
-/// The layer of a card.
+/// The layer of a card, and the zone at its start where the card has one.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Layer {
-    /// See [`BlockMapped`].
+pub struct Layer {
+    zone: Option<Zone>,
+    main: Main,
+}
+
+/// The kinds of layer.
+#[derive(Debug, Serialize, Deserialize)]
+enum Main {
     BlockMapped(BlockMapped),
-    /// See [`PageMapped`].
+    LogBlock(LogBlock),
+    UpdateLog(UpdateLog),
     PageMapped(PageMapped),
 }
 
 impl Layer {
     /// The layer that a model asks for.
     pub fn new(model: &CardModel) -> Self {
-        match model.layer.kind {
-            LayerKind::BlockMapped | LayerKind::LogBlock | LayerKind::UpdateLog => {
-                Self::BlockMapped(BlockMapped::new(model))
+        let mut units: Vec<u32> = model.good_units().collect();
+        let zone = model.zone.as_ref().map(|zone| Zone::new(model, zone, &mut units));
+        let free = units.iter().copied();
+        let main = match model.layer.kind {
+            LayerKind::BlockMapped => Main::BlockMapped(BlockMapped::new(model, free)),
+            LayerKind::LogBlock => Main::LogBlock(LogBlock::new(model, free)),
+            LayerKind::UpdateLog => Main::UpdateLog(UpdateLog::new(model, free)),
+            LayerKind::PageMapped => {
+                Main::PageMapped(PageMapped::over(model, model.capacity_units(), &units))
             }
-            LayerKind::PageMapped => Self::PageMapped(PageMapped::new(model)),
-        }
+        };
+        Self { zone, main }
+    }
+
+    fn zone_of(&mut self, logical_page: u32) -> Option<&mut Zone> {
+        self.zone.as_mut().filter(|zone| logical_page < zone.end())
     }
 }
 
 /// Calls a method of whichever layer it is.
 macro_rules! of_each {
-    ($self:ident, $layer:ident => $call:expr) => {
-        match $self {
-            Self::BlockMapped($layer) => $call,
-            Self::PageMapped($layer) => $call,
+    ($main:expr, $layer:ident => $call:expr) => {
+        match $main {
+            Main::BlockMapped($layer) => $call,
+            Main::LogBlock($layer) => $call,
+            Main::UpdateLog($layer) => $call,
+            Main::PageMapped($layer) => $call,
         }
     };
 }
 
 impl TranslationLayer for Layer {
     fn write(&mut self, nand: &mut Nand, write: PageWrite) {
-        of_each!(self, layer => layer.write(nand, write));
+        if let Some(zone) = self.zone_of(write.logical_page) {
+            return zone.write(nand, write);
+        }
+        of_each!(&mut self.main, layer => layer.write(nand, write));
     }
 
     fn settle(&mut self, nand: &mut Nand) {
-        of_each!(self, layer => layer.settle(nand));
+        if let Some(zone) = &mut self.zone {
+            zone.settle(nand);
+        }
+        of_each!(&mut self.main, layer => layer.settle(nand));
     }
 
     fn discard(&mut self, nand: &mut Nand, logical_pages: Range<u32>) {
-        of_each!(self, layer => layer.discard(nand, logical_pages));
+        let end = self.zone.as_ref().map_or(0, Zone::end);
+        let (inside, behind) = (
+            logical_pages.start.min(end)..logical_pages.end.min(end),
+            logical_pages.start.max(end)..logical_pages.end.max(end),
+        );
+        if let Some(zone) = self.zone.as_mut().filter(|_| !inside.is_empty()) {
+            zone.discard(nand, inside);
+        }
+        if !behind.is_empty() {
+            of_each!(&mut self.main, layer => layer.discard(nand, behind));
+        }
     }
 
     fn locate(&self, nand: &Nand, logical_page: u32) -> Option<u32> {
-        of_each!(self, layer => layer.locate(nand, logical_page))
+        match &self.zone {
+            Some(zone) if logical_page < zone.end() => zone.locate(nand, logical_page),
+            _ => of_each!(&self.main, layer => layer.locate(nand, logical_page)),
+        }
     }
 
     fn work_in_background(&mut self, nand: &mut Nand) -> bool {
-        of_each!(self, layer => layer.work_in_background(nand))
+        of_each!(&mut self.main, layer => layer.work_in_background(nand))
     }
 
     fn counters(&self) -> LayerCounters {
-        of_each!(self, layer => layer.counters())
+        let counters = of_each!(&self.main, layer => layer.counters());
+        self.zone.as_ref().map_or(counters, |zone| zone.add_to(counters))
     }
 
     fn read(&mut self, nand: &mut Nand, logical_page: u32) -> Option<u32> {
-        of_each!(self, layer => layer.read(nand, logical_page))
+        if let Some(zone) = self.zone_of(logical_page) {
+            return zone.read(nand, logical_page);
+        }
+        of_each!(&mut self.main, layer => layer.read(nand, logical_page))
     }
 }

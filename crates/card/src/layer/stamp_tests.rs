@@ -1,4 +1,5 @@
-//! Both layers against a plain table: a page is always where its last write went.
+//! Every layer against a plain table: a page is always where its last write went, and what was
+//! never written, or discarded, is nowhere.
 
 use std::collections::HashMap;
 
@@ -9,76 +10,178 @@ use crate::model::tests::small_but;
 use crate::nand::Nand;
 use crate::nand::contents::{Content, Keep};
 
+const PAGES: u32 = 256;
+const PAGE_BYTES: u64 = 4096;
+
+/// Each kind of layer with each of its options, and with the fewest spare units that it can have.
+const LAYERS: [(&str, u32); 16] = [
+    ("page-mapped", 2),
+    ("page-mapped\"\ncollection = \"cost-benefit", 3),
+    ("page-mapped\"\ncollection = \"fifo\"\nmap_unit = \"1KiB\"\nwear_spread = 4 #", 4),
+    ("block-mapped\"\nopen_units = 1 #", 2),
+    ("block-mapped\"\nopen_units = 3 #", 4),
+    ("block-mapped\"\nopen_units = 3\nopen_units_random = 0 #", 4),
+    ("block-mapped\"\nopen_units = 3\nopen_units_random = 1\nscratch = true #", 5),
+    ("block-mapped\"\nopen_units = 1\nopen_units_random = 0\nscratch = true #", 3),
+    ("log-block\"\nopen_units = 1\nlog_units = 1\nlog_request = \"4KiB", 4),
+    ("log-block\"\nopen_units = 2\nlog_units = 2\nlog_request = \"8KiB\"\nscratch = true #", 7),
+    ("log-block\"\nopen_units = 2\nopen_units_random = 0\nlog_units = 1\nlog_request = \"4KiB", 5),
+    ("log-block\"\nopen_units = 3\nopen_units_random = 1\nlog_units = 1\nlog_request = \"4KiB", 6),
+    ("update-log\"\nopen_units = 1\nlog_units = 1\nlog_request = \"4KiB", 5),
+    ("update-log\"\nopen_units = 3\nlog_units = 2\nlog_request = \"8KiB", 8),
+    ("update-log\"\nopen_units = 2\nlog_units = 1\nlog_request = \"4KiB\"\nchunk = \"32KiB", 6),
+    ("update-log\"\nopen_units = 2\nlog_units = 1\nlog_request = \"4KiB\"\nchunk = \"64KiB", 6),
+];
+
 #[derive(Debug, Clone)]
 enum Step {
     Write { page: u32, whole: bool },
+    Parts { page: u32, count: u32 },
     Run { page: u32, count: u32 },
     Discard { page: u32, count: u32 },
+    Idle,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..256_u32, any::<bool>()).prop_map(|(page, whole)| Step::Write { page, whole }),
-        2 => (0..256_u32, 1..40_u32).prop_map(|(page, count)| Step::Run { page, count }),
-        1 => (0..256_u32, 1..64_u32).prop_map(|(page, count)| Step::Discard { page, count }),
+        6 => (0..PAGES, any::<bool>()).prop_map(|(page, whole)| Step::Write { page, whole }),
+        2 => (0..PAGES, 1..20_u32).prop_map(|(page, count)| Step::Parts { page, count }),
+        3 => (0..PAGES, 1..40_u32).prop_map(|(page, count)| Step::Run { page, count }),
+        1 => (0..PAGES, 1..64_u32).prop_map(|(page, count)| Step::Discard { page, count }),
+        1 => Just(Step::Idle),
     ]
 }
 
+/// A layer on its flash, and what each page must hold.
+struct Stamped {
+    layer: Layer,
+    nand: Nand,
+    /// The number of the write that wrote a page last.
+    latest: HashMap<u32, u64>,
+    writes: u64,
+}
+
 fn content_of(write: u64) -> Content {
-    Content::from_bytes(&write.to_le_bytes().repeat(4096 / 8))
+    Content::from_bytes(&write.to_le_bytes().repeat(1024 / 8))
 }
 
-fn write(layer: &mut Layer, nand: &mut Nand, logical_page: u32, whole: bool, write: u64) {
-    nand.load(content_of(write));
-    layer.write(nand, PageWrite { logical_page, whole, request_bytes: 4096 });
-    layer.settle(nand);
-}
-
-proptest! {
-    #[test]
-    fn a_page_is_where_its_last_write_went(
-        block in any::<bool>(),
-        spare in 2..5_u32,
-        steps in prop::collection::vec(step(), 1..300),
-    ) {
-        let kind = format!("kind = \"block-mapped\"\nopen_units = {}", spare - 1);
-        let kind = if block { kind.as_str() } else { "kind = \"page-mapped\"" };
-        let spare = format!("spare_units = {spare}");
-        let changes = [("kind = \"page-mapped\"", kind), ("spare_units = 4", spare.as_str())];
+impl Stamped {
+    fn new(kind: &str, spare: u32, zone: bool) -> Self {
+        let kind = format!("kind = \"{kind}\"");
+        let zone_spare = if zone { 2 } else { 0 };
+        let spare = format!("spare_units = {}", spare + zone_spare);
+        let zone = if zone { "[zone]\nunits = 3\nspare_units = 2\n[discard]" } else { "[discard]" };
+        let changes = [
+            ("[discard]", zone),
+            ("kind = \"page-mapped\"", kind.as_str()),
+            ("spare_units = 4", spare.as_str()),
+        ];
         let model = small_but(&changes).unwrap();
-        let (mut layer, mut nand) = (Layer::new(&model), Nand::new(&model, Keep::InMemory));
-        let mut latest = HashMap::new();
-        let mut writes = 0_u64;
-        for step in steps {
-            match step {
-                Step::Write { page, whole } => {
-                    writes += 1;
-                    write(&mut layer, &mut nand, page, whole, writes);
-                    latest.insert(page, writes);
+        Self {
+            layer: Layer::new(&model),
+            nand: Nand::new(&model, Keep::InMemory),
+            latest: HashMap::new(),
+            writes: 0,
+        }
+    }
+
+    fn write(&mut self, page: u32, whole: bool, request_bytes: u64) {
+        self.writes += 1;
+        self.latest.insert(page, self.writes);
+        self.nand.load(content_of(self.writes));
+        self.layer.write(&mut self.nand, PageWrite { logical_page: page, whole, request_bytes });
+    }
+
+    fn play(&mut self, step: &Step) {
+        self.nand.begin(self.nand.finished_ns());
+        match *step {
+            Step::Write { page, whole } => self.write(page, whole, PAGE_BYTES),
+            Step::Parts { page, count } => {
+                // Four parts a page, each a request of its own.
+                for part in page * 4..(page * 4 + count).min(PAGES * 4) {
+                    self.write(part / 4, false, PAGE_BYTES / 4);
+                    self.layer.settle(&mut self.nand);
                 }
-                Step::Run { page, count } => for page in page..(page + count).min(256) {
-                    writes += 1;
-                    write(&mut layer, &mut nand, page, true, writes);
-                    latest.insert(page, writes);
-                },
-                Step::Discard { page, count } => {
-                    let pages = page..(page + count).min(256);
-                    layer.discard(&mut nand, pages.clone());
-                    for page in pages {
-                        // A layer may keep what it cannot forget.
-                        if layer.locate(&nand, page).is_none() {
-                            latest.remove(&page);
-                        }
+            }
+            Step::Run { page, count } => {
+                for page in page..(page + count).min(PAGES) {
+                    self.write(page, true, u64::from(count) * PAGE_BYTES);
+                }
+            }
+            Step::Discard { page, count } => {
+                let pages = page..(page + count).min(PAGES);
+                self.layer.discard(&mut self.nand, pages.clone());
+                for page in pages {
+                    // A layer may keep what it cannot forget.
+                    if self.layer.locate(&self.nand, page).is_none() {
+                        self.latest.remove(&page);
                     }
                 }
             }
+            Step::Idle => {
+                self.layer.work_in_background(&mut self.nand);
+            }
         }
-        for page in 0..256 {
-            let at = layer.locate(&nand, page);
-            let held = at.and_then(|at| nand.logical_page(at));
-            prop_assert_eq!(held, latest.get(&page).map(|_| page));
-            let content = at.map(|at| nand.content(at));
-            prop_assert_eq!(content, latest.get(&page).map(|&write| content_of(write)));
+        self.layer.settle(&mut self.nand);
+    }
+
+    fn check(&self) {
+        for page in 0..PAGES {
+            let at = self.layer.locate(&self.nand, page);
+            let held = at.and_then(|at| self.nand.logical_page(at));
+            let write = self.latest.get(&page);
+            assert_eq!(held, write.map(|_| page));
+            let content = at.map(|at| self.nand.content(at));
+            assert_eq!(content, write.map(|&write| content_of(write)), "page {page}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_page_is_where_its_last_write_went(
+        kind in 0..LAYERS.len(),
+        more_spare in 0..3_u32,
+        zone in any::<bool>(),
+        steps in prop::collection::vec(step(), 1..300),
+    ) {
+        let (kind, spare) = LAYERS[kind];
+        let mut stamped = Stamped::new(kind, spare + more_spare, zone);
+        for step in &steps {
+            stamped.play(step);
+        }
+        stamped.check();
+    }
+}
+
+/// What a read of a page takes beyond nothing at all.
+fn read_ns(stamped: &mut Stamped, page: u32) -> u64 {
+    let start_ns = stamped.nand.finished_ns();
+    stamped.nand.begin(start_ns);
+    stamped.layer.read(&mut stamped.nand, page);
+    stamped.nand.finished_ns() - start_ns
+}
+
+#[test]
+fn pages_never_written_or_discarded_take_no_time_to_read() {
+    for (kind, spare) in LAYERS {
+        for zone in [false, true] {
+            let mut stamped = Stamped::new(kind, spare, zone);
+            assert_eq!(read_ns(&mut stamped, 5), 0, "{kind}");
+            for first in (0..PAGES).step_by(8) {
+                stamped.play(&Step::Run { page: first, count: 8 });
+            }
+            assert!(read_ns(&mut stamped, 5) >= 50, "{kind}");
+            stamped.play(&Step::Discard { page: 0, count: PAGES });
+            assert_eq!(read_ns(&mut stamped, 5), 0, "{kind}");
+            // The neighbours of a page that is written anew stay as they are.
+            stamped.play(&Step::Write { page: 5, whole: true });
+            stamped.play(&Step::Run { page: 64, count: 64 });
+            assert!(read_ns(&mut stamped, 5) >= 50, "{kind}");
+            assert_eq!(read_ns(&mut stamped, 4), 0, "{kind}");
+            stamped.check();
         }
     }
 }

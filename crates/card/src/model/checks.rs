@@ -22,6 +22,10 @@ const MAX_GRANULARITY: u64 = 1 << 31;
 const MIN_SPARE_PAGE_MAPPED: u32 = 2;
 /// A log for small writes is collected into one unit.
 const LOG_SPARE_UNITS: u32 = 1;
+/// Chunks are brought together in one unit while another is free, and some unit that is not open
+/// must have more slots than there is data for.
+const UPDATE_LOG_SPARE_UNITS: u32 = 2;
+const RANDOM: &str = "layer.open_units_random";
 
 /// A key and why its value cannot be.
 #[derive(Debug)]
@@ -112,6 +116,8 @@ fn times(model: &CardModel) -> Checked {
         ("nand.read_ns", model.nand.read_ns),
         ("nand.program_ns", model.nand.program_ns),
         ("nand.erase_ns", model.nand.erase_ns),
+        ("nand.copy_ns", model.nand.copy_ns),
+        ("layer.log_ns", model.layer.log_ns.unwrap_or(0)),
         ("bus.command_ns", model.bus.command_ns),
         ("nand.pslc.read_ns", pslc(|pslc| pslc.read_ns)),
         ("nand.pslc.program_ns", pslc(|pslc| pslc.program_ns)),
@@ -134,18 +140,41 @@ fn layer(model: &CardModel) -> Checked {
     belongs(layer.open_units.is_some(), !mapped_by_page, "layer.open_units")?;
     belongs(layer.log_units.is_some(), has_log, "layer.log_units")?;
     belongs(layer.log_request.is_some(), has_log, "layer.log_request")?;
+    let has_chunks = kind == LayerKind::UpdateLog;
+    for (given, wanted, key) in [
+        (layer.log_ns.is_some(), has_log, "layer.log_ns"),
+        (layer.chunk.is_some(), has_chunks, "layer.chunk"),
+        (layer.scratch, !mapped_by_page && !has_chunks, "layer.scratch"),
+        (layer.open_units_random.is_some(), !mapped_by_page && !has_chunks, RANDOM),
+    ] {
+        require(wanted || !given, key, || "means nothing to a layer of this kind".to_owned())?;
+    }
+    chunk(model)?;
     for (given, key) in [
         (layer.map_unit.is_some(), "layer.map_unit"),
         (layer.map_cache.is_some(), "layer.map_cache"),
         (layer.collection.is_some(), "layer.collection"),
+        (layer.wear_spread.is_some(), "layer.wear_spread"),
     ] {
         require(mapped_by_page || !given, key, || "is for page-mapped layers only".to_owned())?;
     }
     require(mapped_by_page || model.nand.pslc.is_none(), "nand.pslc", || {
         "only a page-mapped layer can use a pSLC area".to_owned()
     })?;
+    pslc_units(model)?;
     open_units(model)?;
     spare_units(model)
+}
+
+fn pslc_units(model: &CardModel) -> Checked {
+    let Some(pslc) = &model.nand.pslc else { return Ok(()) };
+    require(pslc.units > 0, "nand.pslc.units", || "is zero".to_owned())?;
+    require(pslc.endurance_cycles > 0, "nand.pslc.endurance_cycles", || "is zero".to_owned())?;
+    let write_units = model.erase_unit_bytes() / model.write_unit_bytes();
+    let bits = model.nand.cell.bits();
+    require(write_units >= u64::from(bits), "nand.erase_unit", || {
+        format!("with one bit per cell instead of {bits} it would not hold a write unit")
+    })
 }
 
 /// A key that a layer of this kind must have, and no other may.
@@ -154,18 +183,25 @@ fn belongs(given: bool, wanted: bool, key: &'static str) -> Checked {
     require(wanted || !given, key, || "means nothing to a layer of this kind".to_owned())
 }
 
+fn chunk(model: &CardModel) -> Checked {
+    if model.layer.kind != LayerKind::UpdateLog {
+        return Ok(());
+    }
+    let (chunk, erase_unit) = (model.chunk_bytes(), model.erase_unit_bytes());
+    let stripe = model.write_unit_bytes() * u64::from(model.nand.dies);
+    multiple("layer.chunk", chunk, stripe, "write units of all dies")?;
+    require(erase_unit % chunk == 0, "layer.chunk", || {
+        format!("{chunk} bytes do not divide the erase unit of {erase_unit} bytes")
+    })
+}
+
 fn open_units(model: &CardModel) -> Checked {
-    let Some(open) = model.layer.open_units else {
-        return require(model.layer.open_units_random.is_none(), "layer.open_units_random", || {
-            "means nothing to a layer of this kind".to_owned()
-        });
-    };
+    let Some(open) = model.layer.open_units else { return Ok(()) };
     require(open > 0, "layer.open_units", || "is zero".to_owned())?;
-    require(
-        model.layer.open_units_random.is_none_or(|random| random <= open),
-        "layer.open_units_random",
-        || format!("is more than the {open} that can be open at all"),
-    )
+    let random = model.layer.open_units_random;
+    require(random.is_none_or(|random| random <= open), RANDOM, || {
+        format!("is more than the {open} that can be open at all")
+    })
 }
 
 fn spare_units(model: &CardModel) -> Checked {
@@ -185,9 +221,13 @@ fn spare_units(model: &CardModel) -> Checked {
     let zone = zone.map_or(0, |zone| u64::from(zone.spare_units));
     let log = layer.log_units.map_or(0, |log| u64::from(log) + u64::from(LOG_SPARE_UNITS));
     require(layer.log_units != Some(0), "layer.log_units", || "is zero".to_owned())?;
+    let own = match layer.kind {
+        LayerKind::UpdateLog => UPDATE_LOG_SPARE_UNITS,
+        _ => 1 + u32::from(layer.scratch),
+    };
     let needed = match layer.open_units {
-        Some(open) => u64::from(open) + 1 + log,
-        None => u64::from(MIN_SPARE_PAGE_MAPPED),
+        Some(open) => u64::from(open) + u64::from(own) + log,
+        None => u64::from(MIN_SPARE_PAGE_MAPPED) + u64::from(model.map_units()),
     };
     require(needed + zone <= spare, "nand.spare_units", || {
         format!("a card like this needs at least {} spare erase units", needed + zone)
@@ -272,6 +312,37 @@ mod tests {
         refused(&[BLOCK, ("open_units = 3", "")], "layer.open_units");
         let page = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nopen_units = 3");
         refused(&[page], "layer.open_units");
+    }
+
+    #[test]
+    fn layers_with_logs_and_chunks() {
+        let log = "open_units = 1\nlog_units = 1\nlog_request = \"4KiB\"";
+        let kind = |kind: &str, more: &str| format!("kind = \"{kind}\"\n{log}\n{more}");
+        for (text, key) in [
+            (kind("log-block", ""), ""),
+            (kind("log-block", "scratch = true"), "nand.spare_units"),
+            (kind("log-block", "chunk = \"8KiB\""), "layer.chunk"),
+            (kind("log-block", "log_ns = 60_000_000_001"), "layer.log_ns"),
+            (kind("log-block", "open_units_random = 2"), "layer.open_units_random"),
+            (kind("log-block", "wear_spread = 2"), "layer.wear_spread"),
+            (kind("page-mapped", ""), "layer.open_units"),
+            (kind("block-mapped", ""), "layer.log_units"),
+            (kind("update-log", "open_units_random = 1"), "layer.open_units_random"),
+            (kind("update-log", "scratch = true"), "layer.scratch"),
+            (kind("update-log", "chunk = \"6KiB\""), "layer.chunk"),
+            (kind("update-log", "chunk = \"12KiB\""), "layer.chunk"),
+            (kind("update-log", ""), "nand.spare_units"),
+        ] {
+            let changes = [("kind = \"page-mapped\"", text.as_str())];
+            if key.is_empty() {
+                assert!(small_but(&changes).is_ok(), "{text}");
+            } else {
+                refused(&changes, key);
+            }
+        }
+        let text = kind("update-log", "chunk = \"32KiB\"");
+        let five = [("kind = \"page-mapped\"", text.as_str()), ("units = 4", "units = 5")];
+        assert_eq!(small_but(&five).unwrap().chunks_per_unit(), 2);
     }
 
     #[test]

@@ -12,15 +12,29 @@ pub struct LayerModel {
     /// How many erase units can be open at once; all but page-mapped layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_units: Option<u32>,
-    /// How many of them can be written out of order; as many as are open where it is not said.
+    /// How many of them can be written out of order; as many as are open where it is not said. With
+    /// 0 each write that is out of order costs a merge. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_units_random: Option<u32>,
+    /// Whether parts of a page that are written in order are gathered in a scratch unit, which is
+    /// one more spare erase unit. Block-mapped and log-block layers only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scratch: bool,
     /// Erase units of the log for small writes; layers with a log only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_units: Option<u32>,
     /// The largest request that goes to the log; layers with a log only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_request: Option<Bytes>,
+    /// What a write to the log takes beyond its programming, in nanoseconds, such as the saving of
+    /// the log's map; layers with a log only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_ns: Option<u64>,
+    /// What an update-log layer maps by itself and rewrites as a whole, a divisor of the erase unit
+    /// and a whole number of write units of all dies; an eighth of the erase unit where it is not
+    /// said. Such layers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<Bytes>,
     /// What is mapped by itself, a divisor of the write unit; the write unit where it is not said.
     /// Page-mapped layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,10 +58,11 @@ pub struct LayerModel {
 pub enum LayerKind {
     /// Whole erase units are mapped; see [`crate::layer::BlockMapped`].
     BlockMapped,
-    /// Whole erase units are mapped, and small writes go to a page-mapped log.
+    /// Whole erase units are mapped, and small writes go to a page-mapped log; see
+    /// [`crate::layer::LogBlock`].
     LogBlock,
-    /// Whole erase units are mapped, small writes go to an update log, and an erase unit that must
-    /// give way is merged only in part.
+    /// Chunks of erase units are mapped, small writes go to an update log, and what must give way
+    /// is a chunk; see [`crate::layer::UpdateLog`].
     UpdateLog,
     /// Each page is mapped; see [`crate::layer::PageMapped`].
     PageMapped,

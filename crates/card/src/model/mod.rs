@@ -23,6 +23,11 @@ pub use front::{
 pub use layer::{Collection, LayerKind, LayerModel, ZoneModel};
 pub use nand::{Cell, NandModel, PslcModel};
 
+/// What an entry of a page-mapped layer's map takes.
+const MAP_ENTRY_BYTES: u64 = 4;
+/// Erase units that the map has beyond what its current pieces fill.
+const MAP_SPARE_UNITS: u32 = 2;
+
 /// The parameters of a simulated card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +105,9 @@ impl Explain for ModelError {
     }
 }
 
+/// Where a model does not say; 512 KiB of a usual erase unit.
+const CHUNKS_PER_UNIT: u64 = 8;
+
 impl CardModel {
     /// Reads a card file; `origin` is only for the messages.
     ///
@@ -156,6 +164,47 @@ impl CardModel {
     /// Mapped units in a write unit.
     pub fn pages_per_write_unit(&self) -> u32 {
         count(self.write_unit_bytes() / self.map_unit_bytes())
+    }
+
+    /// The size of what an update-log layer maps by itself, in bytes.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.layer.chunk.map_or(self.nand.erase_unit.0 / CHUNKS_PER_UNIT, |chunk| chunk.0)
+    }
+
+    /// Such chunks in an erase unit.
+    pub fn chunks_per_unit(&self) -> u32 {
+        count(self.nand.erase_unit.0 / self.chunk_bytes())
+    }
+
+    /// The erase units that were bad from the beginning: evenly spread, in ascending order.
+    pub fn factory_bad_units(&self) -> impl Iterator<Item = u32> {
+        let (bad, total) = (u64::from(self.nand.factory_bad_units), u64::from(self.total_units()));
+        (0..bad).map(move |number| count((2 * number + 1) * total / (2 * bad)))
+    }
+
+    /// All other erase units, in ascending order.
+    pub fn good_units(&self) -> impl Iterator<Item = u32> {
+        let mut bad = self.factory_bad_units().peekable();
+        (0..self.total_units()).filter(move |unit| bad.next_if_eq(unit).is_none())
+    }
+
+    /// Entries of the map in a write unit, at 4 bytes each.
+    pub fn entries_per_map_piece(&self) -> u32 {
+        count(self.write_unit_bytes() / MAP_ENTRY_BYTES)
+    }
+
+    /// Write units that the whole map takes.
+    pub fn map_pieces(&self) -> u32 {
+        let entries = self.capacity.0 / self.map_unit_bytes();
+        count(entries.div_ceil(self.entries_per_map_piece().into()))
+    }
+
+    /// Erase units that the map takes in the NAND: two more than it needs, to write into. None where
+    /// all of it is in memory.
+    pub fn map_units(&self) -> u32 {
+        let pieces_per_unit = self.pages_per_unit() / self.pages_per_write_unit();
+        let cached = self.layer.map_cache.is_some();
+        if cached { self.map_pieces().div_ceil(pieces_per_unit) + MAP_SPARE_UNITS } else { 0 }
     }
 }
 

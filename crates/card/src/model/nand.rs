@@ -27,6 +27,10 @@ pub struct NandModel {
     pub program_ns: u64,
     /// Time to erase an erase unit, in nanoseconds.
     pub erase_ns: u64,
+    /// What copying a write unit takes beyond its reading and programming, in nanoseconds: its way
+    /// through the controller.
+    #[serde(default)]
+    pub copy_ns: u64,
     /// How many erasures an erase unit is rated for.
     pub endurance_cycles: u64,
     /// Good erase units beyond the capacity.

@@ -6,12 +6,15 @@
 //! after the other cost one program operation, until [`Nand::close_write_unit`] says that what is
 //! programmed must not wait for more. The write units of an erase unit lie on the dies in turn, and
 //! dies work at the same time. A programmed page bears the number of the logical page that it
-//! holds, as the spare area of a real one does, and its contents ([`contents`]).
-//! Limits: no read disturb, no errors in use; a write unit's read serves only the operations of one
-//! request. Source of the rules: ONFI 4.x, "page programming order" (pages in a block are
-//! programmed from the least to the most significant address, each once between erasures).
+//! holds, as the spare area of a real one does, and its contents ([`contents`]). Units that were bad
+//! from the beginning hold nothing. Limits: no read disturb, no errors in use; beyond its rated
+//! endurance a unit works as before, and is only counted; a write unit's read serves only the
+//! operations of one request. Source of the rules: ONFI 4.x, "page programming order" (pages in a
+//! block are programmed from the least to the most significant address, each once between
+//! erasures).
 
 pub mod contents;
+mod copies;
 mod schedule;
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +32,19 @@ pub const NONE: u32 = u32::MAX;
 struct Unit {
     erases: u32,
     next_page: u32,
-    pslc: bool,
+    cells: Cells,
+}
+
+/// How the cells of an erase unit are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Cells {
+    /// With all the bits they have.
+    #[default]
+    MultiBit,
+    /// With one bit each.
+    OneBit,
+    /// Not at all.
+    Bad,
 }
 
 /// What the NAND counts. Programs and reads are counted in write units.
@@ -43,12 +58,14 @@ pub struct NandCounters {
     pub erases: u64,
 }
 
-/// How long operations take, in nanoseconds.
+/// How long operations take, in nanoseconds, and how often they can be done.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Times {
+struct Ratings {
     read_ns: u64,
     program_ns: u64,
     erase_ns: u64,
+    /// How many erasures a unit is rated for.
+    endurance_cycles: u64,
 }
 
 /// The flash of a card.
@@ -58,8 +75,10 @@ pub struct Nand {
     pages_per_write_unit: u32,
     pages_per_pslc_unit: u32,
     page_bytes: u64,
-    multi_bit: Times,
-    one_bit: Times,
+    multi_bit: Ratings,
+    one_bit: Ratings,
+    /// What a copied write unit takes on its way through the controller.
+    copy_ns: u64,
     units: Vec<Unit>,
     /// By page; one more than the number of the logical page, 0 where nothing is.
     holds: Vec<u32>,
@@ -81,13 +100,22 @@ impl Nand {
         let units = model.total_units() as usize;
         let pages_per_unit = model.pages_per_unit();
         let nand = &model.nand;
-        let multi_bit =
-            Times { read_ns: nand.read_ns, program_ns: nand.program_ns, erase_ns: nand.erase_ns };
-        let one_bit = nand.pslc.as_ref().map_or(multi_bit, |pslc| Times {
+        let multi_bit = Ratings {
+            read_ns: nand.read_ns,
+            program_ns: nand.program_ns,
+            erase_ns: nand.erase_ns,
+            endurance_cycles: nand.endurance_cycles,
+        };
+        let one_bit = nand.pslc.as_ref().map_or(multi_bit, |pslc| Ratings {
             read_ns: pslc.read_ns,
             program_ns: pslc.program_ns,
             erase_ns: pslc.erase_ns,
+            endurance_cycles: pslc.endurance_cycles,
         });
+        let mut states = vec![Unit::default(); units];
+        for bad in model.factory_bad_units() {
+            states[bad as usize].cells = Cells::Bad;
+        }
         let write_units = pages_per_unit / model.pages_per_write_unit();
         Self {
             pages_per_unit,
@@ -96,7 +124,8 @@ impl Nand {
             page_bytes: model.map_unit_bytes(),
             multi_bit,
             one_bit,
-            units: vec![Unit::default(); units],
+            copy_ns: nand.copy_ns,
+            units: states,
             holds: vec![0; units * pages_per_unit as usize],
             open_write_unit: NONE,
             read_write_unit: NONE,
@@ -114,7 +143,11 @@ impl Nand {
 
     /// How many pages this erase unit can hold, as it is used now.
     pub fn pages_in(&self, unit: u32) -> u32 {
-        if self.units[unit as usize].pslc { self.pages_per_pslc_unit } else { self.pages_per_unit }
+        match self.units[unit as usize].cells {
+            Cells::MultiBit => self.pages_per_unit,
+            Cells::OneBit => self.pages_per_pslc_unit,
+            Cells::Bad => 0,
+        }
     }
 
     /// Pages in a write unit.
@@ -163,13 +196,18 @@ impl Nand {
         self.schedule.finished_ns()
     }
 
+    /// The operations asked for from now on wait for everything that was read.
+    pub fn wait_for_data(&mut self) {
+        self.schedule.wait_for_data();
+    }
+
     /// Something else than the flash keeps the card busy for so long.
     pub fn wait(&mut self, time_ns: u64) {
         self.schedule.wait(time_ns);
     }
 
-    fn times(&self, unit: u32) -> Times {
-        if self.units[unit as usize].pslc { self.one_bit } else { self.multi_bit }
+    fn times(&self, unit: u32) -> Ratings {
+        if self.units[unit as usize].cells == Cells::OneBit { self.one_bit } else { self.multi_bit }
     }
 
     /// Reads a page.
@@ -177,6 +215,14 @@ impl Nand {
     /// # Panics
     /// When the page is erased.
     pub fn read(&mut self, page: u32) {
+        self.read_taking(page, 0);
+    }
+
+    fn read_for_copy(&mut self, page: u32) {
+        self.read_taking(page, self.copy_ns);
+    }
+
+    fn read_taking(&mut self, page: u32, more_ns: u64) {
         assert!(self.holds[page as usize] != 0, "page {page} is read while erased");
         let write_unit = page / self.pages_per_write_unit;
         if write_unit == self.read_write_unit {
@@ -184,7 +230,7 @@ impl Nand {
         }
         self.read_write_unit = write_unit;
         self.counters.reads += 1;
-        let read_ns = self.times(self.unit_of(page)).read_ns;
+        let read_ns = self.times(self.unit_of(page)).read_ns + more_ns;
         self.schedule.read(write_unit, read_ns);
     }
 
@@ -203,16 +249,16 @@ impl Nand {
         self.contents.put(page, content);
     }
 
-    /// Copies a page to an erased one.
+    /// Programs an erased page and the rest of its write unit with what is the layer's own, a piece
+    /// of its map. The number tells the layer what it is; no logical page has it.
     ///
     /// # Panics
-    /// As [`Nand::read`] and [`Nand::program`].
-    pub fn copy(&mut self, from: u32, to: u32) {
-        self.schedule.independent();
-        self.read(from);
-        let logical_page = self.holds[from as usize] - 1;
-        self.put(to, logical_page);
-        self.contents.copy(from, to);
+    /// As [`Nand::program`].
+    pub fn program_own(&mut self, page: u32, number: u32) {
+        self.close_write_unit();
+        self.put(page, number);
+        self.contents.put(page, Content::Zeros);
+        self.close_write_unit();
     }
 
     fn put(&mut self, page: u32, logical_page: u32) {
@@ -274,12 +320,18 @@ impl Nand {
     /// When the unit is not erased.
     pub fn use_as_pslc(&mut self, unit: u32, pslc: bool) {
         assert!(self.is_erased(unit), "unit {unit} changes its use while it holds data");
-        self.units[unit as usize].pslc = pslc;
+        assert!(!self.is_bad(unit), "unit {unit} is bad");
+        self.units[unit as usize].cells = if pslc { Cells::OneBit } else { Cells::MultiBit };
     }
 
     /// Whether the unit is used with one bit per cell.
     pub fn is_pslc(&self, unit: u32) -> bool {
-        self.units[unit as usize].pslc
+        self.units[unit as usize].cells == Cells::OneBit
+    }
+
+    /// Whether the unit was bad from the beginning.
+    pub fn is_bad(&self, unit: u32) -> bool {
+        self.units[unit as usize].cells == Cells::Bad
     }
 
     /// The logical page that a page holds; `None` while it is erased.
@@ -287,9 +339,20 @@ impl Nand {
         self.holds[page as usize].checked_sub(1)
     }
 
+    /// What the pages at some places of a unit hold: one more than the logical page, 0 while erased.
+    pub fn held(&self, unit: u32, places: std::ops::Range<u32>) -> &[u32] {
+        let first = unit as usize * self.pages_per_unit as usize;
+        &self.holds[first + places.start as usize..first + places.end as usize]
+    }
+
     /// The bytes of a page; [`Content::Zeros`] where contents are not kept.
     pub fn content(&self, page: u32) -> Content {
         self.contents.get(page)
+    }
+
+    /// The contents of all pages.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
     }
 
     /// The contents of all pages.
@@ -317,15 +380,34 @@ impl Nand {
         self.counters
     }
 
-    /// The spread of wear.
+    /// The spread of wear over the units that are not bad.
     pub fn erases_per_unit(&self) -> ErasesPerUnit {
-        let erases = || self.units.iter().map(|unit| u64::from(unit.erases));
-        let total: u64 = erases().sum();
+        let erases = || self.good().map(|unit| u64::from(unit.erases));
+        let (total, units): (u64, u64) = (erases().sum(), erases().count() as u64);
         ErasesPerUnit {
             least: erases().min().unwrap_or(0),
-            mean_thousandths: total * 1000 / u64::from(self.unit_count()),
+            mean_thousandths: (total * 1000).checked_div(units).unwrap_or(0),
             most: erases().max().unwrap_or(0),
         }
+    }
+
+    /// Units that were erased more often than they are rated for, each after its use now.
+    pub fn units_beyond_rating(&self) -> u64 {
+        let rating = |unit: &Unit| match unit.cells {
+            Cells::OneBit => self.one_bit.endurance_cycles,
+            _ => self.multi_bit.endurance_cycles,
+        };
+        self.good().filter(|unit| u64::from(unit.erases) > rating(unit)).count() as u64
+    }
+
+    fn good(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter().filter(|unit| unit.cells != Cells::Bad)
+    }
+
+    /// The bytes of memory that the accounts of units and pages take when all of the card is in
+    /// use, without the contents.
+    pub fn memory_bytes(&self) -> usize {
+        self.units.capacity() * size_of::<Unit>() + self.holds.capacity() * size_of::<u32>()
     }
 }
 

@@ -39,6 +39,11 @@ impl Schedule {
         self.data_ready_ns = self.earliest_ns;
     }
 
+    /// What comes next waits for what was read before.
+    pub fn wait_for_data(&mut self) {
+        self.earliest_ns = self.earliest_ns.max(self.data_ready_ns);
+    }
+
     pub fn finished_ns(&self) -> u64 {
         self.finished_ns
     }
@@ -50,6 +55,31 @@ impl Schedule {
 
     pub fn program(&mut self, write_unit: u32, time_ns: u64) {
         self.on_die(write_unit, self.data_ready_ns, time_ns);
+    }
+
+    pub fn dies(&self) -> usize {
+        self.free_ns.len()
+    }
+
+    pub fn on_same_die(&self, one: u32, other: u32) -> bool {
+        let dies = self.free_ns.len();
+        dies == 1 || one as usize % dies == other as usize % dies
+    }
+
+    /// So many write units from `first` on, one after the other, are read from the die that they
+    /// are programmed on.
+    pub fn copies(&mut self, first: u32, count: u32, read_ns: u64, program_ns: u64) {
+        let dies = u32::try_from(self.free_ns.len()).expect("dies are counted in 32 bits");
+        let each_ns = read_ns + program_ns;
+        self.independent();
+        for at in 0..dies.min(count) {
+            let on_this_die = (count - at).div_ceil(dies);
+            let time_ns = each_ns * u64::from(on_this_die);
+            let end_ns = self.on_die(first + at, self.earliest_ns, time_ns);
+            if at == (count - 1) % dies {
+                self.data_ready_ns = end_ns - program_ns;
+            }
+        }
     }
 
     fn on_die(&mut self, write_unit: u32, from_ns: u64, time_ns: u64) -> u64 {

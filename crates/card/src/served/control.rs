@@ -3,17 +3,20 @@
 use std::io::{BufRead, Read, Write};
 use std::sync::mpsc::Sender;
 
-use super::file_system::SharedCard;
-use super::protocol::{Answer, Question, RequestKind, line};
+use flashfit_host::Explain;
+
+use super::live::LiveCard;
+use super::protocol::{Answer, Failure, Question, RequestKind, VERSION, line};
+use super::state;
 
 /// Longer than any question; a peer cannot make the card hold more than this.
-const MAX_LINE_BYTES: u64 = 4096;
+const MAX_LINE_BYTES: u64 = 16_384;
 
 /// What answers questions, in as many threads as there are askers.
 #[derive(Debug, Clone)]
 pub struct Control {
     /// The card in question.
-    pub card: SharedCard,
+    pub card: LiveCard,
     /// Where to say that the card is to stop.
     pub stop: Sender<()>,
 }
@@ -43,18 +46,52 @@ impl Control {
 
     fn answer(&self, text: &str) -> Answer {
         match serde_json::from_str::<Question>(text) {
-            Ok(Question { request: RequestKind::Counters }) => {
-                Answer::Counters(self.card.lock().counters())
+            Ok(question) if question.version == VERSION => self.grant(&question.request),
+            Ok(question) => {
+                let asked = question.version;
+                let message = format!("this card answers version {VERSION}, not {asked}");
+                Answer::Refused { message }
             }
-            Ok(Question { request: RequestKind::ResetCounters }) => {
-                let mut card = self.card.lock();
+            Err(error) => Answer::Refused { message: error.to_string() },
+        }
+    }
+
+    fn grant(&self, request: &RequestKind) -> Answer {
+        match request {
+            RequestKind::Counters => Answer::Counters(self.card.lock().card.counters()),
+            RequestKind::ResetCounters => {
+                let card = &mut self.card.lock().card;
                 let counters = card.counters();
                 card.reset_counters();
                 Answer::Counters(counters)
             }
-            Ok(Question { request: RequestKind::Stop }) => Answer::Stopping {},
-            Err(error) => Answer::Refused { message: error.to_string() },
+            RequestKind::Idle { duration_ns } => {
+                self.card.lock().pass_time(*duration_ns);
+                self.done()
+            }
+            RequestKind::Cut { faults, seed } => Answer::Cut(self.card.cut(*seed, faults.clone())),
+            RequestKind::PowerOn => {
+                let powered = self.card.lock().card.power_on();
+                self.done_if(powered)
+            }
+            RequestKind::Image { file } => match state::write_image(&self.card, file) {
+                Ok(unreadable_bytes) => Answer::Image { unreadable_bytes },
+                Err(error) => Answer::Failed(Failure::of(&error)),
+            },
+            RequestKind::Save { file } => self.done_if(state::save(&self.card, file)),
+            RequestKind::Stop => Answer::Stopping {},
         }
+    }
+
+    fn done_if<E: Explain>(&self, result: Result<(), E>) -> Answer {
+        match result {
+            Ok(()) => self.done(),
+            Err(error) => Answer::Failed(Failure::of(&error)),
+        }
+    }
+
+    fn done(&self) -> Answer {
+        Answer::Done { now_ns: self.card.lock().card.done_ns() }
     }
 }
 
@@ -63,15 +100,19 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
-    use crate::card::{Card, Request};
-    use crate::model::tests::{SMALL, parse};
+    use crate::card::Request;
+    use crate::served::live::tests::serving;
 
-    fn ask(lines: &str) -> (Vec<Answer>, Receiver<()>) {
-        let mut card = Card::new(&parse(SMALL).unwrap());
-        card.serve(Request::Write { offset: 0, data: &[1; 512] }).unwrap();
+    fn ask(requests: &[&str]) -> (Vec<Answer>, Receiver<()>) {
+        let card = serving(&[]);
+        card.lock().card.serve(Request::Write { offset: 0, data: &[1; 512] }).unwrap();
         let (stop, stopped) = channel();
         let mut output = Vec::new();
-        let control = Control { card: SharedCard::new(card), stop };
+        let control = Control { card, stop };
+        let lines: String = requests
+            .iter()
+            .map(|request| format!("{{\"version\":1,\"request\":{request}}}\n"))
+            .collect();
         control.answer_all(lines.as_bytes(), &mut output);
         let text = String::from_utf8(output).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), stopped)
@@ -79,8 +120,7 @@ mod tests {
 
     #[test]
     fn counters_are_told_and_reset() {
-        let question = "{\"request\":\"reset_counters\"}\n{\"request\":\"counters\"}\n";
-        let (answers, stopped) = ask(question);
+        let (answers, stopped) = ask(&["\"reset_counters\"", "\"counters\""]);
         let written: Vec<u64> = answers
             .iter()
             .map(|answer| match answer {
@@ -94,16 +134,38 @@ mod tests {
 
     #[test]
     fn nothing_is_answered_after_stop() {
-        let (answers, stopped) = ask("{\"request\":\"stop\"}\n{\"request\":\"counters\"}\n");
+        let (answers, stopped) = ask(&["\"stop\"", "\"counters\""]);
         assert_eq!(answers, [Answer::Stopping {}]);
         assert!(stopped.try_recv().is_ok());
     }
 
     #[test]
     fn nonsense_is_refused_and_the_next_line_answered() {
-        let (answers, _) = ask("{\"request\":\"explode\"}\nnot json\n{\"request\":\"counters\"}\n");
+        let (answers, _) = ask(&["\"explode\"", "not json", "\"counters\"", "{\"idle\":{}}"]);
         assert!(matches!(answers[0], Answer::Refused { .. }));
         assert!(matches!(answers[1], Answer::Refused { .. }));
         assert!(matches!(answers[2], Answer::Counters(_)));
+        assert!(matches!(answers[3], Answer::Refused { .. }));
+        let (answers, _) = ask(&["\"explode\"}\n{\"version\":2,\"request\":\"counters\""]);
+        let Answer::Refused { message } = &answers[1] else { panic!("{answers:?}") };
+        assert_eq!(message, "this card answers version 1, not 2");
+    }
+
+    #[test]
+    fn time_passes_without_requests() {
+        let hour = 3_600_000_000_000_u64;
+        let (answers, _) = ask(&[&format!("{{\"idle\":{{\"duration_ns\":{hour}}}}}")]);
+        assert!(matches!(answers[0], Answer::Done { .. }));
+    }
+
+    #[test]
+    fn a_cut_is_reported_and_power_given_back() {
+        let cut = "{\"cut\":{\"faults\":[],\"seed\":1}}";
+        let unknown = "{\"cut\":{\"faults\":[{\"class\":\"gnomes\"}],\"seed\":1}}";
+        let (answers, _) = ask(&[unknown, cut, "\"power_on\"", "\"counters\""]);
+        assert!(matches!(answers[0], Answer::Refused { .. }));
+        assert!(matches!(answers[1], Answer::Cut(_)));
+        assert!(matches!(answers[2], Answer::Done { .. }));
+        assert!(matches!(&answers[3], Answer::Counters(counters) if counters.power_cuts == 1));
     }
 }

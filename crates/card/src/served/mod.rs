@@ -1,29 +1,33 @@
-//! A card behind a real kernel: a FUSE file with a loop device over it.
+//! A card at work: behind a real kernel, as a FUSE file with a loop device over it, or over NBD.
 //!
 //! [`run`] serves a card in a process of its own; [`CardProcess`] is how another process starts and
-//! talks to it; [`stats`] asks any card that is being served. Nothing stays attached however the
-//! process ends: its FUSE mount is taken off the tree as soon as the loop device holds the file,
-//! and the loop device clears itself with its last user. What its queue was set to is undone by
-//! whichever of the two processes is left; only when both are killed at once does it stay on the
-//! free device.
+//! talks to it; [`stats`], [`cut`] and the others ask any card that is being served. Nothing stays
+//! attached however the process ends: its FUSE mount is taken off the tree as soon as the loop
+//! device holds the file, and the loop device clears itself with its last user. What its queue was
+//! set to is undone by whichever of the two processes is left; only when both are killed at once
+//! does it stay on the free device. A socket that a killed card has left is removed by the next.
 //!
-//! Limits: the device is called `loopN` and has no card's registers; one request at a time (the
-//! kernel is not asked for `FUSE_ASYNC_DIO`); a loop device has no forced unit access, so a write
-//! with it arrives as a write and a flush. A request to write zeros that allows discarding cannot
-//! be told from a discard. Through the kernel's own caches, timers and schedulers, times are only
-//! as exact as those of a real device.
+//! Limits: the device is called `loopN` and has no card's registers; a loop device has no forced
+//! unit access, so a write with it arrives as a write and a flush; flushes, discards and zeros do
+//! not overlap with other requests, since the loop driver waits for them. A request to write zeros
+//! that allows discarding cannot be told from a discard. Through the kernel's own caches, timers
+//! and schedulers, times are only as exact as those of a real device.
 
+mod ask;
+pub mod buffers;
 mod control;
 mod delay;
-mod file_system;
+mod kernel;
+pub mod live;
 mod process;
 mod protocol;
-mod queue;
-mod renewal;
+pub mod replies;
 mod serve;
 mod socket;
+mod state;
 
+pub use ask::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
 pub use process::{CardProcess, ProcessError};
 pub use protocol::{Answer, Failure};
 pub use serve::{ServeError, ServeOptions, refuse, run};
-pub use socket::{StatsError, stats};
+pub use state::StateError;

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::{ExitClass, Explain};
 
+use super::kernel::renewal;
 use super::protocol::{Answer, Failure, Question, RequestKind, line};
-use super::renewal;
 use super::serve::ServeOptions;
 use crate::counters::Counters;
 
@@ -47,12 +47,6 @@ pub enum ProcessError {
         /// How, and what it said last.
         what: String,
     },
-    /// It had to end while its device was in use.
-    #[error("{} was still in use when its card was stopped", device.display())]
-    InUse {
-        /// The device.
-        device: PathBuf,
-    },
 }
 
 impl Explain for ProcessError {
@@ -60,14 +54,13 @@ impl Explain for ProcessError {
         match self {
             Self::Start { .. } => ExitClass::Environment,
             Self::Failed(failure) => failure.class(),
-            Self::Lost { .. } | Self::InUse { .. } => ExitClass::Io,
+            Self::Lost { .. } => ExitClass::Io,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Failed(failure) => failure.hint(),
-            Self::InUse { device } => Some(format!("umount {}", device.display())),
             Self::Start { .. } | Self::Lost { .. } => None,
         }
     }
@@ -99,7 +92,7 @@ impl CardProcess {
         }
     }
 
-    /// Its block device, `/dev/loopN`.
+    /// Its block device, `/dev/loopN`, or its socket.
     pub fn device(&self) -> &Path {
         &self.device
     }
@@ -112,6 +105,11 @@ impl CardProcess {
     /// The process that serves it.
     pub fn id(&self) -> u32 {
         self.talk().child.id()
+    }
+
+    /// Whether its process has not ended.
+    pub fn is_running(&self) -> bool {
+        matches!(self.talk().child.try_wait(), Ok(None))
     }
 
     /// The card's counters.
@@ -134,17 +132,18 @@ impl CardProcess {
     /// written to it synced: a process that is still writing back after 20 seconds is killed.
     ///
     /// # Errors
-    /// [`ProcessError::InUse`], or [`ProcessError::Lost`] when it had ended before or had to be
+    /// [`ProcessError::Failed`] with what the card's process says: its device is still in use, or
+    /// its state cannot be saved; [`ProcessError::Lost`] when it had ended before or had to be
     /// killed. No process is left in either case.
     pub fn stop(self) -> Result<(), ProcessError> {
-        let status = self.talk().end();
-        match status {
+        let mut talk = self.talk();
+        match talk.end() {
             Some(status) if status.success() => Ok(()),
-            Some(status) if status.code() == Some(i32::from(ExitClass::Io.code())) => {
-                Err(ProcessError::InUse { device: self.device.clone() })
-            }
-            Some(status) => Err(self.talk().lost(&format!("ended with {status}"))),
-            None => Err(self.talk().lost("did not end and was killed")),
+            Some(status) => match talk.last_failure() {
+                Some(failure) => Err(failure.into()),
+                None => Err(talk.lost(&format!("ended with {status}"))),
+            },
+            None => Err(talk.lost("did not end and was killed")),
         }
     }
 
@@ -195,7 +194,7 @@ impl Talk {
     }
 
     fn ask(&mut self, request: RequestKind) -> Result<Counters, ProcessError> {
-        let text = line(&Question { request });
+        let text = line(&Question::new(request));
         let sent = self.questions.as_mut().map(|pipe| pipe.write_all(text.as_bytes()));
         if !matches!(sent, Some(Ok(()))) {
             return Err(self.lost("has ended"));
@@ -217,6 +216,17 @@ impl Talk {
         }
     }
 
+    /// Why a process that has ended did not end as it should, where it said so.
+    fn last_failure(&mut self) -> Option<Failure> {
+        let answers = self.answers.iter().filter_map(|text| serde_json::from_str(&text).ok());
+        answers
+            .filter_map(|answer| match answer {
+                Answer::Failed(failure) => Some(failure),
+                _ => None,
+            })
+            .last()
+    }
+
     /// Ends the process and tells how it was lost, with what it printed last.
     fn lost(&mut self, what: &str) -> ProcessError {
         self.end();
@@ -234,7 +244,8 @@ impl Talk {
         let status = self.wait_or_kill();
         if let Some(device) = self.device.take() {
             // One that has ended by itself has done this, or could not because of a user.
-            if status.is_none_or(|status| status.code().is_none()) {
+            let by_itself = status.is_some_and(|status| status.code().is_some());
+            if !by_itself && device.starts_with("/dev") {
                 let _ = renewal::renew(&device);
             }
         }

@@ -1,4 +1,7 @@
 //! The lines between a served card and whoever asks it: one JSON document a line.
+//!
+//! Each question bears the protocol's version, so that a card that was started by another version
+//! of flashfit refuses what it may understand differently.
 
 use std::path::PathBuf;
 
@@ -6,23 +9,60 @@ use flashfit_host::{ExitClass, Explain};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
+use crate::cut::{CutReport, Fault};
+
+/// The version of questions and answers.
+pub const VERSION: u32 = 1;
 
 /// A line to the card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
+    /// [`VERSION`].
+    pub version: u32,
     /// What is asked.
     pub request: RequestKind,
 }
 
+impl Question {
+    /// A question of this version.
+    pub fn new(request: RequestKind) -> Self {
+        Self { version: VERSION, request }
+    }
+}
+
 /// What can be asked of a served card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RequestKind {
     /// Its counters.
     Counters,
     /// Its counters, which begin at 0 again afterwards.
     ResetCounters,
+    /// To let its time pass as if no request came for so long.
+    Idle {
+        /// How long, in nanoseconds.
+        duration_ns: u64,
+    },
+    /// To lose its power.
+    Cut {
+        /// What happens beyond what an honest card does.
+        faults: Vec<Fault>,
+        /// Decides whatever is left to chance.
+        seed: u64,
+    },
+    /// To be given its power back.
+    PowerOn,
+    /// To write what a host would read to a file, with or without power.
+    Image {
+        /// The file, by its absolute path; it must not be there.
+        file: PathBuf,
+    },
+    /// To write its state to a file.
+    Save {
+        /// The file, by its absolute path.
+        file: PathBuf,
+    },
     /// To end.
     Stop,
 }
@@ -33,15 +73,28 @@ pub enum RequestKind {
 pub enum Answer {
     /// The first line: the device can be used.
     Ready {
-        /// Its node, `/dev/loopN`.
+        /// Its node, `/dev/loopN`, or its socket.
         device: PathBuf,
         /// Where this kernel does not show the device as the model has it.
         notes: Vec<String>,
     },
-    /// The first line: there is no device.
+    /// What was asked failed. The first line: there is no device. The last one: the card ended
+    /// otherwise than it should.
     Failed(Failure),
     /// The counters.
     Counters(Counters),
+    /// What the loss of power did.
+    Cut(CutReport),
+    /// The image is written.
+    Image {
+        /// What could not be read, and is zeros in the image.
+        unreadable_bytes: u64,
+    },
+    /// It is done; the card's time afterwards.
+    Done {
+        /// In nanoseconds since the card was made.
+        now_ns: u64,
+    },
     /// It ends.
     Stopping {},
     /// The line was not understood.
@@ -95,14 +148,21 @@ mod tests {
 
     #[test]
     fn questions_are_as_documented() {
+        let cut = RequestKind::Cut { faults: vec!["weak-page=3".parse().unwrap()], seed: 7 };
         for (text, request) in [
-            ("counters", RequestKind::Counters),
-            ("reset_counters", RequestKind::ResetCounters),
-            ("stop", RequestKind::Stop),
+            ("\"counters\"", RequestKind::Counters),
+            ("\"reset_counters\"", RequestKind::ResetCounters),
+            ("{\"idle\":{\"duration_ns\":5}}", RequestKind::Idle { duration_ns: 5 }),
+            ("{\"cut\":{\"faults\":[{\"class\":\"weak-page\",\"value\":3}],\"seed\":7}}", cut),
+            ("{\"image\":{\"file\":\"/x\"}}", RequestKind::Image { file: "/x".into() }),
+            ("\"power_on\"", RequestKind::PowerOn),
+            ("{\"save\":{\"file\":\"/x\"}}", RequestKind::Save { file: "/x".into() }),
+            ("\"stop\"", RequestKind::Stop),
         ] {
-            let wanted = format!("{{\"request\":\"{text}\"}}\n");
-            assert_eq!(line(&Question { request }), wanted);
-            assert_eq!(serde_json::from_str::<Question>(&wanted).unwrap().request, request);
+            let wanted = format!("{{\"version\":1,\"request\":{text}}}\n");
+            let question = Question::new(request);
+            assert_eq!(line(&question), wanted);
+            assert_eq!(serde_json::from_str::<Question>(&wanted).unwrap(), question);
         }
     }
 

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_card::served::{self, ServeOptions};
+use flashfit_card::served;
 
-use crate::cli::CardServerArgs;
+use crate::commands::card_args::{CardServerArgs, HowArgs};
 use crate::failure::Failure;
 
 pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), Failure>
         }
     };
     let control = std::io::BufReader::new(std::io::stdin());
-    Ok(served::run(&model, &ServeOptions::default(), control, output)?)
+    Ok(served::run(&model, &args.how.options(), control, output)?)
 }
 
 /// This very program.
@@ -28,12 +28,19 @@ pub fn program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// The arguments that make it serve a card.
+/// The arguments that make it serve a card as a loop device.
 pub fn args(name: &str, catalog: Option<&Path>) -> Vec<String> {
     let mut args = vec!["card-server".to_owned()];
     if let Some(catalog) = catalog {
         args.extend(["--catalog".to_owned(), catalog.display().to_string()]);
     }
     args.push(name.to_owned());
+    args
+}
+
+/// The arguments that make it serve a card in a given way.
+pub fn args_with(name: &str, how: &HowArgs, catalog: Option<&Path>) -> Vec<String> {
+    let mut args = args(name, catalog);
+    args.extend(how.to_args());
     args
 }

@@ -2,7 +2,11 @@
 
 pub mod analyze;
 pub mod card;
+pub mod card_args;
+mod card_power;
+mod card_serve;
 pub mod card_server;
+mod card_stats;
 pub mod catalog;
 pub mod inspect;
 pub mod list;

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod card;
 mod environment;
 mod fixture;
 mod full_disk;

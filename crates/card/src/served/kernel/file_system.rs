@@ -1,88 +1,75 @@
 //! The FUSE file system with one file, whose bytes are the card's.
 //!
-//! Each reply is held back until the request's arrival plus the card's service time. The kernel's
-//! requests are taken one by one by one thread, as a card without a command queue does.
+//! Each reply is held back until the card would have done the request. One thread takes the
+//! kernel's requests. For a card without a command queue it serves them one by one, and the kernel
+//! is not asked for `FUSE_ASYNC_DIO`, without which it sends one at a time; for a card with one it
+//! takes as many as the card works on at once, and they are answered as they are done.
 //! What arrives for what was measured on Linux 6.18: a flush as FSYNC, a discard as FALLOCATE with
 //! PUNCH_HOLE, a request to write zeros as FALLOCATE with ZERO_RANGE, or with PUNCH_HOLE where it
-//! may discard (`drivers/block/loop.c`, `do_req_filebacked`).
+//! may discard (`drivers/block/loop.c`, `do_req_filebacked`). The loop driver waits for each of
+//! these three before it sends anything else, so only reads and writes overlap.
 
 use std::ffi::OsStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use flashfit_medium::{BlockDevError, Description};
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, KernelConfig,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs, ReplyWrite,
-    Request as FuseRequest, WriteFlags,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs,
+    ReplyWrite, Request as FuseRequest, WriteFlags,
 };
 
-use super::delay;
-use crate::card::{Card, Request};
+use crate::card::Request;
+use crate::served::buffers::Buffers;
+use crate::served::live::{Due, LiveCard};
+use crate::served::replies::Replies;
 
 /// The name of the file.
-pub const FILE_NAME: &str = flashfit_medium::guard::SIMULATED_CARD_FILE;
+pub fn file_name() -> String {
+    flashfit_medium::guard::simulated_card_file(std::process::id())
+}
+
 const FILE: INodeNo = INodeNo(2);
 /// Nothing about the file ever changes.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// The largest write that the kernel is to send; a real mmc host has 512 KiB.
 const MAX_WRITE_BYTES: u32 = 1 << 20;
-/// How a card that cannot write zeros by itself is sent them.
-const ZEROS: &[u8] = &[0; 512 << 10];
+/// The kernel's own least number of requests under way (`FUSE_DEFAULT_MAX_BACKGROUND`).
+const LEAST_BACKGROUND: u16 = 12;
 
 const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// A card that several threads use.
-#[derive(Debug, Clone)]
-pub struct SharedCard(Arc<Mutex<Card>>);
-
-impl SharedCard {
-    /// Shares a card.
-    pub fn new(card: Card) -> Self {
-        Self(Arc::new(Mutex::new(card)))
-    }
-
-    /// Waits for the card, never for the time that a request takes.
-    pub fn lock(&self) -> MutexGuard<'_, Card> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The file system.
 #[derive(Debug)]
 pub struct CardFile {
-    card: SharedCard,
+    card: LiveCard,
     description: Description,
+    replies: Replies,
+    buffers: Buffers,
 }
 
 impl CardFile {
-    /// A file system over a card.
-    pub fn new(card: SharedCard) -> Self {
-        let description = card.lock().description();
-        Self { card, description }
+    /// A file system over a card. Its threads share the open files of the thread that calls this.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn new(card: LiveCard) -> std::io::Result<Self> {
+        let description = *card.description();
+        let replies = Replies::new(card.clone())?;
+        Ok(Self { card, description, replies, buffers: Buffers::default() })
     }
 
-    /// Serves a request and waits out its time since `arrival`.
-    fn serve(&self, arrival: Instant, request: Request<'_>) -> Result<(), Errno> {
-        let served = self.card.lock().serve(request);
-        delay::until(arrival + Duration::from_nanos(served.map_err(|error| errno(&error))?));
-        Ok(())
-    }
-
-    /// A request to write zeros is what a host does to a card that cannot: writes of zeros.
-    fn write_zeros(&self, arrival: Instant, mut offset: u64, mut left: u64) -> Result<(), Errno> {
-        let mut end = arrival;
-        while left > 0 {
-            let part = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-            let request = Request::Write { offset, data: &ZEROS[..part] };
-            let service_ns = self.card.lock().serve(request).map_err(|error| errno(&error))?;
-            end += Duration::from_nanos(service_ns);
-            offset += part as u64;
-            left -= part as u64;
+    /// Submits a request without data and replies when it is done.
+    fn serve(&self, reply: ReplyEmpty, submit: impl FnOnce(Instant) -> Result<Due, Errno>) {
+        let place = self.card.place();
+        match submit(Instant::now()) {
+            Ok(due) => self.replies.when(place, Ok(due), |result| match result {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(&error)),
+            }),
+            Err(errno) => reply.error(errno),
         }
-        delay::until(end);
-        Ok(())
     }
 
     fn attributes(&self, node: INodeNo) -> FileAttr {
@@ -117,22 +104,20 @@ fn errno(error: &BlockDevError) -> Errno {
     }
 }
 
-fn reply_empty(reply: ReplyEmpty, result: Result<(), Errno>) {
-    match result {
-        Ok(()) => reply.ok(),
-        Err(errno) => reply.error(errno),
-    }
-}
-
 impl Filesystem for CardFile {
     fn init(&mut self, _: &FuseRequest, config: &mut KernelConfig) -> std::io::Result<()> {
         // A kernel that takes less says so by itself.
         let _ = config.set_max_write(MAX_WRITE_BYTES);
+        if self.card.depth() > 1 {
+            let depth = u16::try_from(self.card.depth()).unwrap_or(u16::MAX);
+            let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+            let _ = config.set_max_background(depth.max(LEAST_BACKGROUND));
+        }
         Ok(())
     }
 
     fn lookup(&self, _: &FuseRequest, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if parent == INodeNo::ROOT && name == FILE_NAME {
+        if parent == INodeNo::ROOT && name == file_name().as_str() {
             reply.entry(&FOREVER, &self.attributes(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
@@ -171,12 +156,14 @@ impl Filesystem for CardFile {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let place = self.card.place();
         let arrival = Instant::now();
-        let mut buffer = vec![0; size as usize];
-        match self.serve(arrival, Request::Read { offset, buffer: &mut buffer }) {
+        let mut buffer = self.buffers.take(size as usize);
+        let due = self.card.submit(arrival, Request::Read { offset, buffer: &mut buffer });
+        self.replies.when(place, due, move |result| match result {
             Ok(()) => reply.data(&buffer),
-            Err(errno) => reply.error(errno),
-        }
+            Err(error) => reply.error(errno(&error)),
+        });
     }
 
     fn write(
@@ -191,11 +178,14 @@ impl Filesystem for CardFile {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let place = self.card.place();
         let arrival = Instant::now();
-        match self.serve(arrival, Request::Write { offset, data }) {
-            Ok(()) => reply.written(u32::try_from(data.len()).expect("below the maximum write")),
-            Err(errno) => reply.error(errno),
-        }
+        let due = self.card.submit(arrival, Request::Write { offset, data });
+        let length = u32::try_from(data.len()).expect("below the maximum write");
+        self.replies.when(place, due, move |result| match result {
+            Ok(()) => reply.written(length),
+            Err(error) => reply.error(errno(&error)),
+        });
     }
 
     /// The closing of a file; a card knows nothing of it.
@@ -204,7 +194,9 @@ impl Filesystem for CardFile {
     }
 
     fn fsync(&self, _: &FuseRequest, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply_empty(reply, self.serve(Instant::now(), Request::Flush));
+        self.serve(reply, |arrival| {
+            self.card.submit(arrival, Request::Flush).map_err(|error| errno(&error))
+        });
     }
 
     fn fallocate(
@@ -217,14 +209,17 @@ impl Filesystem for CardFile {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let arrival = Instant::now();
         let discards = self.description.discard_granularity_bytes > 0;
-        let result = match mode {
-            PUNCH_HOLE if discards => self.serve(arrival, Request::Discard { offset, length }),
+        self.serve(reply, |arrival| match mode {
+            PUNCH_HOLE if discards => self
+                .card
+                .submit(arrival, Request::Discard { offset, length })
+                .map_err(|error| errno(&error)),
             // The queue of a card without discard takes none, so this asks for zeros.
-            PUNCH_HOLE | ZERO_RANGE => self.write_zeros(arrival, offset, length),
+            PUNCH_HOLE | ZERO_RANGE => {
+                self.card.write_zeros(arrival, offset, length).map_err(|error| errno(&error))
+            }
             _ => Err(Errno::EOPNOTSUPP),
-        };
-        reply_empty(reply, result);
+        });
     }
 }

@@ -15,15 +15,15 @@ const DISCARD_MAXIMUM: &str = "discard_max_bytes";
 ///
 /// # Errors
 /// When an attribute that decides which requests arrive cannot be written.
-pub fn set(queue: &Path, description: &Description) -> io::Result<Vec<String>> {
+pub fn set(queue: &Path, description: &Description, depth: u32) -> io::Result<Vec<String>> {
     set_cache(queue, description.volatile_cache)?;
+    let mut notes = set_depth(queue, depth);
     let wanted = description.discard_granularity_bytes;
     if wanted == 0 {
         std::fs::write(queue.join(DISCARD_MAXIMUM), "0")?;
-        return Ok(Vec::new());
+        return Ok(notes);
     }
     let granularity = std::fs::read_to_string(queue.join("discard_granularity"))?;
-    let mut notes = Vec::new();
     if !passes_discards(queue) {
         notes.push("the kernel passes no discards to this loop device".to_owned());
     } else if granularity.trim() != wanted.to_string() {
@@ -32,6 +32,22 @@ pub fn set(queue: &Path, description: &Description) -> io::Result<Vec<String>> {
             .push(format!("the kernel shows a discard granularity of {shown} bytes, not {wanted}"));
     }
     Ok(notes)
+}
+
+/// Lets the kernel have no more requests under way than the card's queue holds. It takes no fewer
+/// than 4 (`BLKDEV_MIN_RQ`), and a card without a queue is served one by one by the file system
+/// anyway; what waits is then merged and sorted, as before a real card of that kind.
+fn set_depth(queue: &Path, depth: u32) -> Vec<String> {
+    const LEAST: u32 = 4;
+    if depth == 1 {
+        return Vec::new();
+    }
+    match std::fs::write(queue.join("nr_requests"), depth.max(LEAST).to_string()) {
+        Ok(()) => Vec::new(),
+        Err(error) => {
+            vec![format!("the kernel's queue is not {depth} requests deep, as the card's: {error}")]
+        }
+    }
 }
 
 /// Whether the kernel passes discards on.
@@ -66,7 +82,7 @@ mod tests {
             discard_granularity_bytes: granularity,
             volatile_cache,
         };
-        set(queue, &description).unwrap()
+        set(queue, &description, 32).unwrap()
     }
 
     #[test]
@@ -76,6 +92,7 @@ mod tests {
         let read = |name| std::fs::read_to_string(queue.path().join(name)).unwrap();
         assert_eq!(read("write_cache"), "write through");
         assert_eq!(read("discard_max_bytes"), "0");
+        assert_eq!(read("nr_requests"), "32");
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! What a loss of power leaves of a cache.
+
+use flashfit_medium::random::Random;
+
+use super::{DirtyPage, WriteCache};
+use crate::model::CacheOrder;
+
+/// What had reached the NAND of a cache when the power went, and what is lost.
+#[derive(Debug, Default)]
+pub struct CacheLoss {
+    /// What had reached the NAND, in order.
+    pub kept: Vec<DirtyPage>,
+    /// Pages, or parts of one, that are lost.
+    pub lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
+    /// How many of them waited when a flush came that was only a barrier.
+    pub flushed_lost: u64,
+}
+
+impl WriteCache {
+    /// Empties the cache as a loss of power does. `kept_thousandths` is how much of it had reached
+    /// the NAND; chance decides where it is not said.
+    pub fn lose(&mut self, random: &mut Random, kept_thousandths: Option<u64>) -> CacheLoss {
+        let share = kept_thousandths.unwrap_or_else(|| random.below(1001)).min(1000);
+        let count = self.entries.len() as u64;
+        let prefix = kept_thousandths.map_or_else(|| random.below(count + 1), |n| count * n / 1000);
+        let turning = self.entries.values().nth(usize::try_from(prefix).unwrap_or(usize::MAX));
+        let turning_epoch = turning.map_or(u64::MAX, |entry| entry.epoch);
+        let mut loss = CacheLoss::default();
+        let entries = std::mem::take(&mut self.entries).into_values();
+        for (place, entry) in (0_u64..).zip(entries) {
+            let chance = random.below(1000) < share;
+            let kept = match self.order {
+                CacheOrder::Unordered => chance,
+                CacheOrder::Ordered => place < prefix,
+                CacheOrder::Barrier => {
+                    entry.epoch < turning_epoch || (entry.epoch == turning_epoch && chance)
+                }
+            };
+            loss.add(entry, kept, self.epoch);
+        }
+        self.by_page.clear();
+        self.dirty_bytes = 0;
+        loss
+    }
+}
+
+impl CacheLoss {
+    fn add(&mut self, entry: DirtyPage, kept: bool, epoch: u64) {
+        if kept {
+            self.kept.push(entry);
+        } else {
+            self.lost += 1;
+            self.lost_bytes += entry.bytes();
+            self.flushed_lost += u64::from(entry.epoch < epoch);
+        }
+    }
+}

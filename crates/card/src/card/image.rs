@@ -1,0 +1,56 @@
+//! What a card holds, looked at without using it: no time passes, nothing is counted.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use flashfit_medium::BlockDevError;
+
+use super::{Card, Power, broken, number};
+use crate::nand::contents::Content;
+use crate::pieces::pieces;
+
+impl Card {
+    /// Fills `buffer` with what a host would read at `offset`, with or without power.
+    ///
+    /// # Errors
+    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::Gone`] from a broken card, and
+    /// [`BlockDevError::Io`] where flash cannot be read.
+    pub fn peek(&self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        if self.power == Power::Broken {
+            return Err(broken());
+        }
+        self.check_range(offset, buffer.len() as u64)?;
+        for piece in pieces(offset, buffer.len(), self.nand.page_bytes()) {
+            let content = self.visible(number(piece.unit));
+            let part = piece.part.clone();
+            content.read(piece.inside.start, &mut buffer[piece.part]).map_err(|_| {
+                super::transfer::unreadable_at(offset + part.start as u64, part.len())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes what a host would read into an empty file, sparse: after a cut, the image that the
+    /// cut leaves. Returns how many bytes could not be read; there the image has zeros.
+    ///
+    /// # Errors
+    /// The file's; an error of its own from a broken card.
+    pub fn write_image(&self, file: &File) -> io::Result<u64> {
+        if self.power == Power::Broken {
+            return Err(io::Error::other(broken().to_string()));
+        }
+        let page_bytes = self.nand.page_bytes();
+        file.set_len(self.model.capacity.0)?;
+        let mut unreadable = 0;
+        for page in 0..self.model.capacity.0 / page_bytes {
+            let content = self.visible(number(page));
+            if content != Content::Zeros {
+                file.write_all_at(&content.to_vec(page_bytes), page * page_bytes)?;
+            }
+            let lost = content.lost_sectors() * crate::nand::contents::DAMAGE_BYTES;
+            unreadable += lost as u64;
+        }
+        Ok(unreadable)
+    }
+}

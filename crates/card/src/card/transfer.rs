@@ -1,0 +1,214 @@
+//! Data between the host, the cache and the NAND.
+
+use flashfit_medium::BlockDevError;
+
+use super::{Card, LastWrite, number};
+use crate::cache::{DirtyPage, WriteCache};
+use crate::cut::journal::Program;
+use crate::layer::{PageWrite, TranslationLayer};
+use crate::model::CacheOrder;
+use crate::nand::contents::Content;
+use crate::pieces::{Piece, pieces};
+
+impl Card {
+    pub(super) fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        self.host.host_read_requests += 1;
+        self.host.host_read_bytes += buffer.len() as u64;
+        let mut unreadable = None;
+        for piece in pieces(offset, buffer.len(), self.nand.page_bytes()) {
+            if self.read_piece(&piece, &mut buffer[piece.part.clone()]).is_err() {
+                unreadable.get_or_insert(piece);
+            }
+        }
+        if !self.nand.keeps_contents() {
+            buffer.fill(0);
+        }
+        let read_ns = self.nand.finished_ns();
+        self.bus_free_ns = self.bus_free_ns.max(read_ns) + self.transfer_ns(buffer.len());
+        match unreadable {
+            None => Ok(()),
+            Some(piece) => Err(unreadable_at(offset + piece.part.start as u64, piece.part.len())),
+        }
+    }
+
+    fn read_piece(
+        &mut self,
+        piece: &Piece,
+        part: &mut [u8],
+    ) -> Result<(), crate::nand::contents::Unreadable> {
+        let page = number(piece.unit);
+        if self.cache.as_ref().is_some_and(|cache| cache.covers(page, &piece.inside)) {
+            self.overlay(page, piece, part);
+            return Ok(());
+        }
+        let found = self.layer.read(&mut self.nand, page);
+        if !self.nand.keeps_contents() {
+            return Ok(());
+        }
+        if let Some(found) = found {
+            self.nand.contents_mut().wear_by_reading(found);
+        }
+        let content = self.in_nand(page, found);
+        if matches!(content, Content::Damaged(_)) {
+            return self.over_cached(page, content).read(piece.inside.start, part);
+        }
+        content.read(piece.inside.start, part)?;
+        self.overlay(page, piece, part);
+        Ok(())
+    }
+
+    fn overlay(&self, page: u32, piece: &Piece, part: &mut [u8]) {
+        if let Some(cache) = &self.cache {
+            cache.overlay(page, &piece.inside, part);
+        }
+    }
+
+    fn over_cached(&self, page: u32, content: Content) -> Content {
+        match &self.cache {
+            Some(cache) => cache.over(page, content),
+            None => content,
+        }
+    }
+
+    /// A logical page as the NAND has it, at `found`.
+    pub(crate) fn in_nand(&self, logical_page: u32, found: Option<u32>) -> Content {
+        let Some(page) = found else { return Content::Zeros };
+        let (page_bytes, sector_bytes) = (self.nand.page_bytes(), self.model.sector_bytes as usize);
+        self.zeroed.over(logical_page, self.nand.content(page), page_bytes, sector_bytes)
+    }
+
+    /// A logical page as the host would read it.
+    pub(crate) fn visible(&self, logical_page: u32) -> Content {
+        let found = self.layer.locate(&self.nand, logical_page);
+        self.over_cached(logical_page, self.in_nand(logical_page, found))
+    }
+
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
+        self.host.host_write_requests += 1;
+        self.host.host_written_bytes += data.len() as u64;
+        let mut last = None;
+        for piece in pieces(offset, data.len(), self.nand.page_bytes()) {
+            self.bus_free_ns += self.transfer_ns(piece.part.len());
+            self.nand.not_before(self.bus_free_ns);
+            let part = &data[piece.part.clone()];
+            last = Some(number(piece.unit));
+            if let Some(cache) = &mut self.cache {
+                cache.put(number(piece.unit), &piece.inside, part);
+                self.write_back_excess();
+            } else {
+                self.program(&piece, part, data.len() as u64);
+            }
+        }
+        self.layer.settle(&mut self.nand);
+        if let Some(logical_page) = last {
+            let done_ns = self.nand.finished_ns().max(self.bus_free_ns);
+            self.last_write = Some(LastWrite { done_ns, logical_page });
+        }
+        self.kept(offset, data.len())
+    }
+
+    /// The failure of the file that keeps the bytes, where there is one.
+    fn kept(&mut self, offset: u64, length: usize) -> Result<(), BlockDevError> {
+        match self.nand.contents_mut().take_failure() {
+            None => Ok(()),
+            Some(source) => Err(BlockDevError::Io { offset, length: length as u64, source }),
+        }
+    }
+
+    fn program(&mut self, piece: &Piece, part: &[u8], request_bytes: u64) {
+        let page_bytes = self.nand.page_bytes();
+        let whole = part.len() as u64 == page_bytes;
+        let write = PageWrite { logical_page: number(piece.unit), whole, request_bytes };
+        self.put_page(write, |before| {
+            if whole {
+                Content::from_bytes(part)
+            } else {
+                before.with(page_bytes, piece.inside.clone(), part)
+            }
+        });
+    }
+
+    /// Has the layer write a page, whose content is made of the one before.
+    pub(crate) fn put_page(&mut self, write: PageWrite, content: impl FnOnce(&Content) -> Content) {
+        let logical_page = write.logical_page;
+        if !self.nand.keeps_contents() {
+            self.layer.write(&mut self.nand, write);
+            return;
+        }
+        let found = self.layer.locate(&self.nand, logical_page);
+        let before = self.in_nand(logical_page, found);
+        self.nand.load(content(&before));
+        self.layer.write(&mut self.nand, write);
+        self.zeroed.clear(logical_page);
+        let done_ns = self.nand.finished_ns();
+        // A layer may have programmed pages of its own behind it.
+        let last = self.nand.contents().last_programmed();
+        let page = match self.nand.logical_page(last) {
+            Some(held) if held == logical_page => last,
+            _ => self.layer.locate(&self.nand, logical_page).unwrap_or(last),
+        };
+        let write_unit = page / self.nand.pages_per_write_unit();
+        self.journal.programmed(Program { done_ns, logical_page, page, write_unit, before });
+        self.journal.copied(done_ns, self.nand.contents_mut().take_copies());
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), BlockDevError> {
+        self.host.host_flushes += 1;
+        match &mut self.cache {
+            Some(cache) if cache.order() == CacheOrder::Barrier => cache.begin_epoch(),
+            _ => while self.write_back_run() {},
+        }
+        self.layer.settle(&mut self.nand);
+        if let Some(cache) = &self.model.cache {
+            self.nand.wait(cache.flush_ns);
+        }
+        self.kept(0, 0)
+    }
+
+    /// One piece of the work that can wait for idle time; `false` when there is none.
+    pub(super) fn work_in_background(&mut self) -> bool {
+        if self.write_back_run() {
+            self.layer.settle(&mut self.nand);
+            return true;
+        }
+        let worked = self.layer.work_in_background(&mut self.nand);
+        let done_ns = self.nand.finished_ns();
+        self.journal.copied(done_ns, self.nand.contents_mut().take_copies());
+        worked
+    }
+
+    fn write_back_excess(&mut self) {
+        while self.cache.as_ref().is_some_and(WriteCache::is_over_full) {
+            self.write_back_run();
+        }
+    }
+
+    /// Writes what has waited longest and what adjoins it; `false` when nothing waits.
+    fn write_back_run(&mut self) -> bool {
+        let run = self.cache.as_mut().map(WriteCache::take_run).unwrap_or_default();
+        let request_bytes = run.iter().map(DirtyPage::bytes).sum();
+        for dirty in &run {
+            self.write_back(dirty, request_bytes);
+        }
+        !run.is_empty()
+    }
+
+    pub(crate) fn write_back(&mut self, dirty: &DirtyPage, request_bytes: u64) {
+        let page_bytes = self.nand.page_bytes();
+        let write = PageWrite { logical_page: dirty.page, whole: dirty.is_whole(), request_bytes };
+        self.put_page(write, |before| match dirty.whole_data() {
+            Some(data) => Content::from_bytes(data),
+            None => before.with_all(page_bytes, dirty.parts()),
+        });
+    }
+
+    /// The time that data needs on the bus, rounded up to a nanosecond.
+    fn transfer_ns(&self, length: usize) -> u64 {
+        (length as u64 * 1_000_000_000).div_ceil(self.model.bus.bytes_per_second)
+    }
+}
+
+pub(super) fn unreadable_at(offset: u64, length: usize) -> BlockDevError {
+    let source = std::io::Error::other("the simulated flash cannot be read there any more");
+    BlockDevError::Io { offset, length: length as u64, source }
+}

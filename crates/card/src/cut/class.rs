@@ -1,0 +1,247 @@
+//! The classes of what a loss of power does, by name.
+//!
+//! The first two are what a device does that keeps its promises; the others are faults of the
+//! device, for which no file system may be blamed. Sources: Zheng et al., "Understanding the
+//! robustness of SSDs under power fault" (FAST 2013): bit corruption, shorn writes, unserializable
+//! writes, metadata corruption, dead devices; Tseng, Grupp and Swanson, "Understanding the impact
+//! of power loss on flash memory" (DAC 2011): paired pages; Ahmadian et al. (2018): writes lost up
+//! to 700 ms after they were acknowledged; Bradley for OLPC (linux-mmc, 2010): SD cards that die
+//! when the power goes within 1.6 s of a write; Datalight (2018): pages that can be read once.
+
+use std::fmt;
+use std::str::FromStr;
+
+use flashfit_host::{ExitClass, Explain};
+use serde::{Deserialize, Serialize};
+
+/// A kind of damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultClass {
+    /// What waits in the volatile cache is lost, as far as its order allows.
+    LostCache,
+    /// Of a request under way, each write unit is there wholly or not at all.
+    TornWrite,
+    /// Of a request under way, each sector of 512 bytes is there or not.
+    TornSector,
+    /// An interrupted program operation destroys the page that shares its cells.
+    PairedPage,
+    /// The mapping falls back to an earlier state.
+    Rollback,
+    /// A merge under way is taken for a finished one.
+    HalfMerge,
+    /// A cut soon after a write destroys an erase unit, or the card.
+    FoldingWindow,
+    /// A page can be read a few more times.
+    WeakPage,
+    /// What was discarded comes back.
+    StaleDiscard,
+    /// The card answers nothing any more.
+    Brick,
+}
+
+/// Name, what it does, and what its value means: default and most, where it takes one.
+struct Facts {
+    name: &'static str,
+    title: &'static str,
+    value: Option<(u64, u64)>,
+}
+
+impl FaultClass {
+    /// All of them, in the order in which they are numbered, from 1.
+    pub const ALL: [Self; 10] = [
+        Self::LostCache,
+        Self::TornWrite,
+        Self::TornSector,
+        Self::PairedPage,
+        Self::Rollback,
+        Self::HalfMerge,
+        Self::FoldingWindow,
+        Self::WeakPage,
+        Self::StaleDiscard,
+        Self::Brick,
+    ];
+
+    fn facts(self) -> Facts {
+        let (name, title, value) = match self {
+            Self::LostCache => (
+                "lost-cache",
+                "writes that no flush confirmed are lost; value: thousandths that are kept, by \
+                 chance where it is not said",
+                Some((500, 1000)),
+            ),
+            Self::TornWrite => (
+                "torn-write",
+                "of a write under way some write units are there; value: thousandths of the torn \
+                 ones that take all their sectors along",
+                Some((0, 1000)),
+            ),
+            Self::TornSector => {
+                ("torn-sector", "of a write under way some sectors of 512 bytes are there", None)
+            }
+            Self::PairedPage => (
+                "paired-page",
+                "a write under way destroys flushed data that shares its cells",
+                None,
+            ),
+            Self::Rollback => (
+                "rollback",
+                "the last writes are undone, flushed or not; value: milliseconds",
+                Some((700, 700)),
+            ),
+            Self::HalfMerge => ("half-merge", "an erase unit under merge is left half empty", None),
+            Self::FoldingWindow => (
+                "folding-window",
+                "within 1.6 s of a write an erase unit or the card is lost; value: thousandths \
+                 of probability",
+                Some((500, 1000)),
+            ),
+            Self::WeakPage => (
+                "weak-page",
+                "the page written last is soon unreadable; value: how many more reads it takes",
+                Some((1, 1_000_000)),
+            ),
+            Self::StaleDiscard => (
+                "stale-discard",
+                "discarded data comes back, old or garbled; value: thousandths of it",
+                Some((1000, 1000)),
+            ),
+            Self::Brick => ("brick", "the card never answers again", None),
+        };
+        Facts { name, title, value }
+    }
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// What it does, and what its value means, in one line.
+    pub fn title(self) -> &'static str {
+        self.facts().title
+    }
+
+    /// Whether a device that keeps its promises does it.
+    pub fn is_honest(self) -> bool {
+        matches!(self, Self::LostCache | Self::TornWrite)
+    }
+}
+
+impl fmt::Display for FaultClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A class that is switched on, as `NAME` or `NAME=VALUE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Which.
+    pub class: FaultClass,
+    /// Its value, where one was given.
+    pub value: Option<u64>,
+}
+
+impl Fault {
+    /// A class with its usual value.
+    pub fn new(class: FaultClass) -> Self {
+        Self { class, value: None }
+    }
+
+    /// Its value, or the usual one; 0 for a class without.
+    pub fn value_or_default(self) -> u64 {
+        let default = self.class.facts().value.map_or(0, |(default, _)| default);
+        self.value.unwrap_or(default)
+    }
+}
+
+/// Why a text is no fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// There is no such class.
+    #[error("no fault is called `{0}`")]
+    Unknown(String),
+    /// The class takes no value.
+    #[error("`{0}` takes no value")]
+    NoValue(FaultClass),
+    /// Not a whole number, or too large.
+    #[error("`{class}` takes a whole number up to {most}, not `{value}`")]
+    Value {
+        /// Which class.
+        class: FaultClass,
+        /// What was given.
+        value: String,
+        /// The largest.
+        most: u64,
+    },
+}
+
+impl Explain for FaultError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let Self::Unknown(_) = self else { return None };
+        Some(format!("there are {}", FaultClass::ALL.map(FaultClass::name).join(", ")))
+    }
+}
+
+impl FromStr for FaultClass {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let found = Self::ALL.into_iter().find(|class| class.name() == text);
+        found.ok_or_else(|| FaultError::Unknown(text.to_owned()))
+    }
+}
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let Some((name, value)) = text.split_once('=') else {
+            return Ok(Self::new(text.parse()?));
+        };
+        let class: FaultClass = name.parse()?;
+        let (_, most) = class.facts().value.ok_or(FaultError::NoValue(class))?;
+        match value.parse() {
+            Ok(number) if number <= most => Ok(Self { class, value: Some(number) }),
+            _ => Err(FaultError::Value { class, value: value.to_owned(), most }),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Some(value) => write!(f, "{}={value}", self.class),
+            None => write!(f, "{}", self.class),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_as_they_are_written() {
+        for text in ["lost-cache", "rollback=250", "brick", "weak-page=0"] {
+            assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+        }
+        for class in FaultClass::ALL {
+            assert_eq!(class.name().parse(), Ok(class));
+            assert!(class.title().len() > 20);
+        }
+    }
+
+    #[test]
+    fn what_is_no_fault_is_refused_with_the_reason() {
+        let refused = |text: &str| text.parse::<Fault>().unwrap_err();
+        assert!(refused("tornwrite").hint().unwrap().contains("torn-write"));
+        assert_eq!(refused("brick=1").to_string(), "`brick` takes no value");
+        assert!(refused("rollback=701").to_string().contains("up to 700"));
+        assert!(refused("rollback=-1").to_string().contains("not `-1`"));
+    }
+}

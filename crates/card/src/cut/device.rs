@@ -1,0 +1,208 @@
+//! The faults of devices that break their promises: classes 4 to 10.
+//!
+//! *Paired pages*: in an erase unit of several bits a cell, an upper page shares its cells with a
+//! lower one that was programmed before. Counted in write units of one die, the even ones from 2 on
+//! are upper, and the lower one of each lies three before it (of the first, two): the "distance 3"
+//! scheme of Linux (`nand_pairing_dist3_get_info` in `drivers/mtd/nand/raw/nand_base.c`). Cells of
+//! three and four bits follow the same rule here, which understates them. *Folding window*: one
+//! time in four the card breaks, otherwise each page of the erase unit written last is lost with
+//! even chance.
+
+use std::collections::BTreeMap;
+
+use flashfit_medium::random::Random;
+
+use super::{Cut, DamageUnit, Fault, FaultClass};
+use crate::layer::{PageWrite, TranslationLayer};
+use crate::nand::contents::Content;
+use crate::pieces::in_memory;
+
+/// How long SD cards were seen to work on after a write (OLPC, 2010).
+const FOLDING_WINDOW_NS: u64 = 1_600_000_000;
+const NOT_IN_NAND: &str = "what was written last is not in the NAND";
+
+impl Cut<'_> {
+    pub(super) fn device_faults(&mut self) {
+        for class in FaultClass::ALL {
+            let Some(fault) = self.options.fault(class) else { continue };
+            let outcome = match class {
+                FaultClass::LostCache | FaultClass::TornWrite | FaultClass::TornSector => continue,
+                FaultClass::PairedPage => self.paired_page(),
+                FaultClass::Rollback => self.roll_back(fault),
+                FaultClass::HalfMerge => self.half_merge(),
+                FaultClass::FoldingWindow => self.folding_window(fault),
+                FaultClass::WeakPage => self.weak_page(fault),
+                FaultClass::StaleDiscard => Ok(self.stale_discard(fault)),
+                FaultClass::Brick => {
+                    self.report.add(class, 1, DamageUnit::Cards);
+                    continue;
+                }
+            };
+            match outcome {
+                Ok(pages) => self.report.add(class, pages, DamageUnit::Pages),
+                Err(reason) => self.report.missing(class, reason),
+            }
+        }
+    }
+
+    fn paired_page(&mut self) -> Result<u64, &'static str> {
+        if self.card.model.nand.cell.bits() == 1 {
+            return Err("cells of one bit share no pages");
+        }
+        let interrupted = self.interrupted.iter().rev();
+        let lower = interrupted.filter_map(|&page| self.lower_write_unit(page)).next();
+        let lower = lower.ok_or("no upper page was being programmed")?;
+        let mut destroyed = 0;
+        let per_write_unit = self.card.nand.pages_per_write_unit();
+        for page in lower * per_write_unit..(lower + 1) * per_write_unit {
+            destroyed += u64::from(self.destroy(page));
+        }
+        Ok(destroyed)
+    }
+
+    /// The write unit that shares its cells with that of an upper page.
+    fn lower_write_unit(&self, page: u32) -> Option<u32> {
+        let nand = &self.card.nand;
+        let unit = nand.unit_of(page);
+        if nand.is_pslc(unit) {
+            return None;
+        }
+        let (dies, write_unit) = (self.card.model.nand.dies, page / nand.pages_per_write_unit());
+        let first = nand.page_at(unit, 0) / nand.pages_per_write_unit();
+        let on_die = (write_unit - first) / dies;
+        let distance = match on_die {
+            2 => 2,
+            upper if upper % 2 == 0 && upper > 0 => 3,
+            _ => return None,
+        };
+        Some(write_unit - distance * dies)
+    }
+
+    /// Lets nothing of a page of the NAND be readable; whether something valid was there.
+    fn destroy(&mut self, page: u32) -> bool {
+        let Some(logical_page) = self.logical_page(page) else { return false };
+        let card = &mut *self.card;
+        let lost = Content::lost(card.nand.page_bytes());
+        card.nand.contents_mut().replace(page, lost);
+        card.layer.locate(&card.nand, logical_page) == Some(page)
+    }
+
+    fn roll_back(&mut self, fault: Fault) -> Result<u64, &'static str> {
+        if self.card.journal.window_ns() == 0 {
+            return Err("the card keeps no history");
+        }
+        let window_ns = fault.value_or_default() * 1_000_000;
+        let since_ns = self.at_ns().saturating_sub(window_ns);
+        let mut pages = std::collections::BTreeSet::new();
+        for program in self.card.journal.take_programs().into_iter().rev() {
+            if program.done_ns >= since_ns && self.set(program.logical_page, program.before) {
+                pages.insert(program.logical_page);
+            }
+        }
+        Ok(pages.len() as u64)
+    }
+
+    fn half_merge(&mut self) -> Result<u64, &'static str> {
+        let at_ns = self.at_ns();
+        let copies = self.card.journal.copies().iter();
+        let under_way: Vec<u32> =
+            copies.filter(|copy| copy.done_ns > at_ns).map(|copy| copy.to).collect();
+        if under_way.is_empty() {
+            return Err("no merge was under way");
+        }
+        let done = self.random(FaultClass::HalfMerge).below(under_way.len() as u64);
+        let mut pages = 0;
+        for &page in &under_way[in_memory(done)..] {
+            let Some(logical_page) = self.logical_page(page) else { continue };
+            let card = &mut *self.card;
+            if card.layer.locate(&card.nand, logical_page) == Some(page) {
+                card.nand.contents_mut().replace(page, Content::Zeros);
+                pages += 1;
+            }
+        }
+        Ok(pages)
+    }
+
+    fn folding_window(&mut self, fault: Fault) -> Result<u64, &'static str> {
+        let last = self.card.last_write.ok_or("nothing was ever written")?;
+        if self.at_ns().saturating_sub(last.done_ns) > FOLDING_WINDOW_NS {
+            return Err("the last write is more than 1.6 s ago");
+        }
+        let mut random = self.random(FaultClass::FoldingWindow);
+        if random.below(1000) >= fault.value_or_default() {
+            return Err("it went well by chance");
+        }
+        if random.below(4) == 0 {
+            self.report.add(FaultClass::Brick, 1, DamageUnit::Cards);
+            return Ok(0);
+        }
+        let found = self.card.layer.locate(&self.card.nand, last.logical_page);
+        let page = found.ok_or(NOT_IN_NAND)?;
+        let first = self.card.nand.page_at(self.card.nand.unit_of(page), 0);
+        let count = self.card.nand.pages_per_unit();
+        let lost = (first..first + count).filter(|&other| other == page || random.below(2) == 0);
+        let lost: Vec<u32> = lost.collect();
+        Ok(lost.into_iter().filter(|&page| self.destroy(page)).count() as u64)
+    }
+
+    fn weak_page(&mut self, fault: Fault) -> Result<u64, &'static str> {
+        let last = self.card.last_write.ok_or("nothing was ever written")?;
+        let found = self.card.layer.locate(&self.card.nand, last.logical_page);
+        let page = found.ok_or(NOT_IN_NAND)?;
+        let reads = u32::try_from(fault.value_or_default()).unwrap_or(u32::MAX);
+        self.card.nand.contents_mut().weaken(page, reads);
+        Ok(1)
+    }
+
+    /// Maps discarded pages again, to any of the copies that the NAND still has; one in four comes
+    /// back garbled.
+    fn stale_discard(&mut self, fault: Fault) -> u64 {
+        let mut random = self.random(FaultClass::StaleDiscard);
+        let thousandths = fault.value_or_default();
+        let mut pages = 0;
+        for logical_page in self.card.zeroed.pages() {
+            if random.below(1000) < thousandths {
+                self.card.zeroed.clear(logical_page);
+                pages += 1;
+            }
+        }
+        for (logical_page, copies) in self.unmapped_copies() {
+            let chosen = random.below(copies.len() as u64);
+            let page = copies[in_memory(chosen)];
+            // Mapping the ones before may have erased it.
+            let held = self.card.nand.logical_page(page) == Some(logical_page);
+            if random.below(1000) < thousandths && held {
+                let old = self.card.nand.content(page);
+                let garbled = random.below(4) == 0;
+                self.map_again(logical_page, if garbled { self.garbage(&mut random) } else { old });
+                pages += 1;
+            }
+        }
+        self.card.layer.settle(&mut self.card.nand);
+        pages
+    }
+
+    /// Logical pages that are mapped nowhere, with the pages of the NAND that still hold them.
+    fn unmapped_copies(&self) -> BTreeMap<u32, Vec<u32>> {
+        let card = &*self.card;
+        let mut copies: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for page in 0..card.nand.unit_count() * card.nand.pages_per_unit() {
+            let Some(logical_page) = self.logical_page(page) else { continue };
+            if card.layer.locate(&card.nand, logical_page).is_none() {
+                copies.entry(logical_page).or_default().push(page);
+            }
+        }
+        copies
+    }
+
+    fn map_again(&mut self, logical_page: u32, content: Content) {
+        let write = PageWrite::whole(logical_page, self.card.nand.page_bytes());
+        self.card.put_page(write, |_| content);
+    }
+
+    fn garbage(&self, random: &mut Random) -> Content {
+        let words = (0..self.card.nand.page_bytes().div_ceil(8)).map(|_| random.next_u64());
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        Content::from_bytes(&bytes[..in_memory(self.card.nand.page_bytes())])
+    }
+}

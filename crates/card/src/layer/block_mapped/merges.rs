@@ -1,0 +1,147 @@
+//! Merges: what becomes of a unit that is open no more.
+//!
+//! A log that was written completely in order takes the old unit's place (switch); one that was
+//! written in order from the start does so after the rest was copied behind it (partial); otherwise
+//! every page is copied into a fresh unit (full). One that began with copies counts as full when
+//! most of its pages are copies in the end.
+
+use std::ops::Range;
+
+use super::BlockMapped;
+use super::newer::Newer;
+use super::open_unit::OpenUnit;
+use crate::nand::Nand;
+
+impl BlockMapped {
+    /// Merges an open unit and returns what was known of it, to be used again.
+    pub(super) fn close(
+        &mut self,
+        nand: &mut Nand,
+        index: usize,
+        newer: &mut impl Newer,
+    ) -> OpenUnit {
+        let mut open = self.open.remove(index);
+        let before_ns = nand.finished_ns();
+        open.commit(nand);
+        if open.in_order {
+            self.complete(nand, &open, newer);
+        } else {
+            self.merge(nand, open.logical_unit, Some(&open), newer);
+        }
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
+        open
+    }
+
+    /// Copies the rest of the old unit behind a log in order, which takes its place.
+    fn complete(&mut self, nand: &mut Nand, open: &OpenUnit, newer: &mut impl Newer) {
+        let rest = open.used()..self.pages_per_unit;
+        let copied = open.head + rest.end - rest.start;
+        let merges = &mut self.counters.merges;
+        if copied == 0 {
+            merges.switch += 1;
+        } else if open.head == 0 || copied <= self.pages_per_unit / 2 {
+            merges.partial += 1;
+        } else {
+            merges.full += 1;
+        }
+        self.copy_places(nand, open.logical_unit, None, rest, open.unit, newer);
+        self.replace(nand, open.logical_unit, open.unit);
+    }
+
+    /// Copies the newest of every page of a unit into a fresh one.
+    fn merge(
+        &mut self,
+        nand: &mut Nand,
+        logical_unit: u32,
+        open: Option<&OpenUnit>,
+        newer: &mut impl Newer,
+    ) {
+        self.counters.merges.full += 1;
+        let fresh = self.free.take(nand);
+        self.copy_places(nand, logical_unit, open, 0..self.pages_per_unit, fresh, newer);
+        if let Some(open) = open {
+            self.free.put(nand, open.unit);
+        }
+        self.replace(nand, logical_unit, fresh);
+    }
+
+    /// Merges everything of a logical unit: nothing is newer than the merged unit afterwards.
+    pub fn merge_wholly(&mut self, nand: &mut Nand, logical_unit: u32, newer: &mut impl Newer) {
+        let before_ns = nand.finished_ns();
+        let index = self.index_of(logical_unit);
+        let mut open = index.map(|index| self.open.remove(index));
+        if let Some(open) = &mut open {
+            open.commit(nand);
+        }
+        self.merge(nand, logical_unit, open.as_ref(), newer);
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
+    }
+
+    /// Closes the unit that was opened last and opens it again behind copies of all pages before
+    /// `place`.
+    pub(super) fn begin_at(&mut self, nand: &mut Nand, place: u32, newer: &mut impl Newer) {
+        let last = self.open.len() - 1;
+        let mut open = if self.open[last].used() == 0 {
+            let open = self.open.remove(last);
+            self.free.put(nand, open.unit);
+            open
+        } else {
+            self.close(nand, last, newer)
+        };
+        let before_ns = nand.finished_ns();
+        let (logical_unit, unit) = (open.logical_unit, self.free.take(nand));
+        self.copy_places(nand, logical_unit, None, 0..place, unit, newer);
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
+        open.begin_behind(logical_unit, unit, place);
+        self.open.push(open);
+    }
+
+    /// Copies the newest of these places of a unit to the same places of another.
+    fn copy_places(
+        &mut self,
+        nand: &mut Nand,
+        logical_unit: u32,
+        open: Option<&OpenUnit>,
+        places: Range<u32>,
+        to: u32,
+        newer: &mut impl Newer,
+    ) {
+        let first = logical_unit * self.pages_per_unit;
+        let strays = &mut self.strays;
+        strays.clear();
+        let pages = first + places.start..first + places.end;
+        newer
+            .each_in(pages.clone(), |logical_page, page| strays.push((logical_page - first, page)));
+        let newest = strays.len();
+        if let Some(open) = open {
+            open.each_page(nand, |place, page| strays.push((place, page)));
+        }
+        if newest > 0 {
+            // Of two with the same place the one that was found first is the newer one.
+            strays.sort_by_key(|&(place, _)| place);
+            strays.dedup_by_key(|&mut (place, _)| place);
+            newer.forget(pages);
+        }
+        let old = self.data[logical_unit as usize].checked_sub(1);
+        let mut next = places.start;
+        let copy_old = |nand: &mut Nand, places: Range<u32>| {
+            if let Some(old) = old {
+                let (from, to) = (nand.page_at(old, places.start), nand.page_at(to, places.start));
+                nand.copy_run(from, to, places.end - places.start);
+            }
+        };
+        for &(place, page) in &self.strays {
+            copy_old(nand, next..place);
+            nand.copy(page, nand.page_at(to, place));
+            next = place + 1;
+        }
+        copy_old(nand, next..places.end);
+    }
+
+    fn replace(&mut self, nand: &Nand, logical_unit: u32, new: u32) {
+        let old = std::mem::replace(&mut self.data[logical_unit as usize], new + 1);
+        if let Some(old) = old.checked_sub(1) {
+            self.free.put(nand, old);
+        }
+    }
+}

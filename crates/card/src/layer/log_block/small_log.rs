@@ -1,0 +1,132 @@
+//! A page-mapped log: erase units to which single pages of any place are appended.
+//!
+//! Its units are collected in the order in which they were filled. Who owns the log brings the
+//! pages that are still the newest elsewhere, and forgets them here.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::layer::block_mapped::Newer;
+use crate::layer::free_units::FreeUnits;
+use crate::model::LayerModel;
+use crate::nand::Nand;
+
+/// A page-mapped log.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SmallLog {
+    /// Oldest first; the last one is being written.
+    units: VecDeque<u32>,
+    most_units: usize,
+    /// For each group of logical pages those whose newest is here, in ascending order, and where
+    /// it is. What is merged or rewritten together is a group.
+    groups: Vec<Vec<(u32, u32)>>,
+    pages_per_group: u32,
+    /// The first place of the oldest unit that was not asked for yet.
+    collected: u32,
+    /// What a write takes beyond its programming.
+    extra_ns: u64,
+}
+
+impl SmallLog {
+    /// An empty log for so many logical pages.
+    pub fn new(model: &LayerModel, pages: u32, pages_per_group: u32) -> Self {
+        let groups = pages.div_ceil(pages_per_group) as usize;
+        Self {
+            units: VecDeque::new(),
+            most_units: model.log_units.expect("a checked log layer says") as usize,
+            groups: vec![Vec::new(); groups],
+            pages_per_group,
+            collected: 0,
+            extra_ns: model.log_ns.unwrap_or(0),
+        }
+    }
+
+    /// Whether the oldest unit must be given back before anything more is appended.
+    pub fn is_full(&self, nand: &Nand) -> bool {
+        self.units.len() == self.most_units && !self.has_room(nand)
+    }
+
+    fn has_room(&self, nand: &Nand) -> bool {
+        self.units.back().is_some_and(|&unit| nand.next_place(unit) < nand.pages_per_unit())
+    }
+
+    /// Programs the page that was loaded.
+    pub fn append(&mut self, nand: &mut Nand, free: &mut FreeUnits, logical_page: u32) {
+        if !self.has_room(nand) {
+            self.units.push_back(free.take(nand));
+        }
+        let unit = *self.units.back().expect("there is room");
+        let page = nand.page_at(unit, nand.next_place(unit));
+        nand.program(page, logical_page);
+        self.put(logical_page, page);
+        if self.extra_ns > 0 {
+            nand.wait(self.extra_ns);
+        }
+    }
+
+    fn put(&mut self, logical_page: u32, page: u32) {
+        let group = &mut self.groups[(logical_page / self.pages_per_group) as usize];
+        match group.binary_search_by_key(&logical_page, |&(found, _)| found) {
+            Ok(index) => group[index].1 = page,
+            Err(index) => group.insert(index, (logical_page, page)),
+        }
+    }
+
+    /// The next logical page whose newest is in the oldest unit. It must be elsewhere, or
+    /// forgotten, before the unit is given back.
+    pub fn next_to_collect(&mut self, nand: &Nand) -> Option<u32> {
+        let unit = *self.units.front()?;
+        while self.collected < nand.pages_per_unit() {
+            let page = nand.page_at(unit, self.collected);
+            self.collected += 1;
+            let held = nand.logical_page(page);
+            if let Some(held) = held.filter(|&held| self.page_of(held) == Some(page)) {
+                return Some(held);
+            }
+        }
+        None
+    }
+
+    /// Gives back the oldest unit, in which nothing is the newest any more.
+    pub fn give_back_oldest(&mut self, nand: &Nand, free: &mut FreeUnits) {
+        if let Some(unit) = self.units.pop_front() {
+            free.put(nand, unit);
+        }
+        self.collected = 0;
+    }
+}
+
+impl Newer for SmallLog {
+    fn page_of(&self, logical_page: u32) -> Option<u32> {
+        let group = &self.groups[(logical_page / self.pages_per_group) as usize];
+        let index = group.binary_search_by_key(&logical_page, |&(found, _)| found).ok()?;
+        Some(group[index].1)
+    }
+
+    fn each_in(&self, logical_pages: Range<u32>, mut take: impl FnMut(u32, u32)) {
+        for group in self.groups_of(&logical_pages) {
+            let group = &self.groups[group];
+            let first = group.partition_point(|&(found, _)| found < logical_pages.start);
+            let here = group[first..].iter().take_while(|&&(found, _)| found < logical_pages.end);
+            here.for_each(|&(logical_page, page)| take(logical_page, page));
+        }
+    }
+
+    fn forget(&mut self, logical_pages: Range<u32>) {
+        for group in self.groups_of(&logical_pages) {
+            let group = &mut self.groups[group];
+            if !group.is_empty() {
+                group.retain(|(found, _)| !logical_pages.contains(found));
+            }
+        }
+    }
+}
+
+impl SmallLog {
+    fn groups_of(&self, logical_pages: &Range<u32>) -> Range<usize> {
+        let first = logical_pages.start / self.pages_per_group;
+        first as usize..logical_pages.end.div_ceil(self.pages_per_group) as usize
+    }
+}

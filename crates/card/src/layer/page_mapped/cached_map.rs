@@ -1,0 +1,229 @@
+//! A map that does not fit the card's memory: pieces of it are cached, the rest is in the NAND.
+//!
+//! A piece is a write unit full of entries of four bytes. So many pieces are in memory as the
+//! model's `map_cache` holds, at least one, chosen by CLOCK. A page that is looked up or changed
+//! needs its piece: a miss costs a read, where the piece was ever written, and the program of the
+//! piece that gives way, if it was changed. A look-up waits for its piece; the changes of a
+//! request, and those of the garbage collection within it, are made at its end, each piece once.
+//! Changed pieces reach the NAND only when they give way, at a flush neither: after a loss of
+//! power the map is found from the numbers that the pages bear. Pieces are written to units of
+//! their own, of which those with the fewest current pieces are emptied when the map's share of
+//! the spare units is used up. Limits: no entries are cached apart from their piece; finding the
+//! map anew takes no time.
+//! Source: Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based
+//! selective caching of page-level address mappings" (ASPLOS 2009), simplified to whole translation
+//! pages.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::free_units::FreeUnits;
+use crate::counters::LayerCounters;
+use crate::model::CardModel;
+use crate::nand::Nand;
+
+/// A piece of the map in memory.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Slot {
+    piece: u32,
+    changed: bool,
+    used: bool,
+}
+
+/// Which pieces of the map are in memory, and where all of them are in the NAND.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CachedMap {
+    entries_per_piece: u32,
+    slots: Vec<Slot>,
+    slot_limit: usize,
+    hand: usize,
+    /// By piece; one more than its slot, 0 where it is not in memory.
+    slot_of: Vec<u32>,
+    /// Pieces with changes of the request under way.
+    touched: Vec<u32>,
+    stored: StoredPieces,
+}
+
+impl CachedMap {
+    /// The map of a card that was never used; `None` where all of it is in memory.
+    pub fn new(model: &CardModel) -> Option<Self> {
+        let cache = model.layer.map_cache.as_ref()?;
+        let pieces = model.map_pieces() as usize;
+        let slot_limit = usize::try_from(cache.0 / model.write_unit_bytes()).unwrap_or(pieces);
+        Some(Self {
+            entries_per_piece: model.entries_per_map_piece(),
+            slots: Vec::new(),
+            slot_limit: slot_limit.clamp(1, pieces),
+            hand: 0,
+            slot_of: vec![0; pieces],
+            touched: Vec::new(),
+            stored: StoredPieces {
+                first_number: model.capacity_units() * model.pages_per_unit(),
+                at: vec![0; pieces],
+                units: Vec::new(),
+                unit_limit: model.map_units() as usize,
+            },
+        })
+    }
+
+    /// How many units it may still need for itself.
+    pub fn units_owed(&self) -> usize {
+        self.stored.unit_limit - self.stored.units.len()
+    }
+
+    /// A page's entry is changed.
+    pub fn change(&mut self, logical_page: u32) {
+        let piece = logical_page / self.entries_per_piece;
+        if self.touched.last() != Some(&piece) {
+            self.touched.push(piece);
+        }
+    }
+
+    /// A page's entry is needed now.
+    pub fn look_up(
+        &mut self,
+        nand: &mut Nand,
+        free: &mut FreeUnits,
+        counters: &mut LayerCounters,
+        logical_page: u32,
+    ) {
+        let piece = logical_page / self.entries_per_piece;
+        if self.bring(nand, free, counters, piece, false) {
+            nand.wait_for_data();
+        }
+    }
+
+    /// Makes the changes of the request.
+    pub fn settle(&mut self, nand: &mut Nand, free: &mut FreeUnits, counters: &mut LayerCounters) {
+        if self.touched.is_empty() {
+            return;
+        }
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for &piece in &touched {
+            self.bring(nand, free, counters, piece, true);
+        }
+        touched.clear();
+        self.touched = touched;
+    }
+
+    /// Brings a piece into memory; whether it was read.
+    fn bring(
+        &mut self,
+        nand: &mut Nand,
+        free: &mut FreeUnits,
+        counters: &mut LayerCounters,
+        piece: u32,
+        changed: bool,
+    ) -> bool {
+        if let Some(slot) = self.slot_of[piece as usize].checked_sub(1) {
+            let slot = &mut self.slots[slot as usize];
+            slot.used = true;
+            slot.changed |= changed;
+            return false;
+        }
+        let slot = self.slot_for(piece, changed);
+        if let Some(old) = slot.filter(|old| old.changed) {
+            self.stored.write(nand, free, old.piece);
+            counters.map_writes += 1;
+        }
+        let read = self.stored.read(nand, piece);
+        counters.map_reads += u64::from(read);
+        read
+    }
+
+    /// Gives a piece a slot, and returns what was there before.
+    fn slot_for(&mut self, piece: u32, changed: bool) -> Option<Slot> {
+        let new = Slot { piece, changed, used: true };
+        if self.slots.len() < self.slot_limit {
+            self.slots.push(new);
+            self.slot_of[piece as usize] = number(self.slots.len());
+            return None;
+        }
+        while std::mem::take(&mut self.slots[self.hand].used) {
+            self.hand = (self.hand + 1) % self.slot_limit;
+        }
+        let old = std::mem::replace(&mut self.slots[self.hand], new);
+        self.slot_of[old.piece as usize] = 0;
+        self.slot_of[piece as usize] = number(self.hand + 1);
+        self.hand = (self.hand + 1) % self.slot_limit;
+        Some(old)
+    }
+}
+
+/// A unit that holds pieces of the map.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct MapUnit {
+    unit: u32,
+    current: u32,
+}
+
+/// The pieces of the map in the NAND.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredPieces {
+    /// The number that piece 0 bears in the place of a logical page's.
+    first_number: u32,
+    /// By piece; one more than its first page, 0 where it was never written.
+    at: Vec<u32>,
+    /// The last one is open.
+    units: Vec<MapUnit>,
+    unit_limit: usize,
+}
+
+impl StoredPieces {
+    /// Reads a piece; `false` where it was never written.
+    fn read(&self, nand: &mut Nand, piece: u32) -> bool {
+        let at = self.at[piece as usize].checked_sub(1);
+        at.inspect(|&page| nand.read(page)).is_some()
+    }
+
+    fn write(&mut self, nand: &mut Nand, free: &mut FreeUnits, piece: u32) {
+        if self.open_place(nand).is_none() {
+            self.open_another(nand, free);
+        }
+        self.append(nand, piece);
+    }
+
+    fn open_place(&self, nand: &Nand) -> Option<u32> {
+        let unit = self.units.last()?.unit;
+        let place = nand.next_place(unit);
+        (place < nand.pages_per_unit()).then(|| nand.page_at(unit, place))
+    }
+
+    /// Opens a unit; when that is the last one that the map may have, empties another into it.
+    fn open_another(&mut self, nand: &mut Nand, free: &mut FreeUnits) {
+        self.units.push(MapUnit { unit: free.take(nand), current: 0 });
+        if self.units.len() < self.unit_limit {
+            return;
+        }
+        let full = 0..self.units.len() - 1;
+        let victim = full.min_by_key(|&index| self.units[index].current);
+        let victim = self.units[victim.expect("the map has at least three units")];
+        for place in (0..nand.pages_per_unit()).step_by(nand.pages_per_write_unit() as usize) {
+            let page = nand.page_at(victim.unit, place);
+            let number = nand.logical_page(page).expect("a full unit has no gaps");
+            if self.at[(number - self.first_number) as usize] == page + 1 {
+                nand.read(page);
+                self.append(nand, number - self.first_number);
+            }
+        }
+        self.units.retain(|unit| unit.unit != victim.unit);
+        free.put(nand, victim.unit);
+    }
+
+    fn append(&mut self, nand: &mut Nand, piece: u32) {
+        let page = self.open_place(nand).expect("there is room in a unit just opened");
+        nand.program_own(page, self.first_number + piece);
+        self.units.last_mut().expect("one is open").current += 1;
+        let old = std::mem::replace(&mut self.at[piece as usize], page + 1);
+        if let Some(old) = old.checked_sub(1) {
+            let held = nand.unit_of(old);
+            let unit = self.units.iter_mut().find(|unit| unit.unit == held);
+            unit.expect("a current piece is in a unit of the map").current -= 1;
+        }
+    }
+}
+
+fn number(slot: usize) -> u32 {
+    u32::try_from(slot).expect("there are fewer slots than pages")
+}

@@ -1,0 +1,185 @@
+//! Garbage collection: making room for pages by emptying units that hold few valid ones.
+//!
+//! Pages of the host and pages that are moved go to one open unit. When only one free unit is left
+//! (and what the map still needs), a closed unit is emptied into it, within the request that needs
+//! the room. In idle time, where the model has it, units are emptied a write unit at a time until
+//! an eighth of the spare ones are free, unless so few pages would be won that it is not worth the
+//! wear. Limits: hot and cold pages share the open unit.
+//! Source: Bux and Iliadis, "Performance of greedy garbage collection in flash-based SSDs" (2010).
+
+use serde::{Deserialize, Serialize};
+
+use super::PageMapped;
+use crate::nand::{NONE, Nand};
+
+/// In idle time a unit is emptied only if one page in so many is won.
+const WORTHWHILE: u32 = 8;
+
+/// A unit that is emptied, in pieces.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Emptying {
+    pub unit: u32,
+    /// The places before this one were looked at.
+    place: u32,
+    /// The valid pages among the last 64 places looked at, but for those that were moved.
+    valid: u64,
+}
+
+impl Emptying {
+    /// A unit from its beginning.
+    pub fn new(unit: u32) -> Self {
+        Self { unit, place: 0, valid: 0 }
+    }
+}
+
+impl PageMapped {
+    /// Where the next page goes that is written to cells of several bits. Sees to it that there is
+    /// room.
+    pub(super) fn next_page(&mut self, nand: &mut Nand) -> u32 {
+        loop {
+            if self.open != NONE {
+                let place = nand.next_place(self.open);
+                if place < self.pages_per_unit {
+                    return nand.page_at(self.open, place);
+                }
+                let full = std::mem::replace(&mut self.open, NONE);
+                self.close_unit(nand, full);
+            }
+            if self.free.len() > self.reserve() {
+                self.open = self.free.take(nand);
+            } else {
+                self.collect(nand);
+            }
+        }
+    }
+
+    /// The free units that the host's pages cannot have.
+    fn reserve(&self) -> usize {
+        1 + self.cached_map.as_ref().map_or(0, |cached| cached.units_owed())
+    }
+
+    /// Empties a unit into a new open one.
+    fn collect(&mut self, nand: &mut Nand) {
+        let before_ns = nand.finished_ns();
+        self.level_wear(nand);
+        let mut emptying = match self.emptying.take() {
+            Some(begun) => begun,
+            None => self.begin_collecting(nand),
+        };
+        self.open = self.free.take(nand);
+        self.move_all(nand, &mut emptying, self.open);
+        self.free.put(nand, emptying.unit);
+        self.counters.garbage_collections += 1;
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
+    }
+
+    fn begin_collecting(&mut self, nand: &Nand) -> Emptying {
+        let victim = self.units.choose().expect("all units but a few are closed");
+        self.withdraw(nand, victim);
+        Emptying::new(victim)
+    }
+
+    /// Collects a write unit's worth of pages; `false` when nothing needs to be collected.
+    pub(super) fn collect_a_piece(&mut self, nand: &mut Nand) -> bool {
+        if self.emptying.is_none() {
+            let wanted = self.free.len() < self.reserve() + self.idle_free_units;
+            let victim = self.units.choose().filter(|_| wanted);
+            let Some(victim) = victim.filter(|&unit| self.is_worthwhile(unit)) else {
+                return false;
+            };
+            self.withdraw(nand, victim);
+            self.emptying = Some(Emptying::new(victim));
+        }
+        for _ in 0..nand.pages_per_write_unit() {
+            // Making room may need the unit that is being emptied.
+            let to = self.next_page(nand);
+            let Some(mut emptying) = self.emptying else { return true };
+            if !self.move_next(nand, &mut emptying, to) {
+                nand.erase(emptying.unit);
+                self.free.put(nand, emptying.unit);
+                self.emptying = None;
+                self.counters.garbage_collections += 1;
+                return true;
+            }
+            self.emptying = Some(emptying);
+        }
+        true
+    }
+
+    fn is_worthwhile(&self, unit: u32) -> bool {
+        self.units.valid(unit) <= self.pages_per_unit - self.pages_per_unit.div_ceil(WORTHWHILE)
+    }
+
+    /// Moves what is valid in a unit to another that has room for it.
+    pub(super) fn move_all(&mut self, nand: &mut Nand, emptying: &mut Emptying, unit: u32) {
+        while self.units.valid(emptying.unit) > 0 {
+            let to = nand.page_at(unit, nand.next_place(unit));
+            self.move_next(nand, emptying, to);
+        }
+    }
+
+    /// Moves the first valid page from where a unit is being emptied to `to`; `false` when there is
+    /// none left.
+    pub(super) fn move_next(&mut self, nand: &mut Nand, emptying: &mut Emptying, to: u32) -> bool {
+        let Some((from, logical_page)) = self.next_valid(nand, emptying) else { return false };
+        nand.copy(from, to);
+        self.map[logical_page as usize] = to + 1;
+        self.units.lose(emptying.unit);
+        self.units.gain(to / self.pages_per_unit);
+        if let Some(cached) = &mut self.cached_map {
+            cached.change(logical_page);
+        }
+        true
+    }
+
+    fn next_valid(&self, nand: &Nand, emptying: &mut Emptying) -> Option<(u32, u32)> {
+        if self.units.valid(emptying.unit) == 0 {
+            return None;
+        }
+        loop {
+            while emptying.valid == 0 {
+                emptying.valid = self.valid_from(nand, emptying.unit, emptying.place);
+                emptying.place += u64::BITS;
+            }
+            let place = emptying.place - u64::BITS + emptying.valid.trailing_zeros();
+            emptying.valid &= emptying.valid - 1;
+            let page = nand.page_at(emptying.unit, place);
+            let logical_page = nand.logical_page(page).expect("a valid page is programmed");
+            // It may have been overwritten since it was looked at.
+            if self.map[logical_page as usize] == page + 1 {
+                return Some((page, logical_page));
+            }
+        }
+    }
+
+    /// A bit for each of the 64 places from `place` on: whether the map points to its page. They
+    /// are looked at together and without a branch, so that on a large card the processor waits
+    /// for many entries of the map at once.
+    fn valid_from(&self, nand: &Nand, unit: u32, place: u32) -> u64 {
+        let places = place..nand.pages_in(unit).min(place + u64::BITS);
+        assert!(!places.is_empty(), "unit {unit} has fewer valid pages than were counted");
+        let mut valid = 0;
+        for (held, bit) in nand.held(unit, places.clone()).iter().zip(0..) {
+            let entry = self.map.get(held.wrapping_sub(1) as usize).copied().unwrap_or(0);
+            let page = nand.page_at(unit, place + bit);
+            valid |= u64::from(entry == page + 1) << bit;
+        }
+        valid
+    }
+
+    /// A unit takes no more pages.
+    pub(super) fn close_unit(&mut self, nand: &Nand, unit: u32) {
+        self.units.close(unit);
+        if let Some(wear) = &mut self.wear {
+            wear.close(nand, unit);
+        }
+    }
+
+    /// A closed unit is about to be emptied.
+    pub(super) fn withdraw(&mut self, nand: &Nand, unit: u32) {
+        self.units.remove(unit);
+        if let Some(wear) = &mut self.wear {
+            wear.remove(nand, unit);
+        }
+    }
+}

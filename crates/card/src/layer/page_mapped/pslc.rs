@@ -1,0 +1,122 @@
+//! The pSLC area: units with one bit per cell, to which the host writes first.
+//!
+//! They are filled in turn. When all are full, the oldest is folded within the request: its valid
+//! pages are copied to units of several bits per cell, as everything would be that is written
+//! now. In idle time all full ones are folded, a write unit at a time, and erased. What was
+//! overwritten or discarded in the meantime is never copied. Limits: the area has a fixed size,
+//! and a write never passes it by.
+//! Source: reviews of cards and drives with such an area (SanDisk's nCache: sequential folding from
+//! one-bit to multi-bit cells, where data that dies early is never folded).
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::free_units::FreeUnits;
+use super::PageMapped;
+use super::collection::Emptying;
+use crate::nand::{NONE, Nand};
+
+/// The units with one bit per cell.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PslcArea {
+    free: FreeUnits,
+    /// The unit that is written, or [`NONE`].
+    open: u32,
+    /// In the order in which they were filled.
+    full: VecDeque<u32>,
+    folding: Option<Emptying>,
+}
+
+impl PslcArea {
+    /// An area of these units.
+    pub fn new(units: impl Iterator<Item = u32>) -> Self {
+        Self { free: FreeUnits::of(units), open: NONE, full: VecDeque::new(), folding: None }
+    }
+
+    /// The place for the next page, where the open unit has one. A full one is open no more.
+    fn open_place(&mut self, nand: &Nand) -> Option<u32> {
+        if self.open == NONE {
+            return None;
+        }
+        let place = nand.next_place(self.open);
+        if place < nand.pages_in(self.open) {
+            return Some(nand.page_at(self.open, place));
+        }
+        self.full.push_back(self.open);
+        self.open = NONE;
+        None
+    }
+
+    fn open_another(&mut self, nand: &mut Nand) {
+        self.open = self.free.take(nand);
+        if !nand.is_pslc(self.open) {
+            nand.use_as_pslc(self.open, true);
+        }
+    }
+
+    /// The unit that is being folded, or else the next one to be.
+    fn take_oldest(&mut self) -> Option<Emptying> {
+        self.folding.take().or_else(|| self.full.pop_front().map(Emptying::new))
+    }
+}
+
+impl PageMapped {
+    /// Where the next page of the host goes.
+    pub(super) fn place_for_host(&mut self, nand: &mut Nand) -> u32 {
+        loop {
+            let Some(area) = &mut self.pslc else { return self.next_page(nand) };
+            if let Some(page) = area.open_place(nand) {
+                return page;
+            }
+            if area.free.len() > 0 {
+                area.open_another(nand);
+            } else {
+                self.fold_in_a_request(nand);
+            }
+        }
+    }
+
+    fn fold_in_a_request(&mut self, nand: &mut Nand) {
+        let before_ns = nand.finished_ns();
+        let oldest = self.pslc.as_mut().and_then(|area| area.take_oldest());
+        let oldest = oldest.expect("without a free unit one is full");
+        let unit = oldest.unit;
+        let rest = self.fold(nand, oldest, u32::MAX);
+        assert!(rest.is_none(), "all of unit {unit} is folded");
+        if let Some(area) = &mut self.pslc {
+            area.free.put(nand, unit);
+        }
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
+    }
+
+    /// Copies up to `pages` pages of a unit; gives back what is left of it.
+    fn fold(&mut self, nand: &mut Nand, mut folding: Emptying, pages: u32) -> Option<Emptying> {
+        for _ in 0..pages {
+            if self.units.valid(folding.unit) == 0 {
+                self.counters.folds += 1;
+                return None;
+            }
+            let to = self.next_page(nand);
+            self.move_next(nand, &mut folding, to);
+        }
+        Some(folding)
+    }
+
+    /// Folds a write unit's worth of pages; `false` when there is nothing to fold.
+    pub(super) fn fold_a_piece(&mut self, nand: &mut Nand) -> bool {
+        let Some(area) = &mut self.pslc else { return false };
+        area.open_place(nand);
+        let Some(folding) = area.take_oldest() else { return false };
+        let unit = folding.unit;
+        let rest = self.fold(nand, folding, nand.pages_per_write_unit());
+        if let Some(area) = &mut self.pslc {
+            area.folding = rest;
+            if area.folding.is_none() {
+                nand.erase(unit);
+                area.free.put(nand, unit);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,265 @@
+//! Which erase unit is collected next, and how many valid pages each has.
+//!
+//! Closed units are kept in lists: one for each number of valid pages, or one for all of them
+//! where they are collected in the order of filling. Each list has the unit that changed longest
+//! ago in front, because a unit is put at the end of its list whenever one of its pages is lost.
+//! So greedy and FIFO find their victim in constant time, and cost-benefit has to compare only the
+//! fronts of the lists: exactly, in a time that depends on the pages of a unit but not on how many
+//! units there are. Age is counted in pages written since a page of the unit was last lost.
+//!
+//! On a large card most of the simulator's time goes into waiting for memory. So greedy keeps in
+//! lists only the units with the fewest valid pages, below a horizon that is raised when there are
+//! none; of the others it only changes the count.
+//! Sources: Kawaguchi, Nishioka and Motoda, "A flash-memory based file system" (USENIX 1995), for
+//! cost-benefit as age times (1 - u) / 2u; Desnoyers, "Analytic models of SSD write performance"
+//! (ACM TOS 2014), for greedy and FIFO (there: LRU).
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Collection;
+use crate::nand::NONE;
+
+/// In a count of valid pages: the unit is closed.
+const CLOSED: u32 = 1 << 31;
+/// When the horizon is raised, at least one closed unit in so many comes below it.
+const LISTED_SHARE: u32 = 16;
+
+/// An erase unit, or the head of a list. One that is in no list has no neighbours.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Node {
+    before: u32,
+    after: u32,
+    /// When a page of it was last lost, or when it was closed.
+    changed: u64,
+}
+
+/// All units of a page-mapped layer, the closed ones in the order of collection.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Victims {
+    collection: Collection,
+    /// By unit; how many pages are valid, and whether it is [`CLOSED`].
+    counts: Vec<u32>,
+    /// The units, and behind them the heads of the lists.
+    nodes: Vec<Node>,
+    units: u32,
+    pages_per_unit: u32,
+    /// No list before this one has a unit in it.
+    lowest: u32,
+    /// Closed units with fewer valid pages are in the list of their number.
+    horizon: u32,
+    /// Pages written so far.
+    now: u64,
+}
+
+impl Victims {
+    /// Units that are all empty, and none of them closed.
+    pub fn new(collection: Collection, units: u32, pages_per_unit: u32) -> Self {
+        let (lists, horizon) = match collection {
+            Collection::Greedy => (pages_per_unit + 1, 0),
+            Collection::CostBenefit => (pages_per_unit + 1, pages_per_unit + 1),
+            Collection::Fifo => (1, 0),
+        };
+        let unit = Node { before: NONE, after: NONE, changed: 0 };
+        let mut nodes = vec![unit; units as usize];
+        nodes.extend((units..units + lists).map(|head| Node { before: head, after: head, ..unit }));
+        Self {
+            collection,
+            counts: vec![0; units as usize],
+            nodes,
+            units,
+            pages_per_unit,
+            lowest: 0,
+            horizon,
+            now: 0,
+        }
+    }
+
+    /// How many pages of a unit are valid.
+    pub fn valid(&self, unit: u32) -> u32 {
+        self.counts[unit as usize] & !CLOSED
+    }
+
+    /// The bytes of memory that this takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u32>() + self.nodes.capacity() * size_of::<Node>()
+    }
+
+    /// A page of a unit is the current one from now on.
+    pub fn gain(&mut self, unit: u32) {
+        self.counts[unit as usize] += 1;
+        self.now += 1;
+    }
+
+    /// A page of a unit is no longer the current one.
+    pub fn lose(&mut self, unit: u32) {
+        let count = &mut self.counts[unit as usize];
+        assert!(*count & !CLOSED != 0, "valid pages are counted once");
+        *count -= 1;
+        if *count & CLOSED != 0 && *count & !CLOSED < self.horizon {
+            self.unlink(unit);
+            self.link(unit);
+        }
+    }
+
+    /// A unit is full: it can be collected from now on.
+    pub fn close(&mut self, unit: u32) {
+        let count = &mut self.counts[unit as usize];
+        assert!(*count & CLOSED == 0, "unit {unit} is closed twice");
+        *count |= CLOSED;
+        if self.collection == Collection::Fifo || *count & !CLOSED < self.horizon {
+            self.link(unit);
+        }
+    }
+
+    /// A unit is not to be collected any more.
+    pub fn remove(&mut self, unit: u32) {
+        let count = &mut self.counts[unit as usize];
+        assert!(*count & CLOSED != 0, "unit {unit} is not closed");
+        *count &= !CLOSED;
+        self.unlink(unit);
+    }
+
+    /// The closed unit that is to be collected next. It stays closed.
+    pub fn choose(&mut self) -> Option<u32> {
+        match self.collection {
+            Collection::Fifo => self.front(0),
+            Collection::Greedy => self.fewest_valid().or_else(|| {
+                self.raise_horizon();
+                self.fewest_valid()
+            }),
+            Collection::CostBenefit => self.best_ratio(),
+        }
+    }
+
+    fn fewest_valid(&mut self) -> Option<u32> {
+        while self.lowest < self.horizon {
+            if let Some(unit) = self.front(self.lowest) {
+                return Some(unit);
+            }
+            self.lowest += 1;
+        }
+        None
+    }
+
+    /// Brings some closed units below the horizon, when none is.
+    fn raise_horizon(&mut self) {
+        let mut with_valid = vec![0_u32; self.pages_per_unit as usize + 1];
+        let closed = |&unit: &u32| self.counts[unit as usize] & CLOSED != 0;
+        let closed: Vec<u32> = (0..self.units).filter(closed).collect();
+        for &unit in &closed {
+            with_valid[self.valid(unit) as usize] += 1;
+        }
+        let wanted = self.units.div_ceil(LISTED_SHARE);
+        let mut listed = 0;
+        self.horizon = 0;
+        while listed < wanted && self.horizon <= self.pages_per_unit {
+            listed += with_valid[self.horizon as usize];
+            self.horizon += 1;
+        }
+        for unit in closed {
+            if self.valid(unit) < self.horizon {
+                self.link(unit);
+            }
+        }
+    }
+
+    fn best_ratio(&mut self) -> Option<u32> {
+        let mut best = self.fewest_valid()?;
+        let (mut best_gain, mut best_cost) = self.gain_and_cost(best);
+        for list in self.lowest + 1..self.pages_per_unit {
+            let Some(unit) = self.front(list) else { continue };
+            let (gain, cost) = self.gain_and_cost(unit);
+            if u128::from(gain) * u128::from(best_cost) > u128::from(best_gain) * u128::from(cost) {
+                (best, best_gain, best_cost) = (unit, gain, cost);
+            }
+        }
+        Some(best)
+    }
+
+    /// Age times the pages that become free, and the pages that are copied.
+    fn gain_and_cost(&self, unit: u32) -> (u64, u64) {
+        let age = self.now - self.nodes[unit as usize].changed + 1;
+        let valid = self.valid(unit);
+        (age * u64::from(self.pages_per_unit - valid), u64::from(valid))
+    }
+
+    fn front(&self, list: u32) -> Option<u32> {
+        let head = self.units + list;
+        Some(self.nodes[head as usize].after).filter(|&unit| unit != head)
+    }
+
+    /// Takes a unit out of its list, if it is in one.
+    fn unlink(&mut self, unit: u32) {
+        let Node { before, after, .. } = self.nodes[unit as usize];
+        if after != NONE {
+            self.nodes[before as usize].after = after;
+            self.nodes[after as usize].before = before;
+            self.nodes[unit as usize].after = NONE;
+        }
+    }
+
+    fn link(&mut self, unit: u32) {
+        let list = if self.collection == Collection::Fifo { 0 } else { self.valid(unit) };
+        self.lowest = self.lowest.min(list);
+        let head = self.units + list;
+        let last = std::mem::replace(&mut self.nodes[head as usize].before, unit);
+        self.nodes[last as usize].after = unit;
+        self.nodes[unit as usize] = Node { before: last, after: head, changed: self.now };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Units of four pages, closed in ascending order with so many valid pages.
+    fn closed(collection: Collection, valid: &[u32]) -> Victims {
+        let mut victims = Victims::new(collection, 8, 4);
+        for (unit, &valid) in (0..).zip(valid) {
+            (0..4).for_each(|_| victims.gain(unit));
+            victims.close(unit);
+            (valid..4).for_each(|_| victims.lose(unit));
+        }
+        victims
+    }
+
+    #[test]
+    fn greedy_takes_the_fewest_valid_pages_and_the_oldest_of_equals() {
+        let mut victims = closed(Collection::Greedy, &[3, 2, 4, 2]);
+        assert_eq!(victims.choose(), Some(1));
+        victims.remove(1);
+        assert_eq!(victims.choose(), Some(3));
+        victims.lose(2);
+        (0..2).for_each(|_| victims.lose(0));
+        assert_eq!(victims.choose(), Some(0));
+        (0..8).filter(|&unit| unit == 0 || unit == 3).for_each(|unit| victims.remove(unit));
+        assert_eq!(victims.choose(), Some(2), "the horizon is raised");
+    }
+
+    #[test]
+    fn fifo_takes_what_was_filled_first() {
+        let mut victims = closed(Collection::Fifo, &[4, 0, 1]);
+        assert_eq!(victims.choose(), Some(0));
+        victims.remove(0);
+        victims.close(0);
+        assert_eq!(victims.choose(), Some(1));
+    }
+
+    #[test]
+    fn cost_benefit_prefers_an_old_unit_to_a_slightly_emptier_one() {
+        let mut victims = closed(Collection::CostBenefit, &[3, 2]);
+        (0..200).for_each(|_| victims.gain(7));
+        assert_eq!(victims.choose(), Some(1), "both are about as old");
+        victims.lose(1);
+        assert_eq!(victims.choose(), Some(0), "the other has just changed");
+    }
+
+    #[test]
+    fn without_a_closed_unit_there_is_no_victim() {
+        for collection in [Collection::Greedy, Collection::CostBenefit, Collection::Fifo] {
+            let mut victims = closed(collection, &[1]);
+            victims.remove(0);
+            assert_eq!(victims.choose(), None);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Which chunk is in which slot of which erase unit, and which units are worth collecting.
+
+use serde::{Deserialize, Serialize};
+
+/// The chunk map. Slots are numbered over all erase units.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Chunks {
+    /// By chunk; one more than its slot, or 0.
+    slots: Vec<u32>,
+    /// By slot; one more than the chunk that is in it now, or 0.
+    held: Vec<u32>,
+    units: Vec<Unit>,
+    /// The units that are complete and have slots without a current chunk, by how many have one.
+    collectable: Vec<Vec<u32>>,
+    slots_per_unit: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Unit {
+    current: u32,
+    complete: bool,
+    /// Its place among the collectable ones with as many current chunks.
+    index: u32,
+}
+
+impl Chunks {
+    pub fn new(capacity_units: u32, total_units: u32, slots_per_unit: u32) -> Self {
+        Self {
+            slots: vec![0; capacity_units as usize * slots_per_unit as usize],
+            held: vec![0; total_units as usize * slots_per_unit as usize],
+            units: vec![Unit::default(); total_units as usize],
+            collectable: vec![Vec::new(); slots_per_unit as usize],
+            slots_per_unit,
+        }
+    }
+
+    pub fn slots_per_unit(&self) -> u32 {
+        self.slots_per_unit
+    }
+
+    /// The number of a slot of an erase unit.
+    pub fn slot_at(&self, unit: u32, index: u32) -> u32 {
+        unit * self.slots_per_unit + index
+    }
+
+    /// Where a chunk is; `None` where it was never completed.
+    pub fn slot_of(&self, chunk: u32) -> Option<u32> {
+        self.slots[chunk as usize].checked_sub(1)
+    }
+
+    /// The chunk that is in a slot of an erase unit now.
+    pub fn chunk_at(&self, unit: u32, index: u32) -> Option<u32> {
+        self.held[self.slot_at(unit, index) as usize].checked_sub(1)
+    }
+
+    /// Lets a chunk be in a slot and nowhere else.
+    pub fn put(&mut self, chunk: u32, slot: u32) {
+        self.forget(chunk);
+        self.slots[chunk as usize] = slot + 1;
+        self.held[slot as usize] = chunk + 1;
+        self.change(slot / self.slots_per_unit, |unit| unit.current += 1);
+    }
+
+    /// Lets a chunk be nowhere.
+    pub fn forget(&mut self, chunk: u32) {
+        if let Some(slot) = std::mem::take(&mut self.slots[chunk as usize]).checked_sub(1) {
+            self.held[slot as usize] = 0;
+            self.change(slot / self.slots_per_unit, |unit| unit.current -= 1);
+        }
+    }
+
+    /// Nothing more will be put into a unit.
+    pub fn complete(&mut self, unit: u32) {
+        self.change(unit, |unit| unit.complete = true);
+    }
+
+    fn change(&mut self, number: u32, change: impl FnOnce(&mut Unit)) {
+        let unit = &mut self.units[number as usize];
+        let before = *unit;
+        change(unit);
+        let after = *unit;
+        let slots_per_unit = self.slots_per_unit;
+        let worth = |unit: Unit| unit.complete && unit.current < slots_per_unit;
+        if worth(before) {
+            self.remove(before);
+        }
+        if worth(after) {
+            let as_worth = &mut self.collectable[after.current as usize];
+            self.units[number as usize].index = index_of(as_worth.len());
+            as_worth.push(number);
+        }
+    }
+
+    /// Takes a unit out of the collectable ones; the last of its like takes its place.
+    fn remove(&mut self, unit: Unit) {
+        let alike = &mut self.collectable[unit.current as usize];
+        alike.swap_remove(unit.index as usize);
+        if let Some(&moved) = alike.get(unit.index as usize) {
+            self.units[moved as usize].index = unit.index;
+        }
+    }
+
+    /// Takes a complete unit with the fewest current chunks, to be collected.
+    pub fn take_victim(&mut self) -> Option<u32> {
+        let victim = self.collectable.iter_mut().find_map(Vec::pop)?;
+        self.units[victim as usize].complete = false;
+        Some(victim)
+    }
+}
+
+fn index_of(length: usize) -> u32 {
+    u32::try_from(length).expect("there are fewer units than 2^32")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_complete_unit_with_the_fewest_current_chunks_is_collected() {
+        let mut chunks = Chunks::new(4, 6, 2);
+        for (chunk, slot) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)] {
+            chunks.put(chunk, slot);
+        }
+        chunks.complete(0);
+        chunks.complete(1);
+        assert_eq!(chunks.take_victim(), None);
+        chunks.put(1, 5);
+        chunks.forget(2);
+        chunks.forget(3);
+        assert_eq!((chunks.slot_of(1), chunks.chunk_at(0, 1)), (Some(5), None));
+        assert_eq!(chunks.take_victim(), Some(1));
+        assert_eq!(chunks.take_victim(), Some(0));
+        assert_eq!(chunks.take_victim(), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! The collection of the log, and of erase units with chunks that are no longer current.
+
+use std::ops::Range;
+
+use super::UpdateLog;
+use crate::layer::block_mapped::Newer;
+use crate::nand::Nand;
+
+/// One unit must be free while another is collected.
+const KEEP_FREE: usize = 2;
+
+impl UpdateLog {
+    /// Sees to it that a unit can be taken and one is left to collect into.
+    pub(super) fn keep_free(&mut self, nand: &mut Nand) {
+        while self.free.len() < KEEP_FREE {
+            let before_ns = nand.finished_ns();
+            self.collect_unit(nand);
+            self.counters.merge_ns += nand.finished_ns() - before_ns;
+        }
+    }
+
+    fn collect_unit(&mut self, nand: &mut Nand) {
+        let victim = self.chunks.take_victim().expect("more units than there is data for");
+        for index in 0..self.chunks.slots_per_unit() {
+            if let Some(chunk) = self.chunks.chunk_at(victim, index) {
+                self.move_chunk(nand, chunk);
+            }
+        }
+        self.free.put(nand, victim);
+        self.counters.garbage_collections += 1;
+    }
+
+    /// Rewrites every chunk whose newest pages are in the oldest unit of the log.
+    pub(super) fn collect_log(&mut self, nand: &mut Nand) {
+        while let Some(logical_page) = self.log.next_to_collect(nand) {
+            self.keep_free(nand);
+            let before_ns = nand.finished_ns();
+            self.rewrite(nand, logical_page / self.pages_per_chunk);
+            self.counters.merge_ns += nand.finished_ns() - before_ns;
+            self.counters.merges.full += 1;
+        }
+        self.log.give_back_oldest(nand, &mut self.free);
+        self.counters.merges.log += 1;
+    }
+
+    /// Brings the newest of a whole chunk together, wherever it is.
+    fn rewrite(&mut self, nand: &mut Nand, chunk: u32) {
+        let slot = self.gathering_slot(nand);
+        self.copy_chunk(nand, chunk, 0..self.pages_per_chunk, slot);
+        self.abandon(chunk);
+        self.chunks.put(chunk, slot);
+    }
+
+    /// Moves a chunk out of a unit that is collected. What is under way of it goes on.
+    fn move_chunk(&mut self, nand: &mut Nand, chunk: u32) {
+        let old = self.chunks.slot_of(chunk).expect("it was found in a slot");
+        let slot = self.gathering_slot(nand);
+        let (from, to) = (self.page_in_slot(old, 0), self.page_in_slot(slot, 0));
+        nand.copy_run(from, to, self.pages_per_chunk);
+        self.chunks.put(chunk, slot);
+    }
+
+    fn gathering_slot(&mut self, nand: &mut Nand) -> u32 {
+        let (unit, index) = match self.gathering.take() {
+            Some(place) => place,
+            None => (self.free.take(nand), 0),
+        };
+        if index + 1 == self.chunks.slots_per_unit() {
+            self.chunks.complete(unit);
+        } else {
+            self.gathering = Some((unit, index + 1));
+        }
+        self.chunks.slot_at(unit, index)
+    }
+
+    /// Copies the newest of these places of a chunk to a slot.
+    pub(super) fn copy_chunk(
+        &mut self,
+        nand: &mut Nand,
+        chunk: u32,
+        places: Range<u32>,
+        slot: u32,
+    ) {
+        if places.is_empty() {
+            return;
+        }
+        let first = self.pages_of(chunk).start;
+        let pages = first + places.start..first + places.end;
+        let mut strays = std::mem::take(&mut self.strays);
+        strays.clear();
+        self.log.each_in(pages.clone(), |page, at| strays.push((page - first, at)));
+        let mut next = places.start;
+        for &(place, page) in &strays {
+            self.copy_old(nand, chunk, next..place, slot);
+            nand.copy(page, self.page_in_slot(slot, place));
+            next = place + 1;
+        }
+        self.copy_old(nand, chunk, next..places.end, slot);
+        if !strays.is_empty() {
+            self.log.forget(pages);
+        }
+        self.strays = strays;
+    }
+
+    /// Copies places of a chunk that are not in the log.
+    fn copy_old(&self, nand: &mut Nand, chunk: u32, places: Range<u32>, slot: u32) {
+        let under_way = self.under_way(chunk).filter(|&(at, _)| at != slot);
+        let next = under_way.map_or(0, |(_, next)| next).clamp(places.start, places.end);
+        for (from, places) in [
+            (under_way.map(|(at, _)| at), places.start..next),
+            (self.chunks.slot_of(chunk), next..places.end),
+        ] {
+            if let Some(from) = from.filter(|_| !places.is_empty()) {
+                let from = self.page_in_slot(from, places.start);
+                let to = self.page_in_slot(slot, places.start);
+                nand.copy_run(from, to, places.end - places.start);
+            }
+        }
+    }
+}

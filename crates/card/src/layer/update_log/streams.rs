@@ -1,0 +1,148 @@
+//! The open units: each writes one chunk at a time into slots of an erase unit of its own.
+
+use serde::{Deserialize, Serialize};
+
+use super::UpdateLog;
+use crate::layer::block_mapped::Newer;
+use crate::nand::Nand;
+
+/// An open unit.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Stream {
+    logical_unit: u32,
+    /// Its erase unit and the slot of it that is written now, or next.
+    slot: Option<(u32, u32)>,
+    under_way: Option<UnderWay>,
+}
+
+/// A chunk that is being written.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct UnderWay {
+    chunk: u32,
+    /// The first place that is not written.
+    next: u32,
+    /// Whether any of it was copied.
+    copied: bool,
+}
+
+impl UpdateLog {
+    fn index_of(&self, chunk: u32) -> Option<usize> {
+        let of_chunk = |way: &UnderWay| way.chunk == chunk;
+        self.streams.iter().rposition(|stream| stream.under_way.as_ref().is_some_and(of_chunk))
+    }
+
+    /// Where a chunk is being written, and the first place that is not.
+    pub(super) fn under_way(&self, chunk: u32) -> Option<(u32, u32)> {
+        let stream = &self.streams[self.index_of(chunk)?];
+        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let next = stream.under_way.as_ref().map_or(0, |way| way.next);
+        Some((self.chunks.slot_at(unit, index), next))
+    }
+
+    pub(super) fn next_place_of(&self, chunk: u32) -> Option<u32> {
+        let stream = &self.streams[self.index_of(chunk)?];
+        stream.under_way.as_ref().map(|way| way.next)
+    }
+
+    /// Makes the stream that writes a chunk the last one.
+    pub(super) fn use_stream_of(&mut self, chunk: u32) {
+        let index = self.index_of(chunk).expect("the chunk is under way");
+        self.streams[index..].rotate_left(1);
+    }
+
+    /// Begins a chunk with copies of all that lies before `place`. Its unit's stream completes what
+    /// it has under way; so does the least recently written one, where another must give way.
+    pub(super) fn begin_chunk(&mut self, nand: &mut Nand, chunk: u32, place: u32) {
+        let before_ns = nand.finished_ns();
+        let logical_unit = chunk / self.chunks.slots_per_unit();
+        let own = self.streams.iter().position(|stream| stream.logical_unit == logical_unit);
+        if let Some(index) = own {
+            self.streams[index..].rotate_left(1);
+        } else if self.streams.len() < self.open_units {
+            self.streams.push(Stream::default());
+        } else {
+            self.streams.rotate_left(1);
+        }
+        self.finish(nand);
+        if self.last().slot.is_none() {
+            self.keep_free(nand);
+            let unit = self.free.take(nand);
+            self.last().slot = Some((unit, 0));
+        }
+        self.last().logical_unit = logical_unit;
+        self.last().under_way = Some(UnderWay { chunk, next: 0, copied: false });
+        self.copy_up_to(nand, place);
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
+    }
+
+    fn last(&mut self) -> &mut Stream {
+        self.streams.last_mut().expect("a unit is open")
+    }
+
+    /// Completes what the last stream has under way.
+    fn finish(&mut self, nand: &mut Nand) {
+        if self.last().under_way.is_some() {
+            self.copy_up_to(nand, self.pages_per_chunk);
+            self.take_place();
+        }
+    }
+
+    /// Copies what lies before `place` of the chunk that the last stream writes.
+    pub(super) fn copy_up_to(&mut self, nand: &mut Nand, place: u32) {
+        let stream = self.last();
+        let way = stream.under_way.as_mut().expect("a chunk is under way");
+        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let (chunk, places) = (way.chunk, way.next..place);
+        way.copied |= !places.is_empty();
+        way.next = place;
+        self.copy_chunk(nand, chunk, places, self.chunks.slot_at(unit, index));
+    }
+
+    /// Programs the next page of the last stream.
+    pub(super) fn append(&mut self, nand: &mut Nand, logical_page: u32) {
+        self.log.forget(logical_page..logical_page + 1);
+        let stream = self.last();
+        let way = stream.under_way.as_mut().expect("a chunk is under way");
+        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        let place = way.next;
+        way.next += 1;
+        let page = self.page_in_slot(self.chunks.slot_at(unit, index), place);
+        nand.program(page, logical_page);
+        if place + 1 == self.pages_per_chunk {
+            self.take_place();
+        }
+    }
+
+    /// The complete chunk of the last stream takes the place of its old one.
+    fn take_place(&mut self) {
+        let stream = self.last();
+        let way = stream.under_way.take().expect("a chunk is under way");
+        let (unit, index) = stream.slot.expect("what is under way has a slot");
+        if way.copied {
+            self.counters.merges.partial += 1;
+        } else {
+            self.counters.merges.switch += 1;
+        }
+        self.chunks.put(way.chunk, self.chunks.slot_at(unit, index));
+        let last = self.streams.len() - 1;
+        self.next_slot(last);
+    }
+
+    /// Gives up writing a chunk; what was written of it is lost.
+    pub(super) fn abandon(&mut self, chunk: u32) {
+        if let Some(index) = self.index_of(chunk) {
+            self.streams[index].under_way = None;
+            self.next_slot(index);
+        }
+    }
+
+    fn next_slot(&mut self, stream: usize) {
+        let stream = &mut self.streams[stream];
+        let (unit, index) = stream.slot.take().expect("what was under way has a slot");
+        if index + 1 == self.chunks.slots_per_unit() {
+            self.chunks.complete(unit);
+        } else {
+            stream.slot = Some((unit, index + 1));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Pages in a sparse file: each at its number times its size, and a hole where it was erased.
+//!
+//! Which pages hold anything is kept in memory, a bit each, so that a file system that cannot make
+//! holes only wastes space. Limits: copied pages take their space twice.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::pieces::in_memory;
+
+/// A file with the bytes of pages that hold other than zeros.
+#[derive(Debug)]
+pub struct PageFile {
+    file: File,
+    page_bytes: u64,
+    /// A bit for each page that is held.
+    held: Vec<u64>,
+}
+
+impl PageFile {
+    /// Over an empty file.
+    pub fn new(file: File, page_bytes: u64) -> Self {
+        Self { file, page_bytes, held: Vec::new() }
+    }
+
+    pub fn put(&mut self, page: u32, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.offset(page))?;
+        let (word, bit) = place(page);
+        if word >= self.held.len() {
+            self.held.resize(word + 1, 0);
+        }
+        self.held[word] |= bit;
+        Ok(())
+    }
+
+    pub fn get(&self, page: u32) -> io::Result<Option<Vec<u8>>> {
+        if !self.holds(page) {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; in_memory(self.page_bytes)];
+        self.file.read_exact_at(&mut bytes, self.offset(page))?;
+        Ok(Some(bytes))
+    }
+
+    pub fn remove(&mut self, page: u32) {
+        self.remove_all(page, 1);
+    }
+
+    /// Forgets `count` pages from `first` on.
+    pub fn remove_all(&mut self, first: u32, count: u32) {
+        let mut any = false;
+        for page in first..first + count {
+            let (word, bit) = place(page);
+            if let Some(bits) = self.held.get_mut(word) {
+                any |= *bits & bit != 0;
+                *bits &= !bit;
+            }
+        }
+        if any {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let length = u64::from(count) * self.page_bytes;
+            // A file system without holes keeps bytes that nobody reads any more.
+            let _ = fallocate(&self.file, flags, self.offset(first), length);
+        }
+    }
+
+    /// The numbers of all pages that are held, in ascending order.
+    pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
+        let last = u32::try_from(self.held.len() * 64).unwrap_or(u32::MAX);
+        (0..last).filter(|&page| self.holds(page))
+    }
+
+    fn holds(&self, page: u32) -> bool {
+        let (word, bit) = place(page);
+        self.held.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
+    fn offset(&self, page: u32) -> u64 {
+        u64::from(page) * self.page_bytes
+    }
+}
+
+fn place(page: u32) -> (usize, u64) {
+    (page as usize / 64, 1 << (page % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_removed_leaves_a_hole() {
+        let file = tempfile::tempfile().unwrap();
+        let mut pages = PageFile::new(file.try_clone().unwrap(), 1 << 16);
+        for page in [0, 1, 100] {
+            pages.put(page, &[9; 1 << 16]).unwrap();
+        }
+        assert_eq!(pages.get(1).unwrap().unwrap()[5], 9);
+        let full = file.metadata().unwrap().blocks();
+        pages.remove_all(0, 2);
+        assert_eq!(pages.get(1).unwrap(), None);
+        assert_eq!(pages.pages().collect::<Vec<_>>(), [100]);
+        assert!(file.metadata().unwrap().blocks() <= full);
+    }
+}

@@ -1,0 +1,91 @@
+//! Pages in memory: a table of tables, so that a card that holds little needs little.
+
+use std::sync::Arc;
+
+/// Pages in one table.
+const CHUNK: usize = 256;
+
+#[derive(Debug)]
+struct Chunk {
+    pages: Box<[Option<Arc<[u8]>>]>,
+    held: usize,
+}
+
+impl Chunk {
+    fn new() -> Self {
+        Self { pages: vec![None; CHUNK].into(), held: 0 }
+    }
+}
+
+/// The bytes of pages that hold other than zeros.
+#[derive(Debug, Default)]
+pub struct Memory {
+    chunks: Vec<Option<Chunk>>,
+}
+
+impl Memory {
+    pub fn put(&mut self, page: u32, bytes: Arc<[u8]>) {
+        let (chunk, place) = place(page);
+        if chunk >= self.chunks.len() {
+            self.chunks.resize_with(chunk + 1, || None);
+        }
+        let chunk = self.chunks[chunk].get_or_insert_with(Chunk::new);
+        chunk.held += usize::from(chunk.pages[place].is_none());
+        chunk.pages[place] = Some(bytes);
+    }
+
+    pub fn get(&self, page: u32) -> Option<&Arc<[u8]>> {
+        let (chunk, place) = place(page);
+        self.chunks.get(chunk)?.as_ref()?.pages[place].as_ref()
+    }
+
+    pub fn remove(&mut self, page: u32) {
+        let (chunk, place) = place(page);
+        let Some(slot) = self.chunks.get_mut(chunk) else { return };
+        let Some(chunk) = slot else { return };
+        if chunk.pages[place].take().is_some() {
+            chunk.held -= 1;
+            if chunk.held == 0 {
+                *slot = None;
+            }
+        }
+    }
+
+    /// The numbers of all pages that are held, in ascending order.
+    pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
+        let chunks = self.chunks.iter().enumerate();
+        let chunks = chunks.filter_map(|(at, chunk)| Some((at, chunk.as_ref()?)));
+        chunks.flat_map(|(at, chunk)| {
+            let held = chunk.pages.iter().enumerate().filter(|(_, page)| page.is_some());
+            held.map(move |(place, _)| number(at * CHUNK + place))
+        })
+    }
+}
+
+fn place(page: u32) -> (usize, usize) {
+    (page as usize / CHUNK, page as usize % CHUNK)
+}
+
+fn number(page: usize) -> u32 {
+    u32::try_from(page).expect("it was put in under a number of 32 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_held_in_order_and_an_empty_table_goes_away() {
+        let mut memory = Memory::default();
+        for page in [1000, 3, 257] {
+            memory.put(page, Arc::from([1]));
+        }
+        memory.put(3, Arc::from([2]));
+        assert_eq!(memory.pages().collect::<Vec<_>>(), [3, 257, 1000]);
+        assert_eq!(memory.get(3).map(|bytes| bytes[0]), Some(2));
+        memory.remove(3);
+        memory.remove(4);
+        memory.remove(70_000);
+        assert!(memory.chunks[0].is_none() && memory.get(3).is_none());
+    }
+}

@@ -1,0 +1,141 @@
+//! Copying: from page to page, and of runs of pages at once.
+//!
+//! A merge copies hundreds of pages that lie side by side. What that comes to is the same as page
+//! after page; only the simulator's own work is less. A copied page passes through the controller,
+//! which checks and corrects it, for `copy_ns` of the model. Limits: a die waits while one of its
+//! pages passes.
+//! Source: JEDEC JESD230, "copyback" (data that is moved within a die without a check gathers
+//! errors, so controllers read it out).
+
+use super::Nand;
+
+impl Nand {
+    /// Copies a page to an erased one.
+    ///
+    /// # Panics
+    /// As [`Nand::read`] and [`Nand::program`].
+    pub fn copy(&mut self, from: u32, to: u32) {
+        self.schedule.independent();
+        self.read_for_copy(from);
+        let logical_page = self.holds[from as usize] - 1;
+        self.put(to, logical_page);
+        self.contents.copy(from, to);
+    }
+
+    /// Copies `count` pages from `from` on, as far as they are programmed, to the pages from `to`
+    /// on; both runs lie within an erase unit.
+    ///
+    /// # Panics
+    /// As [`Nand::copy`].
+    pub fn copy_run(&mut self, from: u32, to: u32, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let plain = self.pages_per_write_unit == 1
+            && !self.is_pslc(self.unit_of(from))
+            && !self.is_pslc(self.unit_of(to));
+        if plain && self.schedule.on_same_die(from, to) {
+            self.copy_many(from, to, count);
+        } else {
+            self.copy_each(from, to, count);
+        }
+    }
+
+    fn copy_each(&mut self, from: u32, to: u32, count: u32) {
+        for at in 0..count {
+            if self.holds[(from + at) as usize] != 0 {
+                self.copy(from + at, to + at);
+            }
+        }
+    }
+
+    fn copy_many(&mut self, from: u32, to: u32, count: u32) {
+        let unit = self.unit_of(to);
+        let place = to % self.pages_per_unit;
+        assert!(
+            place >= self.units[unit as usize].next_page && place + count <= self.pages_per_unit,
+            "{count} pages from page {to} on are not erased, or not of one unit"
+        );
+        let run = from as usize..(from + count) as usize;
+        self.holds.copy_within(run.clone(), to as usize);
+        let run = &self.holds[run];
+        let Some(last) = run.iter().rposition(|&held| held != 0) else { return };
+        let copied = run.iter().map(|&held| u32::from(held != 0)).sum::<u32>();
+        let reads_ns = self.multi_bit.read_ns + self.copy_ns;
+        let programs_ns = self.multi_bit.program_ns;
+        if copied == count || self.schedule.dies() == 1 {
+            self.schedule.copies(to, copied, reads_ns, programs_ns);
+        } else {
+            for page in (to..to + count).filter(|&page| self.holds[page as usize] != 0) {
+                self.schedule.copies(page, 1, reads_ns, programs_ns);
+            }
+        }
+        let last = u32::try_from(last).expect("a run is not longer than a unit");
+        self.units[unit as usize].next_page = place + last + 1;
+        self.counters.reads += u64::from(copied);
+        self.counters.programs += u64::from(copied);
+        self.read_write_unit = from + last;
+        self.open_write_unit = super::NONE;
+        if self.keeps_contents() {
+            for at in 0..count {
+                if self.holds[(to + at) as usize] != 0 {
+                    self.contents.copy(from + at, to + at);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::tests::small_but;
+    use crate::nand::Nand;
+    use crate::nand::contents::{Content, Keep};
+
+    fn used(dies: u32) -> Nand {
+        let dies = format!("dies = {dies}\ncopy_ns = 30\n[bus]");
+        let model = small_but(&[("[bus]", dies.as_str())]).unwrap();
+        let mut nand = Nand::new(&model, Keep::InMemory);
+        for place in [0, 1, 2, 5, 6, 9, 10, 11, 12, 13] {
+            nand.load(Content::from_bytes(&[place as u8 + 1; 4096]));
+            nand.program(place, 100 + place);
+        }
+        let at_ns = nand.finished_ns();
+        nand.begin(at_ns);
+        nand
+    }
+
+    #[test]
+    fn a_run_comes_to_the_same_as_its_pages() {
+        for dies in [1, 2, 4] {
+            for (from, count) in [(0, 16), (1, 3), (3, 2), (5, 8)] {
+                let (mut run, mut each) = (used(dies), used(dies));
+                run.copy_run(from, 16 + from, count);
+                each.copy_each(from, 16 + from, count);
+                assert_eq!(run.counters(), each.counters());
+                assert_eq!(run.finished_ns(), each.finished_ns(), "{dies} dies, {count} pages");
+                assert_eq!(run.next_place(1), each.next_place(1));
+                for page in 16..32 {
+                    assert_eq!(run.logical_page(page), each.logical_page(page));
+                    assert_eq!(run.content(page), each.content(page));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copied_page_passes_through_the_controller() {
+        let mut nand = used(1);
+        let start_ns = nand.finished_ns();
+        nand.copy(0, 16);
+        assert_eq!(nand.finished_ns() - start_ns, 50 + 30 + 700);
+    }
+
+    #[test]
+    #[should_panic(expected = "not erased")]
+    fn a_run_is_not_copied_over_another() {
+        let mut nand = used(1);
+        nand.copy_run(0, 16, 8);
+        nand.copy_run(0, 16, 8);
+    }
+}

@@ -1,0 +1,247 @@
+//! A unix socket with a card behind it.
+//!
+//! Each client has a thread, and one more for replies where the card has a command queue. The
+//! socket can be used by its owner only. One that a killed card has left is replaced; anything
+//! else at its path is not.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use flashfit_host::{ExitClass, Explain};
+use rustix::fs::Mode;
+
+use super::export::Export;
+use super::incoming::{Dropped, Incoming};
+use super::negotiation::negotiate;
+use super::transmission::transmit;
+use super::way;
+use crate::served::live::LiveCard;
+
+/// More are sent away.
+const MOST_CLIENTS: usize = 16;
+/// How often a thread that waits for its client looks whether it should.
+const READ_WAIT: Duration = Duration::from_secs(1);
+/// How long a client may leave a reply unread.
+const WRITE_WAIT: Duration = Duration::from_secs(10);
+/// After an accept that failed, most likely for want of file descriptors.
+const RETRY_WAIT: Duration = Duration::from_millis(50);
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Something else is there.
+    #[error("{} is there and is no socket; it is left alone", path.display())]
+    NoSocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another process listens there.
+    #[error("another process listens on {}", path.display())]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It cannot be made.
+    #[error("cannot listen on {}: {source}", path.display())]
+    Listen {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Explain for SocketError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::NoSocket { .. } => ExitClass::Refused,
+            Self::InUse { .. } => ExitClass::Usage,
+            Self::Listen { .. } => ExitClass::Environment,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoSocket { .. } | Self::InUse { .. } => Some("choose another path".to_owned()),
+            Self::Listen { .. } => {
+                Some("choose a path of at most 107 bytes in a folder of your own".to_owned())
+            }
+        }
+    }
+}
+
+/// A card that is served over NBD.
+#[derive(Debug)]
+pub struct NbdServer {
+    path: PathBuf,
+    /// The device and inode number of the socket.
+    file: (u64, u64),
+    clients: Arc<Clients>,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    streams: Mutex<HashMap<u64, UnixStream>>,
+    closing: AtomicBool,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, UnixStream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NbdServer {
+    /// Serves the card on a socket at `path` and lets it begin.
+    ///
+    /// # Errors
+    /// As [`SocketError`] tells.
+    pub fn open(card: &LiveCard, path: &Path) -> Result<Self, SocketError> {
+        let failed = |source| SocketError::Listen { path: path.to_owned(), source };
+        let path = std::path::absolute(path).map_err(failed)?;
+        let failed = |source| SocketError::Listen { path: path.clone(), source };
+        let listener = listen(&path)?;
+        let file = std::fs::symlink_metadata(&path).map_err(failed)?;
+        let clients = Arc::new(Clients::default());
+        // One that cannot be measured is not subtracted.
+        card.begin(way::measure().unwrap_or_default());
+        let (export, theirs) = (Export::new(card), clients.clone());
+        let accepting = thread::Builder::new().name("nbd".to_owned());
+        accepting.spawn(move || accept_all(&listener, &export, &theirs)).map_err(failed)?;
+        Ok(Self { path, file: (file.dev(), file.ino()), clients })
+    }
+
+    /// The socket's absolute path.
+    pub fn socket(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sends all clients away and removes the socket; the same as dropping it.
+    pub fn close(self) {}
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        self.clients.closing.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts; if nothing listens, there is none to wake.
+        drop(UnixStream::connect(&self.path));
+        let ours = std::fs::symlink_metadata(&self.path);
+        if ours.is_ok_and(|file| (file.dev(), file.ino()) == self.file) {
+            // Somebody may have removed it this moment.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        for stream in self.clients.lock().values() {
+            // One that has gone needs no more.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+fn listen(path: &Path) -> Result<UnixListener, SocketError> {
+    let failed = |source| SocketError::Listen { path: path.to_owned(), source };
+    match bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            remove_stale(path)?;
+            bind(path).map_err(failed)
+        }
+        other => other.map_err(failed),
+    }
+}
+
+/// Binds a socket that is its owner's alone from the first moment.
+fn bind(path: &Path) -> std::io::Result<UnixListener> {
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    listener
+}
+
+/// Removes a socket on which nobody listens.
+fn remove_stale(path: &Path) -> Result<(), SocketError> {
+    let failed = |source| SocketError::Listen { path: path.to_owned(), source };
+    let file = std::fs::symlink_metadata(path).map_err(failed)?;
+    if !file.file_type().is_socket() {
+        return Err(SocketError::NoSocket { path: path.to_owned() });
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(failed)
+        }
+        Ok(_) => Err(SocketError::InUse { path: path.to_owned() }),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn accept_all(listener: &UnixListener, export: &Export, clients: &Arc<Clients>) {
+    for (number, stream) in (0_u64..).zip(listener.incoming()) {
+        if clients.closing.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else {
+            thread::sleep(RETRY_WAIT);
+            continue;
+        };
+        // One that is not served finds its connection closed.
+        if let Ok(own) = stream.try_clone() {
+            let mut streams = clients.lock();
+            if streams.len() < MOST_CLIENTS {
+                streams.insert(number, own);
+                drop(streams);
+                let (export, clients) = (export.clone(), clients.clone());
+                start(number, stream, export, clients);
+            }
+        }
+    }
+}
+
+fn start(number: u64, stream: UnixStream, export: Export, clients: Arc<Clients>) {
+    let theirs = clients.clone();
+    let started = thread::Builder::new().name("nbd client".to_owned()).spawn(move || {
+        // However it ends, this client is no longer one.
+        let _leaving = Leaving { number, clients: theirs };
+        // Why it is dropped concerns the client alone, and there is no way to tell it.
+        let _ = serve(&stream, &export);
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    });
+    if started.is_err() {
+        clients.lock().remove(&number);
+    }
+}
+
+fn serve(stream: &UnixStream, export: &Export) -> Result<(), Dropped> {
+    stream.set_read_timeout(Some(READ_WAIT))?;
+    stream.set_write_timeout(Some(WRITE_WAIT))?;
+    serve_client(stream, stream.try_clone()?, export)
+}
+
+/// Serves one client over any pair of streams.
+///
+/// # Errors
+/// As [`Dropped`] tells, also when the client ends in good order.
+pub fn serve_client(
+    input: impl std::io::Read,
+    mut output: impl std::io::Write + Send + 'static,
+    export: &Export,
+) -> Result<(), Dropped> {
+    let mut input = Incoming::new(input);
+    negotiate(&mut input, &mut output, export)?;
+    transmit(&mut input, output, export)
+}
+
+struct Leaving {
+    number: u64,
+    clients: Arc<Clients>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.clients.lock().remove(&self.number);
+    }
+}

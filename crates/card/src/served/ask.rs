@@ -1,0 +1,191 @@
+//! Asking a card that is being served, from any process of the same user or of root.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flashfit_host::{ExitClass, Explain};
+
+use super::protocol::{Answer, Failure, Question, RequestKind, line};
+use super::socket;
+use crate::counters::Counters;
+use crate::cut::{CutReport, Fault};
+
+/// Writing the state of a large card takes its time.
+const ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// Why a served card does not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No process serves that device.
+    #[error("{} is not a simulated card that is being served", device.display())]
+    NotServed {
+        /// The device as given.
+        device: PathBuf,
+    },
+    /// It is served by another user.
+    #[error("{} is served by another user", device.display())]
+    Foreign {
+        /// The device as given.
+        device: PathBuf,
+    },
+    /// It does not answer as it should.
+    #[error("the card behind {} does not answer: {source}", device.display())]
+    NoAnswer {
+        /// The device as given.
+        device: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It says why it cannot.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+impl Explain for AskError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::NotServed { .. } => ExitClass::Usage,
+            Self::Foreign { .. } => ExitClass::Environment,
+            Self::NoAnswer { .. } => ExitClass::Io,
+            Self::Failed(failure) => failure.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotServed { .. } => {
+                Some("name the /dev/loopN or the socket of a card that is running".to_owned())
+            }
+            Self::Foreign { .. } => Some("run it as that user or as root".to_owned()),
+            Self::NoAnswer { .. } => None,
+            Self::Failed(failure) => failure.hint(),
+        }
+    }
+}
+
+/// The counters of the card that is served at `place` (`/dev/loopN` or a socket).
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn stats(place: &Path) -> Result<Counters, AskError> {
+    match ask(place, RequestKind::Counters)? {
+        Answer::Counters(counters) => Ok(counters),
+        other => Err(unexpected(place, &other)),
+    }
+}
+
+/// The same, and lets them begin at 0 again.
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn reset_stats(place: &Path) -> Result<Counters, AskError> {
+    match ask(place, RequestKind::ResetCounters)? {
+        Answer::Counters(counters) => Ok(counters),
+        other => Err(unexpected(place, &other)),
+    }
+}
+
+/// Takes the card's power away: what is under way fails, and all that comes until [`power_on`].
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn cut(place: &Path, faults: &[Fault], seed: u64) -> Result<CutReport, AskError> {
+    match ask(place, RequestKind::Cut { faults: faults.to_vec(), seed })? {
+        Answer::Cut(report) => Ok(report),
+        other => Err(unexpected(place, &other)),
+    }
+}
+
+/// Gives the card its power back.
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn power_on(place: &Path) -> Result<(), AskError> {
+    done(place, RequestKind::PowerOn)
+}
+
+/// Writes what a host would read to a new file, sparse, with or without power: after a cut, the
+/// image that the cut leaves. Returns how many bytes could not be read and are zeros.
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn write_image(place: &Path, file: &Path) -> Result<u64, AskError> {
+    let file = std::path::absolute(file).map_err(|source| no_answer(place, source))?;
+    match ask(place, RequestKind::Image { file })? {
+        Answer::Image { unreadable_bytes } => Ok(unreadable_bytes),
+        other => Err(unexpected(place, &other)),
+    }
+}
+
+/// Lets `duration_ns` of the card's time pass as if no request came.
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn idle(place: &Path, duration_ns: u64) -> Result<(), AskError> {
+    done(place, RequestKind::Idle { duration_ns })
+}
+
+/// Writes the card's state to a file, whole or not at all.
+///
+/// # Errors
+/// As [`AskError`] tells.
+pub fn save(place: &Path, file: &Path) -> Result<(), AskError> {
+    let file = std::path::absolute(file).map_err(|source| no_answer(place, source))?;
+    done(place, RequestKind::Save { file })
+}
+
+fn done(place: &Path, request: RequestKind) -> Result<(), AskError> {
+    match ask(place, request)? {
+        Answer::Done { .. } => Ok(()),
+        other => Err(unexpected(place, &other)),
+    }
+}
+
+fn ask(place: &Path, request: RequestKind) -> Result<Answer, AskError> {
+    let stream =
+        socket::connect(place).map_err(|_| AskError::NotServed { device: place.to_owned() })?;
+    if !socket::is_trusted(&stream) {
+        return Err(AskError::Foreign { device: place.to_owned() });
+    }
+    match exchange(stream, request).map_err(|source| no_answer(place, source))? {
+        Answer::Failed(failure) => Err(failure.into()),
+        answer => Ok(answer),
+    }
+}
+
+fn exchange(mut stream: UnixStream, request: RequestKind) -> std::io::Result<Answer> {
+    stream.set_read_timeout(Some(ANSWER_WAIT))?;
+    stream.set_write_timeout(Some(socket::PATIENCE))?;
+    stream.write_all(line(&Question::new(request)).as_bytes())?;
+    let mut text = String::new();
+    BufReader::new(stream).read_line(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn no_answer(place: &Path, source: std::io::Error) -> AskError {
+    AskError::NoAnswer { device: place.to_owned(), source }
+}
+
+fn unexpected(place: &Path, answer: &Answer) -> AskError {
+    let said = match answer {
+        Answer::Refused { message } => format!("it refuses: {message}"),
+        other => format!("it answers {other:?}"),
+    };
+    no_answer(place, std::io::Error::other(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_not_served_is_a_usage_error() {
+        for device in ["/dev/null", "/nonexistent"] {
+            let error = stats(Path::new(device)).unwrap_err();
+            assert!(matches!(error, AskError::NotServed { .. }), "{error}");
+            assert_eq!(error.class(), ExitClass::Usage);
+        }
+    }
+}

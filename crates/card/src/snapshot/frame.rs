@@ -1,0 +1,141 @@
+//! Bytes on their way to and from a file, with a checksum over all of them.
+//!
+//! The checksum finds what got lost or changed by accident, nothing else: it takes eight bytes at a
+//! time, little-endian, by multiplication and shift.
+
+use std::io::{self, Read, Write};
+
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A sum over bytes, however they come in pieces.
+#[derive(Debug, Clone, Default)]
+struct Checksum {
+    sum: u64,
+    length: u64,
+    rest: [u8; 8],
+}
+
+impl Checksum {
+    fn add(&mut self, mut bytes: &[u8]) {
+        let held = usize::try_from(self.length % 8).expect("it is below eight");
+        self.length += bytes.len() as u64;
+        if held > 0 {
+            let taken = bytes.len().min(8 - held);
+            self.rest[held..held + taken].copy_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if held + taken < 8 {
+                return;
+            }
+            self.word(u64::from_le_bytes(self.rest));
+        }
+        let words = bytes.chunks_exact(8);
+        let left = words.remainder();
+        for word in words {
+            self.word(u64::from_le_bytes(word.try_into().expect("a chunk has eight bytes")));
+        }
+        self.rest[..left.len()].copy_from_slice(left);
+    }
+
+    fn word(&mut self, word: u64) {
+        self.sum = (self.sum ^ word).wrapping_mul(FACTOR);
+        self.sum ^= self.sum >> 29;
+    }
+
+    fn finish(&self) -> u64 {
+        let mut last = self.clone();
+        let held = usize::try_from(self.length % 8).expect("it is below eight");
+        last.rest[held..].fill(0);
+        last.word(u64::from_le_bytes(last.rest));
+        last.word(self.length);
+        last.sum
+    }
+}
+
+/// Writes, and sums up what was written.
+#[derive(Debug)]
+pub struct Summing<T> {
+    inner: T,
+    checksum: Checksum,
+}
+
+impl<T> Summing<T> {
+    pub fn new(inner: T) -> Self {
+        Self { inner, checksum: Checksum::default() }
+    }
+}
+
+impl<W: Write> Summing<W> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum.add(bytes);
+        self.inner.write_all(bytes)
+    }
+
+    /// Ends with the checksum.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.inner.write_all(&self.checksum.finish().to_le_bytes())?;
+        self.inner.flush()
+    }
+}
+
+impl<R: Read> Summing<R> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.inner.read_exact(buffer)?;
+        self.checksum.add(buffer);
+        Ok(())
+    }
+
+    /// Reads `length` bytes without trusting that there are so many.
+    pub fn read_vec(&mut self, length: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        (&mut self.inner).take(length).read_to_end(&mut bytes)?;
+        if (bytes.len() as u64) < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.checksum.add(&bytes);
+        Ok(bytes)
+    }
+
+    pub fn read_u32(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.read(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    pub fn read_u64(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.read(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Reads the checksum; whether it is right, and the end of everything.
+    pub fn ends_well(mut self) -> io::Result<bool> {
+        let mut bytes = [0; 8];
+        self.inner.read_exact(&mut bytes)?;
+        let right = u64::from_le_bytes(bytes) == self.checksum.finish();
+        Ok(right && self.inner.read(&mut [0])? == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_do_not_matter_and_every_byte_does() {
+        let sum = |pieces: &[&[u8]]| {
+            let mut checksum = Checksum::default();
+            pieces.iter().for_each(|piece| checksum.add(piece));
+            checksum.finish()
+        };
+        let all: Vec<u8> = (0..29).collect();
+        let whole = sum(&[&all]);
+        for cut in 0..29 {
+            assert_eq!(sum(&[&all[..cut], &all[cut..]]), whole);
+            let mut other = all.clone();
+            other[cut] ^= 1;
+            assert_ne!(sum(&[&other]), whole);
+            assert_ne!(sum(&[&all[..cut]]), whole);
+        }
+        assert_ne!(sum(&[&[0; 8]]), sum(&[&[0; 9]]));
+    }
+}

@@ -1,0 +1,16 @@
+//! A card model within a saved card: as the text of a card file, so that reading it checks it.
+
+use flashfit_catalogue::Origin;
+use serde::{Deserialize, Deserializer, Serializer, de, ser};
+
+use crate::model::CardModel;
+
+pub fn serialize<S: Serializer>(model: &CardModel, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&toml::to_string(model).map_err(ser::Error::custom)?)
+}
+
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CardModel, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let origin = Origin::File("the saved card".into());
+    CardModel::parse(&text, &origin).map_err(de::Error::custom)
+}

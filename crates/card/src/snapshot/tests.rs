@@ -1,0 +1,91 @@
+//! What is refused, and that what comes back is what was saved.
+
+use super::*;
+use crate::card::Request;
+use crate::cut::{CutOptions, Fault, FaultClass};
+use crate::model::tests::small_but;
+
+/// A card with everything that can be in one.
+fn used() -> Card {
+    let sections =
+        "[cache]\nbytes = \"8KiB\"\n[noise]\nseed = 3\njitter_thousandths = 50\n[discard]";
+    let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
+    for round in 0..300_u64 {
+        let data = [u8::try_from(round % 7).unwrap(); 5 * 512];
+        card.serve(Request::Write { offset: round * 37 % 200 * 4096 + 512, data: &data }).unwrap();
+    }
+    card.serve(Request::Flush).unwrap();
+    card.serve(Request::Discard { offset: 1024, length: 40960 }).unwrap();
+    card.power_cut(&CutOptions::honest(1).with(Fault::new(FaultClass::WeakPage)));
+    card.power_on().unwrap();
+    card.nand.contents_mut().replace(9, Content::lost(4096));
+    card.serve(Request::Write { offset: 0, data: &[9; 1024] }).unwrap();
+    card
+}
+
+fn saved(card: &Card) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    card.save(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_loaded_card_is_the_saved_one_and_goes_on_like_it() {
+    let mut card = used();
+    let bytes = saved(&card);
+    let mut loaded = Card::load(&bytes[..]).unwrap();
+    assert_eq!(saved(&loaded), bytes);
+    let mut in_file = Card::load_in_file(&bytes[..], tempfile::tempfile().unwrap()).unwrap();
+    assert_eq!(saved(&in_file), bytes);
+    for card in [&mut card, &mut loaded, &mut in_file] {
+        for round in 0..500_u64 {
+            let offset = round * 91 % 250 * 4096;
+            card.serve(Request::Write { offset, data: &[5; 4096] }).unwrap();
+        }
+    }
+    assert_eq!(saved(&loaded), saved(&card));
+    assert_eq!(saved(&in_file), saved(&card));
+}
+
+#[test]
+fn a_file_that_is_cut_short_or_changed_is_refused() {
+    let bytes = saved(&used());
+    for length in (16..bytes.len()).step_by(bytes.len() / 23) {
+        let refused = Card::load(&bytes[..length]).unwrap_err();
+        assert!(matches!(refused, SnapshotError::Truncated), "{length}: {refused}");
+    }
+    for at in (28..bytes.len()).step_by(bytes.len() / 29) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 4;
+        assert!(Card::load(&changed[..]).is_err(), "{at}");
+    }
+    let mut longer = bytes;
+    longer.push(0);
+    assert!(matches!(Card::load(&longer[..]).unwrap_err(), SnapshotError::Damaged(_)));
+}
+
+#[test]
+fn foreign_files_and_other_versions_are_told_apart() {
+    for foreign in [&b""[..], b"capacity = 7", &[0; 4096]] {
+        assert!(matches!(Card::load(foreign).unwrap_err(), SnapshotError::Foreign));
+    }
+    let mut bytes = saved(&used());
+    bytes[16] = 77;
+    let refused = Card::load(&bytes[..]).unwrap_err();
+    assert!(refused.to_string().contains("version 77"), "{refused}");
+}
+
+#[test]
+fn saving_replaces_a_file_as_a_whole_and_names_it_in_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("card");
+    let card = used();
+    card.save_to(&path).unwrap();
+    card.save_to(&path).unwrap();
+    assert_eq!(saved(&Card::load_from(&path).unwrap()), saved(&card));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let nowhere = folder.path().join("no/card");
+    for error in [card.save_to(&nowhere).unwrap_err(), Card::load_from(&nowhere).unwrap_err()] {
+        assert!(error.to_string().contains("no/card: "), "{error}");
+    }
+}

@@ -1,0 +1,3 @@
+//! What several tests of whole cards need.
+
+pub mod open_au;

@@ -1,0 +1,70 @@
+//! The program that serves a card, which each of these tests also is: started with `serve` it does
+//! that and nothing else.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use flashfit_card::served::{CardProcess, ProcessError, ServeOptions, refuse, run};
+use flashfit_host::Explain;
+
+/// Where and with what a card is served.
+#[derive(Debug, Clone, Default)]
+pub struct How {
+    /// Over NBD on this socket.
+    pub nbd: Option<PathBuf>,
+    /// With its state in this file.
+    pub state: Option<PathBuf>,
+}
+
+/// Starts a card in a process of its own.
+pub fn start(card: &Path, how: &How) -> Result<CardProcess, ProcessError> {
+    let path = |path: &Option<PathBuf>| {
+        path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string())
+    };
+    let args = ["serve".to_owned(), card.display().to_string(), path(&how.nbd), path(&how.state)];
+    CardProcess::start(&std::env::current_exe().unwrap(), &args)
+}
+
+/// Serves a card where the arguments ask for it.
+pub fn served_here() -> Option<ExitCode> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [serve, card, nbd, state] = args.as_slice() else { return None };
+    if serve != "serve" {
+        return None;
+    }
+    let model = match flashfit_card::catalogue::load(card, None) {
+        Ok(model) => model,
+        Err(error) => {
+            refuse(&mut std::io::stdout(), &error);
+            return Some(ExitCode::from(error.class().code()));
+        }
+    };
+    let path = |text: &String| (text != "-").then(|| PathBuf::from(text));
+    let options = ServeOptions {
+        nbd: path(nbd),
+        state: path(state),
+        stop_wait: Duration::from_secs(1),
+        ..ServeOptions::default()
+    };
+    let control = BufReader::new(std::io::stdin());
+    Some(match run(&model, &options, control, std::io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => ExitCode::from(error.class().code()),
+    })
+}
+
+/// Runs each test whose name contains the first argument.
+#[expect(clippy::print_stdout, reason = "it is its own test harness")]
+pub fn run_all(tests: &[(&str, fn())]) -> ExitCode {
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    for (name, test) in tests {
+        if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
+            let started = Instant::now();
+            test();
+            println!("test {name} ... ok ({} ms)", started.elapsed().as_millis());
+        }
+    }
+    ExitCode::SUCCESS
+}

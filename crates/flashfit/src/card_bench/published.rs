@@ -1,0 +1,100 @@
+//! What others measured or promise of cards like a model: `catalog/published/*.toml`, each named
+//! after its card.
+
+use std::path::Path;
+
+use flashfit_catalogue::entries;
+use flashfit_host::ExitClass;
+use serde::{Deserialize, Serialize};
+
+use super::measure::Figures;
+use super::patterns::{State, Way};
+use crate::failure::Failure;
+
+/// What a published figure is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Bytes a second in writes of 1 MiB.
+    SequentialWrite,
+    /// Bytes a second in reads of 1 MiB.
+    SequentialRead,
+    /// Writes of 4 KiB a second, all over.
+    RandomWrites,
+    /// Reads of 4 KiB a second, all over.
+    RandomReads,
+}
+
+/// A figure, or the range that it lies in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedFigure {
+    /// Of what.
+    pub what: What,
+    /// The state that comes nearest to the one it was measured in; random figures only.
+    #[serde(default)]
+    pub state: Option<State>,
+    /// How requests came; random figures only.
+    #[serde(default)]
+    pub way: Option<Way>,
+    /// The least.
+    pub least: u64,
+    /// The most; a promise such as a class has none.
+    #[serde(default)]
+    pub most: Option<u64>,
+    /// Who says so.
+    pub source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    figure: Vec<PublishedFigure>,
+}
+
+/// A published figure and the model's.
+#[derive(Debug, Serialize)]
+pub struct Beside {
+    pub published: PublishedFigure,
+    pub simulated: u64,
+}
+
+/// What is published of a card, beside its figures here.
+pub fn beside(
+    card: &str,
+    figures: &Figures,
+    catalog: Option<&Path>,
+) -> Result<Vec<Beside>, Failure> {
+    let known = entries("published", "toml", catalog)?;
+    let Some(entry) = known.iter().find(|entry| entry.name == card) else {
+        return Ok(Vec::new());
+    };
+    let unusable =
+        |reason: &str| Failure::new(ExitClass::Usage, format!("{}: {reason}", entry.origin), None);
+    let file: File = toml::from_str(&entry.text).map_err(|error| {
+        let before = error.span().map_or(0, |span| span.start);
+        let line = 1 + entry.text.bytes().take(before).filter(|&byte| byte == b'\n').count();
+        unusable(&format!("line {line}: {}", error.message()))
+    })?;
+    let mut all = Vec::new();
+    for published in file.figure {
+        let simulated = simulated(&published, figures).ok_or_else(|| {
+            unusable(&format!("{:?}: nothing like it is measured of this card", published.what))
+        })?;
+        all.push(Beside { published, simulated });
+    }
+    Ok(all)
+}
+
+fn simulated(published: &PublishedFigure, figures: &Figures) -> Option<u64> {
+    let random = || {
+        let (state, way) = (published.state?, published.way?);
+        figures.random.iter().find(|random| (random.state, random.way) == (state, way))
+    };
+    match published.what {
+        What::SequentialWrite => Some(figures.sequential.write_bytes_per_second),
+        What::SequentialRead => Some(figures.sequential.read_bytes_per_second),
+        What::RandomWrites => random().map(|random| random.writes_per_second),
+        What::RandomReads => random().map(|random| random.reads_per_second),
+    }
+}

@@ -1,0 +1,94 @@
+//! `flashfit card cut` and `flashfit card power-on`: the power of a card that is being served.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use flashfit_card::CutReport;
+use flashfit_card::cut::DamageUnit;
+use flashfit_card::served;
+use flashfit_host::ExitClass;
+use flashfit_medium::Bytes;
+use serde::Serialize;
+
+use crate::commands::card_args::CutArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// What a cut did and left.
+#[derive(Debug, Serialize)]
+struct Cut<'a> {
+    report: &'a CutReport,
+    /// Whether a device that keeps its promises would have done the same.
+    honest: bool,
+    powered_on: bool,
+    image: Option<Image<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Image<'a> {
+    file: &'a PathBuf,
+    /// Zeros in the image.
+    unreadable_bytes: u64,
+}
+
+pub fn cut(args: &CutArgs) -> Result<(), Failure> {
+    if let Some(file) = args.image.as_ref().filter(|file| file.exists()) {
+        return Err(Failure::new(
+            ExitClass::Refused,
+            format!("{} is there already, and the power was not cut", file.display()),
+            Some("name a file that is not there"),
+        ));
+    }
+    let report = served::cut(&args.device, &args.faults, args.seed)?;
+    if args.power_on {
+        served::power_on(&args.device)?;
+    }
+    let image = match &args.image {
+        Some(file) => {
+            Some(Image { file, unreadable_bytes: served::write_image(&args.device, file)? })
+        }
+        None => None,
+    };
+    let honest = report.is_honest();
+    let cut = Cut { report: &report, honest, powered_on: args.power_on, image };
+    if args.json { output::json("card-cut", cut) } else { output::print(&text(&cut, args)) }
+}
+
+pub fn on(device: &Path) -> Result<(), Failure> {
+    Ok(served::power_on(device)?)
+}
+
+fn text(cut: &Cut<'_>, args: &CutArgs) -> String {
+    let report = cut.report;
+    let mut text = String::new();
+    let mut line = |line: String| {
+        writeln!(text, "{line}").expect("a string takes any text");
+    };
+    let (seconds, micros) = (report.at_ns / 1_000_000_000, report.at_ns / 1000 % 1_000_000);
+    line(format!("cut at {seconds}.{micros:06} s of the card's time, seed {}", report.seed));
+    line(format!("lost of its cache: {}", Bytes(report.lost_cache_bytes)));
+    for damage in &report.happened {
+        let unit = match damage.unit {
+            DamageUnit::Pages => "pages",
+            DamageUnit::Sectors => "sectors",
+            DamageUnit::Cards => "cards",
+        };
+        line(format!("{}: {} {unit}", damage.class, damage.count));
+    }
+    for absent in &report.absent {
+        line(format!("{}: did not happen: {}", absent.class, absent.reason));
+    }
+    line(if cut.honest {
+        "nothing but what a device does that keeps its promises".to_owned()
+    } else {
+        "a fault of the device: no file system is to blame for what it breaks".to_owned()
+    });
+    if let Some(image) = &cut.image {
+        let unreadable = Bytes(image.unreadable_bytes);
+        line(format!("image: {}, of which {unreadable} are unreadable", image.file.display()));
+    }
+    if !cut.powered_on {
+        line(format!("power on: flashfit card power-on {}", args.device.display()));
+    }
+    text
+}

@@ -1,0 +1,54 @@
+//! `flashfit card serve`: a card as a block device, or over NBD, until interrupted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_card::served::CardProcess;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, capability};
+
+use crate::commands::card_args::ServeArgs;
+use crate::commands::card_server;
+use crate::commands::card_stats::counters_text;
+use crate::failure::Failure;
+use crate::output;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let over_nbd = args.how.nbd.is_some();
+    if let Some(reason) = capability::missing_for_simulated_cards().filter(|_| !over_nbd) {
+        return Err(Failure::new(
+            ExitClass::Environment,
+            format!("a simulated card cannot be attached: {reason}"),
+            Some(
+                "run it as root, on a machine with FUSE and loop devices, or use --nbd SOCKET, \
+                 which needs neither",
+            ),
+        ));
+    }
+    let interrupt = Interrupt::on_signals().map_err(|error| {
+        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })?;
+    let server = card_server::args_with(&args.name, &args.how, catalog);
+    let card = CardProcess::start(&card_server::program(), &server)?;
+    output::print(&format!("{}\n", card.device().display()))?;
+    card.notes().iter().for_each(|text| output::note(&format!("note: {text}")));
+    if over_nbd {
+        let place = card.device().display();
+        output::note(&format!(
+            "simulated card served at nbd+unix:///?socket={place}; Ctrl-C ends it"
+        ));
+    } else {
+        output::note("simulated card attached; Ctrl-C detaches it");
+    }
+    while !interrupt.is_raised() && card.is_running() {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let counters = card.counters();
+    card.stop()?;
+    if let Ok(counters) = counters {
+        output::note(&counters_text(&counters));
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `flashfit card stats`: the counters of a card that is being served.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use flashfit_card::Counters;
+use flashfit_card::served::{reset_stats, stats};
+use flashfit_medium::Bytes;
+
+use crate::failure::Failure;
+use crate::output;
+
+pub fn run(device: &Path, reset: bool, json: bool) -> Result<(), Failure> {
+    let counters = if reset { reset_stats(device)? } else { stats(device)? };
+    if json {
+        output::json("card-counters", counters)
+    } else {
+        output::print(&counters_text(&counters))
+    }
+}
+
+/// A card's counters, a fact a line.
+pub fn counters_text(counters: &Counters) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        writeln!(text, "{name:<22} {value}").expect("a string takes any text");
+    };
+    let requests = |bytes, count| format!("{} in {count} requests", Bytes(bytes));
+    line("host reads", requests(counters.host_read_bytes, counters.host_read_requests));
+    line("host writes", requests(counters.host_written_bytes, counters.host_write_requests));
+    line("host flushes", counters.host_flushes.to_string());
+    line("host discards", Bytes(counters.host_discarded_bytes).to_string());
+    line("NAND reads", Bytes(counters.nand_read_bytes).to_string());
+    line("NAND programs", Bytes(counters.nand_programmed_bytes).to_string());
+    line("write amplification", amplification(counters));
+    let erases = &counters.erases_per_unit;
+    line(
+        "erases",
+        format!(
+            "{}; by erase unit: least {}, mean {}.{:03}, most {}",
+            counters.erases,
+            erases.least,
+            erases.mean_thousandths / 1000,
+            erases.mean_thousandths % 1000,
+            erases.most
+        ),
+    );
+    let merges = &counters.merges;
+    line(
+        "merges",
+        format!("{} full, {} partial, {} switch", merges.full, merges.partial, merges.switch),
+    );
+    line("garbage collections", counters.garbage_collections.to_string());
+    text
+}
+
+fn amplification(counters: &Counters) -> String {
+    counters.write_amplification_thousandths.map_or_else(
+        || "nothing was written".to_owned(),
+        |thousandths| format!("{}.{:02}", thousandths / 1000, thousandths % 1000 / 10),
+    )
+}

@@ -1,0 +1,124 @@
+//! The life of a file system on a card.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flashfit_bench::plan::Points;
+use flashfit_bench::{BenchError, Point, Profile, RunPlan, Target, Workloads, run_workload};
+use flashfit_card::served::{self, CardProcess};
+use flashfit_host::mount::Mounted;
+use flashfit_host::{Program, SystemRunner};
+use flashfit_medium::Bytes;
+
+use crate::repair::{check, make, mount, repair, run, unmount};
+use crate::witness::Witness;
+
+/// Every time of the model is divided by it: what a card does stays the same, and one that merges
+/// for a second at each write lives through all this within seconds.
+const TIMES_AS_FAST: u64 = 16;
+/// After so many synced generations the power goes.
+const GENERATIONS_BEFORE_THE_CUT: u64 = 14;
+/// It fails when not even a card like this gets so far.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lives it; tells what the cut did.
+pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let process = serve(card, folder.path())?;
+    let node = process.device().to_owned();
+    let point = folder.path().join("point");
+    std::fs::create_dir(&point).unwrap();
+    make(filesystem, &node)?;
+    let mounted = mount(filesystem, &node, &point)?;
+    fio(&mounted, &node, "sync-files", Points::Profile(Profile::Quick), &folder.path().join("1"))
+        .map_err(|error| format!("fio: {error}"))?;
+    let witness = Witness::new(&point);
+    let report = cut_in_the_middle(&witness, &mounted, &node, folder.path())?;
+    // What cannot be written any more is given up; what the kernel still holds of the device must
+    // not outlive the loss of power either, as it would not on a real machine.
+    unmount(mounted)?;
+    run(&Program::new("blockdev").arg("--flushbufs").arg(node.display().to_string()))?;
+    served::power_on(&node).map_err(|error| error.to_string())?;
+    repair(filesystem, &node, &point).map_err(|error| format!("repair: {error}"))?;
+    check(filesystem, &node).map_err(|error| format!("after the repair: {error}"))?;
+    let mounted = mount(filesystem, &node, &point)?;
+    witness.check()?;
+    let more = Witness::new(&point.join("witness"));
+    more.write_up_to(8).map_err(|error| format!("written again: {error}"))?;
+    unmount(mounted)?;
+    check(filesystem, &node).map_err(|error| format!("in the end: {error}"))?;
+    process.stop().map_err(|error| error.to_string())?;
+    Ok(report)
+}
+
+fn serve(card: &str, folder: &Path) -> Result<CardProcess, String> {
+    let mut model = flashfit_card::catalogue::load(card, None).unwrap();
+    let nand = &mut model.nand;
+    let times = [&mut nand.read_ns, &mut nand.program_ns, &mut nand.erase_ns, &mut nand.copy_ns];
+    times.into_iter().for_each(|time_ns| *time_ns /= TIMES_AS_FAST);
+    model.bus.command_ns /= TIMES_AS_FAST;
+    model.bus.bytes_per_second *= TIMES_AS_FAST;
+    model.layer.log_ns = model.layer.log_ns.map(|time_ns| time_ns / TIMES_AS_FAST);
+    let path = folder.join(format!("{card}.toml"));
+    std::fs::write(&path, toml::to_string(&model).unwrap()).unwrap();
+    let args = ["card-server".to_owned(), path.display().to_string()];
+    CardProcess::start(Path::new(env!("CARGO_BIN_EXE_flashfit")), &args)
+        .map_err(|error| error.to_string())
+}
+
+fn fio(
+    mounted: &Mounted,
+    node: &Path,
+    workload: &str,
+    points: Points,
+    scratch: &Path,
+) -> Result<(), BenchError> {
+    std::fs::create_dir_all(scratch).unwrap();
+    let plan = RunPlan {
+        points,
+        data_size_bytes: 4 << 20,
+        memory_bytes: 64 << 20,
+        runtime_ns: 3_000_000_000,
+        seed: 7,
+        scratch: PathBuf::from(scratch),
+    };
+    let workloads = Workloads::load(None)?;
+    let target = Target::Mounted(mounted, node);
+    run_workload(&SystemRunner::default(), workloads.find(workload)?, &plan, target, None)?;
+    Ok(())
+}
+
+/// Random writes by fio and synced files go on until the power goes, and end by an error.
+fn cut_in_the_middle(
+    witness: &Witness,
+    mounted: &Mounted,
+    node: &Path,
+    folder: &Path,
+) -> Result<String, String> {
+    std::thread::scope(|scope| {
+        let random = scope.spawn(|| {
+            let points = || Points::These(vec![Point::BlockSize(4096)]);
+            while fio(mounted, node, "random-write", points(), &folder.join("2")).is_ok() {}
+        });
+        let writing = scope.spawn(|| witness.write_up_to(u64::MAX));
+        let deadline = Instant::now() + PATIENCE;
+        while witness.synced() < GENERATIONS_BEFORE_THE_CUT
+            && Instant::now() < deadline
+            && !random.is_finished()
+            && !writing.is_finished()
+        {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let (early, synced) = (random.is_finished() || writing.is_finished(), witness.synced());
+        let report = served::cut(node, &[], synced).map_err(|error| error.to_string())?;
+        random.join().unwrap();
+        let error = writing.join().unwrap().expect_err("a card without power takes nothing");
+        if early || synced < GENERATIONS_BEFORE_THE_CUT {
+            return Err(format!("only {synced} generations were synced: {error}"));
+        }
+        if !report.is_honest() {
+            return Err(format!("no honest cut: {report:?}"));
+        }
+        Ok(format!("{synced} synced, {} of its cache lost", Bytes(report.lost_cache_bytes)))
+    })
+}

@@ -1,0 +1,109 @@
+//! How each file system is made, and how it is repaired and checked after a loss of power.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flashfit_filesystem::{Catalogue, Conditions, Recipe, Scheduler, Setup};
+use flashfit_host::mount::Mounted;
+use flashfit_host::program::find;
+use flashfit_host::{Program, Runner, SystemRunner};
+
+pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "btrfs", "xfs"];
+
+/// Why a file system cannot be tried here.
+pub fn lacking(filesystem: &str) -> Option<String> {
+    let supported = std::fs::read_to_string("/proc/filesystems").unwrap();
+    let loaded = || supported.split_whitespace().any(|word| word == filesystem);
+    let modprobe = Program::new("modprobe").arg(filesystem);
+    let known = loaded() || SystemRunner::default().run_checked(&modprobe).is_ok();
+    let tools = match filesystem {
+        "ext4" => ["mkfs.ext4", "e2fsck"],
+        "btrfs" => ["mkfs.btrfs", "btrfs"],
+        _ => ["mkfs.xfs", "xfs_repair"],
+    };
+    let missing = tools.iter().find(|tool| find(tool).is_none());
+    missing
+        .map(|tool| format!("no {tool}"))
+        .or_else(|| (!known).then(|| "this kernel does not have it".to_owned()))
+}
+
+/// Makes a file system as the catalogue does, where that has it.
+pub fn make(filesystem: &str, node: &Path) -> Result<(), String> {
+    let catalogue = Catalogue::load(None).unwrap();
+    let mkfs = match catalogue.filesystem(filesystem) {
+        Ok(known) => {
+            let setup = Setup::base(known, Scheduler::new("none"));
+            Recipe::new(known, &setup, &Conditions::default()).unwrap().mkfs(node)
+        }
+        Err(_) => Program::new(format!("mkfs.{filesystem}"))
+            .args(["-q", "-f"])
+            .arg(node.display().to_string()),
+    };
+    run(&mkfs)
+}
+
+pub fn mount(filesystem: &str, node: &Path, point: &Path) -> Result<Mounted, String> {
+    Mounted::new(&SystemRunner::default(), node, filesystem, point, &[]).map_err(|e| e.to_string())
+}
+
+/// A child of another thread holds copies of all open files until it becomes another program, so
+/// a file system can be in use for a moment longer than this thread uses it.
+pub fn unmount(mounted: Mounted) -> Result<(), String> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let point = mounted.point().to_owned();
+    loop {
+        let umount = Program::new("umount").arg(point.display().to_string());
+        match run(&umount) {
+            Ok(()) => break,
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+    Ok(())
+}
+
+/// Brings a file system into order after a loss of power: e2fsck replays its journal itself, the
+/// others need a mount for it.
+pub fn repair(filesystem: &str, node: &Path, point: &Path) -> Result<(), String> {
+    if filesystem == "ext4" {
+        let e2fsck = Program::new("e2fsck").args(["-f", "-y"]).arg(node.display().to_string());
+        let outcome = SystemRunner::default().run(&e2fsck).map_err(|error| error.to_string())?;
+        // 1 says that something was done, which the replay of the journal is.
+        return match outcome.code {
+            Some(0 | 1) if !has_complaint(&outcome.stdout) => Ok(()),
+            _ => Err(format!("e2fsck: {}{}", outcome.stdout, outcome.stderr)),
+        };
+    }
+    let mounted = mount(filesystem, node, point)?;
+    unmount(mounted)
+}
+
+/// Whether e2fsck found more to do than a journal leaves: the sums in the superblock, which are
+/// kept in memory until the file system is unmounted.
+fn has_complaint(said: &str) -> bool {
+    let harmless = |line: &str| {
+        ["Free blocks count wrong (", "Free inodes count wrong ("]
+            .iter()
+            .any(|sum| line.starts_with(sum))
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    lines.windows(2).any(|pair| pair[1].contains("? yes") && !harmless(pair[0]))
+}
+
+/// Checks a file system that is in order, without changing it.
+pub fn check(filesystem: &str, node: &Path) -> Result<(), String> {
+    let program = match filesystem {
+        "ext4" => Program::new("e2fsck").args(["-f", "-n"]),
+        "btrfs" => Program::new("btrfs").args(["check", "--readonly", "--check-data-csum"]),
+        _ => Program::new("xfs_repair").arg("-n"),
+    };
+    run(&program.arg(node.display().to_string()))
+}
+
+pub fn run(program: &Program) -> Result<(), String> {
+    let outcome = SystemRunner::default().run(program).map_err(|error| error.to_string())?;
+    if outcome.success() {
+        return Ok(());
+    }
+    Err(format!("{}: {}{}", program.command_line(), outcome.stdout, outcome.stderr))
+}

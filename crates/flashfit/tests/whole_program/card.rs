@@ -1,0 +1,262 @@
+//! `flashfit card`: served, asked, cut, saved, and ended in every way that there is.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use flashfit_host::{Program, Runner, SystemRunner, program};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::fixture::{Ended, FAST_CARD, FLASHFIT, Place, skip, skip_without_cards, wait_until};
+use crate::machine::{Server, signal, wait_for_no_traces};
+
+const CACHE: &str = "[cache]\nbytes = \"1MiB\"\n";
+/// A user who owns nothing.
+const NOBODY: u32 = 65534;
+
+/// A running `flashfit card serve`, and where the card is; killed when dropped.
+struct Serving {
+    child: Option<Child>,
+    at: PathBuf,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Serving {
+    /// Starts it and waits until it says where the card is.
+    fn new(place: &Place, more: &[&str]) -> Self {
+        Self::of(place.command(&[&["card", "serve", &place.arg("card.toml")], more].concat()))
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let output = child.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            panic!("{:?}", Ended::of(child));
+        }
+        Self { child: Some(child), at: line.trim().into() }
+    }
+
+    fn arg(&self) -> &str {
+        self.at.to_str().unwrap()
+    }
+
+    fn end(self, with: Signal) -> Ended {
+        signal(self.child.as_ref().unwrap().id(), with);
+        self.ended()
+    }
+
+    fn ended(mut self) -> Ended {
+        Ended::of(self.child.take().unwrap())
+    }
+
+    /// Its counters, as `card stats --json` tells them.
+    fn stats(&self, place: &Place, more: &[&str]) -> Value {
+        let args = [&["card", "stats", self.arg(), "--json"], more].concat();
+        place.flashfit(&args).document("flashfit.card-counters")
+    }
+}
+
+fn with_cache(place: &Place) {
+    place.file("card.toml", &format!("{FAST_CARD}{CACHE}"));
+}
+
+fn open(device: &Path) -> std::fs::File {
+    std::fs::File::options().read(true).write(true).open(device).unwrap()
+}
+
+fn write_synced(device: &Path, offset: u64, byte: u8) {
+    let file = open(device);
+    file.write_all_at(&[byte; 4096], offset).unwrap();
+    file.sync_all().unwrap();
+}
+
+fn byte_at(device: &Path, offset: u64) -> u8 {
+    let mut byte = [0];
+    open(device).read_exact_at(&mut byte, offset).unwrap();
+    byte[0]
+}
+
+#[test]
+fn a_card_on_a_loop_device_is_counted_cut_and_powered_on() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    with_cache(&place);
+    let serving = Serving::new(&place, &["--loop"]);
+    write_synced(&serving.at, 0, 7);
+    assert_eq!(serving.stats(&place, &[])["host_written_bytes"], 4096);
+    assert_eq!(serving.stats(&place, &["--reset"])["host_written_bytes"], 4096);
+    assert_eq!(serving.stats(&place, &[])["host_written_bytes"], 0);
+
+    let image = place.arg("image");
+    let cut = ["card", "cut", serving.arg(), "--json", "--image", &image];
+    let report = place.flashfit(&cut).document("flashfit.card-cut");
+    assert_eq!((&report["honest"], &report["powered_on"]), (&true.into(), &false.into()));
+    assert_eq!(byte_at(Path::new(&image), 4095), 7);
+    let file = open(&serving.at);
+    let written = file.write_all_at(&[1; 4096], 1 << 20).and_then(|()| file.sync_all());
+    assert!(written.is_err(), "a card without power was written to");
+    drop(file);
+    place.flashfit(&cut).said(3, &["is there already"]);
+    place.flashfit(&["card", "power-on", serving.arg()]).said(0, &[]);
+    write_synced(&serving.at, 8192, 9);
+    let brick = place.flashfit(&["card", "cut", serving.arg(), "--fault", "brick", "--seed", "3"]);
+    brick.said(0, &[]);
+    assert!(brick.stdout.contains("seed 3") && brick.stdout.contains("brick: 1 cards"));
+    assert!(brick.stdout.contains("a fault of the device"), "{}", brick.stdout);
+    place.flashfit(&["card", "power-on", serving.arg()]).said(5, &[]);
+    let ended = serving.end(Signal::INT);
+    ended.said(0, &["simulated card attached", "write amplification"]);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_saved_card_goes_on_where_it_ended() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    with_cache(&place);
+    let state = ["--state", "card.state", "--keep-data", "."];
+    for (round, ending) in [Signal::INT, Signal::TERM, Signal::KILL].into_iter().enumerate() {
+        let serving = Serving::new(&place, &state);
+        for earlier in 0..round as u8 {
+            assert_eq!(byte_at(&serving.at, u64::from(earlier) * 4096), earlier + 1);
+        }
+        write_synced(&serving.at, round as u64 * 4096, round as u8 + 1);
+        let ended = serving.end(ending);
+        // The process that holds the card saves it also when the command is killed.
+        assert_eq!(ended.code, (ending != Signal::KILL).then_some(0), "{ended:?}");
+        wait_for_no_traces(&place, None);
+    }
+    let serving = Serving::new(&place, &state);
+    assert_eq!(byte_at(&serving.at, 8192), 3);
+    serving.end(Signal::INT).said(0, &[]);
+    place.file("card.toml", FAST_CARD);
+    place.flashfit(&["card", "serve", "card.toml", "--state", "card.state"]).said(2, &["fast"]);
+    place.file("card.state", "a user's data");
+    let other = place.flashfit(&["card", "serve", "card.toml", "--state", "card.state"]);
+    other.said(2, &["card.state", "not a saved card"]);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_card_that_cannot_be_saved_says_so() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.path("small")).unwrap();
+    // A mount that only this command sees, and that goes with it.
+    let script = "mount -t tmpfs -o size=64k tmpfs small && exec \"$0\" \"$@\"";
+    let mut unshare = Command::new("unshare");
+    unshare
+        .args(["--mount", "sh", "-c", script, FLASHFIT, "card", "serve", "card.toml"])
+        .args(["--state", "small/card.state"])
+        .current_dir(place.folder())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let serving = Serving::of(unshare);
+    let file = open(&serving.at);
+    let bytes: Vec<u8> = (0..1 << 20).map(|number: u32| (number % 251) as u8).collect();
+    file.write_all_at(&bytes, 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let ended = serving.end(Signal::INT);
+    ended.said(5, &["is not saved", "No space left", "hint: make room"]);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_card_whose_process_is_killed_is_given_up() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let serving = Serving::new(&place, &[]);
+    let server = Server::of(&place);
+    signal(server.process, Signal::KILL);
+    serving.ended().said(5, &["the process of the simulated card"]);
+    wait_for_no_traces(&place, Some(&server));
+}
+
+#[test]
+fn any_user_serves_a_card_over_nbd() {
+    let place = Place::new();
+    std::fs::set_permissions(place.folder(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let as_nobody = |args: &[&str]| {
+        let mut command = place.command(args);
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    };
+    if skip(as_nobody(&["--version"]).output().err().map(|error| format!("{FLASHFIT}: {error}"))) {
+        return;
+    }
+    let args = ["card", "serve", "card.toml", "--nbd", "socket", "--state", "card.state"];
+    let serving = Serving::of(as_nobody(&args));
+    assert_eq!(serving.at, place.path("socket").canonicalize().unwrap());
+    place.flashfit(&args).said(2, &["another process listens"]);
+    if !skip(program::find("nbdcopy").is_none().then(|| "there is no nbdcopy".to_owned())) {
+        place.image("in", 160);
+        let uri = format!("nbd+unix:///?socket={}", serving.arg());
+        let copy = Program::new("nbdcopy").args([place.arg("in"), uri]);
+        SystemRunner::default().run_checked(&copy).unwrap();
+        let stats = as_nobody(&["card", "stats", serving.arg(), "--json"]).output().unwrap();
+        let counters = Ended::new(stats).document("flashfit.card-counters");
+        assert!(counters["host_written_bytes"].as_u64().unwrap() > 200_000, "{counters}");
+    }
+    let cut = as_nobody(&["card", "cut", serving.arg(), "--power-on"]).output().unwrap();
+    let cut = Ended::new(cut);
+    cut.said(0, &[]);
+    assert!(cut.stdout.contains("nothing but what a device does"), "{}", cut.stdout);
+    let ended = serving.end(Signal::INT);
+    ended.said(0, &["simulated card served at nbd+unix:///?socket="]);
+    assert!(!place.path("socket").exists() && place.path("card.state").exists());
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_user_of_a_device_that_ends_is_named() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let serving = Serving::new(&place, &[]);
+    let server = Server::of(&place);
+    let file = open(&serving.at);
+    let ended = serving.end(Signal::INT);
+    ended.said(5, &["was still in use", "hint: umount /dev/loop"]);
+    drop(file);
+    wait_until("the device is given back", || !server.device.is_there());
+}
+
+#[test]
+fn what_is_no_served_card_is_refused() {
+    let place = Place::new();
+    for args in [&["card", "stats", "/dev/null"][..], &["card", "cut", "card.toml"]] {
+        place.flashfit(args).said(2, &["is not a simulated card that is being served"]);
+    }
+    place.flashfit(&["card", "cut", "x", "--fault", "gnomes"]).said(2, &["gnomes"]);
+    place.flashfit(&["card", "cut", "x", "--power-on", "--image", "y"]).said(2, &["--image"]);
+    place.flashfit(&["card", "serve", "x", "--loop", "--nbd", "y"]).said(2, &["--nbd"]);
+    place.file("socket", "a user's data");
+    let refused = place.flashfit(&["card", "serve", "card.toml", "--nbd", "socket"]);
+    refused.said(3, &["is no socket"]);
+}
