@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build demo test lint bench clean
+.PHONY: help prepare build demo test lint bench cards clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -12,6 +12,7 @@ help:
 	@echo "make build  build target/release/flashfit"
 	@echo "make lint   rustfmt and clippy, warnings as errors"
 	@echo "make bench  measure the delay that a served card adds to the modelled one"
+	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -36,6 +37,10 @@ lint:
 
 bench:
 	$(CARGO) bench --locked -p flashfit-card
+
+cards: build
+	$(FLASHFIT) --catalog catalog card bench --all --markdown > docs/cards.md.new
+	mv docs/cards.md.new docs/cards.md
 
 clean:
 	$(CARGO) clean

@@ -56,9 +56,8 @@ fuzz_target!(|said: &[u8]| {
     let live = LiveCard::new(Card::new(&MODEL));
     live.begin(Duration::ZERO);
     // The first byte decides whether it comes to requests at once.
-    let (from_start, said) = said.split_first().map_or((true, said), |(byte, rest)| {
-        (byte % 2 == 0, rest)
-    });
+    let (from_start, said) =
+        said.split_first().map_or((true, said), |(byte, rest)| (byte % 2 == 0, rest));
     let begun = [&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 7, 0, 0, 0, 6], &[0; 6]].concat();
     let begun = if from_start { &[][..] } else { &begun };
     let ended = serve_client(Client(begun).chain(Client(said)), io::sink(), &Export::new(&live));

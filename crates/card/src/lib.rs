@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod counters;
 pub mod cut;
 pub mod in_process;
+mod large_table;
 pub mod layer;
 pub mod model;
 pub mod nand;

@@ -165,6 +165,11 @@ impl WriteCache {
         pages
     }
 
+    /// How much waits.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty_bytes
+    }
+
     /// Whether something must be written back before more is taken up.
     pub fn is_over_full(&self) -> bool {
         self.dirty_bytes > self.capacity_bytes

@@ -82,7 +82,9 @@ pub struct Card {
     pub(crate) zeroed: Zeroed,
     noise: Option<Noise>,
     pub(crate) power: Power,
-    /// When the bus is free, in the card's time.
+    /// When the bus is free for another command, in the card's time.
+    command_free_ns: u64,
+    /// When it is free for more data, which passes in the order of the requests.
     bus_free_ns: u64,
     /// When the last request began, in the card's time.
     pub(crate) last_begin_ns: u64,
@@ -136,6 +138,7 @@ impl Card {
             zeroed: Zeroed::default(),
             noise: model.noise.as_ref().map(Noise::new),
             power: Power::On,
+            command_free_ns: 0,
             bus_free_ns: 0,
             last_begin_ns: 0,
             last_end_ns: 0,
@@ -193,11 +196,12 @@ impl Card {
         self.journal.forget_before(arrival_ns);
         // A flush waits for what other requests before it let the dies do.
         let queued = self.model.queue.depth > 1 && !matches!(request, Request::Flush);
-        let begin_ns = arrival_ns.max(if queued { self.bus_free_ns } else { self.done_ns });
+        let begin_ns = arrival_ns.max(if queued { self.command_free_ns } else { self.done_ns });
         self.last_begin_ns = begin_ns;
-        // The bus is taken for the command; what data needs is added where it passes.
-        self.bus_free_ns = begin_ns + self.model.bus.command_ns;
-        self.nand.begin(self.bus_free_ns);
+        // While data waits for the flash, a bus with a queue takes the commands that follow.
+        self.command_free_ns = begin_ns + self.model.bus.command_ns;
+        self.bus_free_ns = self.bus_free_ns.max(self.command_free_ns);
+        self.nand.begin(self.command_free_ns);
         let served = match request {
             Request::Read { offset, buffer } => self.read(offset, buffer),
             Request::Write { offset, data } => self.write(offset, data),
@@ -222,6 +226,7 @@ impl Card {
         if delay.stalled {
             self.host.stalls += 1;
             // While it stalls, a card takes no other request either.
+            self.command_free_ns = end_ns;
             self.bus_free_ns = end_ns;
         }
         end_ns

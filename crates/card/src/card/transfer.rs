@@ -177,10 +177,18 @@ impl Card {
         worked
     }
 
+    /// Makes room for what was put in: as much at a time as the dies can program together, so that
+    /// small writes share write units.
     fn write_back_excess(&mut self) {
+        let together = self.nand.write_unit_bytes() * u64::from(self.model.nand.dies);
         while self.cache.as_ref().is_some_and(WriteCache::is_over_full) {
-            self.write_back_run();
+            let before = self.cached_bytes();
+            while before - self.cached_bytes() < together && self.write_back_run() {}
         }
+    }
+
+    fn cached_bytes(&self) -> u64 {
+        self.cache.as_ref().map_or(0, WriteCache::dirty_bytes)
     }
 
     /// Writes what has waited longest and what adjoins it; `false` when nothing waits.

@@ -35,6 +35,7 @@ impl Zone {
             kind: LayerKind::PageMapped,
             open_units: None,
             open_units_random: None,
+            random_pages: None,
             scratch: false,
             log_units: None,
             log_request: None,

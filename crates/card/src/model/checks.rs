@@ -26,6 +26,7 @@ const LOG_SPARE_UNITS: u32 = 1;
 /// must have more slots than there is data for.
 const UPDATE_LOG_SPARE_UNITS: u32 = 2;
 const RANDOM: &str = "layer.open_units_random";
+const RANDOM_PAGES: &str = "layer.random_pages";
 
 /// A key and why its value cannot be.
 #[derive(Debug)]
@@ -146,6 +147,7 @@ fn layer(model: &CardModel) -> Checked {
         (layer.chunk.is_some(), has_chunks, "layer.chunk"),
         (layer.scratch, !mapped_by_page && !has_chunks, "layer.scratch"),
         (layer.open_units_random.is_some(), !mapped_by_page && !has_chunks, RANDOM),
+        (layer.random_pages.is_some(), !mapped_by_page && !has_chunks, RANDOM_PAGES),
     ] {
         require(wanted || !given, key, || "means nothing to a layer of this kind".to_owned())?;
     }
@@ -198,6 +200,7 @@ fn chunk(model: &CardModel) -> Checked {
 fn open_units(model: &CardModel) -> Checked {
     let Some(open) = model.layer.open_units else { return Ok(()) };
     require(open > 0, "layer.open_units", || "is zero".to_owned())?;
+    require(model.layer.random_pages != Some(0), RANDOM_PAGES, || "is zero".to_owned())?;
     let random = model.layer.open_units_random;
     require(random.is_none_or(|random| random <= open), RANDOM, || {
         format!("is more than the {open} that can be open at all")
@@ -325,6 +328,8 @@ mod tests {
             (kind("log-block", "log_ns = 60_000_000_001"), "layer.log_ns"),
             (kind("log-block", "open_units_random = 2"), "layer.open_units_random"),
             (kind("log-block", "wear_spread = 2"), "layer.wear_spread"),
+            (kind("log-block", "random_pages = 0"), "layer.random_pages"),
+            (kind("update-log", "random_pages = 4"), "layer.random_pages"),
             (kind("page-mapped", ""), "layer.open_units"),
             (kind("block-mapped", ""), "layer.log_units"),
             (kind("update-log", "open_units_random = 1"), "layer.open_units_random"),

@@ -8,6 +8,7 @@
 //! errors, so controllers read it out).
 
 use super::Nand;
+use super::held::Copied;
 
 impl Nand {
     /// Copies a page to an erased one.
@@ -17,7 +18,7 @@ impl Nand {
     pub fn copy(&mut self, from: u32, to: u32) {
         self.schedule.independent();
         self.read_for_copy(from);
-        let logical_page = self.holds[from as usize] - 1;
+        let logical_page = self.held.get(from) - 1;
         self.put(to, logical_page);
         self.contents.copy(from, to);
     }
@@ -43,7 +44,7 @@ impl Nand {
 
     fn copy_each(&mut self, from: u32, to: u32, count: u32) {
         for at in 0..count {
-            if self.holds[(from + at) as usize] != 0 {
+            if self.held.get(from + at) != 0 {
                 self.copy(from + at, to + at);
             }
         }
@@ -56,21 +57,19 @@ impl Nand {
             place >= self.units[unit as usize].next_page && place + count <= self.pages_per_unit,
             "{count} pages from page {to} on are not erased, or not of one unit"
         );
-        let run = from as usize..(from + count) as usize;
-        self.holds.copy_within(run.clone(), to as usize);
-        let run = &self.holds[run];
-        let Some(last) = run.iter().rposition(|&held| held != 0) else { return };
-        let copied = run.iter().map(|&held| u32::from(held != 0)).sum::<u32>();
+        let Copied { pages: copied, last } = self.held.copy(from, to, count);
+        if copied == 0 {
+            return;
+        }
         let reads_ns = self.multi_bit.read_ns + self.copy_ns;
         let programs_ns = self.multi_bit.program_ns;
         if copied == count || self.schedule.dies() == 1 {
             self.schedule.copies(to, copied, reads_ns, programs_ns);
         } else {
-            for page in (to..to + count).filter(|&page| self.holds[page as usize] != 0) {
+            for page in (to..to + count).filter(|&page| self.held.get(page) != 0) {
                 self.schedule.copies(page, 1, reads_ns, programs_ns);
             }
         }
-        let last = u32::try_from(last).expect("a run is not longer than a unit");
         self.units[unit as usize].next_page = place + last + 1;
         self.counters.reads += u64::from(copied);
         self.counters.programs += u64::from(copied);
@@ -78,7 +77,7 @@ impl Nand {
         self.open_write_unit = super::NONE;
         if self.keeps_contents() {
             for at in 0..count {
-                if self.holds[(to + at) as usize] != 0 {
+                if self.held.get(to + at) != 0 {
                     self.contents.copy(from + at, to + at);
                 }
             }

@@ -15,13 +15,18 @@
 
 pub mod contents;
 mod copies;
+mod held;
 mod schedule;
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::counters::ErasesPerUnit;
 use crate::model::CardModel;
 use contents::{Content, Contents, Keep};
+use held::Held;
 use schedule::Schedule;
 
 /// No page, or no unit, in a table of them.
@@ -80,8 +85,7 @@ pub struct Nand {
     /// What a copied write unit takes on its way through the controller.
     copy_ns: u64,
     units: Vec<Unit>,
-    /// By page; one more than the number of the logical page, 0 where nothing is.
-    holds: Vec<u32>,
+    held: Held,
     /// The write unit that more pages can be added to without another program operation.
     open_write_unit: u32,
     /// The write unit whose data was read last in this request.
@@ -126,7 +130,7 @@ impl Nand {
             one_bit,
             copy_ns: nand.copy_ns,
             units: states,
-            holds: vec![0; units * pages_per_unit as usize],
+            held: Held::new(model),
             open_write_unit: NONE,
             read_write_unit: NONE,
             schedule: Schedule::new(nand.dies),
@@ -223,7 +227,7 @@ impl Nand {
     }
 
     fn read_taking(&mut self, page: u32, more_ns: u64) {
-        assert!(self.holds[page as usize] != 0, "page {page} is read while erased");
+        assert!(self.held.get(page) != 0, "page {page} is read while erased");
         let write_unit = page / self.pages_per_write_unit;
         if write_unit == self.read_write_unit {
             return;
@@ -271,7 +275,7 @@ impl Nand {
             "page {page} is programmed again or behind one that was programmed"
         );
         unit.next_page = place + 1;
-        self.holds[page as usize] = logical_page + 1;
+        self.held.put(page, logical_page + 1);
         let write_unit = page / self.pages_per_write_unit;
         if write_unit != self.open_write_unit {
             self.open_write_unit = write_unit;
@@ -306,9 +310,9 @@ impl Nand {
         let used = state.next_page;
         state.next_page = 0;
         state.erases = state.erases.saturating_add(1);
-        let first = unit as usize * self.pages_per_unit as usize;
-        self.holds[first..first + used as usize].fill(0);
-        self.contents.erase(self.page_at(unit, 0), used);
+        let first = self.page_at(unit, 0);
+        self.held.erase(first, used);
+        self.contents.erase(first, used);
         self.counters.erases += 1;
         let erase_ns = self.times(unit).erase_ns;
         self.schedule.on_all_dies(erase_ns);
@@ -336,13 +340,12 @@ impl Nand {
 
     /// The logical page that a page holds; `None` while it is erased.
     pub fn logical_page(&self, page: u32) -> Option<u32> {
-        self.holds[page as usize].checked_sub(1)
+        self.held.get(page).checked_sub(1)
     }
 
     /// What the pages at some places of a unit hold: one more than the logical page, 0 while erased.
-    pub fn held(&self, unit: u32, places: std::ops::Range<u32>) -> &[u32] {
-        let first = unit as usize * self.pages_per_unit as usize;
-        &self.holds[first + places.start as usize..first + places.end as usize]
+    pub fn held(&self, unit: u32, places: Range<u32>) -> Cow<'_, [u32]> {
+        self.held.all(self.page_at(unit, places.start)..self.page_at(unit, places.end))
     }
 
     /// The bytes of a page; [`Content::Zeros`] where contents are not kept.
@@ -407,7 +410,7 @@ impl Nand {
     /// The bytes of memory that the accounts of units and pages take when all of the card is in
     /// use, without the contents.
     pub fn memory_bytes(&self) -> usize {
-        self.units.capacity() * size_of::<Unit>() + self.holds.capacity() * size_of::<u32>()
+        self.units.capacity() * size_of::<Unit>() + self.held.memory_bytes()
     }
 }
 

@@ -14,14 +14,14 @@
 //! and schedulers, times are only as exact as those of a real device.
 
 mod ask;
-pub mod buffers;
+pub(crate) mod buffers;
 mod control;
 mod delay;
 mod kernel;
 pub mod live;
 mod process;
 mod protocol;
-pub mod replies;
+pub(crate) mod replies;
 mod serve;
 mod socket;
 mod state;

@@ -1,7 +1,10 @@
 //! `flashfit card bench`: what a card model makes of simple patterns, in the process under a
 //! virtual clock, beside the real card that it is modelled after.
 
+mod markdown;
 mod measure;
+mod patterns;
+mod published;
 mod render;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flashfit_card::CardModel;
 use flashfit_catalogue::{EntryError, entries};
-use flashfit_geometry::flashbench::{Comparison, OpenUnitTable};
+use flashfit_geometry::flashbench::{Access, Comparison, OpenUnitTable, units_before_the_cliff};
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use serde::Serialize;
@@ -17,6 +20,10 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output;
 use measure::Figures;
+use published::Beside;
+
+/// The size of a write at which the open units are read off.
+const CLIFF_WRITE: Bytes = Bytes(64 << 10);
 
 /// What can be typed behind `flashfit card bench`.
 #[derive(Debug, Args)]
@@ -58,7 +65,32 @@ struct Measured {
     source: String,
     erase_unit: Bytes,
     figures: Figures,
+    open_units_seen: OpenUnits,
+    /// What others say of cards like it, with its own figures.
+    published: Vec<Beside>,
     counterpart: Option<Counterpart>,
+}
+
+/// How many erase units can be written in turn before the rate falls below half, as people read
+/// flashbench's tables; nothing where it does not fall.
+#[derive(Debug, Serialize)]
+struct OpenUnits {
+    write: Bytes,
+    most_measured: u32,
+    linear: Option<u32>,
+    random: Option<u32>,
+}
+
+impl OpenUnits {
+    fn of(table: &OpenUnitTable) -> Self {
+        let units = |access| units_before_the_cliff(table, access, CLIFF_WRITE);
+        Self {
+            write: CLIFF_WRITE,
+            most_measured: table.cells.iter().map(|cell| cell.units).max().unwrap_or(0),
+            linear: units(Access::Linear),
+            random: units(Access::Random),
+        }
+    }
 }
 
 /// A real card's table and how well the model agrees.
@@ -66,6 +98,7 @@ struct Measured {
 struct Counterpart {
     name: String,
     table: OpenUnitTable,
+    open_units_seen: OpenUnits,
     comparison: Option<Comparison>,
 }
 
@@ -81,7 +114,7 @@ pub fn run(args: &BenchArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     if args.json {
         output::json("card-bench", all)
     } else if args.markdown {
-        output::print(&render::markdown(&all))
+        output::print(&markdown::document(&all))
     } else {
         output::print(&render::terminal(&all, output::width()))
     }
@@ -94,12 +127,14 @@ fn measured(
 ) -> Result<Measured, Failure> {
     let real = match (&args.against, &model.counterpart) {
         (Some(path), _) => Some(given(path)?),
-        (None, Some(name)) => Some(published(name, catalog)?),
+        (None, Some(name)) => Some(table_named(name, catalog)?),
         (None, None) => None,
     };
     let figures = measure::figures(model, args.units, args.least, args.seed)?;
+    let published = published::beside(&model.name, &figures, catalog)?;
     let counterpart = real.map(|(name, table)| Counterpart {
         comparison: Comparison::of(&figures.open_units, &table),
+        open_units_seen: OpenUnits::of(&table),
         name,
         table,
     });
@@ -108,7 +143,9 @@ fn measured(
         title: model.title.clone(),
         source: model.source.clone(),
         erase_unit: Bytes(model.erase_unit_bytes()),
+        open_units_seen: OpenUnits::of(&figures.open_units),
         figures,
+        published,
         counterpart,
     })
 }
@@ -118,7 +155,7 @@ fn given(path: &Path) -> Result<(String, OpenUnitTable), Failure> {
     Ok((path.display().to_string(), table(&path.display().to_string(), &entry.text)?))
 }
 
-fn published(name: &str, catalog: Option<&Path>) -> Result<(String, OpenUnitTable), Failure> {
+fn table_named(name: &str, catalog: Option<&Path>) -> Result<(String, OpenUnitTable), Failure> {
     let known = entries("published", "txt", catalog)?;
     let Some(entry) = known.iter().find(|entry| entry.name == name) else {
         let names = known.iter().map(|entry| entry.name.as_str());

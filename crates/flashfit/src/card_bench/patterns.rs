@@ -53,10 +53,12 @@ pub enum Way {
 pub struct RandomFigures {
     pub state: State,
     pub way: Way,
-    pub writes_per_second: u64,
+    /// In thousandths of a write a second.
+    pub write_rate_thousandths: u64,
     /// What the writes cost in the NAND, in thousandths.
     pub write_amplification_thousandths: Option<u64>,
-    pub reads_per_second: u64,
+    /// In thousandths of a read a second.
+    pub read_rate_thousandths: u64,
 }
 
 /// Requests of 1 MiB over the whole card, one behind the other, from a card as it leaves the
@@ -91,8 +93,12 @@ pub fn random(model: &CardModel, seed: u64) -> Result<Vec<RandomFigures>, BlockD
 
 fn ways(model: &CardModel) -> Vec<Way> {
     let (cache, queue) = (model.cache.is_some(), model.queue.depth > 1);
-    let offered =
-        [(Way::Single, true), (Way::Synced, cache), (Way::Queued, queue), (Way::Plain, cache || queue)];
+    let offered = [
+        (Way::Single, true),
+        (Way::Synced, cache),
+        (Way::Queued, queue),
+        (Way::Plain, cache || queue),
+    ];
     offered.into_iter().filter_map(|(way, has)| has.then_some(way)).collect()
 }
 
@@ -123,9 +129,9 @@ fn in_one_way(
     Ok(RandomFigures {
         state,
         way,
-        writes_per_second: per_second(RANDOM_REQUESTS, write_ns),
+        write_rate_thousandths: per_second(RANDOM_REQUESTS * 1000, write_ns),
         write_amplification_thousandths: amplification,
-        reads_per_second: per_second(RANDOM_REQUESTS, read_ns),
+        read_rate_thousandths: per_second(RANDOM_REQUESTS * 1000, read_ns),
     })
 }
 
@@ -159,7 +165,8 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// A new request is asked as soon as one of those under way is done.
+    /// A new request is asked as soon as one of those under way is done. What a cache holds of the
+    /// writes in the end is flushed.
     fn run(&self, card: &mut Card, write: bool) -> Result<u64, BlockDevError> {
         let mut random = Random::new(self.seed ^ u64::from(write));
         let begin_ns = card.done_ns();
@@ -177,6 +184,9 @@ impl Pattern {
                 end_ns = card.submit(end_ns, Request::Flush)?;
             }
             under_way.push(Reverse(end_ns));
+        }
+        if write {
+            card.serve(Request::Flush)?;
         }
         Ok(card.done_ns() - begin_ns)
     }

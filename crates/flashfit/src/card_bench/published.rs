@@ -19,9 +19,9 @@ pub enum What {
     SequentialWrite,
     /// Bytes a second in reads of 1 MiB.
     SequentialRead,
-    /// Writes of 4 KiB a second, all over.
+    /// Writes of 4 KiB all over, in thousandths of one a second.
     RandomWrites,
-    /// Reads of 4 KiB a second, all over.
+    /// Reads of 4 KiB all over, in thousandths of one a second.
     RandomReads,
 }
 
@@ -94,7 +94,7 @@ fn simulated(published: &PublishedFigure, figures: &Figures) -> Option<u64> {
     match published.what {
         What::SequentialWrite => Some(figures.sequential.write_bytes_per_second),
         What::SequentialRead => Some(figures.sequential.read_bytes_per_second),
-        What::RandomWrites => random().map(|random| random.writes_per_second),
-        What::RandomReads => random().map(|random| random.reads_per_second),
+        What::RandomWrites => random().map(|random| random.write_rate_thousandths),
+        What::RandomReads => random().map(|random| random.read_rate_thousandths),
     }
 }

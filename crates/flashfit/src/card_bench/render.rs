@@ -1,15 +1,14 @@
-//! The figures of cards as text and as Markdown.
+//! The figures of cards as text, and the pieces of text that they share with Markdown.
 
 use std::fmt::Write;
 
-use flashfit_geometry::flashbench::{Access, Comparison, OpenUnitTable, units_before_the_cliff};
+use flashfit_geometry::flashbench::{Access, Comparison, OpenUnitTable};
 use flashfit_medium::Bytes;
-use flashfit_report::{Column, Table};
+use flashfit_report::{Column, Shorten, Table};
 
-use super::{Counterpart, Measured};
-
-/// The size of a write at which the open units are read off, as people read flashbench's tables.
-const CLIFF_WRITE: Bytes = Bytes(64 << 10);
+use super::patterns::{RandomFigures, State, Way};
+use super::published::{Beside, What};
+use super::{Counterpart, Measured, OpenUnits};
 
 /// For a terminal of that width.
 pub fn terminal(all: &[Measured], width: usize) -> String {
@@ -26,52 +25,122 @@ pub fn terminal(all: &[Measured], width: usize) -> String {
 fn section(text: &mut String, measured: &Measured, width: usize) {
     line(text, &format!("{} (simulated): {}", measured.card, measured.title));
     facts(measured).iter().for_each(|(name, value)| line(text, &format!("{name:<22} {value}")));
-    let figures = &measured.figures;
+    line(text, "\nrequests of 4 KiB all over, a second");
+    text.push_str(&random_table(&measured.figures.random, width));
+    line(text, "quarter: only the first quarter of the card was written before; full: all of it");
+    if !measured.published.is_empty() {
+        line(text, "\npublished of cards like it, and here");
+        text.push_str(&published_table(&measured.published, width));
+    }
     for access in [Access::Linear, Access::Random] {
         line(text, &format!("\nMB/s by erase units written in turn, {access} within each"));
-        text.push_str(&grid(&figures.open_units, access, width));
-    }
-    let Some(counterpart) = &measured.counterpart else { return };
-    for access in [Access::Linear, Access::Random] {
-        line(text, &format!("\nthe real card, {}, {access}", counterpart.name));
-        text.push_str(&grid(&counterpart.table, access, width));
+        text.push_str(&grid(&measured.figures.open_units, access, width));
+        if let Some(real) = &measured.counterpart {
+            line(text, &format!("\nthe same of the real card, {}", real.name));
+            text.push_str(&grid(&real.table, access, width));
+        }
     }
 }
 
-fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
+fn random_table(all: &[RandomFigures], width: usize) -> String {
+    let heads = [Column::text("STATE"), Column::text("REQUESTS")];
+    let numbers = ["WRITES", "AMPLIFICATION", "READS"].map(Column::number);
+    let mut table = Table::new(heads.into_iter().chain(numbers));
+    for random in all {
+        table.row(vec![
+            state(random.state).to_owned(),
+            way(random.way).to_owned(),
+            count(random.write_rate_thousandths),
+            amplification(random),
+            count(random.read_rate_thousandths),
+        ]);
+    }
+    table.render(width)
+}
+
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Quarter => "quarter",
+        State::Full => "full",
+    }
+}
+
+pub fn way(way: Way) -> &'static str {
+    match way {
+        Way::Single => "one at a time",
+        Way::Synced => "each write flushed",
+        Way::Queued => "32 at a time",
+        Way::Plain => "cache and queue off",
+    }
+}
+
+pub fn amplification(random: &RandomFigures) -> String {
+    random.write_amplification_thousandths.map_or_else(|| "–".to_owned(), hundredths)
+}
+
+/// A number with one decimal where it is small.
+pub fn count(thousandths: u64) -> String {
+    match thousandths {
+        10_000.. => (thousandths / 1000).to_string(),
+        _ => format!("{}.{}", thousandths / 1000, thousandths % 1000 / 100),
+    }
+}
+
+fn published_table(all: &[Beside], width: usize) -> String {
+    let text = [Column::text("OF"), Column::text("PUBLISHED"), Column::text("HERE")];
+    let source = Column::text("SOURCE").shorten(Shorten::End);
+    let mut table = Table::new(text.into_iter().chain([source]));
+    for beside in all {
+        table.row(published_row(beside).to_vec());
+    }
+    table.render(width)
+}
+
+/// What it is of, the published figure, the simulated one, the source.
+pub fn published_row(beside: &Beside) -> [String; 4] {
+    let published = &beside.published;
+    let (what, unit) = match published.what {
+        What::SequentialWrite => ("1 MiB writes", true),
+        What::SequentialRead => ("1 MiB reads", true),
+        What::RandomWrites => ("4 KiB writes", false),
+        What::RandomReads => ("4 KiB reads", false),
+    };
+    let mut name = what.to_owned();
+    published.way.iter().for_each(|&is| name = format!("{name}, {}", way(is)));
+    published.state.iter().for_each(|&is| name = format!("{name}, {}", state(is)));
+    let value = |value: u64| if unit { rate(value) } else { count(value) };
+    let per = if unit { "MB/s" } else { "/s" };
+    let range = match published.most {
+        None => format!("at least {} {per}", value(published.least)),
+        Some(most) if most == published.least => format!("{} {per}", value(most)),
+        Some(most) => format!("{} to {} {per}", value(published.least), value(most)),
+    };
+    [name, range, format!("{} {per}", value(beside.simulated)), published.source.clone()]
+}
+
+pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
     let figures = &measured.figures;
-    let amplification = figures
-        .random_write_amplification_thousandths
-        .map_or_else(|| "–".to_owned(), |a| format!("{}.{:02}", a / 1000, a % 1000 / 10));
-    let (writes, reads) =
-        (figures.sequential_write_bytes_per_second, figures.sequential_read_bytes_per_second);
+    let writes = rate(figures.sequential.write_bytes_per_second);
+    let reads = rate(figures.sequential.read_bytes_per_second);
     let mut facts = vec![
         ("erase unit", measured.erase_unit.to_string()),
-        ("sequential, 1 MiB", format!("writes {}, reads {} MB/s", rate(writes), rate(reads))),
-        (
-            "random, 4 KiB",
-            format!(
-                "{} writes, {} reads a second",
-                figures.random_writes_per_second, figures.random_reads_per_second
-            ),
-        ),
-        ("write amplification", format!("{amplification} of those random writes")),
-        ("open units seen", cliffs(&figures.open_units)),
+        ("sequential, 1 MiB", format!("writes {writes}, reads {reads} MB/s")),
+        ("open units seen", cliffs(&measured.open_units_seen)),
     ];
     if let Some(counterpart) = &measured.counterpart {
-        facts.push(("of the real card", cliffs(&counterpart.table)));
+        facts.push(("of the real card", cliffs(&counterpart.open_units_seen)));
         facts.push(("agreement", agreement(counterpart)));
     }
     facts
 }
 
-fn cliffs(table: &OpenUnitTable) -> String {
-    let most = table.cells.iter().map(|cell| cell.units).max().unwrap_or(0);
-    let of = |access| match units_before_the_cliff(table, access, CLIFF_WRITE) {
-        Some(units) => format!("{access} {units}"),
-        None => format!("{access} no fall up to {most}"),
+fn cliffs(seen: &OpenUnits) -> String {
+    let of = |name: &str, units: Option<u32>| match units {
+        Some(units) => format!("{name} {units}"),
+        None => format!("{name} no fall up to {}", seen.most_measured),
     };
-    format!("{}; {} (writes of {CLIFF_WRITE})", of(Access::Linear), of(Access::Random))
+    let (linear, random) = (of("linear", seen.linear), of("random", seen.random));
+    format!("{linear}; {random} (writes of {})", seen.write)
 }
 
 fn agreement(counterpart: &Counterpart) -> String {
@@ -102,7 +171,7 @@ fn grid(table: &OpenUnitTable, access: Access, width: usize) -> String {
     grid.render(width)
 }
 
-fn axes(table: &OpenUnitTable, access: Access) -> (Vec<Bytes>, Vec<u32>) {
+pub fn axes(table: &OpenUnitTable, access: Access) -> (Vec<Bytes>, Vec<u32>) {
     let cells = || table.cells.iter().filter(|cell| cell.access == access);
     let mut sizes: Vec<Bytes> = cells().map(|cell| cell.write).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -119,7 +188,7 @@ fn row(table: &OpenUnitTable, access: Access, size: Bytes, counts: &[u32]) -> Ve
 }
 
 /// In MB/s, with three digits or four decimals.
-fn rate(bytes_per_second: u64) -> String {
+pub fn rate(bytes_per_second: u64) -> String {
     let mb = bytes_per_second as f64 / 1e6;
     match mb {
         100.0.. => format!("{mb:.0}"),
@@ -130,51 +199,6 @@ fn rate(bytes_per_second: u64) -> String {
     }
 }
 
-/// As a chapter of a document.
-pub fn markdown(all: &[Measured]) -> String {
-    let mut text = String::from(
-        "# The simulated cards beside real ones\n\nWritten by `flashfit card bench --all \
-         --markdown`; every figure of a model is simulated. The tables are those of `flashbench \
-         --open-au`: MB/s by the number of erase units written in turn (across) and the size of a \
-         write (down). Each cell has the model's rate and, behind a stroke, the real card's.\n",
-    );
-    for measured in all {
-        line(&mut text, &format!("\n## {}\n\n{}\n", measured.card, measured.title));
-        line(&mut text, &format!("Figures from: {}\n", measured.source));
-        facts(measured)
-            .iter()
-            .for_each(|(name, value)| line(&mut text, &format!("- {name}: {value}")));
-        for access in [Access::Linear, Access::Random] {
-            line(&mut text, &format!("\n{access} within each unit:\n"));
-            beside(&mut text, measured, access);
-        }
-    }
-    text
-}
-
-fn beside(text: &mut String, measured: &Measured, access: Access) {
-    let ours = &measured.figures.open_units;
-    let (sizes, counts) = axes(ours, access);
-    let heads: String = counts.iter().map(|count| format!(" {count} |")).collect();
-    line(text, &format!("| write |{heads}"));
-    line(text, &format!("|--:|{}", "--:|".repeat(counts.len())));
-    for size in sizes {
-        let cells: String = counts
-            .iter()
-            .map(|&count| {
-                let own = ours.rate(count, access, size).map_or_else(String::new, rate);
-                let real = measured.counterpart.as_ref();
-                let real = real.and_then(|real| real.table.rate(count, access, size));
-                real.map_or_else(
-                    || format!(" {own} |"),
-                    |real| format!(" {own} / {} |", rate(real)),
-                )
-            })
-            .collect();
-        line(text, &format!("| {size} |{cells}"));
-    }
-}
-
-fn line(text: &mut String, line: &str) {
+pub fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("a string takes any text");
 }

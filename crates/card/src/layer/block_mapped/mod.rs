@@ -6,7 +6,8 @@
 //! ([`merges`]). So a card is fast within its open units, and beyond them each write costs the
 //! copying of an erase unit, however small it is. With no unit that may be out of order each write
 //! that does not continue the last one costs that: the pages before it are copied into a fresh unit
-//! first, those behind it when the unit closes. Parts of a page that are written in order can be
+//! first, those behind it when the unit closes. A log that is out of order can be allowed fewer
+//! pages than an erase unit has, as where the controller has little room for its table. Parts of a page that are written in order can be
 //! gathered in a unit of their own ([`scratch`]). Limits: no merging in idle time.
 //! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems"
 //! (2002), known as BAST; Ban, US patent 5,937,425 (1999), for replacement units that are written
@@ -41,6 +42,8 @@ pub struct BlockMapped {
     open: Vec<OpenUnit>,
     open_units: usize,
     open_units_random: usize,
+    /// How many pages a log out of order can hold.
+    random_pages: u32,
     scratch: Option<Scratch>,
     free: FreeUnits,
     pages_per_unit: u32,
@@ -60,6 +63,7 @@ impl BlockMapped {
             open: Vec::new(),
             open_units: open_units as usize,
             open_units_random: layer.open_units_random.unwrap_or(open_units) as usize,
+            random_pages: layer.random_pages.unwrap_or(u32::MAX),
             scratch: layer.scratch.then(Scratch::default),
             free: FreeUnits::of(units),
             pages_per_unit: model.pages_per_unit(),
@@ -133,7 +137,9 @@ impl BlockMapped {
         }
         let page = open.append(nand, place);
         nand.program(page, write.logical_page);
-        if open.used() == self.pages_per_unit {
+        let full = open.used() == self.pages_per_unit
+            || (!open.in_order && open.used() >= self.random_pages);
+        if full {
             self.close(nand, self.open.len() - 1, newer);
         } else if !open.in_order {
             self.keep_few_out_of_order(nand, newer);

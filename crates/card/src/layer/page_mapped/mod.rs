@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::free_units::FreeUnits;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
+use crate::large_table::LargeTable;
 use crate::model::CardModel;
 use crate::nand::{NONE, Nand};
 use cached_map::CachedMap;
@@ -40,9 +41,8 @@ const IDLE_SHARE: u32 = 8;
 /// A page-mapped layer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageMapped {
-    /// By logical page; one more than the page of the NAND, 0 where there is none. Zeros come
-    /// from the kernel, so that what was never written takes no memory.
-    map: Vec<u32>,
+    /// By logical page; one more than the page of the NAND, 0 where there is none.
+    map: LargeTable,
     units: Victims,
     free: FreeUnits,
     /// The unit that is written, or [`NONE`].
@@ -73,7 +73,7 @@ impl PageMapped {
         let pslc_units = model.nand.pslc.as_ref().map_or(0, |pslc| pslc.units as usize);
         let (pslc, units) = units.split_at(pslc_units);
         Self {
-            map: vec![0; pages],
+            map: LargeTable::new(pages),
             units: Victims::new(collection, model.total_units(), pages_per_unit),
             free: FreeUnits::of(units.iter().copied()),
             open: NONE,
@@ -90,7 +90,7 @@ impl PageMapped {
     /// The bytes of memory that the map and the accounts of the units take, when all of the card is
     /// in use.
     pub fn memory_bytes(&self) -> usize {
-        self.map.capacity() * size_of::<u32>() + self.units.memory_bytes()
+        self.map.memory_bytes() + self.units.memory_bytes()
     }
 
     /// Lets a logical page be at `page` and nowhere else.
