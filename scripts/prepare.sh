@@ -31,7 +31,7 @@ $(only_for_tests)
 LIST
 }
 
-# Clients of a card that is served over NBD.
+# Clients of a card that is served over NBD, and a file system that only tests make.
 only_for_tests() {
     [ "$PURPOSE" = test ] || return 0
     cat <<LIST
@@ -39,6 +39,7 @@ nbdinfo libnbd-bin
 nbdcopy libnbd-bin
 qemu-img qemu-utils
 qemu-io qemu-utils
+mkfs.xfs xfsprogs
 LIST
 }
 

@@ -7,87 +7,84 @@
 //! time on a processor where the kernel tells it. Rates count host requests; what the NAND has to
 //! do for them is printed beside.
 //!
+//! The ratio is that of the time to the card of 4 GiB with greedy collection in the same run, the
+//! memory that of the whole process with that card.
+//!
 //! Run it with `cargo bench -p flashfit-card --bench in_process`; `-- 64` measures only the card of
 //! 64 GiB beside that of 4 GiB: the one of 1 TiB needs 3 GiB of memory and some minutes. A large
-//! card's time is that of memory: with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` in the environment,
-//! which gives the map huge pages, it is less.
+//! card's time is that of memory, so it depends on whether the kernel gives huge pages
+//! (`/sys/kernel/mm/transparent_hugepage/enabled`).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use std::time::{Duration, Instant};
+mod measure;
 
 use flashfit_card::{Card, CardModel, Request};
 use flashfit_catalogue::Origin;
+use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
 
 const PAGE: u64 = 4096;
 const LARGE_PAGE: u64 = 16384;
 const UNIT: u64 = 4 << 20;
 /// Of cards beyond 64 GiB, over more dies.
 const LARGE_UNIT: u64 = 32 << 20;
-const GIB: u64 = 1 << 30;
 /// Requests that are timed together.
-const REQUESTS: u32 = 1_000_000;
+const REQUESTS: u64 = 1_000_000;
 const REPEATS: u32 = 5;
+/// A map of which only a part is in the card's memory.
+const MAP_CACHE: &str = "map_cache = \"1MiB\"\n";
 
 fn main() {
     let sizes: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![64, 1024] } else { sizes };
     println!("random writes of a page, garbage collection, capacity 80 % of all erase units:");
-    let base_ns = rate("greedy", "", 4 * GIB, PAGE);
-    rate("cost-benefit", "", 4 * GIB, PAGE);
-    rate("fifo", "", 4 * GIB, PAGE);
-    rate("greedy", "map_cache = \"1MiB\"\n", 4 * GIB, PAGE);
-    for size in sizes {
+    tell_head("write amplification in thousandths");
+    let base_ns = measure_card("greedy", "", 4, PAGE, None);
+    for (collection, more) in [("cost-benefit", ""), ("fifo", ""), ("greedy", MAP_CACHE)] {
+        measure_card(collection, more, 4, PAGE, Some(base_ns));
+    }
+    for gibibytes in sizes {
         for page in [PAGE, LARGE_PAGE] {
-            let ns = rate("greedy", "", size * GIB, page);
-            println!("  {:.2} times the time of 4 GiB", ns / base_ns);
+            measure_card("greedy", "", gibibytes, page, Some(base_ns));
         }
     }
 }
 
 /// Measures a card; returns the nanoseconds a request takes at best.
-fn rate(collection: &str, more: &str, capacity: u64, page: u64) -> f64 {
+fn measure_card(
+    collection: &str,
+    more: &str,
+    gibibytes: u64,
+    page: u64,
+    base_ns: Option<f64>,
+) -> f64 {
+    let capacity = gibibytes * GIB;
     let mut card = Card::counting(&model(collection, more, capacity, page));
     let data = vec![0; 1 << 20];
     for offset in (0..capacity).step_by(data.len()) {
         card.serve(Request::Write { offset, data: &data }).expect("it lies on the card");
     }
-    let mut places = Places { state: 1, page, pages: capacity / page };
-    write(&mut card, &mut places, capacity / page / 2);
+    let mut places = Places::new();
+    let pages = capacity / page;
+    write(&mut card, &mut places, page, pages, pages / 2);
     card.reset_counters();
-    let mut best = f64::INFINITY;
-    for _ in 0..REPEATS {
-        let (begin, begin_cpu) = (Instant::now(), on_cpu());
-        write(&mut card, &mut places, u64::from(REQUESTS));
-        let taken = begin_cpu.and_then(|begin| Some(on_cpu()? - begin));
-        let taken = taken.unwrap_or_else(|| begin.elapsed());
-        best = best.min(taken.as_secs_f64() / f64::from(REQUESTS));
-    }
-    let counters = card.counters();
-    println!(
-        "{:5} GiB {:2} KiB {collection:12} {}: {:6.2} million requests/s ({:.0} ns each), \
-         write amplification {} thousandths",
-        capacity / GIB,
-        page / 1024,
-        more.trim(),
-        1e-6 / best,
-        best * 1e9,
-        counters.write_amplification_thousandths.unwrap_or(0),
-    );
-    best * 1e9
+    let runs = (0..REPEATS)
+        .map(|_| each_ns(REQUESTS, || write(&mut card, &mut places, page, pages, REQUESTS)));
+    let best_ns = runs.fold(f64::INFINITY, f64::min);
+    let memory = memory_bytes();
+    let amplification = card.counters().write_amplification_thousandths.unwrap_or(0);
+    let name = format!("{collection}, {} KiB {}", page / 1024, more.trim());
+    let base_ns = base_ns.unwrap_or(best_ns);
+    tell(&name, gibibytes, best_ns, base_ns, memory, &amplification.to_string());
+    best_ns
 }
 
-/// How long this thread was on a processor so far, so that other load counts less.
-fn on_cpu() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
-}
-
-fn write(card: &mut Card, places: &mut Places, requests: u64) {
+/// Writes so many pages of `page` bytes.
+fn write(card: &mut Card, places: &mut Places, page: u64, pages: u64, requests: u64) {
     let data = [0; LARGE_PAGE as usize];
-    let data = &data[..usize::try_from(places.page).expect("a page is small")];
+    let data = &data[..usize::try_from(page).expect("a page is small")];
     for _ in 0..requests {
-        let offset = places.next() * places.page;
+        let offset = places.below(pages) * page;
         card.serve(Request::Write { offset, data }).expect("it lies on the card");
     }
 }
@@ -103,22 +100,4 @@ fn model(collection: &str, more: &str, capacity: u64, page: u64) -> CardModel {
          [layer]\nkind = \"page-mapped\"\ncollection = \"{collection}\"\n{more}"
     );
     CardModel::parse(&text, &Origin::File("bench.toml".into())).expect("a possible card")
-}
-
-/// Pages at random (xorshift64*, Vigna 2016, and Lemire's reduction).
-struct Places {
-    state: u64,
-    page: u64,
-    pages: u64,
-}
-
-impl Places {
-    fn next(&mut self) -> u64 {
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        let random = self.state.wrapping_mul(0x2545_F491_4F6C_DD1D);
-        let place = (u128::from(random) * u128::from(self.pages)) >> 64;
-        u64::try_from(place).expect("it is below the number of pages")
-    }
 }

@@ -1,17 +1,21 @@
 //! How many requests a second the simulator itself serves, for cards with block-mapped layers.
 //!
-//! Metadata only, one core, random writes of 4 KiB over a whole card of 4 GiB that is full, so that
-//! each goes beyond the open units; and over one of 256 GiB, as the time of a request must not
-//! depend on the size of the card.
+//! Metadata only, one core, random writes of 4 KiB over a whole card that is full, so that each
+//! goes beyond the open units; over cards of 4 GiB, 256 GiB and 1 TiB, all with erase units of
+//! 4 MiB, as the time of a request must not depend on the size of the card. The ratio is that of
+//! the time to the card of 4 GiB in the same run, the memory that of the whole process with that card.
+//! The best of some repeats, of the time on a processor.
 //!
-//! Run with `cargo bench -p flashfit-card --bench in_process_blocks`.
+//! Run with `cargo bench -p flashfit-card --bench in_process_blocks`; `-- 64` measures a card of
+//! 64 GiB beside that of 4 GiB.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
-use std::time::Instant;
+mod measure;
 
 use flashfit_card::{Card, CardModel, Request};
 use flashfit_catalogue::Origin;
+use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
 
 const LAYERS: [(&str, &str); 4] = [
     ("block-mapped", "kind = \"block-mapped\"\nopen_units = 3"),
@@ -19,22 +23,49 @@ const LAYERS: [(&str, &str); 4] = [
     ("log-block", "kind = \"log-block\"\nopen_units = 3\nlog_units = 4\nlog_request = \"4KiB\""),
     ("update-log", "kind = \"update-log\"\nopen_units = 4\nlog_units = 4\nlog_request = \"8KiB\""),
 ];
-const REQUESTS: u64 = 2_000_000;
-const REPEATS: u32 = 3;
-const BLOCK: usize = 4096;
+/// Requests that are timed together.
+const REQUESTS: u64 = 500_000;
+const REPEATS: u32 = 5;
+const BLOCK: u64 = 4096;
 
 fn main() {
-    println!("requests a second, random writes of 4 KiB, best of {REPEATS} (worst)");
+    let sizes: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let sizes = if sizes.is_empty() { vec![256, 1024] } else { sizes };
+    println!("random writes of 4 KiB, best of {REPEATS}:");
+    tell_head("programs each");
     for (name, layer) in LAYERS {
-        for gibibytes in [4, 256] {
-            let model = model(layer, gibibytes);
-            let runs: Vec<(u64, u64)> = (0..REPEATS).map(|_| rate(&model)).collect();
-            let best = runs.iter().map(|run| run.0).max().unwrap_or(0);
-            let worst = runs.iter().map(|run| run.0).min().unwrap_or(0);
-            let programs = runs.first().map_or(0, |run| run.1);
-            println!("{name:24} {gibibytes:4} GiB {best:>9} ({worst}), {programs} programs each");
+        let base_ns = measure_card(name, layer, 4, None);
+        for &gibibytes in &sizes {
+            measure_card(name, layer, gibibytes, Some(base_ns));
         }
     }
+}
+
+/// Measures a card; returns the nanoseconds a request takes at best.
+fn measure_card(name: &str, layer: &str, gibibytes: u64, base_ns: Option<f64>) -> f64 {
+    let model = model(layer, gibibytes);
+    let mut card = Card::counting(&model);
+    let whole = vec![0; 4 << 20];
+    for offset in (0..gibibytes * GIB).step_by(whole.len()) {
+        write(&mut card, offset, &whole);
+    }
+    let mut places = Places::new();
+    let mut some = |card: &mut Card| {
+        for _ in 0..REQUESTS {
+            let block = places.below(gibibytes * GIB / BLOCK);
+            write(card, block * BLOCK, &[0; BLOCK as usize]);
+        }
+    };
+    some(&mut card);
+    card.reset_counters();
+    let runs = (0..REPEATS).map(|_| each_ns(REQUESTS, || some(&mut card)));
+    let best_ns = runs.fold(f64::INFINITY, f64::min);
+    let programs = card.counters().nand_programmed_bytes / model.write_unit_bytes();
+    let programs = programs / (REQUESTS * u64::from(REPEATS));
+    let memory = memory_bytes();
+    let base_ns = base_ns.unwrap_or(best_ns);
+    tell(name, gibibytes, best_ns, base_ns, memory, &programs.to_string());
+    best_ns
 }
 
 fn model(layer: &str, gibibytes: u64) -> CardModel {
@@ -48,31 +79,6 @@ fn model(layer: &str, gibibytes: u64) -> CardModel {
     );
     let origin = Origin::File("bench.toml".into());
     CardModel::parse(&text, &origin).expect("the model of the bench can be")
-}
-
-/// Requests a second, and write units programmed for each.
-fn rate(model: &CardModel) -> (u64, u64) {
-    let mut card = Card::counting(model);
-    let whole = vec![0; 4 << 20];
-    for offset in (0..model.capacity.0).step_by(whole.len()) {
-        write(&mut card, offset, &whole);
-    }
-    let blocks = model.capacity.0 / BLOCK as u64;
-    let block = [0; BLOCK];
-    card.reset_counters();
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let start = Instant::now();
-    for _ in 0..REQUESTS {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        write(&mut card, state % blocks * BLOCK as u64, &block);
-    }
-    let time_ns = start.elapsed().as_nanos().max(1);
-    let counters = card.counters();
-    let programs = counters.nand_programmed_bytes / model.write_unit_bytes() / REQUESTS;
-    let rate = u128::from(REQUESTS) * 1_000_000_000 / time_ns;
-    (u64::try_from(rate).unwrap_or(u64::MAX), programs)
 }
 
 fn write(card: &mut Card, offset: u64, data: &[u8]) {

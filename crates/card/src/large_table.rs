@@ -20,33 +20,40 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// From this size on a table is worth huge pages.
 const LARGE_BYTES: usize = 8 << 20;
 
+/// A number in a table.
+pub trait Entry: Copy + Default + PartialEq {}
+
+impl Entry for u32 {}
+impl Entry for u64 {}
+
 /// A table of numbers that are zero at first. What stays zero takes no memory.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(from = "Vec<u32>")]
-pub struct LargeTable(Vec<u32>);
+#[serde(from = "Vec<T>")]
+#[serde(bound(deserialize = "T: Entry + Deserialize<'de>"))]
+pub struct LargeTable<T>(Vec<T>);
 
-impl LargeTable {
+impl<T: Entry> LargeTable<T> {
     /// So many zeros.
     pub fn new(entries: usize) -> Self {
         // Zeros come from the kernel, untouched.
-        let table = vec![0; entries];
+        let table = vec![T::default(); entries];
         ask_for_huge_pages(&table);
         Self(table)
     }
 
     /// What it takes when all of it was written.
     pub fn memory_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<u32>()
+        self.0.capacity() * size_of::<T>()
     }
 }
 
-impl From<Vec<u32>> for LargeTable {
+impl<T: Entry> From<Vec<T>> for LargeTable<T> {
     /// The numbers of a table that was loaded, moved to where huge pages can be; zeros stay
     /// untouched.
-    fn from(loaded: Vec<u32>) -> Self {
+    fn from(loaded: Vec<T>) -> Self {
         let mut table = Self::new(loaded.len());
         for (to, from) in table.iter_mut().zip(loaded) {
-            if from != 0 {
+            if from != T::default() {
                 *to = from;
             }
         }
@@ -54,23 +61,23 @@ impl From<Vec<u32>> for LargeTable {
     }
 }
 
-impl Deref for LargeTable {
-    type Target = [u32];
+impl<T> Deref for LargeTable<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[u32] {
+    fn deref(&self) -> &[T] {
         &self.0
     }
 }
 
-impl DerefMut for LargeTable {
-    fn deref_mut(&mut self) -> &mut [u32] {
+impl<T> DerefMut for LargeTable<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         &mut self.0
     }
 }
 
 /// Advises the kernel for the whole huge pages that lie within a large table.
 #[expect(unsafe_code, reason = "the advice is given for addresses, not for a borrowed table")]
-fn ask_for_huge_pages(table: &[u32]) {
+fn ask_for_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     let start = table.as_ptr().cast::<u8>().cast_mut();
     let skipped = start.align_offset(HUGE_PAGE_BYTES);
@@ -94,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_large_table_is_zero_and_comes_back_as_it_was_saved() {
-        let mut table = LargeTable::new(ENTRIES);
+        let mut table = LargeTable::<u32>::new(ENTRIES);
         assert!(table.iter().all(|&entry| entry == 0));
         table[7] = 3;
         table[ENTRIES - 1] = 4;
         let saved = postcard::to_stdvec(&table).unwrap();
-        let loaded: LargeTable = postcard::from_bytes(&saved).unwrap();
+        let loaded: LargeTable<u32> = postcard::from_bytes(&saved).unwrap();
         assert_eq!(*loaded, *table);
         assert_eq!(saved, postcard::to_stdvec(&table.0).unwrap());
     }

@@ -214,3 +214,33 @@ fn an_image_is_what_a_host_would_read() {
     assert_eq!(peeked, bytes[1 << 19..(1 << 19) + 1024]);
     assert!(card.peek(1 << 20, &mut [0; 512]).is_err());
 }
+
+#[test]
+fn reads_of_a_queue_overlap_in_the_dies() {
+    let time = |depth: &str| {
+        let queue = format!("dies = 2\n[queue]\ndepth = {depth}\n[bus]");
+        let mut card = Card::new(&small_but(&[("[bus]", queue.as_str())]).unwrap());
+        write(&mut card, 0, &[1; 2 * PAGE]);
+        let begin_ns = card.done_ns();
+        for offset in [0, PAGE as u64] {
+            card.submit(begin_ns, Request::Read { offset, buffer: &mut [0; 512] }).unwrap();
+        }
+        card.done_ns() - begin_ns
+    };
+    let (single, queued) = (time("1"), time("32"));
+    let read_ns = 50;
+    assert!(queued + read_ns / 2 < single, "{queued} beside {single}");
+}
+
+#[test]
+fn a_full_cache_is_written_back_a_write_unit_at_a_time() {
+    let model = small_but(&[
+        ("page = \"4KiB\"", "page = \"8KiB\"\nplanes = 2"),
+        ("[discard]", "map_unit = \"4KiB\"\n[cache]\nbytes = \"16KiB\"\n[discard]"),
+    ]);
+    let mut card = Card::new(&model.unwrap());
+    for number in 0..8 {
+        write(&mut card, number * 3 * PAGE as u64, &[1; PAGE]);
+    }
+    assert_eq!(card.counters().nand_programmed_bytes, 16 << 10);
+}

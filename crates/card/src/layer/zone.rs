@@ -6,7 +6,7 @@
 //! reads take longer by `extra_read_ns` a page. Limits: nothing is collected in idle time; wear
 //! is levelled within the zone only.
 //! Sources: flashbench's README, `--find-fat`; Arnd Bergmann, "Optimizing Linux with cheap flash
-//! drives", LWN 428584 (2011).
+//! drives" (LWN, 2011).
 
 use std::ops::Range;
 

@@ -16,8 +16,8 @@ pub struct LayerModel {
     /// 0 each write that is out of order costs a merge. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_units_random: Option<u32>,
-    /// How many pages the log of an open unit can hold when it is out of order; as many as fit where
-    /// it is not said. Block-mapped and log-block layers only.
+    /// How many pages the log of an open unit can hold when it is out of order; as many as fit
+    /// where it is not said. Block-mapped and log-block layers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_pages: Option<u32>,
     /// Whether parts of a page that are written in order are gathered in a scratch unit, which is

@@ -4,8 +4,8 @@
 //! after page; only the simulator's own work is less. A copied page passes through the controller,
 //! which checks and corrects it, for `copy_ns` of the model. Limits: a die waits while one of its
 //! pages passes.
-//! Source: JEDEC JESD230, "copyback" (data that is moved within a die without a check gathers
-//! errors, so controllers read it out).
+//! Source: data sheet of the Numonyx NAND01G-B2B, section 6.4, "Copy back program" (data that is
+//! moved within a die is not checked, so that doing so should be limited).
 
 use super::Nand;
 use super::held::Copied;

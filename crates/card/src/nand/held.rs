@@ -22,7 +22,7 @@ const LISTED: u32 = u32::MAX;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Held {
     /// By page; 0 throughout a run that is not listed.
-    listed: LargeTable,
+    listed: LargeTable<u32>,
     runs: Option<Runs>,
 }
 
@@ -32,9 +32,9 @@ struct Runs {
     pages_per_run: u32,
     words_per_run: u32,
     /// By run; the number that belongs to its first place, 0 while nothing is in it, or [`LISTED`].
-    bases: Vec<u32>,
+    bases: LargeTable<u32>,
     /// By run, a bit for each programmed place of one that is in order.
-    programmed: Vec<u64>,
+    programmed: LargeTable<u64>,
 }
 
 /// What was copied of a run.
@@ -146,8 +146,8 @@ impl Runs {
         Self {
             pages_per_run,
             words_per_run,
-            bases: vec![0; runs],
-            programmed: vec![0; runs * words_per_run as usize],
+            bases: LargeTable::new(runs),
+            programmed: LargeTable::new(runs * words_per_run as usize),
         }
     }
 
@@ -257,7 +257,7 @@ impl Runs {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.bases.capacity() * size_of::<u32>() + self.programmed.capacity() * size_of::<u64>()
+        self.bases.memory_bytes() + self.programmed.memory_bytes()
     }
 }
 
@@ -341,6 +341,6 @@ mod tests {
         assert_same(&held);
         let [runs, _] = held;
         let bases = runs.runs.unwrap().bases;
-        assert_eq!(bases, [LISTED, LISTED, LISTED, 0]);
+        assert_eq!(*bases, [LISTED, LISTED, LISTED, 0]);
     }
 }

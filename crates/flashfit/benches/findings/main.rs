@@ -88,7 +88,10 @@ fn section(text: &mut String, finding: &Finding, outcomes: &[Outcome]) {
     let verdict = if finding.came_out(&rates) { "It came out." } else { "It did NOT come out." };
     let mut line = |line: String| writeln!(text, "{line}").expect("a string takes any text");
     line(format!("\n## {}\n", finding.title));
-    line(format!("{}. They found: {}. Here on `{}`, in {}.\n", finding.source, finding.claim, finding.card, finding.measured));
+    line(format!(
+        "{}. They found: {}. Here on `{}`, in {}.\n",
+        finding.source, finding.claim, finding.card, finding.measured
+    ));
     line("| case | theirs | ours | by the first | busy | write amplification |".to_owned());
     line("|---|--:|--:|--:|--:|--:|".to_owned());
     for (case, outcome) in finding.cases.iter().zip(outcomes) {

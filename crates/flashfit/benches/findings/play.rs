@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flashfit_card::served::CardProcess;
+use flashfit_card::{Card, Request};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_medium::random::Random;
@@ -41,8 +42,12 @@ pub struct Outcome {
 /// Tries a case.
 pub fn play(runner: &SystemRunner, finding: &Finding, case: &Case) -> Fallible<Outcome> {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_flashfit"));
-    let card = CardProcess::start(&program, &["card-server".to_owned(), finding.card.clone()])?;
-    use_once(card.device())?;
+    let folder = tempfile::tempdir()?;
+    let state = folder.path().join("card");
+    used(finding)?.save_to(&state)?;
+    let state = state.display().to_string();
+    let args = ["card-server", &finding.card, "--state", &state].map(str::to_owned);
+    let card = CardProcess::start(&program, &args)?;
     let node = partition(runner, card.device(), case.start_sector)?;
     let mkfs = Program::new(&case.mkfs[0]).args(&case.mkfs[1..]);
     runner.run_checked(&mkfs.arg(node.display().to_string()))?;
@@ -69,24 +74,16 @@ pub fn play(runner: &SystemRunner, finding: &Finding, case: &Case) -> Fallible<O
     })
 }
 
-/// Nobody formats a card that was never written.
-fn use_once(device: &Path) -> Fallible<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).custom_flags(libc_o_direct()).open(device)?;
-    let data = aligned(1 << 20, 0x5a);
-    let length = size_of(device)?;
-    let mut written = 0;
-    while written < length {
-        let part = usize::try_from((length - written).min(1 << 20))?;
-        file.write_all(&data.bytes()[..part])?;
-        written += part as u64;
+/// Nobody formats a card that was never written; in the process it is done in no time.
+fn used(finding: &Finding) -> Fallible<Card> {
+    let model = flashfit_card::catalogue::load(&finding.card, None)?;
+    let mut card = Card::new(&model);
+    let zeros = vec![0; 1 << 20];
+    for offset in (0..model.capacity.0).step_by(zeros.len()) {
+        card.serve(Request::Write { offset, data: &zeros })?;
     }
-    Ok(file.sync_all()?)
-}
-
-fn size_of(device: &Path) -> std::io::Result<u64> {
-    use std::io::{Seek, SeekFrom};
-    File::open(device)?.seek(SeekFrom::End(0))
+    card.serve(Request::Flush)?;
+    Ok(card)
 }
 
 fn libc_o_direct() -> i32 {
@@ -116,7 +113,8 @@ fn partition(runner: &SystemRunner, device: &Path, start_sector: u64) -> Fallibl
     if start_sector == 0 {
         return Ok(device.to_owned());
     }
-    let script = format!("label: dos\nunit: sectors\nfirst-lba: 1\nstart={start_sector}, type=83\n");
+    let script =
+        format!("label: dos\nunit: sectors\nfirst-lba: 1\nstart={start_sector}, type=83\n");
     let name = device.display().to_string();
     let sfdisk = Program::new("sfdisk").args(["--quiet", "--no-reread", "--no-tell-kernel"]);
     runner.run_checked(&sfdisk.arg(&name).stdin(script))?;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use flashfit_geometry::flashbench::{Access, Comparison, OpenUnitTable};
 use flashfit_medium::Bytes;
-use flashfit_report::{Column, Shorten, Table};
+use flashfit_report::{Column, Table};
 
 use super::patterns::{RandomFigures, State, Way};
 use super::published::{Beside, What};
@@ -23,14 +23,14 @@ pub fn terminal(all: &[Measured], width: usize) -> String {
 }
 
 fn section(text: &mut String, measured: &Measured, width: usize) {
-    line(text, &format!("{} (simulated): {}", measured.card, measured.title));
+    line(text, &format!("{} (simulated)\n{}\n", measured.card, measured.title));
     facts(measured).iter().for_each(|(name, value)| line(text, &format!("{name:<22} {value}")));
     line(text, "\nrequests of 4 KiB all over, a second");
     text.push_str(&random_table(&measured.figures.random, width));
     line(text, "quarter: only the first quarter of the card was written before; full: all of it");
     if !measured.published.is_empty() {
         line(text, "\npublished of cards like it, and here");
-        text.push_str(&published_table(&measured.published, width));
+        published_lines(text, &measured.published);
     }
     for access in [Access::Linear, Access::Random] {
         line(text, &format!("\nMB/s by erase units written in turn, {access} within each"));
@@ -86,14 +86,12 @@ pub fn count(thousandths: u64) -> String {
     }
 }
 
-fn published_table(all: &[Beside], width: usize) -> String {
-    let text = [Column::text("OF"), Column::text("PUBLISHED"), Column::text("HERE")];
-    let source = Column::text("SOURCE").shorten(Shorten::End);
-    let mut table = Table::new(text.into_iter().chain([source]));
+fn published_lines(text: &mut String, all: &[Beside]) {
     for beside in all {
-        table.row(published_row(beside).to_vec());
+        let [of, published, here, source] = published_row(beside);
+        line(text, &format!("{of}: {published}, here {here}"));
+        line(text, &format!("  {source}"));
     }
-    table.render(width)
 }
 
 /// What it is of, the published figure, the simulated one, the source.
@@ -129,7 +127,7 @@ pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
     ];
     if let Some(counterpart) = &measured.counterpart {
         facts.push(("of the real card", cliffs(&counterpart.open_units_seen)));
-        facts.push(("agreement", agreement(counterpart)));
+        facts.push(("agreement, factor", agreement(counterpart)));
     }
     facts
 }
@@ -137,7 +135,7 @@ pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
 fn cliffs(seen: &OpenUnits) -> String {
     let of = |name: &str, units: Option<u32>| match units {
         Some(units) => format!("{name} {units}"),
-        None => format!("{name} no fall up to {}", seen.most_measured),
+        None => format!("{name} over {}", seen.most_measured),
     };
     let (linear, random) = (of("linear", seen.linear), of("random", seen.random));
     format!("{linear}; {random} (writes of {})", seen.write)
@@ -149,11 +147,9 @@ fn agreement(counterpart: &Counterpart) -> String {
     };
     let Comparison { cells, median_error_thousandths, ninth_decile_error_thousandths, within_2 } =
         comparison;
-    format!(
-        "off by a factor of {} (median), at most {} in nine of ten; within 2 in {within_2} of {cells}",
-        hundredths(*median_error_thousandths),
-        hundredths(*ninth_decile_error_thousandths),
-    )
+    let (median, decile) =
+        (hundredths(*median_error_thousandths), hundredths(*ninth_decile_error_thousandths));
+    format!("{median} (median), {decile} (nine in ten); {within_2} of {cells} within 2")
 }
 
 fn hundredths(thousandths: u64) -> String {

@@ -7,11 +7,13 @@
 //! copying of an erase unit, however small it is. With no unit that may be out of order each write
 //! that does not continue the last one costs that: the pages before it are copied into a fresh unit
 //! first, those behind it when the unit closes. A log that is out of order can be allowed fewer
-//! pages than an erase unit has, as where the controller has little room for its table. Parts of a page that are written in order can be
-//! gathered in a unit of their own ([`scratch`]). Limits: no merging in idle time.
+//! pages than an erase unit has, as where the controller has little room for its table. Parts of a
+//! page that are written in order can be gathered in a unit of their own ([`scratch`]). Limits: no
+//! merging in idle time.
 //! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems"
-//! (2002), known as BAST; Ban, US patent 5,937,425 (1999), for replacement units that are written
-//! in order only; the behaviour of real cards is in the flashbench surveys.
+//! (2002), known as BAST; Ban, US patent 5,937,425, "Flash file system optimized for page-mode flash
+//! technologies" (1999), for logical units that are kept in more than one erase unit. That some
+//! cards keep no unit out of order is inferred from timing (the flashbench tables).
 
 mod merges;
 mod newer;

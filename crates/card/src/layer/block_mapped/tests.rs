@@ -201,3 +201,19 @@ fn the_scratch_unit_is_begun_anew_when_it_is_full() {
         assert_eq!(card.nand.logical_page(at), Some(page));
     }
 }
+
+#[test]
+fn a_log_out_of_order_is_merged_when_it_holds_as_much_as_it_may() {
+    let mut card = Filled::with("random_pages = 4");
+    for page in [5, 3, 9] {
+        card.write(page, true);
+    }
+    assert_eq!(card.merges(), Merges::default());
+    card.write(1, true);
+    assert_eq!(card.merges(), Merges { full: 1, ..Merges::default() });
+    // In order it may fill the unit.
+    for page in UNIT..2 * UNIT {
+        card.write(page, true);
+    }
+    assert_eq!(card.merges(), Merges { full: 1, switch: 1, ..Merges::default() });
+}

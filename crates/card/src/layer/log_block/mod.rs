@@ -8,9 +8,10 @@
 //! is merged. What saves the log's map is only counted as time (`log_ns`). Limits: the log is
 //! collected in the order of its filling, whatever it holds.
 //! Sources: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
-//! translation" (2007), known as FAST, for the shared log; the cards of the flashbench surveys that
+//! translation" (ACM TECS, 2007), known as FAST, for the shared log; the cards of the flashbench surveys that
 //! write 4 KiB at the same speed to any number of erase units, but not 16 KiB.
 
+mod newest;
 pub mod small_log;
 #[cfg(test)]
 mod tests;
@@ -40,14 +41,12 @@ pub struct LogBlock {
 impl LogBlock {
     /// The layer of a card that was never used, on these erase units.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
-        let pages_per_unit = model.pages_per_unit();
-        let pages = model.capacity_units() * pages_per_unit;
         Self {
             blocks: BlockMapped::new(model, units),
-            log: SmallLog::new(&model.layer, pages, pages_per_unit),
+            log: SmallLog::new(&model.layer, model.pages_per_unit()),
             log_request_bytes: model.layer.log_request.expect("a checked log layer says").0,
             written_last: 0,
-            pages_per_unit,
+            pages_per_unit: model.pages_per_unit(),
         }
     }
 

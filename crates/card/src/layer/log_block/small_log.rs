@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::newest::Newest;
 use crate::layer::block_mapped::Newer;
 use crate::layer::free_units::FreeUnits;
 use crate::model::LayerModel;
@@ -19,10 +20,7 @@ pub struct SmallLog {
     /// Oldest first; the last one is being written.
     units: VecDeque<u32>,
     most_units: usize,
-    /// For each group of logical pages those whose newest is here, in ascending order, and where
-    /// it is. What is merged or rewritten together is a group.
-    groups: Vec<Vec<(u32, u32)>>,
-    pages_per_group: u32,
+    newest: Newest,
     /// The first place of the oldest unit that was not asked for yet.
     collected: u32,
     /// What a write takes beyond its programming.
@@ -30,14 +28,12 @@ pub struct SmallLog {
 }
 
 impl SmallLog {
-    /// An empty log for so many logical pages.
-    pub fn new(model: &LayerModel, pages: u32, pages_per_group: u32) -> Self {
-        let groups = pages.div_ceil(pages_per_group) as usize;
+    /// An empty log. So many pages are merged or rewritten together.
+    pub fn new(model: &LayerModel, pages_per_group: u32) -> Self {
         Self {
             units: VecDeque::new(),
             most_units: model.log_units.expect("a checked log layer says") as usize,
-            groups: vec![Vec::new(); groups],
-            pages_per_group,
+            newest: Newest::new(pages_per_group),
             collected: 0,
             extra_ns: model.log_ns.unwrap_or(0),
         }
@@ -60,17 +56,9 @@ impl SmallLog {
         let unit = *self.units.back().expect("there is room");
         let page = nand.page_at(unit, nand.next_place(unit));
         nand.program(page, logical_page);
-        self.put(logical_page, page);
+        self.newest.insert(logical_page, page);
         if self.extra_ns > 0 {
             nand.wait(self.extra_ns);
-        }
-    }
-
-    fn put(&mut self, logical_page: u32, page: u32) {
-        let group = &mut self.groups[(logical_page / self.pages_per_group) as usize];
-        match group.binary_search_by_key(&logical_page, |&(found, _)| found) {
-            Ok(index) => group[index].1 = page,
-            Err(index) => group.insert(index, (logical_page, page)),
         }
     }
 
@@ -100,33 +88,14 @@ impl SmallLog {
 
 impl Newer for SmallLog {
     fn page_of(&self, logical_page: u32) -> Option<u32> {
-        let group = &self.groups[(logical_page / self.pages_per_group) as usize];
-        let index = group.binary_search_by_key(&logical_page, |&(found, _)| found).ok()?;
-        Some(group[index].1)
+        self.newest.page_of(logical_page)
     }
 
-    fn each_in(&self, logical_pages: Range<u32>, mut take: impl FnMut(u32, u32)) {
-        for group in self.groups_of(&logical_pages) {
-            let group = &self.groups[group];
-            let first = group.partition_point(|&(found, _)| found < logical_pages.start);
-            let here = group[first..].iter().take_while(|&&(found, _)| found < logical_pages.end);
-            here.for_each(|&(logical_page, page)| take(logical_page, page));
-        }
+    fn each_in(&self, logical_pages: Range<u32>, take: impl FnMut(u32, u32)) {
+        self.newest.each_in(logical_pages, take);
     }
 
     fn forget(&mut self, logical_pages: Range<u32>) {
-        for group in self.groups_of(&logical_pages) {
-            let group = &mut self.groups[group];
-            if !group.is_empty() {
-                group.retain(|(found, _)| !logical_pages.contains(found));
-            }
-        }
-    }
-}
-
-impl SmallLog {
-    fn groups_of(&self, logical_pages: &Range<u32>) -> Range<usize> {
-        let first = logical_pages.start / self.pages_per_group;
-        first as usize..logical_pages.end.div_ceil(self.pages_per_group) as usize
+        self.newest.forget(logical_pages);
     }
 }

@@ -5,7 +5,8 @@
 //! the room. In idle time, where the model has it, units are emptied a write unit at a time until
 //! an eighth of the spare ones are free, unless so few pages would be won that it is not worth the
 //! wear. Limits: hot and cold pages share the open unit.
-//! Source: Bux and Iliadis, "Performance of greedy garbage collection in flash-based SSDs" (2010).
+//! Source: Bux and Iliadis, "Performance of greedy garbage collection in flash-based solid-state
+//! drives" (Performance Evaluation, 2010).
 
 use serde::{Deserialize, Serialize};
 

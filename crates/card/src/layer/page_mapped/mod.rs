@@ -42,7 +42,7 @@ const IDLE_SHARE: u32 = 8;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageMapped {
     /// By logical page; one more than the page of the NAND, 0 where there is none.
-    map: LargeTable,
+    map: LargeTable<u32>,
     units: Victims,
     free: FreeUnits,
     /// The unit that is written, or [`NONE`].

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::large_table::LargeTable;
+
 /// The chunk map. Slots are numbered over all erase units.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chunks {
     /// By chunk; one more than its slot, or 0.
-    slots: Vec<u32>,
+    slots: LargeTable<u32>,
     /// By slot; one more than the chunk that is in it now, or 0.
-    held: Vec<u32>,
+    held: LargeTable<u32>,
     units: Vec<Unit>,
     /// The units that are complete and have slots without a current chunk, by how many have one.
     collectable: Vec<Vec<u32>>,
@@ -26,8 +28,8 @@ struct Unit {
 impl Chunks {
     pub fn new(capacity_units: u32, total_units: u32, slots_per_unit: u32) -> Self {
         Self {
-            slots: vec![0; capacity_units as usize * slots_per_unit as usize],
-            held: vec![0; total_units as usize * slots_per_unit as usize],
+            slots: LargeTable::new(capacity_units as usize * slots_per_unit as usize),
+            held: LargeTable::new(total_units as usize * slots_per_unit as usize),
             units: vec![Unit::default(); total_units as usize],
             collectable: vec![Vec::new(); slots_per_unit as usize],
             slots_per_unit,
@@ -48,9 +50,9 @@ impl Chunks {
         self.slots[chunk as usize].checked_sub(1)
     }
 
-    /// The chunk that is in a slot of an erase unit now.
-    pub fn chunk_at(&self, unit: u32, index: u32) -> Option<u32> {
-        self.held[self.slot_at(unit, index) as usize].checked_sub(1)
+    /// Whether a chunk is in a slot now.
+    pub fn is_current(&self, slot: u32) -> bool {
+        self.held[slot as usize] != 0
     }
 
     /// Lets a chunk be in a slot and nowhere else.
@@ -59,6 +61,17 @@ impl Chunks {
         self.slots[chunk as usize] = slot + 1;
         self.held[slot as usize] = chunk + 1;
         self.change(slot / self.slots_per_unit, |unit| unit.current += 1);
+    }
+
+    /// Lets the chunk that is in a slot be in another. Where it is now is not looked up: on a large
+    /// card that is waiting for memory.
+    pub fn relocate(&mut self, from: u32, to: u32) {
+        let held = std::mem::take(&mut self.held[from as usize]);
+        let chunk = held.checked_sub(1).expect("only a slot with a chunk is emptied");
+        self.change(from / self.slots_per_unit, |unit| unit.current -= 1);
+        self.slots[chunk as usize] = to + 1;
+        self.held[to as usize] = held;
+        self.change(to / self.slots_per_unit, |unit| unit.current += 1);
     }
 
     /// Lets a chunk be nowhere.
@@ -128,9 +141,14 @@ mod tests {
         chunks.put(1, 5);
         chunks.forget(2);
         chunks.forget(3);
-        assert_eq!((chunks.slot_of(1), chunks.chunk_at(0, 1)), (Some(5), None));
+        assert_eq!((chunks.slot_of(1), chunks.is_current(1)), (Some(5), false));
         assert_eq!(chunks.take_victim(), Some(1));
         assert_eq!(chunks.take_victim(), Some(0));
         assert_eq!(chunks.take_victim(), None);
+        chunks.relocate(0, 6);
+        assert_eq!(
+            (chunks.slot_of(0), chunks.is_current(0), chunks.is_current(6)),
+            (Some(6), false, true)
+        );
     }
 }

@@ -22,8 +22,9 @@ impl UpdateLog {
     fn collect_unit(&mut self, nand: &mut Nand) {
         let victim = self.chunks.take_victim().expect("more units than there is data for");
         for index in 0..self.chunks.slots_per_unit() {
-            if let Some(chunk) = self.chunks.chunk_at(victim, index) {
-                self.move_chunk(nand, chunk);
+            let slot = self.chunks.slot_at(victim, index);
+            if self.chunks.is_current(slot) {
+                self.move_chunk(nand, slot);
             }
         }
         self.free.put(nand, victim);
@@ -51,13 +52,12 @@ impl UpdateLog {
         self.chunks.put(chunk, slot);
     }
 
-    /// Moves a chunk out of a unit that is collected. What is under way of it goes on.
-    fn move_chunk(&mut self, nand: &mut Nand, chunk: u32) {
-        let old = self.chunks.slot_of(chunk).expect("it was found in a slot");
+    /// Moves the chunk of a slot out of a unit that is collected. What is under way of it goes on.
+    fn move_chunk(&mut self, nand: &mut Nand, old: u32) {
         let slot = self.gathering_slot(nand);
         let (from, to) = (self.page_in_slot(old, 0), self.page_in_slot(slot, 0));
         nand.copy_run(from, to, self.pages_per_chunk);
-        self.chunks.put(chunk, slot);
+        self.chunks.relocate(old, slot);
     }
 
     fn gathering_slot(&mut self, nand: &mut Nand) -> u32 {

@@ -10,10 +10,8 @@
 //! and what continues it goes to the log until the next chunk begins. So the cliff is a soft one.
 //! When the log is full, each chunk with a page in its oldest unit that is still the newest is
 //! rewritten ([`collection`]). Limits: nothing is collected in idle time.
-//! Sources: Gorobets et al., US patent application 2005/0144357, "Adaptive metablocks" (mapped
-//! parts of an erase unit), and 2005/0144365, "Non-volatile memory and method with control data
-//! management" (sequential and chaotic updates); the behaviour is that of class C of the cards in
-//! wirenboard/sdcard_benchmark.
+//! Source: inferred from timing, of class C of the cards in wirenboard/sdcard_benchmark; how such
+//! cards work inside is not published.
 
 mod chunks;
 mod collection;
@@ -64,12 +62,11 @@ impl UpdateLog {
         let pages_per_unit = model.pages_per_unit();
         let slots_per_unit = model.chunks_per_unit();
         let pages_per_chunk = pages_per_unit / slots_per_unit;
-        let pages = model.capacity_units() * pages_per_unit;
         Self {
             chunks: Chunks::new(model.capacity_units(), model.total_units(), slots_per_unit),
             streams: Vec::new(),
             open_units: layer.open_units.expect("a checked log layer says") as usize,
-            log: SmallLog::new(layer, pages, pages_per_chunk),
+            log: SmallLog::new(layer, pages_per_chunk),
             log_request_bytes: layer.log_request.expect("a checked log layer says").0,
             written_last: vec![0; model.capacity_units() as usize],
             gathering: None,

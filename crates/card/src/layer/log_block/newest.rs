@@ -1,0 +1,157 @@
+//! The logical pages whose newest is in a log, and where.
+//!
+//! They are kept in groups of what is merged or rewritten together, found by a hash: what this
+//! takes depends on the pages of the log and not on those of the card.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::layer::block_mapped::Newer;
+
+/// Pages of a group in ascending order, each with where it is.
+type Group = Vec<(u32, u32)>;
+
+/// The pages, by group.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "Saved", into = "Saved")]
+pub struct Newest {
+    pages_per_group: u32,
+    /// No group is empty.
+    groups: HashMap<u32, Group, BuildHasherDefault<Spread>>,
+    /// What emptied groups have left, to be used again.
+    spare: Vec<Group>,
+}
+
+/// The same in an order that does not depend on the hash.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    pages_per_group: u32,
+    groups: BTreeMap<u32, Group>,
+}
+
+impl From<Saved> for Newest {
+    fn from(saved: Saved) -> Self {
+        let groups = saved.groups.into_iter().collect();
+        Self { pages_per_group: saved.pages_per_group, groups, spare: Vec::new() }
+    }
+}
+
+impl From<Newest> for Saved {
+    fn from(newest: Newest) -> Self {
+        let groups = newest.groups.into_iter().collect();
+        Self { pages_per_group: newest.pages_per_group, groups }
+    }
+}
+
+/// A hash of one number: by multiplication (Knuth, "The art of computer programming", 6.4).
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        let product = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = product ^ (product >> 32);
+    }
+}
+
+impl Newest {
+    /// No pages.
+    pub fn new(pages_per_group: u32) -> Self {
+        Self { pages_per_group, groups: HashMap::default(), spare: Vec::new() }
+    }
+
+    /// The newest of a page is there now.
+    pub fn insert(&mut self, logical_page: u32, page: u32) {
+        let spare = &mut self.spare;
+        let group = self.groups.entry(logical_page / self.pages_per_group);
+        let group = group.or_insert_with(|| spare.pop().unwrap_or_default());
+        match group.binary_search_by_key(&logical_page, |&(found, _)| found) {
+            Ok(index) => group[index].1 = page,
+            Err(index) => group.insert(index, (logical_page, page)),
+        }
+    }
+
+    fn groups_of(&self, logical_pages: &Range<u32>) -> Range<u32> {
+        let first = logical_pages.start / self.pages_per_group;
+        first..logical_pages.end.div_ceil(self.pages_per_group)
+    }
+}
+
+impl Newer for Newest {
+    fn page_of(&self, logical_page: u32) -> Option<u32> {
+        let group = self.groups.get(&(logical_page / self.pages_per_group))?;
+        let index = group.binary_search_by_key(&logical_page, |&(found, _)| found).ok()?;
+        Some(group[index].1)
+    }
+
+    fn each_in(&self, logical_pages: Range<u32>, mut take: impl FnMut(u32, u32)) {
+        for number in self.groups_of(&logical_pages) {
+            let group = self.groups.get(&number).map_or(&[][..], |group| group);
+            let first = group.partition_point(|&(found, _)| found < logical_pages.start);
+            let here = group[first..].iter().take_while(|&&(found, _)| found < logical_pages.end);
+            here.for_each(|&(logical_page, page)| take(logical_page, page));
+        }
+    }
+
+    fn forget(&mut self, logical_pages: Range<u32>) {
+        for number in self.groups_of(&logical_pages) {
+            let Some(group) = self.groups.get_mut(&number) else { continue };
+            group.retain(|(found, _)| !logical_pages.contains(found));
+            if group.is_empty() {
+                self.spare.extend(self.groups.remove(&number));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(newest: &Newest, pages: Range<u32>) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        newest.each_in(pages, |logical_page, page| found.push((logical_page, page)));
+        found
+    }
+
+    #[test]
+    fn pages_are_found_in_order_until_they_are_forgotten() {
+        let mut newest = Newest::new(10);
+        for (logical_page, page) in [(17, 1), (3, 2), (12, 3), (17, 4), (25, 5)] {
+            newest.insert(logical_page, page);
+        }
+        assert_eq!(all(&newest, 3..25), [(3, 2), (12, 3), (17, 4)]);
+        newest.forget(12..13);
+        newest.forget(20..30);
+        assert_eq!((newest.page_of(12), newest.page_of(17)), (None, Some(4)));
+        assert_eq!(all(&newest, 0..100), [(3, 2), (17, 4)]);
+        newest.insert(20, 6);
+        assert_eq!(all(&newest, 20..30), [(20, 6)], "nothing of the emptied group is left");
+    }
+
+    #[test]
+    fn the_same_pages_are_saved_alike_however_they_came() {
+        let (mut one, mut other) = (Newest::new(4), Newest::new(4));
+        for page in 0..100 {
+            one.insert(page * 7, page);
+            other.insert((99 - page) * 7, 99 - page);
+        }
+        other.insert(5000, 1);
+        other.forget(4000..6000);
+        let saved = postcard::to_stdvec(&one).unwrap();
+        assert_eq!(postcard::to_stdvec(&other).unwrap(), saved);
+        let loaded: Newest = postcard::from_bytes(&saved).unwrap();
+        assert_eq!(all(&loaded, 0..800), all(&one, 0..800));
+    }
+}
