@@ -4,15 +4,16 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build demo test lint bench cards clean
+.PHONY: help prepare build demo test lint bench cards findings clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
 	@echo "make test   run the tests; those that need root, loop devices or FUSE say so where they cannot"
 	@echo "make build  build target/release/flashfit"
 	@echo "make lint   rustfmt and clippy, warnings as errors"
-	@echo "make bench  measure the delay that a served card adds to the modelled one"
+	@echo "make bench  measure the simulated card: requests a second, and the delay that serving adds"
 	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
+	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -41,6 +42,10 @@ bench:
 cards: build
 	$(FLASHFIT) --catalog catalog card bench --all --markdown > docs/cards.md.new
 	mv docs/cards.md.new docs/cards.md
+
+findings:
+	$(CARGO) bench --locked --quiet -p flashfit --bench findings > docs/findings.md.new
+	mv docs/findings.md.new docs/findings.md
 
 clean:
 	$(CARGO) clean

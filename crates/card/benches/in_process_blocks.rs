@@ -3,8 +3,8 @@
 //! Metadata only, one core, random writes of 4 KiB over a whole card that is full, so that each
 //! goes beyond the open units; over cards of 4 GiB, 256 GiB and 1 TiB, all with erase units of
 //! 4 MiB, as the time of a request must not depend on the size of the card. The ratio is that of
-//! the time to the card of 4 GiB in the same run, the memory that of the whole process with that card.
-//! The best of some repeats, of the time on a processor.
+//! the time to the card of 4 GiB in the same run, the memory that of the whole process with that
+//! card. The best of some repeats, of the time on a processor.
 //!
 //! Run with `cargo bench -p flashfit-card --bench in_process_blocks`; `-- 64` measures a card of
 //! 64 GiB beside that of 4 GiB.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a card counted. Everything but the erases per unit can begin anew.
+/// What a card counted. Everything but the wear of its units can begin anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that the host read.
@@ -25,6 +25,9 @@ pub struct Counters {
     pub erases: u64,
     /// How these are spread; over the card's whole life.
     pub erases_per_unit: ErasesPerUnit,
+    /// Erase units that were erased more often than they are rated for; over the card's whole life.
+    #[serde(default)]
+    pub units_beyond_rating: u64,
     /// Merges of a block-mapped layer.
     pub merges: Merges,
     /// Erase units reclaimed by a page-mapped layer.
@@ -115,7 +118,7 @@ impl Merges {
 }
 
 impl Counters {
-    /// What was counted after `earlier`; the erases per unit are of the whole life.
+    /// What was counted after `earlier`; the wear of the units is that of the whole life.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -130,6 +133,7 @@ impl Counters {
             nand_programmed_bytes: less(self.nand_programmed_bytes, earlier.nand_programmed_bytes),
             erases: less(self.erases, earlier.erases),
             erases_per_unit: self.erases_per_unit,
+            units_beyond_rating: self.units_beyond_rating,
             merges: self.merges.since(earlier.merges),
             garbage_collections: less(self.garbage_collections, earlier.garbage_collections),
             folds: less(self.folds, earlier.folds),
@@ -171,11 +175,12 @@ mod tests {
             host_written_bytes: 300,
             nand_programmed_bytes: 1500,
             erases_per_unit: ErasesPerUnit { least: 1, mean_thousandths: 2000, most: 3 },
+            units_beyond_rating: 4,
             ..Counters::default()
         };
         let difference = later.since(&earlier);
         assert_eq!(difference.write_amplification_thousandths, Some(2500));
-        assert_eq!(difference.erases_per_unit.most, 3);
+        assert_eq!((difference.erases_per_unit.most, difference.units_beyond_rating), (3, 4));
         assert_eq!(later.since(&later).write_amplification_thousandths, None);
     }
 

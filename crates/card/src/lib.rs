@@ -4,10 +4,13 @@
 //! long each takes. [`InProcessCard`] passes that time on a clock, for probes and tests; [`served`]
 //! puts the card behind a real kernel as a block device.
 //!
-//! [`cut`] takes its power away, with what honest devices and others do then; [`snapshot`] saves and
-//! loads it whole.
+//! [`cut`] takes its power away, with what honest devices and others do then; [`snapshot`] saves
+//! and loads it whole.
 //!
-//! Limits: flash has no errors but those of a cut, and does not forget.
+//! Limits: flash has no errors but those of a cut, does not forget, and works on beyond its rated
+//! endurance, which is only counted. Wear is levelled by the least worn free unit everywhere, by
+//! moving what never changes in page-mapped layers alone; these also collect and fold in idle time,
+//! the others do not.
 
 pub mod cache;
 pub mod card;

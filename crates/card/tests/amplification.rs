@@ -8,13 +8,13 @@
 //!   write, and is collected when `x` are left. So there are `U / (j (b - x))` units with `j` valid
 //!   pages for each `j` from `b` down to `x`, which sums to
 //!   `alpha = b / (b - x) * (1/b + 1/(b-1) + ... + 1/(x+1))`, and the amplification is
-//!   `b / (b - x)`. Desnoyers, "Analytic models of SSD write performance", ACM Transactions on
-//!   Storage 10 (2014), section 4 (he closes the sum with a logarithm and Lambert's W); the same
-//!   fixed point as the mean field of Van Houdt, "A mean field model for a class of garbage
+//!   `b / (b - x)`. Desnoyers, "Analytic modeling of SSD write performance" (SYSTOR 2012), who
+//!   closes the sum with a logarithm and Lambert's W; the same fixed point as the mean field of
+//!   Van Houdt, "A mean field model for a class of garbage
 //!   collection algorithms in flash-based solid state drives" (SIGMETRICS 2013), for the greedy
 //!   limit, where `x` lies between two numbers when units are collected at both.
 //! - FIFO (there: LRU): `alpha / (alpha + W(-alpha e^-alpha))`, with the principal branch of
-//!   Lambert's W. Desnoyers, section 3; the same as Robinson (1996) and Hu et al. (2009).
+//!   Lambert's W. Desnoyers, as above.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -298,6 +298,7 @@ impl Card {
             nand_programmed_bytes: nand.programs * self.nand.write_unit_bytes(),
             erases: nand.erases,
             erases_per_unit: self.nand.erases_per_unit(),
+            units_beyond_rating: self.nand.units_beyond_rating(),
             merges: layer.merges,
             garbage_collections: layer.garbage_collections,
             folds: layer.folds,

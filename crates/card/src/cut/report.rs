@@ -68,11 +68,13 @@ impl CutReport {
         }
     }
 
-    /// Whether nothing happened but what a device does that keeps its promises. Flushed sectors
-    /// beside a torn write are not kept by promise of any standard, but they are no longer what
-    /// was flushed: then it says no.
+    /// Whether nothing happened but what a device does that keeps its promises. It says no as well
+    /// where flushed sectors beside a torn write are no longer what they were, and where a host
+    /// took a mere barrier for a flush.
     pub fn is_honest(&self) -> bool {
-        self.happened.iter().all(|damage| damage.class.is_honest()) && self.collateral_sectors == 0
+        self.happened.iter().all(|damage| damage.class.is_honest())
+            && self.collateral_sectors == 0
+            && self.flushed_entries_lost == 0
     }
 
     /// How often a class happened; 0 when it did not.

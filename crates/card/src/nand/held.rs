@@ -3,8 +3,9 @@
 //! Where pages can be anywhere there is a number for each. Layers that map erase units, or parts of
 //! them, mostly have their pages in order in runs as long as what they map: of such a run only the
 //! logical page of its first place is kept, and a bit for each place that is programmed, so that
-//! copying it touches some words and not hundreds of numbers. A run gets a number for each page when
-//! a page is programmed that is out of order, until it is erased.
+//! copying it touches some words and not hundreds of numbers. A run gets a number for each page
+//! when a page is programmed that is out of order, until it is erased. Limits: copies between runs
+//! that do not begin alike, or reach over the end of one, go page by page.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,9 +33,9 @@ struct Runs {
     pages_per_run: u32,
     words_per_run: u32,
     /// By run; the number that belongs to its first place, 0 while nothing is in it, or [`LISTED`].
-    bases: LargeTable<u32>,
-    /// By run, a bit for each programmed place of one that is in order.
-    programmed: LargeTable<u64>,
+    /// Behind it a bit for each place, set where it is programmed and in order. Both are in one
+    /// table because on a large card each look into another is a wait for memory.
+    states: LargeTable<u64>,
 }
 
 /// What was copied of a run.
@@ -142,32 +143,37 @@ impl Held {
 impl Runs {
     fn new(pages: u32, pages_per_run: u32) -> Self {
         let runs = pages.div_ceil(pages_per_run) as usize;
-        let words_per_run = pages_per_run.div_ceil(u64::BITS);
-        Self {
-            pages_per_run,
-            words_per_run,
-            bases: LargeTable::new(runs),
-            programmed: LargeTable::new(runs * words_per_run as usize),
-        }
+        let words_per_run = 1 + pages_per_run.div_ceil(u64::BITS);
+        let states = LargeTable::new(runs * words_per_run as usize);
+        Self { pages_per_run, words_per_run, states }
     }
 
     fn split(&self, page: u32) -> (usize, u32) {
         ((page / self.pages_per_run) as usize, page % self.pages_per_run)
     }
 
-    fn words(&self, run: usize) -> Range<usize> {
+    fn state(&self, run: usize) -> &[u64] {
         let words = self.words_per_run as usize;
-        run * words..(run + 1) * words
+        &self.states[run * words..(run + 1) * words]
+    }
+
+    fn state_mut(&mut self, run: usize) -> &mut [u64] {
+        let words = self.words_per_run as usize;
+        &mut self.states[run * words..(run + 1) * words]
+    }
+
+    fn base(&self, run: usize) -> u32 {
+        number(self.state(run)[0])
     }
 
     /// A page's number; `None` where it is listed.
     fn get(&self, page: u32) -> Option<u32> {
         let (run, place) = self.split(page);
-        let base = self.bases[run];
+        let (base, programmed) = (self.base(run), &self.state(run)[1..]);
         if base == LISTED {
             return None;
         }
-        let word = self.programmed[self.words(run)][place as usize / 64];
+        let word = programmed[place as usize / 64];
         Some(if word >> (place % 64) & 1 == 1 { base + place } else { 0 })
     }
 
@@ -177,27 +183,27 @@ impl Runs {
         let base = number.checked_sub(place).filter(|&base| base != 0);
         let in_order = base.is_some_and(|base| self.takes(run, base));
         if let Some(base) = base.filter(|_| in_order) {
-            self.bases[run] = base;
-            let words = self.words(run);
-            self.programmed[words][place as usize / 64] |= 1 << (place % 64);
+            let state = self.state_mut(run);
+            state[0] = u64::from(base);
+            state[1 + place as usize / 64] |= 1 << (place % 64);
         }
         in_order
     }
 
     /// Whether pages with this number of the first place are in order in a run.
     fn takes(&self, run: usize, base: u32) -> bool {
-        self.bases[run] == base || self.bases[run] == 0
+        matches!(self.base(run), here if here == base || here == 0)
     }
 
     /// Gives each page of the run that a page is in its number.
     fn list(&mut self, page: u32, listed: &mut [u32]) {
         let (run, place) = self.split(page);
-        let base = std::mem::replace(&mut self.bases[run], LISTED);
+        let (first, state) = ((page - place) as usize, self.state_mut(run));
+        let base = number(std::mem::replace(&mut state[0], u64::from(LISTED)));
         if base == LISTED {
             return;
         }
-        let (first, words) = ((page - place) as usize, self.words(run));
-        for (word, bits) in (0_u32..).zip(&mut self.programmed[words]) {
+        for (word, bits) in (0_u32..).zip(&mut state[1..]) {
             while *bits != 0 {
                 let place = word * 64 + bits.trailing_zeros();
                 listed[first + place as usize] = base + place;
@@ -208,13 +214,13 @@ impl Runs {
 
     fn all_listed(&self, pages: &Range<u32>) -> bool {
         let (first, end) = (self.split(pages.start).0, pages.end.div_ceil(self.pages_per_run));
-        self.bases[first..end as usize].iter().all(|&base| base == LISTED)
+        (first..end as usize).all(|run| self.base(run) == LISTED)
     }
 
     /// Copies within runs that are in order; `None`, and nothing done, elsewhere.
     fn copy(&mut self, from: u32, to: u32, count: u32) -> Option<Copied> {
         let ((from, from_place), (to, to_place)) = (self.split(from), self.split(to));
-        let base = self.bases[from];
+        let base = self.base(from);
         let whole = from_place.max(to_place) + count <= self.pages_per_run;
         if base == LISTED || !whole {
             return None;
@@ -225,19 +231,19 @@ impl Runs {
         let new_base = (base + from_place).checked_sub(to_place).filter(|&base| base != 0);
         let new_base = new_base.filter(|&base| self.takes(to, base))?;
         let bits_of =
-            |run: usize, place: u32| run * self.words_per_run as usize * 64 + place as usize;
+            |run: usize, place: u32| (run * self.words_per_run as usize + 1) * 64 + place as usize;
         let (from, to_bit) = (bits_of(from, from_place), bits_of(to, to_place));
         let mut copied = Copied::default();
         for at in (0..count).step_by(64) {
-            let bits = load(&self.programmed, from + at as usize, (count - at).min(64));
-            store(&mut self.programmed, to_bit + at as usize, bits);
+            let bits = load(&self.states, from + at as usize, (count - at).min(64));
+            store(&mut self.states, to_bit + at as usize, bits);
             if bits != 0 {
                 copied.pages += bits.count_ones();
                 copied.last = at + bits.ilog2();
             }
         }
         if copied.pages > 0 {
-            self.bases[to] = new_base;
+            self.state_mut(to)[0] = u64::from(new_base);
         }
         Some(copied)
     }
@@ -245,20 +251,23 @@ impl Runs {
     fn erase(&mut self, first: u32, count: u32, listed: &mut [u32]) {
         let end = first + count;
         for run in self.split(first).0..end.div_ceil(self.pages_per_run) as usize {
-            if std::mem::take(&mut self.bases[run]) == LISTED {
+            if self.base(run) == LISTED {
                 let start = run * self.pages_per_run as usize;
                 let run_end = start + self.pages_per_run as usize;
                 listed[start..run_end.min(end as usize)].fill(0);
-            } else {
-                let words = self.words(run);
-                self.programmed[words].fill(0);
             }
+            self.state_mut(run).fill(0);
         }
     }
 
     fn memory_bytes(&self) -> usize {
-        self.bases.memory_bytes() + self.programmed.memory_bytes()
+        self.states.memory_bytes()
     }
+}
+
+/// What stands for the first place of a run.
+fn number(base: u64) -> u32 {
+    u32::try_from(base).expect("it is a page's number")
 }
 
 /// Up to 64 bits from bit `start` on.
@@ -318,8 +327,8 @@ mod tests {
                 });
                 assert_eq!(copied[0], copied[1]);
                 assert_same(&held);
-                held.each_mut().map(|held| held.erase(0, 100));
-                held.each_mut().map(|held| held.erase(200, 200));
+                held.iter_mut().for_each(|held| held.erase(0, 100));
+                held.iter_mut().for_each(|held| held.erase(200, 200));
                 assert_same(&held);
                 let [runs, _] = &held;
                 assert!(runs.listed[..100].iter().all(|&number| number == 0));
@@ -330,7 +339,7 @@ mod tests {
     #[test]
     fn a_page_out_of_order_changes_nothing_of_the_others() {
         let mut held = both();
-        held.each_mut().map(|held| {
+        held.iter_mut().for_each(|held| {
             (0..70).for_each(|page| held.put(page, 301 + page));
             held.put(75, 7);
             held.put(76, 377);
@@ -340,7 +349,7 @@ mod tests {
         });
         assert_same(&held);
         let [runs, _] = held;
-        let bases = runs.runs.unwrap().bases;
-        assert_eq!(*bases, [LISTED, LISTED, LISTED, 0]);
+        let bases = runs.runs.map(|runs| [0, 1, 2, 3].map(|run| runs.base(run)));
+        assert_eq!(bases, Some([LISTED, LISTED, LISTED, 0]));
     }
 }

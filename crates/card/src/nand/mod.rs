@@ -6,8 +6,8 @@
 //! after the other cost one program operation, until [`Nand::close_write_unit`] says that what is
 //! programmed must not wait for more. The write units of an erase unit lie on the dies in turn, and
 //! dies work at the same time. A programmed page bears the number of the logical page that it
-//! holds, as the spare area of a real one does, and its contents ([`contents`]). Units that were bad
-//! from the beginning hold nothing. Limits: no read disturb, no errors in use; beyond its rated
+//! holds, as the spare area of a real one does, and its contents ([`contents`]). Units that were
+//! bad from the beginning hold nothing. Limits: no read disturb, no errors in use; beyond its rated
 //! endurance a unit works as before, and is only counted; a write unit's read serves only the
 //! operations of one request. Source of the rules: ONFI 4.x, "page programming order" (pages in a
 //! block are programmed from the least to the most significant address, each once between
@@ -17,6 +17,8 @@ pub mod contents;
 mod copies;
 mod held;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -343,7 +345,7 @@ impl Nand {
         self.held.get(page).checked_sub(1)
     }
 
-    /// What the pages at some places of a unit hold: one more than the logical page, 0 while erased.
+    /// What pages side by side in a unit hold: one more than the logical page, 0 while erased.
     pub fn held(&self, unit: u32, places: Range<u32>) -> Cow<'_, [u32]> {
         self.held.all(self.page_at(unit, places.start)..self.page_at(unit, places.end))
     }
@@ -411,104 +413,5 @@ impl Nand {
     /// use, without the contents.
     pub fn memory_bytes(&self) -> usize {
         self.units.capacity() * size_of::<Unit>() + self.held.memory_bytes()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::tests::{SMALL, parse, small_but};
-
-    fn nand() -> Nand {
-        Nand::new(&parse(SMALL).unwrap(), Keep::InMemory)
-    }
-
-    fn time(nand: &mut Nand, work: impl FnOnce(&mut Nand)) -> u64 {
-        let start = nand.finished_ns();
-        nand.begin(start);
-        work(nand);
-        nand.finished_ns() - start
-    }
-
-    #[test]
-    fn operations_take_their_time_and_are_counted() {
-        let mut nand = nand();
-        assert_eq!(time(&mut nand, |nand| nand.program(0, 7)), 700);
-        assert_eq!(time(&mut nand, |nand| nand.read(0)), 50);
-        assert_eq!(time(&mut nand, |nand| nand.copy(0, 16)), 750);
-        assert_eq!(nand.logical_page(16), Some(7));
-        assert_eq!(time(&mut nand, |nand| nand.erase(0)), 3000);
-        assert_eq!(nand.logical_page(0), None);
-        assert_eq!(nand.counters(), NandCounters { reads: 2, programs: 2, erases: 1 });
-        let spread = nand.erases_per_unit();
-        assert_eq!((spread.least, spread.mean_thousandths, spread.most), (0, 50, 1));
-    }
-
-    #[test]
-    fn pages_of_one_write_unit_are_programmed_and_read_at_once() {
-        let model = small_but(&[
-            ("page = \"4KiB\"", "page = \"8KiB\"\nplanes = 2"),
-            ("[discard]", "map_unit = \"4KiB\"\n[discard]"),
-        ]);
-        let mut nand = Nand::new(&model.unwrap(), Keep::InMemory);
-        let both = time(&mut nand, |nand| {
-            nand.program(0, 1);
-            nand.program(1, 2);
-        });
-        assert_eq!((both, nand.next_place(0)), (700, 2));
-        nand.close_write_unit();
-        assert_eq!(nand.next_place(0), 4);
-        let reads = time(&mut nand, |nand| {
-            nand.read(0);
-            nand.read(1);
-        });
-        assert_eq!(reads, 50);
-        assert_eq!(nand.counters(), NandCounters { reads: 1, programs: 1, erases: 0 });
-    }
-
-    #[test]
-    fn dies_work_at_the_same_time() {
-        let mut nand =
-            Nand::new(&small_but(&[("[bus]", "dies = 2\n[bus]")]).unwrap(), Keep::InMemory);
-        let two = time(&mut nand, |nand| {
-            nand.program(0, 1);
-            nand.program(1, 2);
-        });
-        assert_eq!(two, 700);
-        assert_eq!(time(&mut nand, |nand| nand.program(2, 3)), 700);
-    }
-
-    #[test]
-    fn contents_go_where_the_page_goes() {
-        let mut nand = nand();
-        nand.load(Content::from_bytes(&[5; 4096]));
-        nand.program(0, 7);
-        nand.program(1, 8);
-        nand.copy(0, 16);
-        nand.erase(0);
-        assert_eq!(nand.content(16), Content::from_bytes(&[5; 4096]));
-        assert_eq!(nand.content(1), Content::Zeros);
-    }
-
-    #[test]
-    #[should_panic(expected = "programmed again")]
-    fn a_page_is_not_programmed_twice() {
-        let mut nand = nand();
-        nand.program(3, 0);
-        nand.program(3, 0);
-    }
-
-    #[test]
-    #[should_panic(expected = "behind one")]
-    fn pages_are_programmed_in_ascending_order() {
-        let mut nand = nand();
-        nand.program(3, 0);
-        nand.program(2, 0);
-    }
-
-    #[test]
-    #[should_panic(expected = "while erased")]
-    fn an_erased_page_is_not_read() {
-        nand().read(0);
     }
 }

@@ -4,18 +4,19 @@
 //! vanishes with the process (unix(7)). Each side looks whether the other runs as its own user or
 //! as root.
 
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::control::Control;
 
 /// How long one side waits for a line of the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(10);
 
 /// The name for a device node or a socket, whatever path it is reached by.
 fn address(place: &Path) -> std::io::Result<SocketAddr> {
@@ -37,12 +38,22 @@ pub fn connect(place: &Path) -> std::io::Result<UnixStream> {
     UnixStream::connect_addr(&address(place)?)
 }
 
-/// Takes the name for a device node or a socket.
+/// Takes the name for a device node or a socket. Whoever has the place also has the name, but for a
+/// card that was served there before: its process lets go of the device a moment before it ends.
 ///
 /// # Errors
-/// When the name is taken.
+/// When the name stays taken.
 pub fn listen(place: &Path) -> std::io::Result<UnixListener> {
-    UnixListener::bind_addr(&address(place)?)
+    let address = address(place)?;
+    let begin = Instant::now();
+    loop {
+        match UnixListener::bind_addr(&address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && begin.elapsed() < PATIENCE => {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Answers whoever connects, each in a thread; ends with the process.
@@ -85,6 +96,19 @@ fn peer_user(stream: &UnixStream) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_about_to_be_given_up_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join(format!("place-{}", std::process::id()));
+        std::fs::write(&place, "").unwrap();
+        let before = listen(&place).unwrap();
+        let waiting = std::thread::spawn(move || listen(&place));
+        std::thread::sleep(3 * RETRY);
+        assert!(!waiting.is_finished());
+        drop(before);
+        assert!(waiting.join().unwrap().is_ok());
+    }
 
     #[test]
     fn the_peer_is_who_it_is() {

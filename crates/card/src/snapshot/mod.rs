@@ -24,7 +24,7 @@ use frame::Summing;
 
 const MARK: &[u8; 16] = b"flashfit card\r\n\x1a";
 /// To be raised whenever the state of a card changes its form.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Where the pages end.
 const END: u32 = u32::MAX;
 const WHOLE: u8 = 0;

@@ -11,9 +11,9 @@
 //! page that are written in order can be gathered in a unit of their own ([`scratch`]). Limits: no
 //! merging in idle time.
 //! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems"
-//! (2002), known as BAST; Ban, US patent 5,937,425, "Flash file system optimized for page-mode flash
-//! technologies" (1999), for logical units that are kept in more than one erase unit. That some
-//! cards keep no unit out of order is inferred from timing (the flashbench tables).
+//! (2002), known as BAST; Ban, US patent 5,937,425, "Flash file system optimized for page-mode
+//! flash technologies" (1999), for logical units that are kept in more than one erase unit. That
+//! some cards keep no unit out of order is inferred from timing (the flashbench tables).
 
 mod merges;
 mod newer;

@@ -5,9 +5,9 @@
 //! what it already has of that page; when the next page is begun, it copies the last of them to its
 //! place. Nothing waits in volatile memory. When the unit is full, what is still needed of it is
 //! copied to another. Limits: one unit at a time.
-//! Sources: SanDisk's US patents 7,315,916, "Scratch pad block", and 7,386,655, "Non-volatile memory
-//! and method with improved indexing for scratch pad and update blocks" (both 2008). That a card
-//! has such a unit is inferred from timing.
+//! Sources: SanDisk's US patents 7,315,916, "Scratch pad block", and 7,386,655, "Non-volatile
+//! memory and method with improved indexing for scratch pad and update blocks" (both 2008). That a
+//! card has such a unit is inferred from timing.
 
 use serde::{Deserialize, Serialize};
 

@@ -8,8 +8,8 @@
 //! is merged. What saves the log's map is only counted as time (`log_ns`). Limits: the log is
 //! collected in the order of its filling, whatever it holds.
 //! Sources: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
-//! translation" (ACM TECS, 2007), known as FAST, for the shared log; the cards of the flashbench surveys that
-//! write 4 KiB at the same speed to any number of erase units, but not 16 KiB.
+//! translation" (ACM TECS, 2007), known as FAST, for the shared log; the cards of the flashbench
+//! surveys that write 4 KiB at the same speed to any number of erase units, but not 16 KiB.
 
 mod newest;
 pub mod small_log;

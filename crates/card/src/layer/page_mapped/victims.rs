@@ -11,9 +11,8 @@
 //! lists only the units with the fewest valid pages, below a horizon that is raised when there are
 //! none; of the others it only changes the count.
 //! Sources: Kawaguchi, Nishioka and Motoda, "A flash-memory based file system" (USENIX 1995), for
-//! cost-benefit as age times (1 - u) / 2u; Van Houdt, "A mean field model for a class of garbage
-//! collection algorithms in flash-based solid state drives" (SIGMETRICS 2013), which compares
-//! others with greedy and FIFO.
+//! cost-benefit as age times (1 - u) / 2u; Desnoyers, "Analytic modeling of SSD write performance"
+//! (SYSTOR 2012), for greedy and FIFO (there: LRU).
 
 use serde::{Deserialize, Serialize};
 
