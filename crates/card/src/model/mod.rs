@@ -199,8 +199,8 @@ impl CardModel {
         count(entries.div_ceil(self.entries_per_map_piece().into()))
     }
 
-    /// Erase units that the map takes in the NAND: two more than it needs, to write into. None where
-    /// all of it is in memory.
+    /// Erase units that the map takes in the NAND: two more than it needs, to write into. None
+    /// where all of it is in memory.
     pub fn map_units(&self) -> u32 {
         let pieces_per_unit = self.pages_per_unit() / self.pages_per_write_unit();
         let cached = self.layer.map_cache.is_some();

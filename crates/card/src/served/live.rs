@@ -57,8 +57,8 @@ pub struct Timed {
     epoch: Instant,
     /// The card's time at `epoch`.
     epoch_ns: u64,
-    /// While it is being attached, the kernel looks for partitions; it is shown what the card holds,
-    /// and the card learns nothing of it.
+    /// While it is being attached, the kernel looks for partitions; it is shown what the card
+    /// holds, and the card learns nothing of it.
     attaching: bool,
 }
 
@@ -112,8 +112,8 @@ impl LiveCard {
         }))
     }
 
-    /// Begins to serve in the card's own time; `way` is what a request takes to the card and back by
-    /// itself.
+    /// Begins to serve in the card's own time; `way` is what a request takes to the card and back
+    /// by itself.
     pub fn begin(&self, way: Duration) {
         let way_ns = u64::try_from(way.as_nanos()).unwrap_or(u64::MAX);
         self.0.way_ns.store(way_ns, Ordering::Relaxed);

@@ -6,6 +6,7 @@ use std::path::Path;
 use flashfit_card::Counters;
 use flashfit_card::served::{reset_stats, stats};
 use flashfit_medium::Bytes;
+use flashfit_report::Unit;
 
 use crate::failure::Failure;
 use crate::output;
@@ -48,10 +49,41 @@ pub fn counters_text(counters: &Counters) -> String {
     let merges = &counters.merges;
     line(
         "merges",
-        format!("{} full, {} partial, {} switch", merges.full, merges.partial, merges.switch),
+        format!(
+            "{} full, {} partial, {} switch, {} of the log",
+            merges.full, merges.partial, merges.switch, merges.log
+        ),
     );
     line("garbage collections", counters.garbage_collections.to_string());
+    let time = |ns: u64| Unit::Nanoseconds.show(ns as f64);
+    line(
+        "busy",
+        format!(
+            "{}, {} of it collecting or merging",
+            time(counters.busy_ns),
+            time(counters.merge_ns)
+        ),
+    );
+    rare(counters).iter().filter(|(_, count)| *count > 0).for_each(|(name, count)| {
+        line(name, count.to_string());
+    });
+    if counters.background_ns > 0 {
+        line("work in idle time", time(counters.background_ns));
+    }
     text
+}
+
+/// What most cards never do, told only where it happened.
+fn rare(counters: &Counters) -> [(&'static str, u64); 7] {
+    [
+        ("units beyond rating", counters.units_beyond_rating),
+        ("pSLC units folded", counters.folds),
+        ("moved for even wear", counters.wear_levelling_moves),
+        ("map reads", counters.map_reads),
+        ("map writes", counters.map_writes),
+        ("stalls", counters.stalls),
+        ("losses of power", counters.power_cuts),
+    ]
 }
 
 fn amplification(counters: &Counters) -> String {
