@@ -25,6 +25,7 @@ fn conditions(erase_unit: Bytes, write_unit: Bytes) -> Conditions {
             .or(Geometry { write_unit: known(write_unit), ..Geometry::default() }),
         discard: true,
         volatile_cache: true,
+        ..Conditions::default()
     }
 }
 

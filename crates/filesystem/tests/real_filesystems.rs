@@ -26,6 +26,7 @@ fn conditions() -> Conditions {
             .or(Geometry { write_unit: known(Bytes::kib(8)), ..Geometry::default() }),
         discard: true,
         volatile_cache: true,
+        ..Conditions::default()
     }
 }
 

@@ -8,6 +8,8 @@ use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
 use crate::failure::Failure;
+use crate::commands::check::CheckArgs;
+use crate::commands::plan::PlanArgs;
 use crate::tune::args::TuneArgs;
 
 const AFTER_HELP: &str = "\
@@ -40,6 +42,10 @@ pub enum Command {
     List(ListArgs),
     /// Show what one medium says of itself. Reads only.
     Inspect(InspectArgs),
+    /// Show layouts and commands that fit a medium, with the reason for every number. Reads only.
+    Plan(Box<PlanArgs>),
+    /// Show what is wrong with a medium as it is, and what would mend it. Reads only.
+    Check(CheckArgs),
     /// Measure setups on a medium and recommend one. Erases the medium.
     Tune(Box<TuneArgs>),
     /// Rank the setups of a run by the methodology's merits.
@@ -48,6 +54,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the file systems, options, workloads and cards that flashfit knows.
     Catalog(CatalogArgs),
+    /// Find out which options this kernel and the installed programs take, refuse or ignore.
+    Options(OptionsArgs),
     /// Simulated cards: list, show, serve, and read the counters of.
     Card(CardArgs),
     /// Serves a simulated card to the parent process.
@@ -106,6 +114,22 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct CatalogArgs {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit options --fs ext4,btrfs\n  flashfit options --refresh --json"
+)]
+pub struct OptionsArgs {
+    /// File systems, separated by commas; all of the catalogue unless given.
+    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
+    pub filesystems: Option<Vec<String>>,
+    /// Find out anew what was found before.
+    #[arg(long)]
+    pub refresh: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

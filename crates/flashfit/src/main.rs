@@ -39,10 +39,13 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::List(args) => commands::list::run(args),
         Command::Inspect(args) => commands::inspect::run(args, catalog),
+        Command::Plan(args) => commands::plan::run(args, catalog),
+        Command::Check(args) => commands::check::run(args, catalog),
         Command::Tune(args) => tune::run(args, catalog),
         Command::Analyze(args) => commands::analyze::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Catalog(args) => commands::catalog::run(args, catalog),
+        Command::Options(args) => commands::options::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
         Command::CardServer(args) => commands::card_server::run(args, catalog),
     }

@@ -18,6 +18,7 @@ use flashfit_medium::{System, WriteConsent};
 use crate::backing::Backing;
 use crate::error::TrialError;
 use crate::facts::{Facts, MemoryFacts};
+use crate::knob_guard::{KnobGuard, KnobPlaces};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::{Stand, TrialReport, TrialRequest};
@@ -97,6 +98,7 @@ impl<'a> Here<'a> {
                 geometry: geometry.clone(),
                 discard: medium.queue.discards,
                 volatile_cache: medium.queue.volatile_cache(),
+                ..Conditions::default()
             },
             card: backing.card_facts().cloned(),
             geometry,
@@ -144,6 +146,8 @@ impl<'a> Here<'a> {
         let node = self.consent.path().to_owned();
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
+        // Put back when the trial is over, however it ends.
+        let _knobs = self.set_knobs(&recipe)?;
         let mounted = timed(&mut report.phases.mount_ns, || {
             let options = recipe.mount_options();
             Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
@@ -177,6 +181,15 @@ impl<'a> Here<'a> {
             self.runner.run_checked(&program)?;
         }
         Ok(())
+    }
+
+    fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {
+        let places = KnobPlaces {
+            sysctl: PathBuf::from("/proc/sys"),
+            block: System::default().block(&self.facts.medium.disk),
+        };
+        KnobGuard::set(&places, recipe.sysctl(), recipe.sysfs())
+            .map_err(|error| Failure::Setup(error.to_string()))
     }
 
     fn measure(

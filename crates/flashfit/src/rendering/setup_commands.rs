@@ -47,6 +47,16 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
         command("Adjust it".to_owned(), program.command_line());
     }
     command("Mount it at every start".to_owned(), fstab_command(&recipe, &place));
+    if let Some(line) = sysctl_command(&recipe) {
+        command("Set the kernel's limits, now and at every start".to_owned(), line);
+    }
+    for (path, value) in recipe.sysfs() {
+        let line = format!("echo {value} > /sys/block/{disk}/{path}");
+        command("Set up its queue now".to_owned(), line);
+    }
+    for timer in recipe.timers() {
+        command("Have it done every week".to_owned(), format!("systemctl enable --now {timer}"));
+    }
     command(
         format!("Use the I/O scheduler {} now", setup.scheduler),
         format!("echo {} > /sys/block/{disk}/queue/scheduler", setup.scheduler),
@@ -74,4 +84,13 @@ fn fstab_command(recipe: &Recipe, place: &Path) -> String {
     fields[0] = format!("UUID=$(blkid -s UUID -o value {})", quote(&place.display().to_string()));
     fields[3].push_str(",nofail");
     format!("echo \"{}\" >> /etc/fstab", fields.join(" "))
+}
+
+fn sysctl_command(recipe: &Recipe) -> Option<String> {
+    let line = |(key, value): &(String, String)| quote(&format!("{key}={value}"));
+    let settings: Vec<String> = recipe.sysctl().iter().map(line).collect();
+    let file = "/etc/sysctl.d/60-flashfit.conf";
+    (!settings.is_empty()).then(|| {
+        format!("printf '%s\\n' {} > {file} && sysctl -p {file}", settings.join(" "))
+    })
 }

@@ -4,10 +4,11 @@ mod announce;
 pub mod args;
 mod outcome;
 mod progress;
-mod resolve;
+pub(crate) mod resolve;
 mod scratch;
 mod space;
 mod subject;
+mod valid;
 
 use std::path::Path;
 
@@ -29,6 +30,7 @@ use progress::Progress;
 use resolve::Resolved;
 use scratch::Scratch;
 use subject::{Subject, What};
+use valid::Validity;
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let (resolved, earlier) = match &args.resume {
@@ -43,7 +45,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
     let catalogues = Catalogues::load(&spec)?;
     if args.dry_run {
-        return announce::dry_run(&spec, &subject, &catalogues, &dir);
+        let validity = Validity::look(&spec, &subject, &catalogues, &signals()?)?;
+        return announce::dry_run(&spec, &subject, &catalogues, &validity, &dir);
     }
     environment(&subject)?;
     if earlier.is_none() {
@@ -153,9 +156,10 @@ impl Plan<'_> {
         conditions: &Conditions,
         schedulers: &[Scheduler],
         default: &Scheduler,
+        validity: &Validity,
     ) -> Result<space::Built, Failure> {
         let (filesystems, room) = (&self.catalogues.filesystems, self.subject.filesystem_size());
-        space::build(self.spec, filesystems, conditions, schedulers, default, room)
+        space::build(self.spec, filesystems, conditions, schedulers, default, room, validity)
     }
 }
 
@@ -172,13 +176,16 @@ fn take(
     earlier: Option<Run>,
 ) -> Result<Took, Failure> {
     let Plan { spec, subject, catalogues, dir } = *plan;
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
+    let interrupt = signals()?;
+    // A run that goes on has its space from before.
+    let validity = match earlier {
+        Some(_) => Validity::default(),
+        None => Validity::look(spec, subject, catalogues, &interrupt)?,
+    };
     let runner = SystemRunner::new(interrupt);
     // What this search space lacks is said before the medium is touched.
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
-    plan.space(&subject.conditions, &subject.schedulers, &first)?;
+    plan.space(&subject.conditions, &subject.schedulers, &first, &validity)?;
     mount::enter_private_namespace()?;
     // Before the medium is touched: the run may be under way elsewhere, or its disk be full.
     let kept = match earlier {
@@ -195,7 +202,7 @@ fn take(
         memory_bytes: spec.memory.0,
     };
     let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
-    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept)?;
+    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept, &validity)?;
     header.warnings.iter().for_each(|text| warn(text));
     announce::run(spec, &space, trials.len(), dir);
     let mut progress = Progress::new(when, trials.len());
@@ -206,6 +213,12 @@ fn take(
     tidy(dir);
     ended.map_err(|error| resumable(error, dir))?;
     Ok(Took { header, trials })
+}
+
+fn signals() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(|error| {
+        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })
 }
 
 /// Where a run is kept, before it is known on what exactly it is made.
@@ -223,7 +236,12 @@ struct Begun {
 }
 
 /// What a run goes on from: the earlier one's directory, or a new one.
-fn begin(plan: &Plan<'_>, facts: &Facts, kept: Kept) -> Result<Begun, Failure> {
+fn begin(
+    plan: &Plan<'_>,
+    facts: &Facts,
+    kept: Kept,
+    validity: &Validity,
+) -> Result<Begun, Failure> {
     let claimed = match kept {
         Kept::New(claimed) => claimed,
         Kept::Earlier(earlier) => {
@@ -232,15 +250,17 @@ fn begin(plan: &Plan<'_>, facts: &Facts, kept: Kept) -> Result<Begun, Failure> {
             return Ok(Begun { header, space, run_dir, trials });
         }
     };
-    let built = plan.space(&facts.conditions, &facts.schedulers, &facts.default_scheduler)?;
+    let (schedulers, default) = (&facts.schedulers, &facts.default_scheduler);
+    let built = plan.space(&facts.conditions, schedulers, default, validity)?;
     built.notes.iter().for_each(|text| note(&format!("note: {text}")));
-    let header = RunHeader::new(
+    let mut header = RunHeader::new(
         env!("CARGO_PKG_VERSION"),
         plan.spec.clone(),
         facts.clone(),
         built.space.names(),
         warnings(facts),
     );
+    header.left_out = built.notes;
     let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
 }

@@ -142,7 +142,7 @@ fn conditions(what: &What, geometry: &Geometry) -> Conditions {
         What::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
         What::Card(model) => (model.discard.is_some(), model.cache.is_some()),
     };
-    Conditions { geometry: geometry.clone(), discard, volatile_cache }
+    Conditions { geometry: geometry.clone(), discard, volatile_cache, ..Conditions::default() }
 }
 
 fn schedulers(what: &What) -> Vec<Scheduler> {
