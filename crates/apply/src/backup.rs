@@ -2,8 +2,9 @@
 //! whose they are. A folder of plain files, read back and compared before anything is written to the
 //! medium. What lies between the two ends is not kept.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{Program, Runner, durable, mountinfo};
@@ -197,7 +198,9 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
 
 /// Makes the folder, unless it is on the medium or holds anything but a backup that was cut short.
 pub(crate) fn claim(system: &System, medium: &Medium, folder: &Path) -> Result<(), ApplyError> {
-    std::fs::create_dir_all(folder).map_err(ApplyError::file(folder))?;
+    // What a medium holds is nobody else's business.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(ApplyError::file(folder))?;
     if is_on(system, medium, folder)? {
         // What was just made for nothing.
         let _ = std::fs::remove_dir(folder);
@@ -226,15 +229,19 @@ fn is_on(system: &System, medium: &Medium, folder: &Path) -> Result<bool, ApplyE
         0 => flashfit_medium::system::device_number(Path::new(&mount.source)),
         _ => Some(mount.device),
     };
-    let disk = number.and_then(|number| system.name_of(number)).map(|name| system.whole_disk(&name));
-    Ok(disk.is_some_and(|disk| disk == medium.disk))
+    let Some(name) = number.and_then(|number| system.name_of(number)) else { return Ok(false) };
+    Ok(match medium.partition_start {
+        Some(_) => name == medium.short_name(),
+        None => system.whole_disk(&name) == medium.disk,
+    })
 }
 
 /// Writes a file and reads it back from the disk that it is on, as far as the kernel lets that be
 /// told.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), ApplyError> {
     let again = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::create(path)?;
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(path)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         // Only advice: what stays in memory is compared there.

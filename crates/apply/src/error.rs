@@ -50,7 +50,7 @@ pub enum ApplyError {
         source: std::io::Error,
     },
     /// The folder for the backup holds something else.
-    #[error("{} is not empty and holds no backup", path.display())]
+    #[error("{} holds something already, which a backup would overwrite", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,
@@ -165,6 +165,9 @@ impl Explain for ApplyError {
                     Some("make room, or name another folder with --backup".into())
                 }
                 std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
+                std::io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR".into())
+                }
                 _ => None,
             },
             Self::Occupied { .. } => Some("name a new folder with --backup".into()),

@@ -50,19 +50,16 @@ pub fn unfinished(
     medium: &Medium,
     records: &Records,
 ) -> Result<Option<Unfinished>, ApplyError> {
+    let who = Who::of(system, medium);
     let marker = marker::find(medium)?;
-    let record = records.find(&Who::of(system, medium))?;
+    let remembered = records.find(&who)?.map(|record| record.backup);
     let marked = marker.as_ref().and_then(|marker| marker.backup.clone());
-    let folders = [record.map(|record| record.backup), marked.clone()];
     // What this machine remembers goes first: a folder of that name may be here by chance.
-    for folder in folders.iter().flatten() {
-        let journal = Journal::read(folder)?;
-        let Some(journal) = journal.filter(|journal| journal.medium.is(&Who::of(system, medium)))
-        else {
-            continue;
-        };
+    for folder in [&remembered, &marked].into_iter().flatten() {
+        let journal = Journal::read(folder)?.filter(|journal| journal.medium.is(&who));
+        let Some(journal) = journal else { continue };
         if marker.is_none() && !journal.stage().is_unfinished() {
-            continue;
+            return Ok(None);
         }
         return Ok(Some(Unfinished {
             backup: Some(folder.clone()),
@@ -72,11 +69,10 @@ pub fn unfinished(
             undo: Some(journal.undo),
         }));
     }
-    Ok(marker.map(|marker| Unfinished {
-        backup: marked,
-        host: Some(marker.host).filter(|host| !host.is_empty()),
-        stage: None,
-        again: None,
-        undo: None,
-    }))
+    if marker.is_none() && remembered.is_none() {
+        return Ok(None);
+    }
+    let host = marker.map(|marker| marker.host).filter(|host| !host.is_empty());
+    let backup = marked.or(remembered);
+    Ok(Some(Unfinished { backup, host, stage: None, again: None, undo: None }))
 }

@@ -90,8 +90,9 @@ fn by_mount(
     });
     match shown {
         Ok(shown) => compare_options(work, &shown, found, wrong),
-        Err(ApplyError::Mount(error)) if is_unknown_here(&work.kind) => {
-            found.not_told.push(format!("this kernel cannot mount {}: {error}", work.kind));
+        Err(ApplyError::Mount(_)) if is_unknown_here(&work.kind) => {
+            let options = work.mount_options.join(",");
+            found.not_told.push(format!("mount options {options}: no {} in this kernel", work.kind));
         }
         Err(other) => return Err(other),
     }

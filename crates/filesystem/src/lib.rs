@@ -1,11 +1,13 @@
 //! The catalogue of file systems and options, setups, the layout, and the commands that make a
 //! setup true.
 //!
-//! This room only builds commands ([`flashfit_host::Program`]); who runs them has the consent.
-//! Limits: an option is offered by what the medium is like ([`Conditions`]); whether the running
-//! kernel and the installed programs know it is not asked here.
+//! This room only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
+//! [`validity`] runs them itself, on scratch images of its own: an option is offered by what the
+//! medium is like ([`Conditions`]), and there by what the kernel and the installed programs make
+//! of it.
 
 pub mod catalogue;
+pub mod check;
 pub mod conditions;
 mod definition;
 pub mod durability;

@@ -194,14 +194,9 @@ fn usual_cards_get_a_plan_for_every_file_system() {
 fn a_changed_plan_is_told_from_the_one_that_follows_from_its_choices() {
     let catalogue = Catalogue::load(None).unwrap();
     let given = geometry(Some(8 * MIB), Some(8192));
-    let made = plan(
-        &named("ext4"),
-        medium(8_068_792_320, 512),
-        given,
-        Geometry::default(),
-        &wish(None),
-    )
-    .unwrap();
+    let made =
+        plan(&named("ext4"), medium(8_068_792_320, 512), given, Geometry::default(), &wish(None))
+            .unwrap();
     let mut forged = made.clone();
     forged.commands[0].args.push("/dev/sda".to_owned());
     let again = forged.rebuild(&catalogue).unwrap();
@@ -215,8 +210,7 @@ fn a_changed_plan_is_told_from_the_one_that_follows_from_its_choices() {
 fn where_declared_and_given_differ_both_grids_are_kept() {
     let declared = geometry(Some(6 * MIB), None);
     let given = geometry(Some(4 * MIB), Some(16 << 10));
-    let made =
-        plan(&named("ext4"), medium(1 << 33, 512), given, declared, &wish(None)).unwrap();
+    let made = plan(&named("ext4"), medium(1 << 33, 512), given, declared, &wish(None)).unwrap();
     assert_sound(&made, 12 * MIB);
     assert!(made.warnings[0].contains("common multiple"), "{:?}", made.warnings);
 }

@@ -7,6 +7,7 @@ use flashfit_filesystem::Durability;
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
+use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::failure::Failure;
 use crate::commands::check::CheckArgs;
 use crate::commands::plan::PlanArgs;
@@ -31,7 +32,7 @@ Examples:
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// A folder with your own cards/, filesystems/ and workloads/, over the built-in ones.
+    /// A folder with your own cards/, filesystems/, knobs/ and workloads/, over the built-in ones.
     #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
     pub catalog: Option<PathBuf>,
 }
@@ -46,6 +47,10 @@ pub enum Command {
     Plan(Box<PlanArgs>),
     /// Show what is wrong with a medium as it is, and what would mend it. Reads only.
     Check(CheckArgs),
+    /// Make a plan true on a medium, with a backup of its ends. Erases the medium.
+    Apply(Box<ApplyArgs>),
+    /// Write back what apply saved. What was written to the medium since is lost.
+    Restore(RestoreArgs),
     /// Measure setups on a medium and recommend one. Erases the medium.
     Tune(Box<TuneArgs>),
     /// Rank the setups of a run by the methodology's merits.
@@ -205,7 +210,7 @@ pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
         Some(path) if !path.is_dir() => Err(Failure::new(
             ExitClass::Usage,
             format!("there is no catalogue folder {}", path.display()),
-            Some("name the folder that holds cards/, filesystems/ or workloads/"),
+            Some("name the folder that holds cards/, filesystems/, knobs/ or workloads/"),
         )),
         _ => Ok(()),
     }

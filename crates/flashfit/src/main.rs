@@ -3,6 +3,7 @@
 //! One file a subcommand under `commands/`: it checks what was typed, makes one call into the crate
 //! whose job it is, and renders what came back.
 
+mod apply;
 mod catalogues;
 mod cli;
 mod commands;
@@ -10,6 +11,7 @@ mod consent;
 mod failure;
 mod output;
 mod rendering;
+mod state;
 mod tune;
 
 use std::process::ExitCode;
@@ -41,6 +43,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Inspect(args) => commands::inspect::run(args, catalog),
         Command::Plan(args) => commands::plan::run(args, catalog),
         Command::Check(args) => commands::check::run(args, catalog),
+        Command::Apply(args) => apply::run(args, catalog),
+        Command::Restore(args) => apply::restore(args),
         Command::Tune(args) => tune::run(args, catalog),
         Command::Analyze(args) => commands::analyze::run(args),
         Command::Report(args) => commands::report::run(args),

@@ -53,6 +53,18 @@ pub fn note(text: &str) {
     }
 }
 
+/// Tells the user something on standard error, with indented lines left whole: commands are copied.
+pub fn note_with_commands(text: &str) {
+    for line in text.lines() {
+        if line.starts_with("  ") {
+            // Nothing can be done about a standard error that is gone.
+            let _ = writeln!(anstream::stderr().lock(), "{line}");
+        } else {
+            note(line);
+        }
+    }
+}
+
 /// Warns the user on standard error.
 pub fn warn(text: &str) {
     note(&format!("warning: {text}"));

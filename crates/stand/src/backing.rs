@@ -45,7 +45,7 @@ impl Explain for BackingError {
 
 #[derive(Debug)]
 enum Attached {
-    Medium { _held: Held },
+    Medium { _held: Box<Held> },
     Card {
         process: CardProcess,
         facts: Box<CardFacts>,
@@ -81,7 +81,7 @@ impl Backing {
     fn held(held: Held) -> Self {
         let consent = held.consent().clone();
         let geometry = declared(consent.medium());
-        Self { consent, geometry, attached: Attached::Medium { _held: held } }
+        Self { consent, geometry, attached: Attached::Medium { _held: Box::new(held) } }
     }
 
     /// A simulated card, served by a process of its own: `program` with `args` becomes the server.

@@ -14,9 +14,7 @@ use serde::{Deserialize, Serialize};
 const GPT_ENTRIES_BYTES: u64 = 16 << 10;
 
 /// A partition table, or that there is none.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Table {
     /// The file system starts where the medium starts.

@@ -87,17 +87,17 @@ pub fn choose(
 fn must_fit(filesystem: &FileSystem, ground: &Ground) -> Result<(), PlanError> {
     match &ground.fitted {
         Ok(_) => Ok(()),
-        Err(reason) => Err(PlanError::Unfit {
-            filesystem: filesystem.name.clone(),
-            reason: reason.clone(),
-        }),
+        Err(reason) => {
+            Err(PlanError::Unfit { filesystem: filesystem.name.clone(), reason: reason.clone() })
+        }
     }
 }
 
 fn usual(filesystem: &FileSystem, conditions: &crate::Conditions) -> Vec<String> {
     let usable = |name: &&str| {
         filesystem.option(name).is_ok_and(|option| {
-            option.durability == Durability::Safe && filesystem.why_not(option, conditions).is_none()
+            option.durability == Durability::Safe
+                && filesystem.why_not(option, conditions).is_none()
         })
     };
     USUAL.into_iter().filter(usable).map(str::to_owned).collect()

@@ -12,8 +12,10 @@ pub enum PlanFileError {
     #[error("it is no plan: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// It is another document.
-    #[error("it is a document `{schema}`, version {version}, and no `{}`, version {SCHEMA_VERSION}",
-        full_schema())]
+    #[error(
+        "it is a document `{schema}`, version {version}, and no `{}`, version {SCHEMA_VERSION}",
+        full_schema()
+    )]
     Other {
         /// Its schema.
         schema: String,

@@ -65,8 +65,7 @@ pub(super) fn ground(
         None => choose_table(filesystem, medium, table),
     };
     let start = start(filesystem, medium, used, table, start_bytes);
-    let layout =
-        plan_layout_in(table, medium.capacity_bytes, medium.sector_bytes, used, start)?;
+    let layout = plan_layout_in(table, medium.capacity_bytes, medium.sector_bytes, used, start)?;
     let (place, partitions) = match layout.layout {
         Layout::WholeMedium => {
             let start_bytes = medium.partition_start_bytes.unwrap_or(0);

@@ -178,7 +178,7 @@ fn numbers(fitted: &Fitted, is_fitted: bool) -> (Vec<Number>, u64) {
 fn not_fitted(filesystem: &FileSystem, erase_unit: Option<u64>) -> String {
     let why = match erase_unit {
         _ if filesystem.option(GEOMETRY).is_err() => "it takes no numbers of it",
-        None => "the erase unit is not known; give it with --erase-unit, or let flashfit probe it",
+        None => "the erase unit is not known; give it with --erase-unit",
         Some(_) => "the option `geometry` is left out or cannot be used here",
     };
     format!("{} is not fitted to the geometry: {why}", filesystem.name)

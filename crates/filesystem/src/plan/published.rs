@@ -51,7 +51,8 @@ pub struct Published {
 impl Published {
     /// The geometry it was made for.
     pub fn geometry(&self) -> Geometry {
-        let known = |bytes| Known::new(bytes, Source::Given);
+        let source = || Source::Declared(format!("the recipe {}", self.name));
+        let known = |bytes| Known::new(bytes, source());
         Geometry {
             erase_unit: Some(known(self.erase_unit)),
             write_unit: self.write_unit.map(known),

@@ -101,12 +101,7 @@ impl Workbench<'_> {
         if self.mounting { self.mount(image, recipe, seen) } else { Ok(Attempt::Done(seen)) }
     }
 
-    fn mount(
-        &self,
-        image: &Image,
-        recipe: &Recipe,
-        seen: Seen,
-    ) -> Result<Attempt, ValidityError> {
+    fn mount(&self, image: &Image, recipe: &Recipe, seen: Seen) -> Result<Attempt, ValidityError> {
         let (place, point) = (image.place(), self.scratch.point());
         let options = recipe.mount_options();
         let mounted = match Mounted::new(self.runner, place, recipe.kind(), point, options) {

@@ -30,6 +30,17 @@ const OTHER_MOUNTS: [&str; 17] = [
 const OTHER_DEVICES: [&str; 7] =
     ["device", "journal_dev", "journal_path", "logdev", "rtdev", "logfile", "usrjquota"];
 
+/// Parameters that mount(8) and fstab(5) keep to themselves: the file system is never told.
+const KEPT_BY_MOUNT: [&str; 12] = [
+    "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail", "_netdev", "comment",
+    "defaults", "silent",
+];
+
+/// Whether mount(8) keeps a parameter to itself.
+pub(super) fn is_kept_by_mount(word: &str) -> bool {
+    KEPT_BY_MOUNT.contains(&word.split('=').next().unwrap_or_default())
+}
+
 /// Why an option with these mount parameters is not tried; `None` where it is.
 pub(super) fn forbidden_mount(parameters: &[String]) -> Option<String> {
     parameters.iter().flat_map(|parameter| parameter.split(',')).find_map(|parameter| {

@@ -1,6 +1,7 @@
 //! From what was seen with and without an option to a verdict.
 
 use super::finding::{Evidence, Place, Verdict};
+use super::guard::is_kept_by_mount;
 use super::kernel_words::{says_nothing_done, speaks_of};
 use super::superblock;
 use super::trace::Trace;
@@ -97,6 +98,10 @@ fn without_a_trace(
     let mut shown: Vec<Evidence> =
         parts.words.iter().filter_map(|word| before.trace.shows(word)).collect();
     let made_alike = made_alike(parts, base);
+    if !parts.making && parts.words.iter().all(|word| is_kept_by_mount(word)) {
+        let text = "mount(8) keeps it to itself, and the file system is not told";
+        return (Verdict::Ignored, vec![Evidence::new(Place::Mount, text)]);
+    }
     if shown.len() == parts.words.len() && made_alike {
         shown.extend(parts.making.then(same_superblock));
         return (Verdict::Default, shown);
@@ -191,12 +196,17 @@ mod tests {
 
     #[test]
     fn what_is_ignored_of_an_option_that_does_more_is_told() {
-        let (verdict, evidence) =
-            verdict_on("orlov,commit=30", mount(",commit=30", &[REMOVED]));
+        let (verdict, evidence) = verdict_on("orlov,commit=30", mount(",commit=30", &[REMOVED]));
         assert_eq!(verdict, Verdict::Effective);
         assert_eq!(evidence.last().unwrap().text, REMOVED);
         let half_default = verdict_on("data=ordered,journal_ioprio=3", mount("", &[]));
         assert_eq!(half_default.0, Verdict::Accepted);
+    }
+
+    #[test]
+    fn what_mount_keeps_to_itself_is_ignored() {
+        assert_eq!(verdict_on("nofail,comment=x", mount("", &[])).0, Verdict::Ignored);
+        assert_eq!(verdict_on("nofail,journal_ioprio=3", mount("", &[])).0, Verdict::Accepted);
     }
 
     #[test]

@@ -103,13 +103,13 @@ mod tests {
     /// As Linux 6.18 logged them, with other mounts between.
     const RECORDED: &str = "\
 EXT4-fs: Ignoring removed orlov option
-EXT4-fs (loop1): mounted filesystem 8620f1d9-34c7-42da-a4d6-b01a76f7998c r/w with ordered data mode. Quota mode: none.
+EXT4-fs (loop1): mounted filesystem 8620f1d9-34c7-42da-a4d6-b01a76f7998c r/w with ordered data mode.
 EXT4-fs (sda1): Ignoring orlov of another
 ext4: Unknown parameter 'extents'
 EXT4-fs (loop1): can't mount with journal_async_commit in data=ordered mode
 xfs: Unknown parameter 'nobarrier'
 XFS: ikeep mount option is deprecated.
-BTRFS: device fsid a766613f-0983-4d39-90ed-a369b5597e6c devid 1 transid 7 /dev/loop0 (7:0) scanned by mount (10234)
+BTRFS: device fsid a766613f devid 1 transid 7 /dev/loop0 (7:0) scanned by mount (10234)
 BTRFS info (device loop0): first mount of filesystem a766613f-0983-4d39-90ed-a369b5597e6c
 BTRFS error (device loop0): cannot disable free-space-tree
 BTRFS error (device loop0): open_ctree failed: -22

@@ -30,8 +30,10 @@ impl Scratch {
     /// A folder in `parent`; `rotational` is what the kernel is told of the loop devices.
     pub(super) fn new(parent: &Path, rotational: Option<bool>) -> Result<Self, ValidityError> {
         let error = |source| scratch_error(parent, source);
-        let folder =
-            tempfile::Builder::new().prefix("flashfit-options-").tempdir_in(parent).map_err(error)?;
+        let folder = tempfile::Builder::new()
+            .prefix("flashfit-options-")
+            .tempdir_in(parent)
+            .map_err(error)?;
         let point = folder.path().join("point");
         std::fs::create_dir(&point).map_err(error)?;
         Ok(Self { folder, point, rotational })

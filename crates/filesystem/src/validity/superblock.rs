@@ -39,14 +39,38 @@ pub(super) fn lines(
 }
 
 /// Keys of lines that differ from one mkfs to the next.
-const UNSTEADY: [&str; 10] = [
-    "uuid", "fsid", "time", "created", "checked", "checksum", "csum", "crc", "seed", "serial",
+const UNSTEADY: [&str; 12] = [
+    "uuid",
+    "fsid",
+    "time",
+    "created",
+    "checked",
+    "checksum",
+    "csum",
+    "crc",
+    "seed",
+    "serial",
+    "ckpt version",
+    "checkpoint_ver",
 ];
 
 /// Keys of what follows from other choices: where things came to lie, and what is left.
 const FOLLOWS: [&str; 15] = [
-    "backup", "root", "bytes_used", "free", "fdblocks", "overhead", "logstart", "blkaddr",
-    "versionnum", "leafsize", "sys_array_size", "item", "io_align", "filesystem size", "count_",
+    "backup",
+    "root",
+    "bytes_used",
+    "free",
+    "fdblocks",
+    "overhead",
+    "logstart",
+    "blkaddr",
+    "versionnum",
+    "leafsize",
+    "sys_array_size",
+    "item",
+    "io_align",
+    "filesystem size",
+    "count_",
 ];
 
 /// More than these are not shown.

@@ -118,10 +118,7 @@ mod tests {
         let list = EXT4_LIST.replace("commit=5", "commit=30");
         let found = trace(&format!("{EXT4},commit=30"), &list).against(&base);
         assert_eq!(found[0], Evidence::new(Place::MountTable, "commit=30"));
-        assert_eq!(
-            found[1],
-            Evidence::new(Place::OptionList, "commit=30 in place of commit=5")
-        );
+        assert_eq!(found[1], Evidence::new(Place::OptionList, "commit=30 in place of commit=5"));
         assert!(trace(EXT4, EXT4_LIST).against(&base).is_empty());
     }
 

@@ -138,9 +138,16 @@ fn text(names: &Names) -> String {
         text.push_str(&options(&filesystem.options, width));
         text.push('\n');
     }
-    text.push_str("the machine, with any file system\n");
-    text.push_str(&options(&names.knobs, width));
-    text.push_str("\n* tried only when asked for: `include` in a configuration\n\n");
+    for of_file in names.knobs.chunk_by(|one, other| one.origin == other.origin) {
+        text.push_str("the machine, with any file system");
+        if let Some(own) = of_file.first().filter(|option| option.own) {
+            write!(text, ", from {}", own.origin).expect("a string takes any text");
+        }
+        text.push('\n');
+        text.push_str(&options(of_file, width));
+        text.push('\n');
+    }
+    text.push_str("* tried only when asked for: `include` in a configuration\n\n");
     text.push_str(&titled("WORKLOAD", &names.workloads, width));
     text.push('\n');
     text.push_str(&titled("CARD", &names.cards, width));

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use flashfit_filesystem::plan::numbers::{Site, fit};
 use flashfit_filesystem::plan::{Place, StripeWidth};
-use flashfit_filesystem::validity::{
-    Cache, Finding, Found, Means, find_out, image_size, kernel,
-};
+use flashfit_filesystem::validity::{Cache, Finding, Found, Means, find_out, image_size, kernel};
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
@@ -54,9 +52,8 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     })?;
     let runner = SystemRunner::new(interrupt);
     if let Some(reason) = means.cannot_mount() {
-        note(&format!(
-            "note: mount options are not tried: {reason}; run it as root: sudo flashfit options"
-        ));
+        let hint = means.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        note(&format!("note: mount options are not tried: {reason}{hint}"));
     }
     let cache = Cache::of_user();
     let mut all = Vec::new();

@@ -8,7 +8,7 @@ use flashfit_filesystem::plan::{
     Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose, file,
     units,
 };
-use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Table, scheduler};
+use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Start, Table, scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::{Bytes, Medium, System, Target};
@@ -113,6 +113,8 @@ pub struct Subject {
 /// All that is shown.
 #[derive(Debug, Serialize)]
 pub struct Plans {
+    /// The medium as the user named it.
+    pub target: String,
     /// The plans, in the catalogue's order.
     pub plans: Vec<Plan>,
     /// File systems without a plan.
@@ -159,7 +161,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         write(path, &plans)?;
     }
-    let found = Plans { plans, others, notes };
+    let found = Plans { target: args.target.clone(), plans, others, notes };
     if args.json {
         output::json("plans", found)
     } else {
@@ -225,28 +227,7 @@ fn wish(
     subject: &Subject,
     notes: &mut Vec<String>,
 ) -> Result<Wish, Failure> {
-    let start = args.start.as_deref().map(resolve::start).transpose()?;
-    let of_recipe = |recipe: &Published| (recipe.table, recipe.start.0);
-    let mut table = args.table.map(Table::from);
-    let mut start_bytes = None;
-    match start {
-        Some(flashfit_filesystem::Start::Whole) if table.is_some_and(|t| t != Table::None) => {
-            return Err(Failure::new(
-                ExitClass::Usage,
-                "--start whole leaves no room for a partition table",
-                Some("leave out --table or --start"),
-            ));
-        }
-        Some(flashfit_filesystem::Start::Whole) => table = Some(Table::None),
-        Some(flashfit_filesystem::Start::At(at)) => start_bytes = Some(at.0),
-        Some(flashfit_filesystem::Start::Auto) => {}
-        None => {
-            if let (None, Some((recipes, start))) = (table, recipe.map(of_recipe)) {
-                table = Some(recipes);
-                start_bytes = (recipes != Table::None).then_some(start);
-            }
-        }
-    }
+    let (table, start_bytes) = place(args, recipe, subject)?;
     let named = args.scheduler.clone().or(recipe.and_then(|recipe| recipe.scheduler.clone()));
     let scheduler = match named {
         Some(name) => {
@@ -256,10 +237,9 @@ fn wish(
         }
         None => Scheduler::new(subject.scheduler.as_deref().unwrap_or(USUAL_SCHEDULER)),
     };
-    let partition = subject.medium.partition_start_bytes.is_some() && args.table.is_none();
     Ok(Wish {
-        table: if partition && args.start.is_none() { None } else { table },
-        start_bytes: if partition && args.start.is_none() { None } else { start_bytes },
+        table,
+        start_bytes,
         options: args.options.clone().or(recipe.map(|recipe| recipe.options.clone())),
         scheduler,
         stripe_width: recipe.map_or(StripeWidth::Blocks, |recipe| recipe.stripe_width),
@@ -267,6 +247,37 @@ fn wish(
         mount_point: args.mount_point.clone(),
         allow: args.allow,
     })
+}
+
+/// Table and start: as given, or else as the recipe has them where the target is a whole medium.
+fn place(
+    args: &PlanArgs,
+    recipe: Option<&Published>,
+    subject: &Subject,
+) -> Result<(Option<Table>, Option<u64>), Failure> {
+    let table = args.table.map(Table::from);
+    match args.start.as_deref().map(resolve::start).transpose()? {
+        Some(Start::Whole) if table.is_some_and(|table| table != Table::None) => Err(Failure::new(
+            ExitClass::Usage,
+            "--start whole leaves no room for a partition table",
+            Some("leave out --table or --start"),
+        )),
+        Some(Start::At(_)) if table == Some(Table::None) => Err(Failure::new(
+            ExitClass::Usage,
+            "without a partition table the file system starts where the medium starts",
+            Some("leave out --table or --start"),
+        )),
+        Some(Start::Whole) => Ok((Some(Table::None), None)),
+        Some(Start::At(at)) => Ok((table, Some(at.0))),
+        Some(Start::Auto) => Ok((table, None)),
+        None if table.is_some() || subject.medium.partition_start_bytes.is_some() => {
+            Ok((table, None))
+        }
+        None => Ok(recipe.map_or((None, None), |recipe| {
+            let start = (recipe.table != Table::None).then_some(recipe.start.0);
+            (Some(recipe.table), start)
+        })),
+    }
 }
 
 /// The wish without those options of a recipe that are less safe than is allowed: who names a
@@ -306,11 +317,7 @@ fn chosen<'a>(
 }
 
 /// Why a file system is not planned without being named.
-fn unrequested_risk(
-    filesystem: &FileSystem,
-    named: bool,
-    allow: Durability,
-) -> Option<Failure> {
+fn unrequested_risk(filesystem: &FileSystem, named: bool, allow: Durability) -> Option<Failure> {
     (!named && filesystem.durability > allow).then(|| {
         Failure::new(
             ExitClass::Refused,
@@ -346,9 +353,7 @@ fn alike(plan: &Plan, recipes: &PublishedRecipes) -> Option<String> {
     let mut text = if own {
         format!("The recipe `{name}` was made for a medium built like this.")
     } else {
-        format!(
-            "The recipe `{name}` was made for a medium built like this; see --recipe {name}."
-        )
+        format!("The recipe `{name}` was made for a medium built like this; see --recipe {name}.")
     };
     if !recipe.differs.is_empty() {
         text.push(' ');

@@ -102,9 +102,9 @@ mod tests {
     const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/options.txt");
 
     fn found(option: &str, verdict: Verdict, evidence: &[(Place, &str)]) -> Finding {
-        let evidence = evidence.iter().map(|(place, text)| {
-            Evidence { place: *place, text: (*text).to_owned() }
-        });
+        let evidence = evidence
+            .iter()
+            .map(|(place, text)| Evidence { place: *place, text: (*text).to_owned() });
         let (option, evidence) = (option.to_owned(), evidence.collect());
         Finding { option, verdict, evidence, hint: None }
     }

@@ -17,19 +17,19 @@ const NAME_COLUMNS: usize = 20;
 pub fn text(found: &Plans, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     if let Some(first) = found.plans.first() {
-        page.medium(&first.medium, &first.geometry);
+        page.medium(&found.target, &first.medium, &first.geometry);
     }
     for plan in &found.plans {
         page.plan(plan);
     }
     if !found.others.is_empty() {
-        page.head("Not planned");
+        page.head("Not planned:");
         for other in &found.others {
             page.fact(&other.filesystem, &other.reason);
         }
     }
     if !found.notes.is_empty() {
-        page.head("Notes");
+        page.head("Notes:");
         for note in &found.notes {
             page.paragraph("  ", note);
         }
@@ -65,11 +65,11 @@ impl Page {
         }
     }
 
-    fn medium(&mut self, medium: &PlannedMedium, geometry: &PlannedGeometry) {
+    fn medium(&mut self, target: &str, medium: &PlannedMedium, geometry: &PlannedGeometry) {
         let size = Bytes(medium.capacity_bytes);
         let line = format!(
             "{}: {}, {}, {size} ({}), sectors of {} bytes",
-            medium.path.display(),
+            target,
             medium.kind,
             medium.identity.summary(),
             size.si(),
@@ -124,7 +124,11 @@ impl Page {
     fn aside(&mut self, plan: &Plan) {
         self.paragraph("  # ", "a line for /etc/fstab");
         self.line(&plan.fstab_line);
-        self.paragraph("  # ", "a rule for /etc/udev/rules.d/60-flashfit.rules");
+        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase unit ahead, \
+                    or the nearest from 128 KiB to 1 MiB";
+        let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
+        let is_known = plan.geometry.used.erase_unit.is_some();
+        self.paragraph("  # ", if is_known { rule } else { plain_rule });
         self.words(&plan.udev_rule.split(' ').map(str::to_owned).collect::<Vec<_>>());
         if let Some(parameter) = &plan.kernel_parameter {
             self.paragraph("  # ", "instead of the rule, a parameter for kernels before 5.0");

@@ -90,7 +90,32 @@ fn sysctl_command(recipe: &Recipe) -> Option<String> {
     let line = |(key, value): &(String, String)| quote(&format!("{key}={value}"));
     let settings: Vec<String> = recipe.sysctl().iter().map(line).collect();
     let file = "/etc/sysctl.d/60-flashfit.conf";
-    (!settings.is_empty()).then(|| {
-        format!("printf '%s\\n' {} > {file} && sysctl -p {file}", settings.join(" "))
-    })
+    (!settings.is_empty())
+        .then(|| format!("printf '%s\\n' {} > {file} && sysctl -p {file}", settings.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_filesystem::{Catalogue, Conditions, Scheduler};
+
+    use super::*;
+
+    #[test]
+    fn limits_of_the_kernel_are_kept_in_a_file_and_set_at_once() {
+        let catalogue = Catalogue::load(None).unwrap();
+        let ext4 = catalogue.filesystem("ext4").unwrap();
+        let line = |options: &[&str]| {
+            let conditions = Conditions::default();
+            let setup = Setup::new(ext4, options, Scheduler::new("none"), &conditions).unwrap();
+            sysctl_command(&Recipe::new(ext4, &setup, &conditions).unwrap())
+        };
+        assert_eq!(line(&["noatime"]), None);
+        assert_eq!(
+            line(&["dirty-16m"]).as_deref(),
+            Some(
+                "printf '%s\\n' vm.dirty_background_bytes=4194304 vm.dirty_bytes=16777216 \
+                 > /etc/sysctl.d/60-flashfit.conf && sysctl -p /etc/sysctl.d/60-flashfit.conf"
+            )
+        );
+    }
 }

@@ -16,13 +16,13 @@ use flashfit_filesystem::{Conditions, Layout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
-use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
+use flashfit_medium::{System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
 use flashfit_tune::{Claimed, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
 use crate::catalogues::Catalogues;
 use crate::commands::card_server;
-use crate::consent::agreement;
+use crate::consent;
 use crate::failure::Failure;
 use crate::output::{note, warn};
 use args::{ProgressArg, TuneArgs};
@@ -54,7 +54,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
     announce::geometry(&subject);
     let consent = match &subject.what {
-        What::Medium(medium) => Some(consent(args, medium, &runner)?),
+        What::Medium(medium) => Some(consent::ask(medium, args.confirm.as_deref(), &runner)?),
         What::Card(_) => None,
     };
     let was_there = dir.exists();
@@ -123,21 +123,6 @@ fn environment(subject: &Subject) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Asks for the medium's data, unless somebody uses it, which no answer would change.
-fn consent(
-    args: &TuneArgs,
-    medium: &Medium,
-    runner: &SystemRunner,
-) -> Result<WriteConsent, Failure> {
-    let system = System::default();
-    match WriteConsent::ask(&system, runner, medium, &Agreement::NotAsked) {
-        Err(Refusal::NotAgreed { .. }) => {}
-        other => return Ok(other?),
-    }
-    let agreed = agreement(medium, args.confirm.as_deref());
-    Ok(WriteConsent::ask(&system, runner, medium, &agreed)?)
 }
 
 /// What a run does, on what, and where it is kept.

@@ -138,6 +138,15 @@ fn choices_of(
     // Options that are always on must be possible together, whichever scheduler.
     let first = schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     let always = Setup::new(filesystem, &choice.always, first, conditions)?;
+    for name in &always.options {
+        if let Some(reason) = filesystem.option(name)?.untriable() {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!("{} {name} cannot be tried: {reason}", filesystem.name),
+                Some(&format!("take `{name}` out of `always`")),
+            ));
+        }
+    }
     let durability = always.durability(filesystem)?.durability;
     if durability > spec.allow {
         return Err(Failure::new(
@@ -152,7 +161,7 @@ fn choices_of(
             Some(&format!("add --allow {durability}, or take them out")),
         ));
     }
-    validity.check_named(&filesystem.name, always.options.iter().chain(&choice.include))?;
+    validity.check_named(&filesystem.name, choice.always.iter().chain(&choice.include))?;
     let mut free = Vec::new();
     for option in &filesystem.options {
         let asked_for = choice.include.contains(&option.name);

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use flashfit_host::capability;
@@ -106,6 +107,7 @@ impl Place {
             .args(args)
             .current_dir(self.folder())
             .env_remove("FLASHFIT_CATALOG")
+            .env("XDG_CACHE_HOME", cache())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -154,6 +156,18 @@ impl Place {
         run["spec"]["repeats"] = repeats.into();
         std::fs::write(&path, serde_json::to_string_pretty(&run).unwrap()).unwrap();
     }
+}
+
+/// What is found out of options is kept here: by the first test for the others, and not from one
+/// build to the next.
+fn cache() -> &'static Path {
+    static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole-program-cache");
+        // There is none before the first time.
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    });
+    &CACHE
 }
 
 /// How a command ended.

@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod apply;
+mod catalogue;
 mod environment;
 mod fixture;
 mod full_disk;

@@ -83,9 +83,10 @@ fn stripe_width(site: &Site, erase_unit: u64, width: u64, stride: u64) -> (u64, 
                 Bytes(stride * block)
             ),
         ),
-        _ if width * block == erase_unit => {
-            (width, format!("the erase unit of {} / a block of {}", Bytes(erase_unit), Bytes(block)))
-        }
+        _ if width * block == erase_unit => (
+            width,
+            format!("the erase unit of {} / a block of {}", Bytes(erase_unit), Bytes(block)),
+        ),
         _ => (width, format!("{} in blocks", multiple("erase unit", width * block, erase_unit))),
     }
 }

@@ -5,8 +5,8 @@
 //! more of a small medium is lost. What mkfs.f2fs reserves is computed here as it computes it.
 //!
 //! Sources: mkfs.f2fs(8) (segments of 2 MiB, `-s` segments a section); measured with f2fs-tools
-//! 1.15, which counts a section that is no power of two as one segment larger. Limits: other
-//! versions reserve other amounts, newer ones less.
+//! 1.15, which counts a section as one segment larger where segments are left over that make no
+//! section. Limits: other versions reserve other amounts, newer ones less.
 
 use flashfit_medium::Bytes;
 
@@ -22,8 +22,8 @@ const MOST_COST_PERCENT: u64 = 10;
 const CHECKPOINT_SEGMENTS: u64 = 2;
 const SIT_ENTRIES: u64 = 55;
 const NAT_ENTRIES: u64 = 455;
-/// The checkpoint has room for the bitmap of this many NAT segments.
-const MOST_NAT_SEGMENTS: u64 = 59;
+/// The checkpoint has room for the bitmaps of this many segments of SIT and NAT.
+const MOST_BITMAP_SEGMENTS: u64 = 60;
 const LOGS: u64 = 6;
 
 /// What mkfs.f2fs makes of a volume, in segments.
@@ -90,22 +90,26 @@ fn why(erase_unit: u64, section: u64, wanted: u64) -> String {
 fn volume(size_bytes: u64, section: u64) -> Option<Volume> {
     let zone_bytes = section * SEGMENT_BYTES;
     let first = (2 * BLOCK_BYTES).next_multiple_of(zone_bytes);
-    let segments = size_bytes.checked_sub(first)? / SEGMENT_BYTES / section * section;
+    let all = size_bytes.checked_sub(first)? / SEGMENT_BYTES;
+    let segments = all / section * section;
     let in_segments = |blocks: u64| blocks.div_ceil(SEGMENT_BLOCKS);
-    let sit = 2 * in_segments(segments.div_ceil(SIT_ENTRIES));
+    let half_sit = in_segments(segments.div_ceil(SIT_ENTRIES));
+    let sit = 2 * half_sit;
     let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit)? * SEGMENT_BLOCKS;
-    let nat = 2 * in_segments(rest.div_ceil(NAT_ENTRIES)).min(MOST_NAT_SEGMENTS);
+    let most_nat = MOST_BITMAP_SEGMENTS.saturating_sub(half_sit).max(1);
+    let nat = 2 * in_segments(rest.div_ceil(NAT_ENTRIES)).min(most_nat);
     let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit + nat)?;
     let ssa = in_segments(rest + 1);
     let tables = (CHECKPOINT_SEGMENTS + sit + nat + ssa).next_multiple_of(section);
     let main = segments.checked_sub(tables)? / section * section;
-    let kept = kept(main, section)?;
+    let weight = if all == segments { section } else { section + 1 };
+    let kept = kept(main, weight)?;
     Some(Volume { main_start: first / SEGMENT_BYTES + tables, main, kept })
 }
 
-/// What is reserved and over-provisioned at the ratio that leaves most, in hundredths of a percent.
-fn kept(main: u64, section: u64) -> Option<u64> {
-    let weight = if section.is_power_of_two() { section } else { section + 1 };
+/// What is reserved and over-provisioned at the ratio that leaves most, where a section weighs that
+/// many segments.
+fn kept(main: u64, weight: u64) -> Option<u64> {
     let ratios: Vec<u64> =
         if main < 256 { (2..=19).map(|n| n * 500).collect() } else { (1..=1000).collect() };
     let mut best: Option<(u64, u64)> = None;
@@ -128,23 +132,26 @@ fn kept(main: u64, section: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Volumes of 1 GiB as f2fs-tools 1.15 made them: segments a section, first block of the main
-    /// area, its segments, those over-provisioned.
-    const MEASURED: [(u64, u64, u64, u64); 5] = [
-        (1, 5120, 502, 68),
-        (3, 6144, 498, 150),
-        (4, 8192, 496, 150),
-        (6, 9216, 492, 225),
-        (12, 12288, 480, 376),
+    /// Volumes as f2fs-tools 1.15 made them: size, segments a section, segment where the main area
+    /// starts, its segments, those over-provisioned.
+    const MEASURED: [(u64, u64, u64, u64, u64); 9] = [
+        (1 << 30, 1, 10, 502, 68),
+        (1 << 30, 3, 12, 498, 150),
+        (1 << 30, 4, 16, 496, 150),
+        (1 << 30, 6, 18, 492, 225),
+        (1 << 30, 12, 24, 480, 376),
+        (31_914_983_424, 1, 103, 15_115, 352),
+        (31_914_983_424, 4, 108, 15_108, 805),
+        (64 << 30, 4, 192, 32_576, 1043),
+        (128 << 30, 1, 251, 65_285, 728),
     ];
 
     #[test]
     fn volumes_are_as_mkfs_makes_them() {
-        for (section, main_block, main, kept) in MEASURED {
-            let volume = volume(1 << 30, section).unwrap();
-            assert_eq!(volume.main_start * SEGMENT_BLOCKS, main_block, "{section}");
-            assert_eq!(volume.main, main, "{section}");
-            assert!(volume.kept.abs_diff(kept) <= 1, "{section}: {} {kept}", volume.kept);
+        for (size, section, start, main, kept) in MEASURED {
+            let volume = volume(size, section).unwrap();
+            assert_eq!((volume.main_start, volume.main), (start, main), "{size} {section}");
+            assert!(volume.kept.abs_diff(kept) <= 2, "{size} {section}: {} {kept}", volume.kept);
         }
     }
 }

@@ -82,7 +82,10 @@ fn why_none(site: &Site, erase_unit: u64, any: bool) -> String {
             Bytes(erase_unit)
         )
     } else {
-        format!("{} are too few for the {LEAST_CLUSTERS} clusters of FAT32, or too many", Bytes(site.place.size_bytes))
+        format!(
+            "{} are too few for the {LEAST_CLUSTERS} clusters of FAT32, or too many",
+            Bytes(site.place.size_bytes)
+        )
     }
 }
 
@@ -115,7 +118,8 @@ fn tell(fitted: &mut Fitted, site: &Site, erase_unit: u64, found: Found) {
         format!("on an erase unit of {} of the medium", Bytes(erase_unit)),
     );
     fitted.lost_bytes = (found.reserved - LEAST_RESERVED) * sector;
-    fitted.lost_reason = "reserved before the tables, so that the data start on an erase unit".into();
+    fitted.lost_reason =
+        "reserved before the tables, so that the data start on an erase unit".into();
 }
 
 /// Whether FAT32 has a number of clusters that it can count, whatever is reserved.

@@ -93,5 +93,9 @@ pub fn start_unit_bytes(kind: &str, erase_unit_bytes: u64) -> Option<u64> {
 
 fn multiple(what: &str, bytes: u64, of: u64) -> String {
     let times = bytes / of;
-    if times == 1 { format!("one {what}") } else { format!("{times} times the {what} of {}", Bytes(of)) }
+    if times == 1 {
+        format!("one {what}")
+    } else {
+        format!("{times} times the {what} of {}", Bytes(of))
+    }
 }

@@ -23,7 +23,10 @@ pub(super) fn fit(site: &Site) -> Fitted {
     let reason = if segment == erase_unit {
         format!("a segment is one erase unit of {}", Bytes(segment))
     } else if segment > erase_unit {
-        format!("{}, the least segment that mkfs.nilfs2 takes", multiple("erase unit", segment, erase_unit))
+        format!(
+            "{}, the least segment that mkfs.nilfs2 takes",
+            multiple("erase unit", segment, erase_unit)
+        )
     } else {
         format!(
             "the largest power of two that divides the erase unit of {} and leaves at least \
@@ -32,6 +35,6 @@ pub(super) fn fit(site: &Site) -> Fitted {
         )
     };
     fitted.set("segment_blocks", segment / site.block_bytes);
-    fitted.tell("section_bytes", segment, Unit::Bytes, reason);
+    fitted.tell("segment_bytes", segment, Unit::Bytes, reason);
     fitted
 }

@@ -1,0 +1,30 @@
+//! Whether the area that files are allocated from starts on an erase unit of the medium.
+
+use flashfit_medium::Bytes;
+
+use super::{Examined, Finding, Severity, Volume, position};
+
+pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
+    let unit = examined.erase_unit()?;
+    let facts = volume.facts.as_ref()?;
+    let start = facts.data_start_bytes?;
+    let at = volume.start_bytes.checked_add(start)?;
+    let off = at % unit;
+    if off == 0 {
+        let text = format!("data start at {}, on an erase unit of {}", position(at), Bytes(unit));
+        return Some(Finding::new("data start", &volume.name, Severity::Fine, text));
+    }
+    let text = format!(
+        "data start at {} of the medium, {} behind a border of erase units of {}",
+        position(at),
+        position(off),
+        Bytes(unit)
+    );
+    let finding = Finding::new("data start", &volume.name, Severity::Bad, text)
+        .costs("clusters that are freed together never free whole erase units at the borders")
+        .mend(format!(
+            "{}  # erases it: save its files before",
+            examined.plan_anew(Some(&facts.kind))
+        ));
+    Some(finding)
+}
