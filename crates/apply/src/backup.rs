@@ -164,10 +164,8 @@ impl Backup {
 
     fn content(&self, piece: &Piece) -> Result<(u64, Vec<u8>), ApplyError> {
         let path = self.folder.join(&piece.file);
-        let damaged = |reason: &str| ApplyError::Damaged {
-            path: path.clone(),
-            reason: reason.to_owned(),
-        };
+        let damaged =
+            |reason: &str| ApplyError::Damaged { path: path.clone(), reason: reason.to_owned() };
         let is_ours = [FIRST, LAST].contains(&piece.file.as_str());
         let end = piece.offset_bytes.checked_add(piece.length_bytes);
         if !is_ours || end.is_none_or(|end| end > self.manifest.medium.capacity.0) {

@@ -6,8 +6,11 @@ const PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// The checksum of `bytes`, as sixteen hexadecimal digits.
 pub(crate) fn fnv1a(bytes: &[u8]) -> String {
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-    format!("{:016x}", bytes.iter().fold(OFFSET_BASIS, add))
+    let mut hash = OFFSET_BASIS;
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    }
+    format!("{hash:016x}")
 }
 
 #[cfg(test)]

@@ -139,7 +139,8 @@ impl Explain for ApplyError {
             Self::Program(error) => error.class(),
             Self::Facts(error) => error.class(),
             Self::Mount(error) => error.class(),
-            Self::Access { .. } | Self::NotAsPlanned { .. } => ExitClass::Io,
+            Self::Access { .. } => ExitClass::Io,
+            Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
             Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
             Self::Occupied { .. } | Self::Damaged { .. } | Self::Marked { .. } => ExitClass::Usage,
             Self::BackupOnMedium { .. }
@@ -165,9 +166,9 @@ impl Explain for ApplyError {
                     Some("make room, or name another folder with --backup".into())
                 }
                 std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
-                std::io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR".into())
-                }
+                std::io::ErrorKind::ReadOnlyFilesystem => Some(
+                    "name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR".into(),
+                ),
                 _ => None,
             },
             Self::Occupied { .. } => Some("name a new folder with --backup".into()),
@@ -179,7 +180,9 @@ impl Explain for ApplyError {
                  what the medium held; it was made as {}",
                 shown(folder)
             )),
-            Self::Marked { path, .. } => Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path))),
+            Self::Marked { path, .. } => {
+                Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)))
+            }
             Self::UnfinishedThere { again, .. } => Some(format!("go on with: {again}")),
             Self::Scheduler { .. } => Some("make a plan with another one: --scheduler".into()),
             Self::NotAsPlanned { .. } | Self::Interrupted => None,

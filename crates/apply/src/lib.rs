@@ -5,6 +5,7 @@
 //! it is unfinished ([`marker`], [`unfinished()`]). Killed at any point, the same call goes on.
 
 pub mod backup;
+mod beginning;
 mod checksum;
 pub mod clock;
 mod error;

@@ -3,6 +3,7 @@
 //! Of the plan only what was chosen is used: every program is made anew from it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use flashfit_filesystem::plan::{Plan, PlanError};
 use flashfit_filesystem::{Catalogue, Recipe};
@@ -11,6 +12,9 @@ use flashfit_medium::Bytes;
 
 use crate::partition::Partition;
 use crate::work::Work;
+
+/// A slow medium that is told in pieces that all of it is free takes its time.
+const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +68,10 @@ impl Work {
         };
         Ok(Self {
             partition,
-            making: std::iter::once(programs.mkfs).chain(programs.tune).collect(),
+            making: std::iter::once(programs.mkfs)
+                .chain(programs.tune)
+                .map(|program| program.timeout(MAKING_TIMEOUT))
+                .collect(),
             node: programs.place_node,
             kind: recipe.kind().to_owned(),
             mount_options: recipe.mount_options().to_vec(),

@@ -17,7 +17,8 @@ impl Queue {
 
     /// Whether it could be given this scheduler.
     pub(crate) fn offers(&self, wanted: &str) -> Result<(), ApplyError> {
-        let offered = scheduler::available(&self.0).map_err(|error| self.refused(wanted, &error))?;
+        let offered =
+            scheduler::available(&self.0).map_err(|error| self.refused(wanted, &error))?;
         if offered.iter().any(|found| found.name() == wanted) {
             return Ok(());
         }

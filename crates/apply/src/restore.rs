@@ -68,16 +68,10 @@ pub fn restore(
 ///
 /// # Errors
 /// [`ApplyError::OtherMedium`].
-pub fn fits(
-    tools: &Tools<'_>,
-    consent: &WriteConsent,
-    backup: &Backup,
-) -> Result<(), ApplyError> {
+pub fn fits(tools: &Tools<'_>, consent: &WriteConsent, backup: &Backup) -> Result<(), ApplyError> {
     let now = Who::of(tools.system, consent.medium());
     match backup.manifest().medium.difference(&now) {
-        Some(what) => {
-            Err(ApplyError::OtherMedium { folder: backup.folder().to_owned(), what })
-        }
+        Some(what) => Err(ApplyError::OtherMedium { folder: backup.folder().to_owned(), what }),
         None => Ok(()),
     }
 }

@@ -8,17 +8,14 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, Runner};
 use flashfit_medium::{System, WriteConsent};
 
-use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
 use crate::install::{Install, Installed};
 use crate::journal::{Journal, Record, Records, Stage};
 use crate::marker::{self, Marker};
 use crate::partition;
-use crate::unfinished::{Unfinished, unfinished};
 use crate::queue::Queue;
-use crate::verify::{Verified, verify};
-use crate::who::Who;
+use crate::verify::{Asked, Verified, ask, verify};
 use crate::work::Work;
 
 /// What happens, told as it does.
@@ -87,7 +84,7 @@ pub struct Applied {
 /// Makes the work true, or goes on with it where it was left.
 ///
 /// # Errors
-/// As [`ApplyError`] tells. What was begun is then in the journal, and [`unfinished`] names it.
+/// As [`ApplyError`] tells. What was begun is then in the journal, and [`crate::unfinished()`] names it.
 pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyError> {
     if let Some(install) = request.install {
         install.check(request.work)?;
@@ -95,7 +92,7 @@ pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyE
     if request.has_queue {
         Queue::of(tools.system, request.consent.medium()).offers(&request.work.scheduler)?;
     }
-    let mut steps = begin(tools, request)?;
+    let mut steps = Steps::begin(tools, request)?;
     let verified = match steps.already_made()? {
         Some(verified) => verified,
         None => {
@@ -112,99 +109,13 @@ pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyE
     Ok(Applied { backup: folder, verified, installed, notes })
 }
 
-struct Steps<'a> {
-    tools: &'a Tools<'a>,
-    request: &'a Request<'a>,
-    folder: PathBuf,
-    journal: Journal,
-    notes: Vec<String>,
-}
-
-/// The folder to go on in, or a new one with a complete backup in it.
-fn begin<'a>(tools: &'a Tools<'a>, request: &'a Request<'a>) -> Result<Steps<'a>, ApplyError> {
-    let medium = request.consent.medium();
-    let who = Who::of(tools.system, medium);
-    let found = unfinished(tools.system, medium, tools.records)?;
-    let lines = request.work.lines(request.consent.path());
-    let earlier = found.map(|found| earlier(&found, request, &who)).transpose()?;
-    let Some(folder) = earlier.flatten() else { return save(tools, request, who, lines) };
-    let mut journal = Journal::read(&folder)?.ok_or_else(|| ApplyError::Damaged {
-        path: folder.join(crate::journal::FILE),
-        reason: "it is missing".to_owned(),
-    })?;
-    Backup::read(&folder)?;
-    (tools.tell)(&Event::GoesOn { backup: folder.clone() });
-    if journal.work != lines {
-        // Another plan begins anew, with the backup of what was there in the first place.
-        journal.uuid = None;
-        journal.work = lines;
-    }
-    journal.again = (request.again)(&folder);
-    Ok(Steps { tools, request, folder, journal, notes: Vec::new() })
-}
-
-/// Where unfinished work can be taken up; `None` where the user gave up what was saved before.
-fn earlier(
-    found: &Unfinished,
-    request: &Request<'_>,
-    who: &Who,
-) -> Result<Option<PathBuf>, ApplyError> {
-    let given = request.backup_is_given.then_some(&request.backup);
-    // A folder that was brought from elsewhere.
-    if let Some(given) = given.filter(|given| Backup::is_in(given)) {
-        let backup = Backup::read(given)?;
-        if let Some(what) = backup.manifest().medium.difference(who) {
-            return Err(ApplyError::OtherMedium { folder: given.clone(), what });
-        }
-        return absolute(given).map(Some);
-    }
-    match (&found.backup, found.stage) {
-        (Some(folder), Some(_)) if Backup::is_in(folder) => match given {
-            Some(given) if absolute(given)? != *folder => Err(ApplyError::UnfinishedThere {
-                backup: folder.clone(),
-                again: found.again.clone().unwrap_or_default(),
-            }),
-            _ => Ok(Some(folder.clone())),
-        },
-        _ if given.is_some() => Ok(None),
-        (folder, _) => Err(ApplyError::BackupElsewhere {
-            folder: folder.clone().unwrap_or_else(|| "somewhere".into()),
-        }),
-    }
-}
-
-fn save<'a>(
-    tools: &'a Tools<'a>,
-    request: &'a Request<'a>,
-    who: Who,
-    lines: Vec<String>,
-) -> Result<Steps<'a>, ApplyError> {
-    let folder = absolute(&request.backup)?;
-    let was_there = folder.exists();
-    let saving = |journal: Journal| journal.stage() == Stage::Saving;
-    if Journal::read(&folder)?.is_some_and(saving) {
-        // Nothing was written to the medium since, so that what it holds now is what to save.
-        Backup::forget(&folder)?;
-    }
-    (tools.tell)(&Event::Begins(Stage::Saving));
-    crate::backup::claim(tools.system, request.consent.medium(), &folder)?;
-    let (again, undo) = ((request.again)(&folder), (request.undo)(&folder));
-    let mut journal = Journal::new(who, lines, &again, &undo);
-    let saved = journal.begin(&folder, Stage::Saving).and_then(|()| {
-        Backup::make(tools.system, tools.runner, request.consent.medium(), &folder).map(drop)
-    });
-    saved.inspect_err(|_| {
-        if !was_there {
-            // A folder of our own with half a backup in it; the medium was not touched.
-            let _ = std::fs::remove_dir_all(&folder);
-        }
-    })?;
-    Ok(Steps { tools, request, folder, journal, notes: Vec::new() })
-}
-
-/// A folder's name that holds wherever the next command is typed.
-fn absolute(path: &Path) -> Result<PathBuf, ApplyError> {
-    std::path::absolute(path).map_err(ApplyError::file(path))
+/// Work that has been begun.
+pub(crate) struct Steps<'a> {
+    pub(crate) tools: &'a Tools<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) folder: PathBuf,
+    pub(crate) journal: Journal,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Steps<'_> {
@@ -259,8 +170,7 @@ impl Steps<'_> {
     }
 
     fn mark(&mut self) -> Result<(), ApplyError> {
-        let record =
-            Record { medium: self.journal.medium.clone(), backup: self.folder.clone() };
+        let record = Record { medium: self.journal.medium.clone(), backup: self.folder.clone() };
         self.tools.records.put(&record)?;
         self.step(Stage::Marking)?;
         let marker = Marker {
@@ -269,8 +179,7 @@ impl Steps<'_> {
             unix_s: clock::unix_seconds(),
         };
         let start = self.work().partition.as_ref().map(|partition| partition.start.0);
-        let mut places =
-            marker::places(start, self.consent().medium().capacity.0).into_iter();
+        let mut places = marker::places(start, self.consent().medium().capacity.0).into_iter();
         let put = |offset| {
             (self.tools.tell)(&Event::Writes("the marker"));
             marker::put(self.tools.runner, self.consent(), offset, &marker)
@@ -302,8 +211,9 @@ impl Steps<'_> {
         }
         let sync = |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all());
         sync(place.path()).map_err(ApplyError::file(place.path()))?;
-        self.journal.uuid =
-            flashfit_filesystem::facts::read(self.tools.runner, place.path())?.and_then(|f| f.uuid);
+        if let Asked::Told(facts) = ask(self.tools.runner, place.path())? {
+            self.journal.uuid = facts.uuid;
+        }
         Ok(())
     }
 

@@ -6,18 +6,17 @@
 
 use std::path::Path;
 
-use flashfit_filesystem::{Facts, facts};
+use flashfit_filesystem::{Facts, FactsError, facts};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Runner, mountinfo};
+use flashfit_host::{ProgramError, Runner, mountinfo};
 use serde::Serialize;
 
 use crate::error::ApplyError;
 use crate::work::Work;
 
 /// Options of the kernel's own layer, which it always shows.
-const ALWAYS_SHOWN: [&str; 9] = [
-    "ro", "noatime", "nodiratime", "relatime", "lazytime", "sync", "dirsync", "nosuid", "noexec",
-];
+const ALWAYS_SHOWN: [&str; 9] =
+    ["ro", "noatime", "nodiratime", "relatime", "lazytime", "sync", "dirsync", "nosuid", "noexec"];
 
 /// What was compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -49,9 +48,17 @@ fn by_tools(
     found: &mut Verified,
     wrong: &mut Vec<String>,
 ) -> Result<(), ApplyError> {
-    let Some(facts) = facts::read(runner, &work.node)? else {
-        wrong.push(format!("no file system is found on {}", work.node.display()));
-        return Ok(());
+    let facts = match ask(runner, &work.node)? {
+        Asked::Told(facts) => facts,
+        Asked::Nothing => {
+            wrong.push(format!("no file system is found on {}", work.node.display()));
+            return Ok(());
+        }
+        Asked::NoTool(name) => {
+            let names = work.numbers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
+            found.not_told.push(format!("{}: there is no {name} to tell", names.join(", ")));
+            return Ok(());
+        }
     };
     found.uuid.clone_from(&facts.uuid);
     if facts.kind != work.kind {
@@ -65,6 +72,24 @@ fn by_tools(
         }
     }
     Ok(())
+}
+
+/// What a file system's own tools say.
+pub(crate) enum Asked {
+    Told(Box<Facts>),
+    Nothing,
+    /// The tool that is missing: the file system is none the worse for it.
+    NoTool(String),
+}
+
+/// Asks the tools of the file system on `node`.
+pub(crate) fn ask(runner: &dyn Runner, node: &Path) -> Result<Asked, ApplyError> {
+    match facts::read(runner, node) {
+        Ok(Some(facts)) => Ok(Asked::Told(Box::new(facts))),
+        Ok(None) => Ok(Asked::Nothing),
+        Err(FactsError::Program(ProgramError::Missing { name })) => Ok(Asked::NoTool(name)),
+        Err(other) => Err(other.into()),
+    }
 }
 
 fn told(facts: &Facts, name: &str) -> Option<u64> {
@@ -92,7 +117,9 @@ fn by_mount(
         Ok(shown) => compare_options(work, &shown, found, wrong),
         Err(ApplyError::Mount(_)) if is_unknown_here(&work.kind) => {
             let options = work.mount_options.join(",");
-            found.not_told.push(format!("mount options {options}: no {} in this kernel", work.kind));
+            found
+                .not_told
+                .push(format!("mount options {options}: no {} in this kernel", work.kind));
         }
         Err(other) => return Err(other),
     }
@@ -149,9 +176,9 @@ fn otherwise<'a>(planned: &str, shown: &'a [String]) -> Option<&'a String> {
     let (name, value) = planned.split_once('=')?;
     value.parse::<u64>().ok()?;
     shown.iter().find(|option| {
-        option.split_once('=').is_some_and(|(found, number)| {
-            found == name && number.parse::<u64>().is_ok()
-        })
+        option
+            .split_once('=')
+            .is_some_and(|(found, number)| found == name && number.parse::<u64>().is_ok())
     })
 }
 

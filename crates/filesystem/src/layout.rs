@@ -145,9 +145,7 @@ pub fn plan_layout_in(
     geometry: &Geometry,
     start: Start,
 ) -> Result<LayoutPlan, LayoutError> {
-    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > CUSTOMARY_UNIT.0 {
-        return Err(LayoutError::Sector(sector_bytes));
-    }
+    check_sector(sector_bytes)?;
     let unit = unit(geometry, sector_bytes)?;
     let front = table.front_bytes(sector_bytes);
     let start = if table == Table::None { Start::Whole } else { start };
@@ -170,6 +168,17 @@ pub fn plan_layout_in(
     let size_bytes = whole_units(table, capacity_bytes, sector_bytes, start_bytes, unit)
         .ok_or(LayoutError::TooSmall { capacity_bytes, start_bytes, unit_bytes: unit.0 })?;
     Ok(LayoutPlan { layout: Layout::Partition { start_bytes, size_bytes }, unit, reason })
+}
+
+/// Whether a medium can have such a sector.
+///
+/// # Errors
+/// [`LayoutError::Sector`].
+pub fn check_sector(sector_bytes: u64) -> Result<(), LayoutError> {
+    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > CUSTOMARY_UNIT.0 {
+        return Err(LayoutError::Sector(sector_bytes));
+    }
+    Ok(())
 }
 
 fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {

@@ -161,6 +161,39 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// What stands in a file may be anything.
+    #[test]
+    fn no_input_makes_a_plan_panic(
+        numbers in proptest::array::uniform8(prop_oneof![
+            any::<u64>(),
+            (0u32..64).prop_map(|power| 1 << power),
+            0u64..1 << 40,
+        ]),
+        known in proptest::array::uniform6(any::<bool>()),
+    ) {
+        let catalogue = Catalogue::load(None).expect("valid");
+        let some = |at: usize| known[at].then_some(numbers[at]);
+        let mut medium = medium(numbers[6], if known[5] { 512 } else { numbers[7] });
+        medium.partition_start_bytes = some(4);
+        let mut wish = wish(None);
+        wish.start_bytes = some(5);
+        wish.stripe_width = StripeWidth::Strides;
+        for filesystem in catalogue.filesystems() {
+            let (given, declared) = (geometry(some(0), some(1)), geometry(some(2), some(3)));
+            if let Ok(inputs) = choose(filesystem, medium.clone(), given, declared, &wish) {
+                let _ = Plan::make(filesystem, &inputs);
+            }
+        }
+    }
+}
+
 fn named(name: &str) -> FileSystem {
     Catalogue::load(None).expect("valid").filesystem(name).expect("there").clone()
 }

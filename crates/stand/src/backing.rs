@@ -46,10 +46,7 @@ impl Explain for BackingError {
 #[derive(Debug)]
 enum Attached {
     Medium { _held: Box<Held> },
-    Card {
-        process: CardProcess,
-        facts: Box<CardFacts>,
-    },
+    Card { process: CardProcess, facts: Box<CardFacts> },
 }
 
 /// A block device that may be written to.

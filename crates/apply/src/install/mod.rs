@@ -72,11 +72,13 @@ impl Install {
         let line = work.fstab_line.replace(UUID_PLACE, &format!("UUID={uuid}"));
         let point = mount_point(&line).map(str::to_owned);
         let same_point = |body: &str| {
-            body.lines().any(|line| mount_point(line).is_some() && mount_point(line) == point.as_deref())
+            body.lines()
+                .any(|line| mount_point(line).is_some() && mount_point(line) == point.as_deref())
         };
         self.put(FSTAB, uuid, &line, same_point, &mut done)?;
         if !self.with_rule {
-            done.notes.push("no udev rule: an image has no name in the kernel to know it by".into());
+            done.notes
+                .push("no udev rule: an image has no name in the kernel to know it by".into());
             return Ok(done);
         }
         let rule = work.udev_rule.trim_end();
@@ -128,7 +130,8 @@ impl Install {
         if resolved.starts_with(&root) {
             return Ok(resolved);
         }
-        let reason = format!("it is a link to {}, outside of {}", resolved.display(), root.display());
+        let reason =
+            format!("it is a link to {}, outside of {}", resolved.display(), root.display());
         Err(ApplyError::Marked { path, reason })
     }
 }

@@ -27,6 +27,8 @@ pub enum Kind {
     Mbr,
     /// ext4 without a partition table.
     Whole,
+    /// The same, and it does not become what it should.
+    Wrong,
 }
 
 impl Kind {
@@ -36,12 +38,15 @@ impl Kind {
             Self::Gpt => "gpt",
             Self::Mbr => "mbr",
             Self::Whole => "whole",
+            Self::Wrong => "wrong",
         }
     }
 
     /// The kind of that name.
     pub fn of(name: &str) -> Option<Self> {
-        [Self::Gpt, Self::Mbr, Self::Whole].into_iter().find(|kind| kind.name() == name)
+        [Self::Gpt, Self::Mbr, Self::Whole, Self::Wrong]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 }
 
@@ -59,7 +64,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> Work {
     let capacity = consent.medium().capacity.0;
     let label = match kind {
         Kind::Gpt => "gpt",
-        Kind::Mbr | Kind::Whole => "dos",
+        Kind::Mbr | Kind::Whole | Kind::Wrong => "dos",
     };
     let (start, size) = (MIB, capacity - 2 * MIB);
     let script = format!("label: {label}\nstart={}, size={}\n", start / 512, size / 512);
@@ -69,11 +74,13 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> Work {
         .stdin(script);
     let node = PathBuf::from(format!("{}p1", disk.display()));
     let partition = Partition { sfdisk, node, start: Bytes(start), size: Bytes(size) };
-    let partition = (kind != Kind::Whole).then_some(partition);
+    let has_table = matches!(kind, Kind::Gpt | Kind::Mbr);
+    let partition = has_table.then_some(partition);
     let node = partition.as_ref().map_or_else(|| disk.to_owned(), |found| found.node.clone());
     let mkfs = Program::new("mkfs.ext4")
         .args(["-q", "-F", "-b", "4096", "-E", "stride=2,stripe-width=1024"])
         .arg(node.display().to_string());
+    let stride = if kind == Kind::Wrong { 4 } else { 2 };
     Work {
         partition,
         making: vec![mkfs],
@@ -81,7 +88,10 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> Work {
         kind: "ext4".to_owned(),
         mount_options: vec!["noatime".to_owned(), "commit=30".to_owned()],
         scheduler: "none".to_owned(),
-        numbers: vec![("stride_blocks".to_owned(), 2), ("stripe_width_blocks".to_owned(), 1024)],
+        numbers: vec![
+            ("stride_blocks".to_owned(), stride),
+            ("stripe_width_blocks".to_owned(), 1024),
+        ],
         fstab_line: "UUID=YOUR-UUID /mnt/flash ext4 noatime,nofail 0 2".to_owned(),
         udev_rule: "KERNEL==\"loop7\"".to_owned(),
     }
@@ -98,7 +108,8 @@ impl Bed {
     /// An image whose every sector differs from every other.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let original: Vec<u8> = (0..IMAGE_BYTES / 8).flat_map(|at| (at | 1 << 63).to_le_bytes()).collect();
+        let original: Vec<u8> =
+            (0..IMAGE_BYTES / 8).flat_map(|at| (at | 1 << 63).to_le_bytes()).collect();
         let bed = Self { folder, original };
         bed.rewind();
         bed
@@ -125,7 +136,7 @@ impl Bed {
     /// The order to make this of the image.
     pub fn order(&self, kind: Option<Kind>, dies_at: u32) -> Order {
         let (backup, state) = (self.path("backup"), self.path("state"));
-        Order { image: self.image(), kind, backup, state, dies_at }
+        Order { image: self.image(), kind, backup, named: true, state, dies_at }
     }
 
     /// Whether the image is as it was, byte for byte.

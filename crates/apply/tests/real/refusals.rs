@@ -12,7 +12,9 @@ pub const TESTS: &[Test] = &[
     ("a_backup_that_was_damaged_is_not_written_back", damaged),
     ("a_backup_of_another_medium_is_not_written_back", another_medium),
     ("an_unfinished_medium_without_its_backup", without_backup),
+    ("what_was_saved_is_given_up_by_name_only", given_up),
     ("another_plan_keeps_the_first_backup", another_plan),
+    ("what_is_not_as_planned_is_said", not_as_planned),
     ("what_a_user_wrote_since_is_not_made_anew", kept_when_made),
 ];
 
@@ -89,6 +91,31 @@ fn without_backup() {
     bed.assert_backup();
 }
 
+/// The folder is gone, and so is what this machine remembers: only the medium tells.
+fn given_up() {
+    let bed = Bed::new();
+    bed.order(Some(Kind::Gpt), 0).here().unwrap();
+    std::fs::rename(bed.path("backup"), bed.path("finished")).unwrap();
+    let (code, _) = ended(bed.order(Some(Kind::Gpt), 6).start());
+    assert_eq!(code, None);
+    bed.wait_until_free();
+    for folder in ["backup", "state"] {
+        std::fs::remove_dir_all(bed.path(folder)).unwrap();
+    }
+    let mut order = bed.order(Some(Kind::Gpt), 0);
+    order.named = false;
+    let error = order.here().unwrap_err();
+    assert!(matches!(error, ApplyError::BackupElsewhere { .. }), "{error}");
+    assert!(error.hint().unwrap().contains("backup"), "{error}");
+    let mut order = bed.order(Some(Kind::Gpt), 0);
+    order.backup = bed.path("finished");
+    let error = order.here().unwrap_err();
+    assert!(matches!(error, ApplyError::Occupied { .. }), "{error}");
+    assert!(bed.unfinished().is_some());
+    bed.order(Some(Kind::Gpt), 0).here().unwrap();
+    assert_eq!(bed.unfinished(), None);
+}
+
 fn another_plan() {
     let bed = Bed::new();
     let (code, _) = ended(bed.order(Some(Kind::Gpt), 6).start());
@@ -102,6 +129,17 @@ fn another_plan() {
     bed.order(Some(Kind::Whole), 0).here().unwrap();
     assert_eq!(bed.unfinished(), None);
     bed.assert_backup();
+    bed.order(None, 0).here().unwrap();
+    bed.assert_ends();
+}
+
+fn not_as_planned() {
+    let bed = Bed::new();
+    let error = bed.order(Some(Kind::Wrong), 0).here().unwrap_err();
+    assert_eq!(error.to_string(), "the medium is not as planned: stride_blocks is 2, not 4");
+    assert_eq!(error.class(), ExitClass::BadVerdict);
+    let stage = bed.unfinished().and_then(|found| found.stage);
+    assert_eq!(stage, Some(flashfit_apply::Stage::Verifying));
     bed.order(None, 0).here().unwrap();
     bed.assert_ends();
 }

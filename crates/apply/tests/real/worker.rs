@@ -23,6 +23,8 @@ pub struct Order {
     pub kind: Option<Kind>,
     /// The folder of the backup.
     pub backup: PathBuf,
+    /// Whether the user named that folder.
+    pub named: bool,
     /// Where the machine remembers.
     pub state: PathBuf,
     /// The event at which it dies, counted from 1; none for 0.
@@ -55,6 +57,7 @@ pub fn main(args: &[String]) -> ExitCode {
         image: image.into(),
         kind: Kind::of(kind),
         backup: backup.into(),
+        named: true,
         state: state.into(),
         dies_at: dies_at.parse().unwrap(),
     };
@@ -104,7 +107,7 @@ fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
         consent: held.consent(),
         work: &work,
         backup: order.backup.clone(),
-        backup_is_given: true,
+        backup_is_given: order.named,
         has_queue: false,
         install: None,
         again: &|_| "again".to_owned(),

@@ -2,20 +2,27 @@
 
 use flashfit_medium::Bytes;
 
+use crate::plan::arithmetic::gcd;
+
 use super::{Examined, Finding, Severity, Volume, position};
 
 pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
-    let unit = examined.erase_unit()?;
     let facts = volume.facts.as_ref()?;
+    let mut unit = examined.erase_unit()?;
+    // What F2FS frees at once is a section, so a smaller one has a smaller grid.
+    if let Some(section) = facts.number("section_bytes") {
+        unit = gcd(unit, section);
+    }
     let start = facts.data_start_bytes?;
     let at = volume.start_bytes.checked_add(start)?;
     let off = at % unit;
     if off == 0 {
-        let text = format!("data start at {}, on an erase unit of {}", position(at), Bytes(unit));
+        let text =
+            format!("data start at {}, on a border of units of {}", position(at), Bytes(unit));
         return Some(Finding::new("data start", &volume.name, Severity::Fine, text));
     }
     let text = format!(
-        "data start at {} of the medium, {} behind a border of erase units of {}",
+        "data start at {} of the medium, {} behind a border of units of {}",
         position(at),
         position(off),
         Bytes(unit)

@@ -73,6 +73,7 @@ pub fn examine(
     let volumes = if table_is_lost { Vec::new() } else { volumes(runner, medium, nodes, &entries) };
     Examined {
         target: target.to_owned(),
+        disk: medium.disk.clone(),
         capacity_bytes: medium.capacity.0,
         geometry: geometry.used,
         disagreements,

@@ -138,6 +138,8 @@ pub struct Unfinished {
 pub struct Examined {
     /// How the user named the medium.
     pub target: String,
+    /// The kernel's name of the whole disk; empty for an image.
+    pub disk: String,
     /// Its size, in bytes.
     pub capacity_bytes: u64,
     /// What is known of how it is built.
@@ -189,6 +191,7 @@ pub fn check(examined: &Examined, catalogue: &Catalogue) -> Vec<Finding> {
     findings.extend(geometry(examined));
     findings.extend(table::check(examined));
     for volume in &examined.volumes {
+        findings.extend(unread(volume));
         findings.extend(alignment::check(examined, volume));
         findings.extend(data_start::check(examined, volume));
         findings.extend(stripes::check(examined, volume));
@@ -210,6 +213,12 @@ fn unfinished(examined: &Examined) -> Option<Finding> {
     let finding = Finding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
     let finding = finding.costs("what is on it is neither as it was nor as planned");
     Some(Finding { mend: left.mend.clone(), ..finding })
+}
+
+fn unread(volume: &Volume) -> Option<Finding> {
+    let reason = volume.unreadable.as_ref()?;
+    let text = format!("its file system was not read: {reason}");
+    Some(Finding::new("file system", &volume.name, Severity::CannotTell, text))
 }
 
 fn geometry(examined: &Examined) -> Vec<Finding> {

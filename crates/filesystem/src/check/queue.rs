@@ -10,7 +10,7 @@ const FOR_DISKS: [&str; 2] = ["cfq", "anticipatory"];
 pub(super) fn check(examined: &Examined) -> Vec<Finding> {
     let Some(queue) = &examined.queue else { return Vec::new() };
     let mut findings = Vec::new();
-    let name = examined.target.rsplit('/').next().unwrap_or(&examined.target);
+    let name = &examined.disk;
     if queue.rotational && queue.logical_sector_bytes > 0 {
         findings.push(
             Finding::new(

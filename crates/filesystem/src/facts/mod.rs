@@ -1,10 +1,10 @@
 //! What a file system says of itself, read from a node or an image by its own tools; nothing is
 //! written.
 //!
-//! blkid(8) tells the kind. ext2 to ext4, btrfs, xfs and squashfs are then asked by dumpe2fs, btrfs,
-//! xfs_db and unsquashfs. Of FAT, exFAT, f2fs and nilfs2 the first bytes are read here: the tools of
-//! the first two tell no stable text, dump.f2fs opens what it reads for writing, and nilfs-tune
-//! takes no image files.
+//! blkid(8) tells the kind. ext2 to ext4, btrfs, xfs and squashfs are then asked by dumpe2fs,
+//! btrfs, xfs_db and unsquashfs. Of FAT, exFAT, f2fs and nilfs2 the first bytes are read here: the
+//! tools of the first two tell no stable text, dump.f2fs opens what it reads for writing, and
+//! nilfs-tune takes no image files.
 //!
 //! Limits: each is asked for what the planner decides (blocks, units, where data begins), not for
 //! everything it can tell; of several copies of a superblock the first is read.
@@ -196,7 +196,8 @@ struct Identity {
 
 /// What blkid(8) sees; exit code 2 is nothing, 8 is several things at once.
 fn identify(runner: &dyn Runner, node: &Path) -> Result<Option<Identity>, FactsError> {
-    let program = Program::new("blkid").args(["-p", "-o", "export"]).arg(node.display().to_string());
+    let program =
+        Program::new("blkid").args(["-p", "-o", "export"]).arg(node.display().to_string());
     let outcome = runner.run(&program)?;
     match outcome.code {
         Some(0) => {}

@@ -6,7 +6,7 @@ use flashfit_medium::Bytes;
 
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
-use crate::layout::{Layout, Start, Table, aligned, plan_layout_in};
+use crate::layout::{Layout, Start, Table, aligned, check_sector, plan_layout_in};
 
 use super::commands::content;
 use super::document::{Place, PlannedMedium, PlannedPartition, StripeWidth};
@@ -47,6 +47,7 @@ pub(super) fn ground(
     start_bytes: Option<u64>,
     stripe_width: StripeWidth,
 ) -> Result<Ground, PlanError> {
+    check_sector(medium.sector_bytes)?;
     if let Some(layered) = &filesystem.layered {
         return Err(PlanError::Unfit {
             filesystem: filesystem.name.clone(),
@@ -65,6 +66,7 @@ pub(super) fn ground(
         None => choose_table(filesystem, medium, table),
     };
     let start = start(filesystem, medium, used, table, start_bytes);
+    let is_common = start_bytes.is_none() && matches!(start, Start::At(_));
     let layout = plan_layout_in(table, medium.capacity_bytes, medium.sector_bytes, used, start)?;
     let (place, partitions) = match layout.layout {
         Layout::WholeMedium => {
@@ -77,7 +79,7 @@ pub(super) fn ground(
                 start_bytes,
                 size_bytes,
                 kind: table.kind_of(content(&filesystem.kind)).to_owned(),
-                reason: layout.reason,
+                reason: if is_common { reason_of_common_start(used) } else { layout.reason },
             };
             (Place { start_bytes, size_bytes }, vec![partition])
         }
@@ -152,6 +154,14 @@ fn start(
         }
         (_, None, None) => Start::Auto,
     }
+}
+
+fn reason_of_common_start(used: &Geometry) -> String {
+    let unit = used.erase_unit.as_ref().map_or(Bytes(0), |known| known.bytes);
+    format!(
+        "it starts on the first common multiple of the erase unit of {unit} and the segment of \
+         2 MiB that F2FS counts in; its size is whole erase units"
+    )
 }
 
 fn off_grid(medium: &PlannedMedium, used: &Geometry, place: Place) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::catalogue::Catalogue;
+use crate::conditions::Conditions;
 use crate::durability::Risk;
 use crate::filesystem::{BASE, FileSystem};
 use crate::recipe::Recipe;
@@ -91,13 +92,14 @@ impl Plan {
             &choices.mount_point,
         );
         let erase_unit = geometry.used.erase_unit.as_ref().map(|known| known.bytes.0);
+        let conditions = ground.conditions(medium, &geometry.used);
         let mut warnings = [warnings, ground.warnings].concat();
         let fitted = ground.fitted.unwrap_or_default();
         let (numbers, inside) = numbers(&fitted, is_fitted(inputs));
         if is_fitted(inputs) {
             warnings.extend(fitted.warnings.clone());
         } else {
-            warnings.push(not_fitted(filesystem, erase_unit));
+            warnings.extend(not_fitted(filesystem, &conditions, &fitted));
         }
         warnings.extend(vendor(filesystem));
         let outside = match ground.partitions.first() {
@@ -175,13 +177,15 @@ fn numbers(fitted: &Fitted, is_fitted: bool) -> (Vec<Number>, u64) {
     (fitted.numbers.iter().filter(block).cloned().collect(), 0)
 }
 
-fn not_fitted(filesystem: &FileSystem, erase_unit: Option<u64>) -> String {
-    let why = match erase_unit {
-        _ if filesystem.option(GEOMETRY).is_err() => "it takes no numbers of it",
-        None => "the erase unit is not known; give it with --erase-unit",
-        Some(_) => "the option `geometry` is left out or cannot be used here",
+fn not_fitted(filesystem: &FileSystem, conditions: &Conditions, fitted: &Fitted) -> Vec<String> {
+    let why = match filesystem.option(GEOMETRY) {
+        Err(_) => "it takes no numbers of it".to_owned(),
+        Ok(option) => filesystem
+            .why_not(option, conditions)
+            .unwrap_or_else(|| format!("the option `{GEOMETRY}` is left out")),
     };
-    format!("{} is not fitted to the geometry: {why}", filesystem.name)
+    let warning = format!("{} is not fitted to the geometry: {why}", filesystem.name);
+    fitted.warnings.iter().cloned().chain([warning]).collect()
 }
 
 /// What to know before a FAT is replaced.

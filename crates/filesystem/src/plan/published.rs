@@ -157,6 +157,13 @@ mod tests {
         let names: Vec<&str> = recipes.all().iter().map(|recipe| recipe.name.as_str()).collect();
         assert_eq!(names, ["dreamplug", "gentoo", "linutop", "pandora"]);
         assert!(recipes.find("dreamplugs").is_err());
+        let catalogue = crate::Catalogue::load(None).unwrap();
+        for recipe in recipes.all() {
+            let filesystem = catalogue.filesystem(&recipe.filesystem).unwrap();
+            for option in recipe.options.iter().filter(|option| *option != "base") {
+                assert!(filesystem.option(option).is_ok(), "{}: {option}", recipe.name);
+            }
+        }
     }
 
     #[test]

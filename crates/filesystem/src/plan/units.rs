@@ -41,7 +41,6 @@ fn agree(
     if a.bytes == b.bytes || b.bytes.0 == 0 {
         return (Some(a.clone()), None);
     }
-    // A card model states what the simulated card does, so it is no second opinion.
     let both = format!("the {what} is {} {}, but {} {}", a.bytes, a.source, b.bytes, b.source);
     let larger = a.bytes.max(b.bytes);
     match lcm(a.bytes.0, b.bytes.0) {

@@ -1,5 +1,5 @@
-//! Every option of every file system is taken by the real mkfs and the real kernel, or the catalogue
-//! knows why not.
+//! Every option of every file system is taken by the real mkfs and the real kernel, or the
+//! catalogue knows why not.
 
 use flashfit_filesystem::{FileSystem, FsOption, Version, Versions};
 use flashfit_host::{Program, Runner, SystemRunner};

@@ -22,6 +22,13 @@ fn made(name: &str, options: &[&str], size: Bytes) -> Option<(Card, Facts)> {
     if mountable(&filesystem) {
         card.write_and_read(&recipe).unwrap();
         run(&recipe.fsck(card.node()));
+        let mounted = card.mount(&recipe).unwrap();
+        let meanwhile = card.facts();
+        mounted.unmount().unwrap();
+        assert_eq!(
+            (meanwhile.numbers, meanwhile.uuid),
+            (facts.numbers.clone(), facts.uuid.clone())
+        );
     }
     Some((card, facts))
 }

@@ -15,7 +15,7 @@ use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::{Kind, Medium, System, Target};
 
 use crate::failure::Failure;
-use crate::output::{note, note_with_commands, warn};
+use crate::output::{note_with_commands, warn};
 use crate::state;
 use args::ApplyArgs;
 use means::{Means, environment};
@@ -31,27 +31,28 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     // Also a plan that cannot be carried out is found now.
     Work::of(&source.plan, &source.catalogue, &source.plan.example_node())?;
     let install = install(args, &medium);
+    let backup = args
+        .backup
+        .clone()
+        .unwrap_or_else(|| backup::default_folder(&medium, flashfit_apply::clock::unix_seconds()));
     let lost = show::lost(&runner, &medium);
+    let doing = show::doing(&source.plan, &backup, install.as_ref(), point.as_deref());
     if args.agreed.dry_run {
-        return show::dry_run(args, &source.plan, &medium, &lost);
+        return show::dry_run(args.agreed.json, &source.plan, &lost, &doing);
     }
     let programs = source.plan.commands.iter().map(|command| command.program.as_str());
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
-    note_with_commands(&show::doing(&source.plan, install.as_ref(), point.as_deref()));
+    note_with_commands(&doing);
     let means = Means::take(&medium, &args.agreed)?;
     let consent = means.held.consent();
     let work = Work::of(&source.plan, &source.catalogue, consent.path())?;
-    let (again, undo) = (
-        |folder: &Path| again(args, &medium, folder),
-        |folder: &Path| undo(&medium, folder),
-    );
+    let (again, undo) =
+        (|folder: &Path| again(args, &medium, folder), |folder: &Path| undo(&medium, folder));
     let request = Request {
         consent,
         work: &work,
-        backup: args.backup.clone().unwrap_or_else(|| {
-            backup::default_folder(&medium, flashfit_apply::clock::unix_seconds())
-        }),
+        backup,
         backup_is_given: args.backup.is_some(),
         has_queue: medium.kind != Kind::Image,
         install: install.as_ref(),

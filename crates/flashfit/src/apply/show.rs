@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use flashfit_apply::verify::Verified;
 use flashfit_apply::install::Installed;
+use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, Install};
 use flashfit_filesystem::plan::{Plan, PlannedCommand};
 use flashfit_host::program::quote;
@@ -12,7 +12,6 @@ use flashfit_medium::{Bytes, Medium};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
-use crate::apply::args::ApplyArgs;
 use crate::apply::source::Source;
 use crate::consent::what_is_lost;
 use crate::failure::Failure;
@@ -67,8 +66,19 @@ fn seen(runner: &dyn Runner, medium: &Medium, start: Bytes, size: Bytes) -> Opti
 }
 
 /// What is going to be done.
-pub fn doing(plan: &Plan, install: Option<&Install>, point: Option<&Path>) -> String {
-    let mut lines = vec![format!("What will be done: {}, {}.", plan.setup, place(plan))];
+pub fn doing(
+    plan: &Plan,
+    backup: &Path,
+    install: Option<&Install>,
+    point: Option<&Path>,
+) -> String {
+    let mut lines = vec![
+        format!("What will be done: {}, {}.", plan.setup, place(plan)),
+        format!(
+            "First the partition table and the first and last 4 MiB are saved into {}.",
+            backup.display()
+        ),
+    ];
     lines.extend(plan.commands.iter().filter(|command| command.writes).map(shown));
     if let Some(install) = install {
         lines.push(format!("Into {}: etc/fstab", install.root.display()));
@@ -108,13 +118,10 @@ struct Would<'a> {
 }
 
 /// Everything that would be done, with nothing done.
-pub fn dry_run(args: &ApplyArgs, plan: &Plan, medium: &Medium, lost: &str) -> Result<(), Failure> {
-    if args.agreed.json {
+pub fn dry_run(json: bool, plan: &Plan, lost: &str, doing: &str) -> Result<(), Failure> {
+    if json {
         return output::json("would-apply", Would { lost: lost.lines().collect(), plan });
     }
-    let with_rule = medium.kind != flashfit_medium::Kind::Image;
-    let install = args.install.then(|| Install { root: args.root.clone(), with_rule });
-    let doing = doing(plan, install.as_ref(), args.mount_point.as_deref());
     output::print(&format!("{lost}\n{doing}\nNothing was changed.\n"))
 }
 
@@ -177,7 +184,9 @@ pub fn done(
         "Its partition table and its first and last 4 MiB as they were are in {}.",
         applied.backup.display()
     ));
-    lines.push(format!("To take it back (file contents that were overwritten do not return): {undo}"));
+    lines.push(format!(
+        "To take it back (file contents that were overwritten do not return): {undo}"
+    ));
     output::print(&(plain_lines(&lines).join("\n") + "\n"))
 }
 

@@ -19,7 +19,9 @@ pub(super) fn fit(site: &Site) -> Result<Fitted, String> {
     let Some(erase_unit) = site.erase_unit_bytes else { return Ok(fitted) };
     let boundary = power_in(erase_unit);
     let usual = cluster(site).min(boundary.max(LEAST_CLUSTER_BYTES));
-    let on_grid = |(_, start): &(u64, u64)| (site.place.start_bytes + start) % erase_unit == 0;
+    let on_grid = |(_, start): &(u64, u64)| {
+        site.place.start_bytes.checked_add(*start).is_some_and(|at| at % erase_unit == 0)
+    };
     let smaller = std::iter::successors(Some(usual), |cluster| Some(cluster / 2))
         .take_while(|cluster| *cluster >= LEAST_CLUSTER_BYTES.min(usual));
     let found: Vec<(u64, u64)> = smaller
@@ -73,7 +75,10 @@ fn table_bytes(site: &Site, cluster: u64) -> u64 {
 /// Where the cluster heap starts; `None` where a few clusters more or less would move it.
 fn data_start(site: &Site, cluster: u64, boundary: u64) -> Option<u64> {
     let base = site.place.start_bytes;
-    let up = |bytes: u64| (base + bytes).checked_next_multiple_of(boundary).map(|to| to - base);
+    let up = |bytes: u64| {
+        let to = base.checked_add(bytes)?.checked_next_multiple_of(boundary)?;
+        Some(to - base)
+    };
     let table = up(BOOT_SECTORS * site.sector_bytes)?;
     let behind = |bytes: u64| up(table.checked_add(bytes)?);
     let start = behind(table_bytes(site, cluster))?;
