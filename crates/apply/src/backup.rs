@@ -1,6 +1,6 @@
 //! What a medium held before it was changed: its partition table, its first and last 4 MiB, and
-//! whose they are. A folder of plain files, read back and compared before anything is written to the
-//! medium. What lies between the two ends is not kept.
+//! whose they are. A folder of plain files, read back and compared before anything is written to
+//! the medium. What lies between the two ends is not kept.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv). It tells a damaged copy from a whole one;
-//! it does not tell a forged one.
+//! FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv). It tells a damaged copy from a whole
+//! one; it does not tell a forged one.
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;

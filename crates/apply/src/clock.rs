@@ -17,8 +17,8 @@ pub fn stamp(unix_s: u64) -> String {
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}", second % 60)
 }
 
-/// The date of a day counted from 1970-01-01. Source: the proleptic Gregorian calendar, counted from
-/// the first of March of the year 0, so that the leap day is the last of its year.
+/// The date of a day counted from 1970-01-01. Source: the proleptic Gregorian calendar, counted
+/// from the first of March of the year 0, so that the leap day is the last of its year.
 fn date(days: u64) -> (u64, u64, u64) {
     let from_march = days + 719_468;
     let era = from_march / 146_097;

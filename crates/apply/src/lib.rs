@@ -1,8 +1,9 @@
 //! Makes a plan true on a medium, and takes it back.
 //!
 //! What a medium held is saved and read back before anything is written ([`backup`]); each step is
-//! written down before it is begun ([`journal`]), and until the last one the medium itself says that
-//! it is unfinished ([`marker`], [`unfinished()`]). Killed at any point, the same call goes on.
+//! written down before it is begun ([`journal`]), and until the last one the medium itself says
+//! that it is unfinished ([`marker`], [`unfinished()`]). Killed at any point, the same call goes
+//! on.
 
 pub mod backup;
 mod beginning;

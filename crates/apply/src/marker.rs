@@ -47,6 +47,12 @@ pub(crate) fn places(start: Option<u64>, capacity: u64) -> Vec<u64> {
     places.into_iter().filter(|offset| fits(*offset, capacity)).collect()
 }
 
+/// The place before the first partition, as a range of bytes of the medium.
+pub(crate) fn gap() -> (usize, usize) {
+    let from = usize::try_from(GAP).expect("24 KiB");
+    (from, from + LENGTH)
+}
+
 fn fits(offset: u64, capacity: u64) -> bool {
     offset + LENGTH as u64 <= capacity
 }
@@ -71,15 +77,24 @@ pub(crate) fn put(
     region::write(runner, consent, offset, &bytes(marker))
 }
 
-/// Removes every marker that is left.
-pub(crate) fn remove(runner: &dyn Runner, consent: &WriteConsent) -> Result<(), ApplyError> {
+/// Removes every marker that is left. `gap` is what lay before the first partition, where boot
+/// loaders of some boards are; it takes the marker's place again.
+pub(crate) fn remove(
+    runner: &dyn Runner,
+    consent: &WriteConsent,
+    gap: Option<&[u8]>,
+) -> Result<(), ApplyError> {
     let capacity = consent.medium().capacity.0;
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, capacity)) {
         let mut block = region::read(consent.path(), offset, LENGTH)?;
-        if block.starts_with(MAGIC.as_bytes()) {
-            block[..TEXT_LENGTH].fill(0);
-            region::write(runner, consent, offset, &block)?;
+        if !block.starts_with(MAGIC.as_bytes()) {
+            continue;
         }
+        match gap.filter(|gap| offset == GAP && !gap.starts_with(MAGIC.as_bytes())) {
+            Some(gap) => block.copy_from_slice(gap),
+            None => block[..TEXT_LENGTH].fill(0),
+        }
+        region::write(runner, consent, offset, &block)?;
     }
     Ok(())
 }

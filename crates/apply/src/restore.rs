@@ -1,5 +1,5 @@
-//! Writing back what was saved. What lay between the two ends of the medium and was overwritten does
-//! not come back with it.
+//! Writing back what was saved. What lay between the two ends of the medium and was overwritten
+//! does not come back with it.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn mark(tools: &Tools<'_>, consent: &WriteConsent, folder: &Path) -> Result<(), 
 
 /// The pieces cut such that the marker's place is a part of its own, and the last.
 fn order(pieces: &[(u64, Vec<u8>)]) -> Vec<(u64, &[u8])> {
-    let (from, to) = (GAP as usize, GAP as usize + LENGTH);
+    let (from, to) = marker::gap();
     let mut parts = Vec::new();
     let mut last = None;
     for (offset, bytes) in pieces.iter().rev() {
@@ -116,8 +116,8 @@ fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), Appl
     Ok(())
 }
 
-/// Makes the kernel forget the partitions that are no more. Where it cannot, it does when the medium
-/// is put in again.
+/// Makes the kernel forget the partitions that are no more. Where it cannot, it does when the
+/// medium is put in again.
 fn reread(runner: &dyn Runner, disk: &Path) {
     let node = disk.display().to_string();
     let _ = runner.run(&Program::new("blockdev").args(["--rereadpt", &node]));

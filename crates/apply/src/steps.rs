@@ -1,6 +1,6 @@
-//! Carrying work out, step by step: saved, marked, partitioned, made, verified, installed, finished.
-//! Each step is written down before it is begun, and the medium is looked at again right before
-//! whatever writes to it.
+//! Carrying work out, step by step: saved, marked, partitioned, made, verified, installed,
+//! finished. Each step is written down before it is begun, and the medium is looked at again right
+//! before whatever writes to it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, Runner};
 use flashfit_medium::{System, WriteConsent};
 
+use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
 use crate::install::{Install, Installed};
@@ -84,7 +85,8 @@ pub struct Applied {
 /// Makes the work true, or goes on with it where it was left.
 ///
 /// # Errors
-/// As [`ApplyError`] tells. What was begun is then in the journal, and [`crate::unfinished()`] names it.
+/// As [`ApplyError`] tells. What was begun is then in the journal, and [`crate::unfinished()`]
+/// names it.
 pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyError> {
     if let Some(install) = request.install {
         install.check(request.work)?;
@@ -246,8 +248,12 @@ impl Steps<'_> {
 
     fn finish(&mut self) -> Result<(), ApplyError> {
         self.step(Stage::Finishing)?;
-        (self.tools.tell)(&Event::Writes("zeros over the marker"));
-        marker::remove(self.tools.runner, self.consent())?;
+        let pieces = Backup::read(&self.folder)?.contents()?;
+        let (from, to) = marker::gap();
+        let first = pieces.first().and_then(|(_, bytes)| bytes.get(from..to));
+        let gap = first.filter(|_| self.work().partition.is_some());
+        (self.tools.tell)(&Event::Writes("what was there over the marker"));
+        marker::remove(self.tools.runner, self.consent(), gap)?;
         self.journal.begin(&self.folder, Stage::Done)?;
         (self.tools.tell)(&Event::Begins(Stage::Done));
         self.tools.records.remove(&self.journal.medium)

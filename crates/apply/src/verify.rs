@@ -1,8 +1,8 @@
 //! Whether a medium is as planned, by what the kernel and the file system's own tools report of it.
 //!
 //! Limits: a kernel does not show every mount option that it took; one that it neither shows nor
-//! contradicts is told as not shown, not as wrong. Whether a kernel accepts an option and ignores it
-//! is found out elsewhere, before a plan is made.
+//! contradicts is told as not shown, not as wrong. Whether a kernel accepts an option and ignores
+//! it is found out elsewhere, before a plan is made.
 
 use std::path::Path;
 
@@ -170,8 +170,8 @@ fn compare_options(work: &Work, shown: &[String], found: &mut Verified, wrong: &
     }
 }
 
-/// The same option with another whole number. Names of things (`fsync_mode=posix`) are shown in ways
-/// of their own.
+/// The same option with another whole number. Names of things (`fsync_mode=posix`) are shown in
+/// ways of their own.
 fn otherwise<'a>(planned: &str, shown: &'a [String]) -> Option<&'a String> {
     let (name, value) = planned.split_once('=')?;
     value.parse::<u64>().ok()?;

@@ -48,8 +48,8 @@ impl Who {
         }
     }
 
-    /// What tells `now` apart from this one, if anything does. The kernel's count of disks does not:
-    /// it differs after the medium was out, or the machine off.
+    /// What tells `now` apart from this one, if anything does. The kernel's count of disks does
+    /// not: it differs after the medium was out, or the machine off.
     pub fn difference(&self, now: &Self) -> Option<String> {
         if self.capacity != now.capacity {
             let (before, after) = (self.capacity.0, now.capacity.0);

@@ -231,13 +231,7 @@ fn why_at(geometry: &Geometry, at: Bytes) -> String {
     }
 }
 
-fn whole_units(
-    table: Table,
-    capacity: u64,
-    sector: u64,
-    start: u64,
-    unit: Bytes,
-) -> Option<u64> {
+fn whole_units(table: Table, capacity: u64, sector: u64, start: u64, unit: Bytes) -> Option<u64> {
     // The header at the end lies in the last whole sector.
     let end = (capacity / sector * sector).checked_sub(table.back_bytes(sector))?;
     let usable = end.min(table.reach_bytes(sector)).checked_sub(start)?;

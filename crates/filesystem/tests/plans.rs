@@ -163,7 +163,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400,
+        cases: 100,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

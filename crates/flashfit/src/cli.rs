@@ -8,9 +8,9 @@ use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
 use crate::apply::args::{ApplyArgs, RestoreArgs};
-use crate::failure::Failure;
 use crate::commands::check::CheckArgs;
 use crate::commands::plan::PlanArgs;
+use crate::failure::Failure;
 use crate::tune::args::TuneArgs;
 
 const AFTER_HELP: &str = "\

@@ -15,7 +15,7 @@ use crate::worker::Order;
 
 /// Beyond this something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
-const IMAGE_BYTES: u64 = 24 << 20;
+const IMAGE_BYTES: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
 
 /// A work by what is special about it.
@@ -151,6 +151,14 @@ impl Bed {
         let (first, last) = (4 << 20, self.original.len() - (4 << 20));
         assert!(now[..first] == self.original[..first], "the first 4 MiB differ");
         assert!(now[last..] == self.original[last..], "the last 4 MiB differ");
+    }
+
+    /// Whether what lies between the table and the partition, such as a boot loader, is as it was.
+    #[track_caller]
+    pub fn assert_gap(&self) {
+        let now = std::fs::read(self.image()).unwrap();
+        let (from, to) = (17 << 10, 1 << 20);
+        assert!(now[from..to] == self.original[from..to], "the gap was written to");
     }
 
     /// Whether what is kept in the backup is what the image held at first.

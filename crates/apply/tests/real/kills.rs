@@ -61,6 +61,9 @@ fn goes_on(bed: &Bed, kind: Kind, event: u32) {
     assert!(done.verified.as_planned.contains(&"stride_blocks 2".to_owned()), "{done:?}");
     assert_eq!(bed.unfinished(), None, "after event {event}");
     bed.assert_backup();
+    if kind != Kind::Whole {
+        bed.assert_gap();
+    }
 }
 
 fn taking_it_back() {
@@ -96,7 +99,7 @@ fn at_moments_between() {
         let began = Instant::now();
         assert_eq!(ended(bed.order(Some(kind), 0).start()).0, Some(0));
         let whole = began.elapsed();
-        for tenth in [1, 3, 4, 5, 6, 7, 9] {
+        for tenth in [2, 4, 5, 6, 8] {
             bed.rewind();
             let mut child = bed.order(Some(kind), 0).start();
             std::thread::sleep(whole * tenth / 10 + Duration::from_millis(3));

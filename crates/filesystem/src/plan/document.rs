@@ -144,8 +144,8 @@ pub enum Unit {
 ///
 /// The names are `block_bytes`, `stride_blocks`, `stripe_width_blocks`, `cluster_bytes`,
 /// `reserved_sectors`, `data_start_bytes`, `section_bytes`, `zone_sections`, `main_start_bytes`,
-/// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as in
-/// [`crate::Facts`]. Positions count from the start of the file system.
+/// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as
+/// in [`crate::Facts`]. Positions count from the start of the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {

@@ -1,8 +1,8 @@
 //! The plan: where a file system goes on a medium, which numbers it is made with and why, and the
 //! commands for it. Nothing here touches a medium.
 //!
-//! [`choose()`] makes choices of wishes, [`Plan::make`] a plan of choices. A plan is a pure function
-//! of medium, geometry and choices, so that it can be made anew and compared.
+//! [`choose()`] makes choices of wishes, [`Plan::make`] a plan of choices. A plan is a pure
+//! function of medium, geometry and choices, so that it can be made anew and compared.
 
 pub mod advice;
 pub mod arithmetic;

@@ -11,8 +11,8 @@ Examples:
   flashfit apply plan.json /dev/mmcblk0 --backup old-card --install
   flashfit apply my-card /dev/mmcblk0 --confirm mmcblk0
 
-FLASHFIT_STATE_DIR names the folder where this machine remembers media that were left
-unfinished; /var/lib/flashfit unless given.";
+FLASHFIT_STATE_DIR names the folder where this machine remembers media that
+were left unfinished; /var/lib/flashfit unless given.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:

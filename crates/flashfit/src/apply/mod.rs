@@ -15,7 +15,7 @@ use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::{Kind, Medium, System, Target};
 
 use crate::failure::Failure;
-use crate::output::{note_with_commands, warn};
+use crate::output::{note, note_with_commands, warn};
 use crate::state;
 use args::ApplyArgs;
 use means::{Means, environment};
@@ -43,6 +43,9 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let programs = source.plan.commands.iter().map(|command| command.program.as_str());
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
+    if let Ok(Some(found)) = unfinished(&medium) {
+        note(&format!("{found}."));
+    }
     note_with_commands(&doing);
     let means = Means::take(&medium, &args.agreed)?;
     let consent = means.held.consent();
@@ -124,10 +127,15 @@ fn undo(medium: &Medium, folder: &Path) -> String {
     format!("flashfit restore {}", words.join(" "))
 }
 
+fn unfinished(medium: &Medium) -> Result<Option<Unfinished>, flashfit_apply::ApplyError> {
+    flashfit_apply::unfinished(&System::default(), medium, &state::records())
+}
+
 /// An error that ends the work tells what state the medium is in.
 fn left(failure: Failure, medium: &Medium) -> Failure {
-    let found = flashfit_apply::unfinished(&System::default(), medium, &state::records());
-    let Ok(Some(Unfinished { stage, again: Some(again), undo: Some(undo), .. })) = found else {
+    let Ok(Some(Unfinished { stage, again: Some(again), undo: Some(undo), .. })) =
+        unfinished(medium)
+    else {
         return failure;
     };
     let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));

@@ -19,6 +19,8 @@ const SEGMENT_BLOCKS: u64 = 512;
 const BLOCK_BYTES: u64 = 4096;
 /// A section may cost this part of the space at most, beside what the least section costs.
 const MOST_COST_PERCENT: u64 = 10;
+/// No erase unit is as large as this many segments.
+const MOST_SECTION_SEGMENTS: u64 = 4096;
 const CHECKPOINT_SEGMENTS: u64 = 2;
 const SIT_ENTRIES: u64 = 55;
 const NAT_ENTRIES: u64 = 455;
@@ -44,7 +46,7 @@ pub(super) fn fit(site: &Site) -> Fitted {
     let cost = |section: u64| least.saturating_sub(usable(section));
     let wanted = lcm(erase_unit, SEGMENT_BYTES).map_or(1, |bytes| bytes / SEGMENT_BYTES);
     let affordable = |section: &u64| cost(*section) * 100 <= least * MOST_COST_PERCENT;
-    let section = (1..=wanted.min(least.max(1)))
+    let section = (1..=wanted.min(MOST_SECTION_SEGMENTS))
         .rev()
         .filter(|section| wanted % section == 0)
         .find(affordable)
