@@ -13,7 +13,6 @@ pub const TESTS: &[Test] = &[
     ("killed_at_every_step_without_a_table", || at_every_step(Kind::Whole)),
     ("killed_at_every_step_of_taking_it_back", taking_it_back),
     ("killed_at_moments_between", at_moments_between),
-    ("named_on_a_machine_that_remembers_nothing", without_records),
 ];
 
 /// More events than any work has.
@@ -21,16 +20,21 @@ const MOST_EVENTS: u32 = 100;
 
 fn at_every_step(kind: Kind) {
     let bed = Bed::new();
+    let mut told = 0;
     for event in 1..MOST_EVENTS {
         bed.rewind();
         let (code, said) = ended(bed.order(Some(kind), event).start());
         if code == Some(0) {
             assert!(event > 8, "there are more events than {event}");
+            assert!(kind != Kind::Gpt || told >= 4, "only {told} were told by the medium");
             return;
         }
         assert_eq!(code, None, "at event {event}: {said}");
         bed.wait_until_free();
         is_known(&bed, &format!("at event {event}"));
+        if kind == Kind::Gpt {
+            told += u32::from(is_told_by_medium(&bed, &format!("at event {event}")));
+        }
         goes_on(&bed, kind, event);
     }
     panic!("there are more than {MOST_EVENTS} events");
@@ -99,7 +103,7 @@ fn at_moments_between() {
         let began = Instant::now();
         assert_eq!(ended(bed.order(Some(kind), 0).start()).0, Some(0));
         let whole = began.elapsed();
-        for tenth in [2, 4, 5, 6, 8] {
+        for tenth in [2, 4, 6, 8] {
             bed.rewind();
             let mut child = bed.order(Some(kind), 0).start();
             std::thread::sleep(whole * tenth / 10 + Duration::from_millis(3));
@@ -112,26 +116,19 @@ fn at_moments_between() {
     }
 }
 
-/// The card was put into another machine: where there is a gap before the partition, it tells.
-fn without_records() {
-    let bed = Bed::new();
-    let mut told = 0;
-    for event in 1..MOST_EVENTS {
-        bed.rewind();
-        let (code, _) = ended(bed.order(Some(Kind::Gpt), event).start());
-        bed.wait_until_free();
-        let found = bed.unfinished_as("another machine");
-        match (code, bed.unfinished()) {
-            (Some(0), None) => break,
-            (_, None) => assert_eq!(found, None),
-            // Between the record here and the marker there, and back.
-            (_, Some(here)) if here.stage == Some(Stage::Marking) => {}
-            (_, Some(here)) if here.stage == Some(Stage::Finishing) => {}
-            (_, Some(here)) => {
-                assert_eq!(found.as_ref().and_then(|found| found.backup.clone()), here.backup);
-                told += 1;
-            }
+/// Whether a machine that remembers nothing is told by the medium alone, once it must be: where
+/// there is a gap before the partition, between the first stage and the last.
+#[track_caller]
+fn is_told_by_medium(bed: &Bed, when: &str) -> bool {
+    let found = bed.unfinished_as("another machine");
+    match bed.unfinished() {
+        None => assert_eq!(found, None, "{when}"),
+        // Between the record here and the marker there, and back.
+        Some(here) if matches!(here.stage, Some(Stage::Marking | Stage::Finishing)) => {}
+        Some(here) => {
+            let told = found.as_ref().and_then(|found| found.backup.clone());
+            assert_eq!(told, here.backup, "{when}");
         }
     }
-    assert!(told >= 4, "only {told} steps were told by the medium");
+    found.is_some()
 }
