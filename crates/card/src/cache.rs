@@ -8,10 +8,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::pieces::in_memory;
 
 /// A page with the sectors of it that wait.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct DirtyPage {
     arrival: u64,
     data: Box<[u8]>,
@@ -32,6 +34,11 @@ impl DirtyPage {
         sectors.zip(&self.dirty).filter_map(|(sector, &dirty)| dirty.then_some(sector))
     }
 
+    /// How much of it waits, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.sectors().count() * self.sector_bytes) as u64
+    }
+
     fn mark(&mut self, inside: &Range<usize>, dirty: bool) -> usize {
         let sectors = inside.start / self.sector_bytes..inside.end / self.sector_bytes;
         let changed = self.dirty[sectors].iter_mut().filter(|old| **old != dirty);
@@ -40,7 +47,7 @@ impl DirtyPage {
 }
 
 /// A volatile write cache. Pages are logical; places in them are in bytes, in whole sectors.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct WriteCache {
     capacity_bytes: u64,
     page_bytes: usize,
@@ -82,20 +89,24 @@ impl WriteCache {
         entry.data[inside].copy_from_slice(data);
     }
 
-    /// Puts what waits at `inside` of the page over `buffer`; returns whether that was all of it.
-    pub fn overlay(&self, page: u32, inside: &Range<usize>, buffer: &mut [u8]) -> bool {
-        let Some(entry) = self.pages.get(&page) else { return false };
-        let mut all = true;
+    /// Whether everything at `inside` of the page waits.
+    pub fn covers(&self, page: u32, inside: &Range<usize>) -> bool {
+        self.pages.get(&page).is_some_and(|entry| {
+            let sectors = inside.start / self.sector_bytes..inside.end / self.sector_bytes;
+            entry.dirty[sectors].iter().all(|&dirty| dirty)
+        })
+    }
+
+    /// Puts what waits at `inside` of the page over `buffer`.
+    pub fn overlay(&self, page: u32, inside: &Range<usize>, buffer: &mut [u8]) {
+        let Some(entry) = self.pages.get(&page) else { return };
         for place in inside.clone().step_by(self.sector_bytes) {
             if entry.dirty[place / self.sector_bytes] {
                 let target = place - inside.start;
                 buffer[target..target + self.sector_bytes]
                     .copy_from_slice(&entry.data[place..place + self.sector_bytes]);
-            } else {
-                all = false;
             }
         }
-        all
     }
 
     /// Drops what waits at `inside` of the page, without writing it.
@@ -123,8 +134,7 @@ impl WriteCache {
     pub fn take_oldest(&mut self) -> Option<(u32, DirtyPage)> {
         let (_, page) = self.by_arrival.pop_first()?;
         let entry = self.pages.remove(&page).expect("both tables hold the same pages");
-        let bytes = entry.sectors().count() * self.sector_bytes;
-        self.dirty_bytes -= bytes as u64;
+        self.dirty_bytes -= entry.bytes();
         Some((page, entry))
     }
 
@@ -149,10 +159,10 @@ mod tests {
         let mut cache = cache();
         cache.put(3, 512..1024, &[7; 512]);
         let mut buffer = [1; 1024];
-        assert!(!cache.overlay(3, &(0..1024), &mut buffer));
+        assert!(!cache.covers(3, &(0..1024)));
+        cache.overlay(3, &(0..1024), &mut buffer);
         assert_eq!((buffer[511], buffer[512]), (1, 7));
-        assert!(cache.overlay(3, &(512..1024), &mut buffer[..512]));
-        assert!(!cache.overlay(4, &(0..512), &mut buffer[..512]));
+        assert!(cache.covers(3, &(512..1024)) && !cache.covers(4, &(0..512)));
     }
 
     #[test]
@@ -188,7 +198,7 @@ mod tests {
         let mut cache = cache();
         cache.put(1, 0..512, &[1; 512]);
         cache.drop_everything();
-        assert!(!cache.overlay(1, &(0..512), &mut [0; 512]));
+        assert!(!cache.covers(1, &(0..512)));
         assert!(cache.take_oldest().is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The counters of a card, since its start or their last reset.
+/// What a card counted. Everything but the erases per unit can begin anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that the host read.
@@ -17,53 +17,105 @@ pub struct Counters {
     pub host_flushes: u64,
     /// Bytes that the host discarded.
     pub host_discarded_bytes: u64,
-    /// Bytes read from the NAND, in whole pages.
+    /// Bytes read from the NAND.
     pub nand_read_bytes: u64,
-    /// Bytes programmed into the NAND, in whole pages.
+    /// Bytes programmed in the NAND, in whole write units.
     pub nand_programmed_bytes: u64,
     /// Erase units erased.
     pub erases: u64,
-    /// The spread of wear; over the card's whole life, whatever was reset or subtracted.
+    /// How these are spread; over the card's whole life.
     pub erases_per_unit: ErasesPerUnit,
     /// Merges of a block-mapped layer.
     pub merges: Merges,
     /// Erase units reclaimed by a page-mapped layer.
     pub garbage_collections: u64,
-    /// Time spent in requests, in nanoseconds.
+    /// Erase units copied from the pSLC area to cells of several bits.
+    #[serde(default)]
+    pub folds: u64,
+    /// Erase units moved for the sake of even wear.
+    #[serde(default)]
+    pub wear_levelling_moves: u64,
+    /// Pieces of the map read because they were not in memory.
+    #[serde(default)]
+    pub map_reads: u64,
+    /// Pieces of the map written to make room for others.
+    #[serde(default)]
+    pub map_writes: u64,
+    /// Time in requests, in nanoseconds.
     pub busy_ns: u64,
-    /// The part of it that went into merges or garbage collection, in nanoseconds.
+    /// Of that, time in merges and garbage collection, in nanoseconds.
     pub merge_ns: u64,
-    /// Bytes programmed for each byte written, times 1000; `None` when nothing was written.
+    /// Time of work between requests, in nanoseconds.
+    #[serde(default)]
+    pub background_ns: u64,
+    /// Requests that were held up by a stall of the noise model.
+    #[serde(default)]
+    pub stalls: u64,
+    /// Losses of power.
+    #[serde(default)]
+    pub power_cuts: u64,
+    /// Bytes programmed by bytes that the host wrote, in thousandths; `None` where it wrote none.
     pub write_amplification_thousandths: Option<u64>,
 }
 
-/// How often erase units have been erased, over all units, spare ones included.
+/// What a translation layer counts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LayerCounters {
+    /// As in [`Counters`].
+    pub merges: Merges,
+    /// As in [`Counters`].
+    pub garbage_collections: u64,
+    /// As in [`Counters`].
+    pub folds: u64,
+    /// As in [`Counters`].
+    pub wear_levelling_moves: u64,
+    /// As in [`Counters`].
+    pub map_reads: u64,
+    /// As in [`Counters`].
+    pub map_writes: u64,
+    /// As in [`Counters`].
+    pub merge_ns: u64,
+}
+
+/// How wear is spread over the erase units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ErasesPerUnit {
-    /// The least worn unit.
+    /// Of the least worn unit.
     pub least: u64,
-    /// The mean, times 1000.
+    /// On average, in thousandths.
     pub mean_thousandths: u64,
-    /// The most worn unit.
+    /// Of the most worn unit.
     pub most: u64,
 }
 
-/// How a block-mapped layer closed its open units.
+/// Merges by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Merges {
-    /// Every page copied into a fresh unit.
+    /// Every page was copied.
     pub full: u64,
-    /// The rest of an unfinished unit copied behind what was written in order.
+    /// The rest was copied behind what was written in order.
     pub partial: u64,
-    /// A unit written completely in order took the old one's place; nothing copied.
+    /// Nothing was copied.
     pub switch: u64,
+    /// The log for small writes gave a unit back.
+    #[serde(default)]
+    pub log: u64,
+}
+
+impl Merges {
+    fn since(self, earlier: Self) -> Self {
+        let less = u64::saturating_sub;
+        Self {
+            full: less(self.full, earlier.full),
+            partial: less(self.partial, earlier.partial),
+            switch: less(self.switch, earlier.switch),
+            log: less(self.log, earlier.log),
+        }
+    }
 }
 
 impl Counters {
-    /// What was counted after `earlier`, an older state of the same card's counters.
-    ///
-    /// [`Counters::erases_per_unit`] stays as it is in `self`. Counters that were reset in between
-    /// give 0, not a wrapped number.
+    /// What was counted after `earlier`; the erases per unit are of the whole life.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -78,20 +130,22 @@ impl Counters {
             nand_programmed_bytes: less(self.nand_programmed_bytes, earlier.nand_programmed_bytes),
             erases: less(self.erases, earlier.erases),
             erases_per_unit: self.erases_per_unit,
-            merges: Merges {
-                full: less(self.merges.full, earlier.merges.full),
-                partial: less(self.merges.partial, earlier.merges.partial),
-                switch: less(self.merges.switch, earlier.merges.switch),
-            },
+            merges: self.merges.since(earlier.merges),
             garbage_collections: less(self.garbage_collections, earlier.garbage_collections),
+            folds: less(self.folds, earlier.folds),
+            wear_levelling_moves: less(self.wear_levelling_moves, earlier.wear_levelling_moves),
+            map_reads: less(self.map_reads, earlier.map_reads),
+            map_writes: less(self.map_writes, earlier.map_writes),
             busy_ns: less(self.busy_ns, earlier.busy_ns),
             merge_ns: less(self.merge_ns, earlier.merge_ns),
+            background_ns: less(self.background_ns, earlier.background_ns),
+            stalls: less(self.stalls, earlier.stalls),
+            power_cuts: less(self.power_cuts, earlier.power_cuts),
             write_amplification_thousandths: None,
         }
         .with_write_amplification()
     }
 
-    /// These counters, with the write amplification that follows from them.
     #[must_use]
     pub(crate) fn with_write_amplification(mut self) -> Self {
         let programmed = u128::from(self.nand_programmed_bytes) * 1000;

@@ -14,11 +14,10 @@ pub mod counters;
 pub mod in_process;
 pub mod layer;
 pub mod model;
-mod model_checks;
 pub mod nand;
 mod pieces;
 pub mod served;
-pub mod store;
+pub mod zeroed;
 
 pub use card::{Card, Request};
 pub use catalogue::CardError;

@@ -8,6 +8,7 @@ use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
 use crate::apply::args::{ApplyArgs, RestoreArgs};
+use crate::card_bench::BenchArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::plan::PlanArgs;
 use crate::failure::Failure;
@@ -165,6 +166,8 @@ pub enum CardCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a card does with simple patterns, beside the real card it is modelled after.
+    Bench(BenchArgs),
     /// Attach a card to a loop device until interrupted.
     Serve {
         /// Its name, or the path of a card file.

@@ -4,6 +4,7 @@
 //! whose job it is, and renders what came back.
 
 mod apply;
+mod card_bench;
 mod catalogues;
 mod cli;
 mod commands;

@@ -1,7 +1,9 @@
 //! How a medium is built inside: page, write unit, erase unit, open units.
 //!
-//! Limits: this version knows what is declared and what the user gives; it does not probe.
+//! Limits: this version knows what is declared and what the user gives; it does not probe. It can
+//! measure and read flashbench's open-unit tables ([`flashbench`]).
 
+pub mod flashbench;
 pub mod geometry;
 
 pub use geometry::{Geometry, Known, Source};

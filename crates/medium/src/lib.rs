@@ -14,6 +14,7 @@ pub mod in_use;
 pub mod list;
 pub mod partitions;
 pub mod queue;
+pub mod random;
 pub mod system;
 pub mod target;
 pub mod units;

@@ -5,7 +5,6 @@ pub mod choice;
 pub mod config;
 pub mod merit;
 mod order;
-mod random;
 pub mod recommend;
 pub mod record;
 pub mod results;

@@ -1,7 +1,8 @@
 //! The order of trials, and their seeds: random, interleaved, and a function of the seed alone, so
 //! that a resumed run makes the same trials in the same order.
 
-use crate::random::Random;
+use flashfit_medium::random::Random;
+
 use crate::record::TrialKey;
 
 /// Orders trials by repeat, and at random within a repeat: drift then touches all setups alike.

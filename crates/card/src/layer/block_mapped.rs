@@ -13,13 +13,16 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::free_units::FreeUnits;
-use super::{LayerCounters, NONE, TranslationLayer};
+use super::{PageWrite, TranslationLayer};
+use crate::counters::LayerCounters;
 use crate::model::CardModel;
-use crate::nand::Nand;
+use crate::nand::{NONE, Nand};
 
 /// An open unit.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Log {
     logical_unit: u32,
     unit: u32,
@@ -31,7 +34,7 @@ struct Log {
 }
 
 /// A block-mapped layer: whole erase units are mapped, and each open one has a log of pages.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BlockMapped {
     /// Logical unit to the unit with its merged pages, each at its own place.
     data: Vec<u32>,
@@ -57,19 +60,17 @@ impl BlockMapped {
     }
 
     /// Makes the log of a logical unit the last of the logs; returns the time it takes.
-    fn open(&mut self, nand: &mut Nand, logical_unit: u32) -> u64 {
+    fn open(&mut self, nand: &mut Nand, logical_unit: u32) {
         if let Some(index) = self.log_of(logical_unit) {
             self.logs[index..].rotate_left(1);
-            return 0;
+            return;
         }
-        let mut time_ns = 0;
         if self.logs.len() == self.open_units {
-            time_ns += self.close(nand, 0);
+            self.close(nand, 0);
         }
-        let (unit, erase_ns) = self.free.take(nand);
+        let unit = self.free.take(nand);
         let places = vec![NONE; self.pages_per_unit as usize];
         self.logs.push(Log { logical_unit, unit, places, used: 0, in_order: true });
-        time_ns + erase_ns
     }
 
     fn log_of(&self, logical_unit: u32) -> Option<usize> {
@@ -77,12 +78,14 @@ impl BlockMapped {
     }
 
     /// Merges a log; returns the time it takes.
-    fn close(&mut self, nand: &mut Nand, index: usize) -> u64 {
+    fn close(&mut self, nand: &mut Nand, index: usize) {
+        let before_ns = nand.finished_ns();
         let log = self.logs.remove(index);
         let logical_unit = log.logical_unit as usize;
         let old = self.data[logical_unit];
-        let (new, time_ns) = if log.in_order {
-            (log.unit, self.complete(nand, &log, old))
+        let new = if log.in_order {
+            self.complete(nand, &log, old);
+            log.unit
         } else {
             self.merge(nand, &log, old)
         };
@@ -90,43 +93,42 @@ impl BlockMapped {
         if old != NONE {
             self.free.put(nand, old);
         }
-        self.counters.merge_ns += time_ns;
-        time_ns
+        self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
     /// Copies the rest of the old unit behind a log that was written in order.
-    fn complete(&mut self, nand: &mut Nand, log: &Log, old: u32) -> u64 {
+    fn complete(&mut self, nand: &mut Nand, log: &Log, old: u32) {
         if log.used == self.pages_per_unit {
             self.counters.merges.switch += 1;
-            return 0;
+            return;
         }
         self.counters.merges.partial += 1;
-        let mut time_ns = 0;
         for place in log.used..self.pages_per_unit {
             if let Some(page) = merged_page(nand, old, place) {
-                time_ns += nand.copy(page, nand.page_at(log.unit, place));
+                nand.copy(page, nand.page_at(log.unit, place));
             }
         }
-        time_ns
     }
 
     /// Copies the newest of every page into a fresh unit; returns it and the time.
-    fn merge(&mut self, nand: &mut Nand, log: &Log, old: u32) -> (u32, u64) {
+    fn merge(&mut self, nand: &mut Nand, log: &Log, old: u32) -> u32 {
         self.counters.merges.full += 1;
-        let (fresh, mut time_ns) = self.free.take(nand);
+        let fresh = self.free.take(nand);
         for place in 0..self.pages_per_unit {
             if let Some(page) = newest_page(nand, Some(log), old, place) {
-                time_ns += nand.copy(page, nand.page_at(fresh, place));
+                nand.copy(page, nand.page_at(fresh, place));
             }
         }
         self.free.put(nand, log.unit);
-        (fresh, time_ns)
+        fresh
     }
 }
 
 /// The page of a merged unit, where it was ever written.
 fn merged_page(nand: &Nand, unit: u32, place: u32) -> Option<u32> {
-    (unit != NONE).then(|| nand.page_at(unit, place)).filter(|&page| nand.stamp(page).is_some())
+    (unit != NONE)
+        .then(|| nand.page_at(unit, place))
+        .filter(|&page| nand.logical_page(page).is_some())
 }
 
 /// The newest page for a place: in the log, or else in the merged unit.
@@ -139,23 +141,25 @@ fn newest_page(nand: &Nand, log: Option<&Log>, old: u32, place: u32) -> Option<u
 }
 
 impl TranslationLayer for BlockMapped {
-    fn write(&mut self, nand: &mut Nand, logical_page: u32, whole: bool) -> u64 {
-        let mut time_ns = if whole { 0 } else { self.read(nand, logical_page) };
-        time_ns += self.open(nand, logical_page / self.pages_per_unit);
+    fn write(&mut self, nand: &mut Nand, write: PageWrite) {
+        let logical_page = write.logical_page;
+        if !write.whole {
+            self.read(nand, logical_page);
+        }
+        self.open(nand, logical_page / self.pages_per_unit);
         let log = self.logs.last_mut().expect("it was just opened");
         let place = logical_page % self.pages_per_unit;
-        time_ns += nand.program(nand.page_at(log.unit, log.used), logical_page);
+        nand.program(nand.page_at(log.unit, log.used), logical_page);
         log.in_order &= place == log.used;
         log.places[place as usize] = log.used;
         log.used += 1;
         if log.used == self.pages_per_unit {
-            time_ns += self.close(nand, self.logs.len() - 1);
+            self.close(nand, self.logs.len() - 1);
         }
-        time_ns
     }
 
     /// Forgets whole logical units only.
-    fn discard(&mut self, nand: &mut Nand, logical_pages: Range<u32>) -> u64 {
+    fn discard(&mut self, nand: &mut Nand, logical_pages: Range<u32>) {
         let first = logical_pages.start.div_ceil(self.pages_per_unit);
         for logical_unit in first..logical_pages.end / self.pages_per_unit {
             if let Some(index) = self.log_of(logical_unit) {
@@ -167,7 +171,6 @@ impl TranslationLayer for BlockMapped {
                 self.free.put(nand, old);
             }
         }
-        0
     }
 
     fn locate(&self, nand: &Nand, logical_page: u32) -> Option<u32> {
@@ -187,19 +190,28 @@ mod tests {
     use super::*;
     use crate::counters::Merges;
     use crate::model::tests::small_but;
+    use crate::nand::contents::Keep;
 
     const UNIT: u32 = 16;
+
+    fn write(layer: &mut BlockMapped, nand: &mut Nand, logical_page: u32, whole: bool) -> u64 {
+        let start_ns = nand.finished_ns();
+        nand.begin(start_ns);
+        layer.write(nand, PageWrite { logical_page, whole, request_bytes: 4096 });
+        layer.settle(nand);
+        nand.finished_ns() - start_ns
+    }
 
     fn layer_and_nand() -> (BlockMapped, Nand) {
         let kind = ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 3");
         let model = small_but(&[kind]).unwrap();
-        (BlockMapped::new(&model), Nand::new(&model))
+        (BlockMapped::new(&model), Nand::new(&model, Keep::Nothing))
     }
 
     fn filled() -> (BlockMapped, Nand) {
         let (mut layer, mut nand) = layer_and_nand();
         for page in 0..16 * UNIT {
-            layer.write(&mut nand, page, true);
+            write(&mut layer, &mut nand, page, true);
         }
         (layer, nand)
     }
@@ -208,7 +220,7 @@ mod tests {
     fn a_unit_written_in_order_is_switched() {
         let (layer, nand) = filled();
         assert_eq!(layer.counters().merges, Merges { switch: 16, ..Merges::default() });
-        assert_eq!(nand.counters().pages_programmed, u64::from(16 * UNIT));
+        assert_eq!(nand.counters().programs, u64::from(16 * UNIT));
         assert_eq!(layer.counters().merge_ns, 0);
     }
 
@@ -216,14 +228,14 @@ mod tests {
     fn a_unit_begun_in_order_is_merged_in_part() {
         let (mut layer, mut nand) = filled();
         for page in 0..4 {
-            layer.write(&mut nand, page, true);
+            write(&mut layer, &mut nand, page, true);
         }
-        let before = nand.counters().pages_programmed;
+        let before = nand.counters().programs;
         for unit in 1..4 {
-            layer.write(&mut nand, unit * UNIT, true);
+            write(&mut layer, &mut nand, unit * UNIT, true);
         }
         assert_eq!(layer.counters().merges.partial, 1);
-        assert_eq!(nand.counters().pages_programmed - before, 3 + 12);
+        assert_eq!(nand.counters().programs - before, 3 + 12);
     }
 
     #[test]
@@ -232,10 +244,10 @@ mod tests {
         // The last place of each unit in turn, so that no log is in order.
         let places: Vec<u32> = (0..4).map(|unit| unit * UNIT + 15).collect();
         for i in 0..40 {
-            layer.write(&mut nand, places[i % 4], false);
+            write(&mut layer, &mut nand, places[i % 4], false);
         }
         assert_eq!(layer.counters().merges.full, 37);
-        let time_ns = layer.write(&mut nand, places[0], false);
+        let time_ns = write(&mut layer, &mut nand, places[0], false);
         assert!(time_ns >= u64::from(UNIT) * 750, "{time_ns}");
     }
 
@@ -244,7 +256,7 @@ mod tests {
         let (mut layer, mut nand) = filled();
         let places: Vec<u32> = (0..3).map(|unit| unit * UNIT + 15).collect();
         for i in 0..45 {
-            layer.write(&mut nand, places[i % 3], false);
+            write(&mut layer, &mut nand, places[i % 3], false);
         }
         assert_eq!(layer.counters().merges.full, 0);
     }
@@ -252,14 +264,14 @@ mod tests {
     #[test]
     fn a_discarded_unit_is_written_anew_without_copying() {
         let (mut layer, mut nand) = filled();
-        layer.write(&mut nand, UNIT + 3, true);
+        write(&mut layer, &mut nand, UNIT + 3, true);
         layer.discard(&mut nand, 3..2 * UNIT + 1);
         assert_eq!(layer.locate(&nand, UNIT + 3), None);
         assert!(layer.locate(&nand, 3).is_some(), "a part of a unit is kept");
-        let before = nand.counters().pages_read;
+        let before = nand.counters().reads;
         for place in (0..UNIT).rev() {
-            layer.write(&mut nand, UNIT + place, true);
+            write(&mut layer, &mut nand, UNIT + place, true);
         }
-        assert_eq!(nand.counters().pages_read - before, u64::from(UNIT));
+        assert_eq!(nand.counters().reads - before, u64::from(UNIT));
     }
 }

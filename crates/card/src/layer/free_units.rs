@@ -5,10 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::nand::Nand;
 
 /// Free erase units, ordered by wear and then by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct FreeUnits {
     by_wear: BTreeSet<(u32, u32)>,
 }
@@ -30,10 +32,12 @@ impl FreeUnits {
         assert!(new, "unit {unit} is given back twice");
     }
 
-    /// Takes the least worn unit and erases it where that is needed; returns it and the time.
-    pub fn take(&mut self, nand: &mut Nand) -> (u32, u64) {
+    /// Takes the least worn unit and erases it where that is needed.
+    pub fn take(&mut self, nand: &mut Nand) -> u32 {
         let (_, unit) = self.by_wear.pop_first().expect("a checked model never runs out of units");
-        let erase_ns = if nand.is_erased(unit) { 0 } else { nand.erase(unit) };
-        (unit, erase_ns)
+        if !nand.is_erased(unit) {
+            nand.erase(unit);
+        }
+        unit
     }
 }

@@ -9,13 +9,16 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::free_units::FreeUnits;
-use super::{LayerCounters, NONE, TranslationLayer};
+use super::{PageWrite, TranslationLayer};
+use crate::counters::LayerCounters;
 use crate::model::CardModel;
-use crate::nand::Nand;
+use crate::nand::{NONE, Nand};
 
 /// A page-mapped layer with greedy garbage collection.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PageMapped {
     /// Logical page to page of the NAND.
     map: Vec<u32>,
@@ -25,7 +28,7 @@ pub struct PageMapped {
     closed: Vec<bool>,
     free: FreeUnits,
     /// The unit that is written, and its next page.
-    open: Option<(u32, u32)>,
+    open: Option<u32>,
     pages_per_unit: u32,
     counters: LayerCounters,
 }
@@ -47,22 +50,22 @@ impl PageMapped {
     }
 
     /// Sees to it that the open unit has room; returns the time it takes.
-    fn make_room(&mut self, nand: &mut Nand) -> u64 {
-        if let Some((unit, place)) = self.open {
-            if place < self.pages_per_unit {
-                return 0;
+    fn make_room(&mut self, nand: &mut Nand) {
+        if let Some(unit) = self.open {
+            if nand.next_place(unit) < self.pages_per_unit {
+                return;
             }
             self.closed[unit as usize] = true;
         }
         let victim = (self.free.len() <= 1).then(|| self.victim(nand));
-        let (unit, mut time_ns) = self.free.take(nand);
-        self.open = Some((unit, 0));
+        let before_ns = nand.finished_ns();
+        let unit = self.free.take(nand);
+        self.open = Some(unit);
         if let Some(victim) = victim {
-            time_ns += self.reclaim(nand, victim);
+            self.reclaim(nand, victim);
             self.counters.garbage_collections += 1;
-            self.counters.merge_ns += time_ns;
+            self.counters.merge_ns += nand.finished_ns() - before_ns;
         }
-        time_ns
     }
 
     /// The closed unit with the fewest valid pages; among equals the least worn.
@@ -77,27 +80,23 @@ impl PageMapped {
     }
 
     /// Moves the valid pages of a unit to the open one, and frees it.
-    fn reclaim(&mut self, nand: &mut Nand, victim: u32) -> u64 {
-        let mut time_ns = 0;
+    fn reclaim(&mut self, nand: &mut Nand, victim: u32) {
         for place in 0..self.pages_per_unit {
             let page = nand.page_at(victim, place);
-            let Some(stamp) = nand.stamp(page) else { continue };
-            if self.map[stamp.logical_page as usize] == page {
+            let Some(logical_page) = nand.logical_page(page) else { continue };
+            if self.map[logical_page as usize] == page {
                 let to = self.next_page(nand);
-                time_ns += nand.copy(page, to);
-                self.remap(stamp.logical_page, to);
+                nand.copy(page, to);
+                self.remap(logical_page, to);
             }
         }
         self.closed[victim as usize] = false;
         self.free.put(nand, victim);
-        time_ns
     }
 
-    fn next_page(&mut self, nand: &Nand) -> u32 {
-        let (unit, place) = self.open.as_mut().expect("room was made");
-        let page = nand.page_at(*unit, *place);
-        *place += 1;
-        page
+    fn next_page(&self, nand: &Nand) -> u32 {
+        let unit = self.open.expect("room was made");
+        nand.page_at(unit, nand.next_place(unit))
     }
 
     /// Lets a logical page be at `page` and nowhere else.
@@ -113,20 +112,20 @@ impl PageMapped {
 }
 
 impl TranslationLayer for PageMapped {
-    fn write(&mut self, nand: &mut Nand, logical_page: u32, whole: bool) -> u64 {
-        let mut time_ns = if whole { 0 } else { self.read(nand, logical_page) };
-        time_ns += self.make_room(nand);
+    fn write(&mut self, nand: &mut Nand, write: PageWrite) {
+        if !write.whole {
+            self.read(nand, write.logical_page);
+        }
+        self.make_room(nand);
         let page = self.next_page(nand);
-        time_ns += nand.program(page, logical_page);
-        self.remap(logical_page, page);
-        time_ns
+        nand.program(page, write.logical_page);
+        self.remap(write.logical_page, page);
     }
 
-    fn discard(&mut self, _nand: &mut Nand, logical_pages: Range<u32>) -> u64 {
+    fn discard(&mut self, _nand: &mut Nand, logical_pages: Range<u32>) {
         for logical_page in logical_pages {
             self.remap(logical_page, NONE);
         }
-        0
     }
 
     fn locate(&self, _nand: &Nand, logical_page: u32) -> Option<u32> {
@@ -142,10 +141,19 @@ impl TranslationLayer for PageMapped {
 mod tests {
     use super::*;
     use crate::model::tests::{SMALL, parse, small_but};
+    use crate::nand::contents::Keep;
+
+    fn write(layer: &mut PageMapped, nand: &mut Nand, logical_page: u32, whole: bool) -> u64 {
+        let start_ns = nand.finished_ns();
+        nand.begin(start_ns);
+        layer.write(nand, PageWrite { logical_page, whole, request_bytes: 4096 });
+        layer.settle(nand);
+        nand.finished_ns() - start_ns
+    }
 
     fn layer_and_nand() -> (PageMapped, Nand) {
         let model = parse(SMALL).unwrap();
-        (PageMapped::new(&model), Nand::new(&model))
+        (PageMapped::new(&model), Nand::new(&model, Keep::Nothing))
     }
 
     #[test]
@@ -153,11 +161,11 @@ mod tests {
         let (mut layer, mut nand) = layer_and_nand();
         for _ in 0..10 {
             for page in 0..256 {
-                layer.write(&mut nand, page, true);
+                write(&mut layer, &mut nand, page, true);
             }
         }
-        assert_eq!(nand.counters().pages_programmed, 2560);
-        assert_eq!(nand.counters().pages_read, 0);
+        assert_eq!(nand.counters().programs, 2560);
+        assert_eq!(nand.counters().reads, 0);
         assert!(layer.counters().garbage_collections > 100);
         let spread = nand.erases_per_unit();
         assert!(spread.most - spread.least <= 2, "{spread:?}");
@@ -166,9 +174,9 @@ mod tests {
     #[test]
     fn a_part_of_a_page_costs_reading_the_old_one() {
         let (mut layer, mut nand) = layer_and_nand();
-        assert_eq!(layer.write(&mut nand, 5, false), 700);
-        assert_eq!(layer.write(&mut nand, 5, false), 750);
-        assert_eq!(layer.write(&mut nand, 5, true), 700);
+        assert_eq!(write(&mut layer, &mut nand, 5, false), 700);
+        assert_eq!(write(&mut layer, &mut nand, 5, false), 750);
+        assert_eq!(write(&mut layer, &mut nand, 5, true), 700);
     }
 
     #[test]
@@ -176,16 +184,16 @@ mod tests {
         let amplified = |discards: bool| {
             let (mut layer, mut nand) = layer_and_nand();
             for page in 0..256 {
-                layer.write(&mut nand, page, true);
+                write(&mut layer, &mut nand, page, true);
             }
             if discards {
                 layer.discard(&mut nand, 64..256);
             }
             // A stride coprime with 64 visits the remaining pages out of order.
             for round in 0..2000 {
-                layer.write(&mut nand, round * 29 % 64, true);
+                write(&mut layer, &mut nand, round * 29 % 64, true);
             }
-            nand.counters().pages_programmed
+            nand.counters().programs
         };
         assert!(amplified(true) < amplified(false));
     }
@@ -193,10 +201,10 @@ mod tests {
     #[test]
     fn the_least_possible_spare_suffices() {
         let model = small_but(&[("spare_units = 4", "spare_units = 2")]).unwrap();
-        let (mut layer, mut nand) = (PageMapped::new(&model), Nand::new(&model));
+        let (mut layer, mut nand) = (PageMapped::new(&model), Nand::new(&model, Keep::Nothing));
         for round in 0..5000_u32 {
-            layer.write(&mut nand, round * 97 % 256, round % 3 == 0);
+            write(&mut layer, &mut nand, round * 97 % 256, round % 3 == 0);
         }
-        assert!((0..256).all(|page| layer.read(&mut nand, page) > 0));
+        assert!((0..256).all(|page| layer.read(&mut nand, page).is_some()));
     }
 }

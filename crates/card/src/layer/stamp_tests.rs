@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::new;
+use super::{Layer, PageWrite, TranslationLayer};
 use crate::model::tests::small_but;
 use crate::nand::Nand;
+use crate::nand::contents::{Content, Keep};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -23,6 +24,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn content_of(write: u64) -> Content {
+    Content::from_bytes(&write.to_le_bytes().repeat(4096 / 8))
+}
+
+fn write(layer: &mut Layer, nand: &mut Nand, logical_page: u32, whole: bool, write: u64) {
+    nand.load(content_of(write));
+    layer.write(nand, PageWrite { logical_page, whole, request_bytes: 4096 });
+    layer.settle(nand);
+}
+
 proptest! {
     #[test]
     fn a_page_is_where_its_last_write_went(
@@ -35,19 +46,19 @@ proptest! {
         let spare = format!("spare_units = {spare}");
         let changes = [("kind = \"page-mapped\"", kind), ("spare_units = 4", spare.as_str())];
         let model = small_but(&changes).unwrap();
-        let (mut layer, mut nand) = (new(&model), Nand::new(&model));
+        let (mut layer, mut nand) = (Layer::new(&model), Nand::new(&model, Keep::InMemory));
         let mut latest = HashMap::new();
         let mut writes = 0_u64;
         for step in steps {
             match step {
                 Step::Write { page, whole } => {
-                    layer.write(&mut nand, page, whole);
                     writes += 1;
+                    write(&mut layer, &mut nand, page, whole, writes);
                     latest.insert(page, writes);
                 }
                 Step::Run { page, count } => for page in page..(page + count).min(256) {
-                    layer.write(&mut nand, page, true);
                     writes += 1;
+                    write(&mut layer, &mut nand, page, true, writes);
                     latest.insert(page, writes);
                 },
                 Step::Discard { page, count } => {
@@ -63,9 +74,11 @@ proptest! {
             }
         }
         for page in 0..256 {
-            let found = layer.locate(&nand, page).and_then(|at| nand.stamp(at));
-            prop_assert_eq!(found.map(|stamp| stamp.logical_page), latest.get(&page).map(|_| page));
-            prop_assert_eq!(found.map(|stamp| stamp.sequence()), latest.get(&page).copied());
+            let at = layer.locate(&nand, page);
+            let held = at.and_then(|at| nand.logical_page(at));
+            prop_assert_eq!(held, latest.get(&page).map(|_| page));
+            let content = at.map(|at| nand.content(at));
+            prop_assert_eq!(content, latest.get(&page).map(|&write| content_of(write)));
         }
     }
 }

@@ -26,6 +26,7 @@ pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), Failure> {
             let model = flashfit_card::catalogue::load(name, catalog)?;
             if *json { output::json("card", model) } else { output::print(&card_text(&model)) }
         }
+        CardCommand::Bench(args) => crate::card_bench::run(args, catalog),
         CardCommand::Serve { name } => serve(name, catalog),
         CardCommand::Stats { device, json } => {
             let counters = flashfit_card::served::stats(device)?;

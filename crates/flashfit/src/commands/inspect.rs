@@ -141,6 +141,8 @@ fn on_unit(medium: &Medium, start: Bytes) -> String {
 fn translation(kind: flashfit_card::model::LayerKind) -> &'static str {
     match kind {
         flashfit_card::model::LayerKind::BlockMapped => "by erase unit",
+        flashfit_card::model::LayerKind::LogBlock => "by erase unit, small writes in a log by page",
+        flashfit_card::model::LayerKind::UpdateLog => "by erase unit, with an update log",
         flashfit_card::model::LayerKind::PageMapped => "by page",
     }
 }

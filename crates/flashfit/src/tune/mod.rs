@@ -77,7 +77,7 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     let is_same = match &subject.what {
         What::Card(model) => {
             let card = header.facts.card.as_ref();
-            card.is_some_and(|card| card.model.as_ref().is_none_or(|before| before == model))
+            card.is_some_and(|card| card.model.as_ref().is_none_or(|before| *before == **model))
         }
         What::Medium(now) => {
             let mut identity = now.identity.clone();

@@ -41,7 +41,7 @@ pub enum What {
     /// A device or an image.
     Medium(Box<Medium>),
     /// A simulated card.
-    Card(CardModel),
+    Card(Box<CardModel>),
 }
 
 impl Subject {
@@ -106,7 +106,9 @@ impl Subject {
 
 fn look_at(target: &Target, runner: &dyn Runner, catalog: Option<&Path>) -> Result<What, Failure> {
     Ok(match target {
-        Target::Simulated(name) => What::Card(flashfit_card::catalogue::load(name, catalog)?),
+        Target::Simulated(name) => {
+            What::Card(Box::new(flashfit_card::catalogue::load(name, catalog)?))
+        }
         Target::Node(path) => {
             What::Medium(Box::new(Medium::of_node(&System::default(), runner, path)?))
         }

@@ -3,10 +3,15 @@
 //! Whatever passes here can be simulated without an arithmetic overflow and without running out of
 //! free erase units; the layers rely on it.
 
-use crate::model::{CardModel, LayerKind};
+use super::{CardModel, LayerKind, PslcModel};
 
-/// Keeps the simulator's own tables (about 24 bytes a page) within reason.
-const MAX_PAGES: u64 = 1 << 26;
+/// Keeps the simulator's own tables (about 8 bytes a page) within reason.
+const MAX_PAGES: u64 = 1 << 30;
+const MAX_PARALLEL: u32 = 64;
+/// A hundred times as long; more is a stall.
+const MAX_JITTER: u32 = 100_000;
+/// What SATA's native command queueing, eMMC 5.1 and SD's application class A2 have at most.
+const MAX_DEPTH: u32 = 32;
 /// One minute: longer is a unit mistaken.
 const MAX_TIME_NS: u64 = 60_000_000_000;
 const MIN_BYTES_PER_SECOND: u64 = 1000;
@@ -15,6 +20,8 @@ const MAX_BYTES_PER_SECOND: u64 = 1_000_000_000_000;
 const MAX_GRANULARITY: u64 = 1 << 31;
 /// A page-mapped layer collects garbage into one unit while another is still to be reclaimed.
 const MIN_SPARE_PAGE_MAPPED: u32 = 2;
+/// A log for small writes is collected into one unit.
+const LOG_SPARE_UNITS: u32 = 1;
 
 /// A key and why its value cannot be.
 #[derive(Debug)]
@@ -52,8 +59,28 @@ fn sizes(model: &CardModel) -> Checked {
         format!("a sector is 512 or 4096 bytes, not {sector}")
     })?;
     multiple("nand.page", model.nand.page.0, sector, "sectors")?;
-    multiple("nand.erase_unit", model.nand.erase_unit.0, model.nand.page.0, "pages")?;
+    require((1..=MAX_PARALLEL).contains(&model.nand.planes), "nand.planes", || {
+        format!("must lie between 1 and {MAX_PARALLEL}")
+    })?;
+    require((1..=MAX_PARALLEL).contains(&model.nand.dies), "nand.dies", || {
+        format!("must lie between 1 and {MAX_PARALLEL}")
+    })?;
+    let write_unit = model.nand.page.0.checked_mul(u64::from(model.nand.planes));
+    let stripe = write_unit.and_then(|bytes| bytes.checked_mul(u64::from(model.nand.dies)));
+    let (Some(write_unit), Some(stripe)) = (write_unit, stripe) else {
+        return Err(Fault { key: "nand.page", reason: "is too large".to_owned() });
+    };
+    map_unit(model, write_unit)?;
+    multiple("nand.erase_unit", model.nand.erase_unit.0, stripe, "write units of all dies")?;
     multiple("capacity", model.capacity.0, model.nand.erase_unit.0, "erase units")
+}
+
+fn map_unit(model: &CardModel, write_unit: u64) -> Checked {
+    let Some(map_unit) = model.layer.map_unit else { return Ok(()) };
+    multiple("layer.map_unit", map_unit.0, u64::from(model.sector_bytes), "sectors")?;
+    require(write_unit % map_unit.0 == 0, "layer.map_unit", || {
+        format!("{map_unit} does not divide the write unit of {write_unit} bytes")
+    })
 }
 
 fn multiple(key: &'static str, value: u64, of: u64, what: &str) -> Checked {
@@ -68,20 +95,29 @@ fn counts(model: &CardModel) -> Checked {
     require(nand.spare_units > 0, "nand.spare_units", || {
         "a card needs spare erase units to write into".to_owned()
     })?;
-    let spare = u64::from(nand.spare_units).checked_mul(nand.erase_unit.0);
-    let total = spare.and_then(|spare| spare.checked_add(model.capacity.0));
-    require(total.is_some_and(|total| total / nand.page.0 <= MAX_PAGES), "nand.page", || {
+    let pslc = nand.pslc.as_ref().map_or(0, |pslc| u64::from(pslc.units));
+    let extra = u64::from(nand.spare_units) + u64::from(nand.factory_bad_units) + pslc;
+    let extra = extra.checked_mul(nand.erase_unit.0);
+    let total = extra.and_then(|extra| extra.checked_add(model.capacity.0));
+    let page_bytes = model.map_unit_bytes();
+    require(total.is_some_and(|total| total / page_bytes <= MAX_PAGES), "nand.page", || {
         format!("the card has more than the {MAX_PAGES} pages that can be simulated")
     })?;
     require(nand.endurance_cycles > 0, "nand.endurance_cycles", || "is zero".to_owned())
 }
 
 fn times(model: &CardModel) -> Checked {
+    let pslc = |time: fn(&PslcModel) -> u64| model.nand.pslc.as_ref().map_or(0, time);
     for (key, time_ns) in [
         ("nand.read_ns", model.nand.read_ns),
         ("nand.program_ns", model.nand.program_ns),
         ("nand.erase_ns", model.nand.erase_ns),
         ("bus.command_ns", model.bus.command_ns),
+        ("nand.pslc.read_ns", pslc(|pslc| pslc.read_ns)),
+        ("nand.pslc.program_ns", pslc(|pslc| pslc.program_ns)),
+        ("nand.pslc.erase_ns", pslc(|pslc| pslc.erase_ns)),
+        ("cache.flush_ns", model.cache.as_ref().map_or(0, |cache| cache.flush_ns)),
+        ("background.after_ns", model.background.as_ref().map_or(0, |idle| idle.after_ns)),
     ] {
         require(time_ns <= MAX_TIME_NS, key, || format!("{time_ns} ns are more than a minute"))?;
     }
@@ -92,33 +128,70 @@ fn times(model: &CardModel) -> Checked {
 }
 
 fn layer(model: &CardModel) -> Checked {
-    let spare = model.nand.spare_units;
-    match (model.layer.kind, model.layer.open_units) {
-        (LayerKind::BlockMapped, None) => Err(Fault {
-            key: "layer.open_units",
-            reason: "a block-mapped layer needs to know how many units it keeps open".to_owned(),
-        }),
-        (LayerKind::BlockMapped, Some(open)) => {
-            require(open > 0, "layer.open_units", || "is zero".to_owned())?;
-            require(open < spare, "layer.open_units", || {
-                format!(
-                    "{open} open units need {} spare erase units (one is merged into), not {spare}",
-                    u64::from(open) + 1
-                )
-            })
-        }
-        (LayerKind::PageMapped, Some(_)) => Err(Fault {
-            key: "layer.open_units",
-            reason: "a page-mapped layer has no limit of open units".to_owned(),
-        }),
-        (LayerKind::PageMapped, None) => {
-            require(spare >= MIN_SPARE_PAGE_MAPPED, "nand.spare_units", || {
-                format!(
-                    "a page-mapped layer needs at least {MIN_SPARE_PAGE_MAPPED} spare erase units"
-                )
-            })
-        }
+    let (layer, kind) = (&model.layer, model.layer.kind);
+    let mapped_by_page = kind == LayerKind::PageMapped;
+    let has_log = matches!(kind, LayerKind::LogBlock | LayerKind::UpdateLog);
+    belongs(layer.open_units.is_some(), !mapped_by_page, "layer.open_units")?;
+    belongs(layer.log_units.is_some(), has_log, "layer.log_units")?;
+    belongs(layer.log_request.is_some(), has_log, "layer.log_request")?;
+    for (given, key) in [
+        (layer.map_unit.is_some(), "layer.map_unit"),
+        (layer.map_cache.is_some(), "layer.map_cache"),
+        (layer.collection.is_some(), "layer.collection"),
+    ] {
+        require(mapped_by_page || !given, key, || "is for page-mapped layers only".to_owned())?;
     }
+    require(mapped_by_page || model.nand.pslc.is_none(), "nand.pslc", || {
+        "only a page-mapped layer can use a pSLC area".to_owned()
+    })?;
+    open_units(model)?;
+    spare_units(model)
+}
+
+/// A key that a layer of this kind must have, and no other may.
+fn belongs(given: bool, wanted: bool, key: &'static str) -> Checked {
+    require(given || !wanted, key, || "is missing for a layer of this kind".to_owned())?;
+    require(wanted || !given, key, || "means nothing to a layer of this kind".to_owned())
+}
+
+fn open_units(model: &CardModel) -> Checked {
+    let Some(open) = model.layer.open_units else {
+        return require(model.layer.open_units_random.is_none(), "layer.open_units_random", || {
+            "means nothing to a layer of this kind".to_owned()
+        });
+    };
+    require(open > 0, "layer.open_units", || "is zero".to_owned())?;
+    require(
+        model.layer.open_units_random.is_none_or(|random| random <= open),
+        "layer.open_units_random",
+        || format!("is more than the {open} that can be open at all"),
+    )
+}
+
+fn spare_units(model: &CardModel) -> Checked {
+    let (layer, spare) = (&model.layer, u64::from(model.nand.spare_units));
+    let zone = model.zone.as_ref();
+    if let Some(zone) = zone {
+        require(zone.units > 0 && zone.units < model.capacity_units(), "zone.units", || {
+            "must be at least 1 and leave some of the card".to_owned()
+        })?;
+        require(zone.spare_units >= MIN_SPARE_PAGE_MAPPED, "zone.spare_units", || {
+            format!("a page-mapped zone needs at least {MIN_SPARE_PAGE_MAPPED}")
+        })?;
+        require(zone.extra_read_ns <= MAX_TIME_NS, "zone.extra_read_ns", || {
+            "is more than a minute".to_owned()
+        })?;
+    }
+    let zone = zone.map_or(0, |zone| u64::from(zone.spare_units));
+    let log = layer.log_units.map_or(0, |log| u64::from(log) + u64::from(LOG_SPARE_UNITS));
+    require(layer.log_units != Some(0), "layer.log_units", || "is zero".to_owned())?;
+    let needed = match layer.open_units {
+        Some(open) => u64::from(open) + 1 + log,
+        None => u64::from(MIN_SPARE_PAGE_MAPPED),
+    };
+    require(needed + zone <= spare, "nand.spare_units", || {
+        format!("a card like this needs at least {} spare erase units", needed + zone)
+    })
 }
 
 fn optional_parts(model: &CardModel) -> Checked {
@@ -138,9 +211,18 @@ fn optional_parts(model: &CardModel) -> Checked {
             "is larger than the card".to_owned()
         })?;
     }
-    require(model.queue.depth == 1, "queue.depth", || {
-        format!("this version simulates queue depth 1 only, not {}", model.queue.depth)
-    })
+    require((1..=MAX_DEPTH).contains(&model.queue.depth), "queue.depth", || {
+        format!("must lie between 1 and {MAX_DEPTH}")
+    })?;
+    noise(model)
+}
+
+fn noise(model: &CardModel) -> Checked {
+    let Some(noise) = &model.noise else { return Ok(()) };
+    require(noise.jitter_thousandths <= MAX_JITTER, "noise.jitter_thousandths", || {
+        format!("is more than {MAX_JITTER}")
+    })?;
+    require(noise.stall_ns <= MAX_TIME_NS, "noise.stall_ns", || "is more than a minute".to_owned())
 }
 
 #[cfg(test)]
@@ -153,7 +235,10 @@ mod tests {
     /// Every change must be refused, with this key in the message.
     fn refused(changes: &[(&str, &str)], key: &str) {
         let text = small_but(changes).unwrap_err().to_string();
-        assert!(text.starts_with(&format!("test.toml: {key}: ")), "{text}");
+        assert!(
+            text.starts_with("test.toml: line ") && text.contains(&format!(": {key}: ")),
+            "{text}"
+        );
     }
 
     #[test]
@@ -182,7 +267,7 @@ mod tests {
     #[test]
     fn layers_and_their_open_units() {
         assert!(small_but(&[BLOCK]).is_ok());
-        refused(&[BLOCK, ("spare_units = 4", "spare_units = 3")], "layer.open_units");
+        refused(&[BLOCK, ("spare_units = 4", "spare_units = 3")], "nand.spare_units");
         refused(&[BLOCK, ("open_units = 3", "open_units = 0")], "layer.open_units");
         refused(&[BLOCK, ("open_units = 3", "")], "layer.open_units");
         let page = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nopen_units = 3");
@@ -194,7 +279,7 @@ mod tests {
         let with = |section: &'static str| [("[discard]", section)];
         refused(&with("[cache]\nbytes = 0\n[discard]"), "cache.bytes");
         refused(&with("[cache]\nbytes = \"2MiB\"\n[discard]"), "cache.bytes");
-        refused(&with("[queue]\ndepth = 32\n[discard]"), "queue.depth");
+        refused(&with("[queue]\ndepth = 33\n[discard]"), "queue.depth");
         let granularity = "granularity = \"4KiB\"";
         refused(&[(granularity, "granularity = 700")], "discard.granularity");
         refused(&[(granularity, "granularity = \"2MiB\"")], "discard.granularity");

@@ -1,0 +1,80 @@
+//! The `[layer]` and `[zone]` sections of a card file.
+
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The translation layer of a card. Which keys may stand beside `kind` depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerModel {
+    /// Which one.
+    pub kind: LayerKind,
+    /// How many erase units can be open at once; all but page-mapped layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_units: Option<u32>,
+    /// How many of them can be written out of order; as many as are open where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_units_random: Option<u32>,
+    /// Erase units of the log for small writes; layers with a log only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_units: Option<u32>,
+    /// The largest request that goes to the log; layers with a log only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_request: Option<Bytes>,
+    /// What is mapped by itself, a divisor of the write unit; the write unit where it is not said.
+    /// Page-mapped layers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_unit: Option<Bytes>,
+    /// How much of the map is held in memory, at 4 bytes a mapped unit; all of it where it is not
+    /// said. Page-mapped layers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<Bytes>,
+    /// Which erase unit is collected first; page-mapped layers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection: Option<Collection>,
+    /// Static wear levelling: how far the erasures of two units may lie apart before data that
+    /// never changes is moved. None where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear_spread: Option<u32>,
+}
+
+/// The kinds of translation layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerKind {
+    /// Whole erase units are mapped; see [`crate::layer::BlockMapped`].
+    BlockMapped,
+    /// Whole erase units are mapped, and small writes go to a page-mapped log.
+    LogBlock,
+    /// Whole erase units are mapped, small writes go to an update log, and an erase unit that must
+    /// give way is merged only in part.
+    UpdateLog,
+    /// Each page is mapped; see [`crate::layer::PageMapped`].
+    PageMapped,
+}
+
+/// How a page-mapped layer chooses the erase unit that it collects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collection {
+    /// The one with the fewest valid pages.
+    #[default]
+    Greedy,
+    /// The one where age times free space is most for the cost of copying.
+    CostBenefit,
+    /// The one that was filled first.
+    Fifo,
+}
+
+/// The specially mapped zone at the start of a card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneModel {
+    /// Its size in erase units, from the start of the card. They are page-mapped.
+    pub units: u32,
+    /// Spare erase units of its own, taken from the card's.
+    pub spare_units: u32,
+    /// What a read of it takes longer, in nanoseconds.
+    #[serde(default)]
+    pub extra_read_ns: u64,
+}

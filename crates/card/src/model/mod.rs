@@ -1,0 +1,167 @@
+//! The card model: what a card file says.
+//!
+//! The file is TOML. A model says how a card is built (NAND, bus, translation layer, cache), never
+//! how a particular workload runs on it. The sections of the file are the modules [`nand`],
+//! [`layer`] and [`front`]. Limits: one kind of NAND per card, with a part of it used with one bit
+//! per cell.
+
+mod checks;
+pub mod front;
+pub mod layer;
+pub mod nand;
+mod place;
+
+use flashfit_catalogue::Origin;
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use front::{
+    BackgroundModel, BusKind, BusModel, CacheModel, CacheOrder, DiscardModel, NoiseModel,
+    QueueModel,
+};
+pub use layer::{Collection, LayerKind, LayerModel, ZoneModel};
+pub use nand::{Cell, NandModel, PslcModel};
+
+/// The parameters of a simulated card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardModel {
+    /// The name by which it is called; in the catalogue, the file's name without its ending.
+    pub name: String,
+    /// One line on what it is.
+    pub title: String,
+    /// Where its figures come from.
+    pub source: String,
+    /// The published table of a real card that it is checked against, by its name in
+    /// `catalog/published/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counterpart: Option<String>,
+    /// What the host can address: a whole number of erase units.
+    pub capacity: Bytes,
+    /// The smallest unit of access, in bytes: 512 or 4096.
+    pub sector_bytes: u32,
+    /// The flash itself.
+    pub nand: NandModel,
+    /// The way between host and card.
+    pub bus: BusModel,
+    /// How logical addresses are kept in the NAND.
+    pub layer: LayerModel,
+    /// The specially mapped zone at the start, for a file allocation table, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<ZoneModel>,
+    /// The volatile write cache, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheModel>,
+    /// How it takes discards, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard: Option<DiscardModel>,
+    /// Its command queue.
+    #[serde(default)]
+    pub queue: QueueModel,
+    /// What it does in idle time, where it does something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundModel>,
+    /// How its times vary, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseModel>,
+}
+
+/// Why a file is not a card model.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// Not TOML, a key that does not exist, one that is missing, or a value of the wrong type.
+    #[error("{origin}: line {line}: {reason}")]
+    Syntax {
+        /// The file.
+        origin: Origin,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// No card can be built like that.
+    #[error("{origin}: line {line}: {key}: {reason}")]
+    Impossible {
+        /// The file.
+        origin: Origin,
+        /// The line of the key or, where it is missing, of its section; from 1.
+        line: usize,
+        /// The key, with its section.
+        key: &'static str,
+        /// Why it cannot be.
+        reason: String,
+    },
+}
+
+impl Explain for ModelError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+}
+
+impl CardModel {
+    /// Reads a card file; `origin` is only for the messages.
+    ///
+    /// # Errors
+    /// [`ModelError::Syntax`] or [`ModelError::Impossible`], both with the line.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Self, ModelError> {
+        let model: Self = toml::from_str(text).map_err(|error| ModelError::Syntax {
+            origin: origin.clone(),
+            line: place::line_of(text, error.span().map_or(0, |span| span.start)),
+            reason: error.message().to_owned(),
+        })?;
+        checks::check(&model).map_err(|fault| ModelError::Impossible {
+            origin: origin.clone(),
+            line: place::line_of_key(text, fault.key),
+            key: fault.key,
+            reason: fault.reason,
+        })?;
+        Ok(model)
+    }
+
+    /// The size of an erase unit, in bytes.
+    pub fn erase_unit_bytes(&self) -> u64 {
+        self.nand.erase_unit.0
+    }
+
+    /// The size of a write unit, the pages of all planes written together, in bytes.
+    pub fn write_unit_bytes(&self) -> u64 {
+        self.nand.page.0 * u64::from(self.nand.planes)
+    }
+
+    /// The size of a mapped unit, in bytes: what a translation layer keeps track of.
+    pub fn map_unit_bytes(&self) -> u64 {
+        self.layer.map_unit.map_or_else(|| self.write_unit_bytes(), |unit| unit.0)
+    }
+
+    /// Erase units that the host can address.
+    pub fn capacity_units(&self) -> u32 {
+        count(self.capacity.0 / self.nand.erase_unit.0)
+    }
+
+    /// All erase units: spare ones, those of the pSLC area and bad ones included.
+    pub fn total_units(&self) -> u32 {
+        self.capacity_units()
+            + self.nand.spare_units
+            + self.nand.pslc.as_ref().map_or(0, |pslc| pslc.units)
+            + self.nand.factory_bad_units
+    }
+
+    /// Mapped units in an erase unit.
+    pub fn pages_per_unit(&self) -> u32 {
+        count(self.nand.erase_unit.0 / self.map_unit_bytes())
+    }
+
+    /// Mapped units in a write unit.
+    pub fn pages_per_write_unit(&self) -> u32 {
+        count(self.write_unit_bytes() / self.map_unit_bytes())
+    }
+}
+
+fn count(number: u64) -> u32 {
+    u32::try_from(number).expect("a checked model has fewer pages than 2^32")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,87 @@
+//! The `[nand]` section of a card file.
+
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The flash of a card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NandModel {
+    /// How many bits a cell holds.
+    #[serde(default)]
+    pub cell: Cell,
+    /// The page of one plane.
+    pub page: Bytes,
+    /// Planes whose pages are written together; page times planes is the write unit.
+    #[serde(default = "one")]
+    pub planes: u32,
+    /// Dies that work at the same time. The write units of an erase unit lie on them in turn.
+    #[serde(default = "one")]
+    pub dies: u32,
+    /// The erase unit over all planes and dies: a whole number of write units for each die, not
+    /// necessarily a power of two.
+    pub erase_unit: Bytes,
+    /// Time to read a write unit, in nanoseconds.
+    pub read_ns: u64,
+    /// Time to program a write unit, in nanoseconds.
+    pub program_ns: u64,
+    /// Time to erase an erase unit, in nanoseconds.
+    pub erase_ns: u64,
+    /// How many erasures an erase unit is rated for.
+    pub endurance_cycles: u64,
+    /// Good erase units beyond the capacity.
+    pub spare_units: u32,
+    /// Erase units that were bad from the beginning, beyond the spare ones.
+    #[serde(default)]
+    pub factory_bad_units: u32,
+    /// The erase units that are used with one bit per cell, beyond the spare ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pslc: Option<PslcModel>,
+}
+
+/// The bits of a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cell {
+    /// One bit.
+    Slc,
+    /// Two bits.
+    #[default]
+    Mlc,
+    /// Three bits.
+    Tlc,
+    /// Four bits.
+    Qlc,
+}
+
+impl Cell {
+    /// How many bits it holds.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Slc => 1,
+            Self::Mlc => 2,
+            Self::Tlc => 3,
+            Self::Qlc => 4,
+        }
+    }
+}
+
+/// Erase units with one bit per cell: they hold less by the cell's bits, and are faster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PslcModel {
+    /// How many.
+    pub units: u32,
+    /// Time to read a write unit, in nanoseconds.
+    pub read_ns: u64,
+    /// Time to program a write unit, in nanoseconds.
+    pub program_ns: u64,
+    /// Time to erase an erase unit, in nanoseconds.
+    pub erase_ns: u64,
+    /// How many erasures one of them is rated for.
+    pub endurance_cycles: u64,
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,71 @@
+//! Card files that are read, and one that the tests of the other modules vary.
+
+use super::*;
+
+pub(crate) const SMALL: &str = r#"
+name = "small"
+title = "a card for tests"
+source = "none"
+capacity = "1MiB"
+sector_bytes = 512
+[nand]
+page = "4KiB"
+erase_unit = "64KiB"
+read_ns = 50
+program_ns = 700
+erase_ns = 3000
+endurance_cycles = 1000
+spare_units = 4
+[bus]
+command_ns = 10
+bytes_per_second = 1_000_000_000
+[layer]
+kind = "page-mapped"
+[discard]
+granularity = "4KiB"
+"#;
+
+pub(crate) fn parse(text: &str) -> Result<CardModel, ModelError> {
+    CardModel::parse(text, &Origin::File("test.toml".into()))
+}
+
+/// The small card with `from` replaced by `to`.
+pub(crate) fn small_but(changes: &[(&str, &str)]) -> Result<CardModel, ModelError> {
+    let mut text = SMALL.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    parse(&text)
+}
+
+#[test]
+fn a_model_says_its_geometry() {
+    let model = parse(SMALL).unwrap();
+    assert_eq!(model.erase_unit_bytes(), 65536);
+    assert_eq!(model.write_unit_bytes(), 4096);
+    assert_eq!((model.capacity_units(), model.total_units()), (16, 20));
+    assert_eq!(model.pages_per_unit(), 16);
+    assert_eq!(model.queue.depth, 1);
+}
+
+#[test]
+fn a_model_survives_being_written_and_read() {
+    let model = parse(SMALL).unwrap();
+    assert_eq!(parse(&toml::to_string(&model).unwrap()).unwrap(), model);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_file_and_line() {
+    let error = small_but(&[("read_ns = 50", "raed_ns = 50")]).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("test.toml: line 10: "), "{text}");
+    assert!(text.contains("raed_ns"), "{text}");
+    assert_eq!(error.class(), ExitClass::Usage);
+}
+
+#[test]
+fn broken_toml_is_refused_with_its_line() {
+    let text = small_but(&[("[bus]", "[bus")]).unwrap_err().to_string();
+    assert!(text.starts_with("test.toml: line 15: "), "{text}");
+}

@@ -1,0 +1,76 @@
+//! When the dies are busy, in nanoseconds of the card's time.
+//!
+//! An operation begins when its request has come so far and its die is free. A program operation
+//! also waits for what was read for it. Limits: no suspended erasures, no channel between dies and
+//! controller.
+
+use serde::{Deserialize, Serialize};
+
+/// The busy times of all dies.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Schedule {
+    free_ns: Vec<u64>,
+    /// Before it no operation of this request begins.
+    earliest_ns: u64,
+    /// Before it no program operation begins.
+    data_ready_ns: u64,
+    finished_ns: u64,
+}
+
+impl Schedule {
+    pub fn new(dies: u32) -> Self {
+        Self { free_ns: vec![0; dies as usize], earliest_ns: 0, data_ready_ns: 0, finished_ns: 0 }
+    }
+
+    pub fn begin(&mut self, at_ns: u64) {
+        self.earliest_ns = at_ns;
+        self.data_ready_ns = at_ns;
+        self.finished_ns = at_ns;
+    }
+
+    pub fn not_before(&mut self, at_ns: u64) {
+        self.earliest_ns = self.earliest_ns.max(at_ns);
+        self.data_ready_ns = self.data_ready_ns.max(at_ns);
+        self.finished_ns = self.finished_ns.max(at_ns);
+    }
+
+    /// What is programmed next does not wait for what was read before.
+    pub fn independent(&mut self) {
+        self.data_ready_ns = self.earliest_ns;
+    }
+
+    pub fn finished_ns(&self) -> u64 {
+        self.finished_ns
+    }
+
+    pub fn read(&mut self, write_unit: u32, time_ns: u64) {
+        let end_ns = self.on_die(write_unit, self.earliest_ns, time_ns);
+        self.data_ready_ns = self.data_ready_ns.max(end_ns);
+    }
+
+    pub fn program(&mut self, write_unit: u32, time_ns: u64) {
+        self.on_die(write_unit, self.data_ready_ns, time_ns);
+    }
+
+    fn on_die(&mut self, write_unit: u32, from_ns: u64, time_ns: u64) -> u64 {
+        let dies = self.free_ns.len();
+        let die = if dies == 1 { 0 } else { write_unit as usize % dies };
+        let end_ns = self.free_ns[die].max(from_ns) + time_ns;
+        self.free_ns[die] = end_ns;
+        self.finished_ns = self.finished_ns.max(end_ns);
+        end_ns
+    }
+
+    pub fn on_all_dies(&mut self, time_ns: u64) {
+        for free_ns in &mut self.free_ns {
+            *free_ns = (*free_ns).max(self.earliest_ns) + time_ns;
+            self.finished_ns = self.finished_ns.max(*free_ns);
+        }
+    }
+
+    /// Nothing begins until so long after everything before is done.
+    pub fn wait(&mut self, time_ns: u64) {
+        let until_ns = self.finished_ns + time_ns;
+        self.not_before(until_ns);
+    }
+}

@@ -1,0 +1,134 @@
+//! `flashfit card bench`: what a card model makes of simple patterns, in the process under a
+//! virtual clock, beside the real card that it is modelled after.
+
+mod measure;
+mod render;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use flashfit_card::CardModel;
+use flashfit_catalogue::{EntryError, entries};
+use flashfit_geometry::flashbench::{Comparison, OpenUnitTable};
+use flashfit_host::ExitClass;
+use flashfit_medium::Bytes;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output;
+use measure::Figures;
+
+/// What can be typed behind `flashfit card bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flashfit card bench sd-c4-block\n  \
+                        flashfit card bench my-card.toml --against flashbench.txt\n  \
+                        flashfit card bench --all --markdown > cards.md")]
+pub struct BenchArgs {
+    /// Its name, or the path of a card file.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub name: Option<String>,
+    /// Measure every card of the catalogue.
+    #[arg(long)]
+    pub all: bool,
+    /// Write in turn to 1 up to this many erase units.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub units: u32,
+    /// The smallest write.
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub least: Bytes,
+    /// The seed of the mixed orders.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Compare with a real card's table, as `flashbench --open-au` prints it.
+    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    pub against: Option<PathBuf>,
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A card's figures and those of its counterpart.
+#[derive(Debug, Serialize)]
+struct Measured {
+    card: String,
+    title: String,
+    source: String,
+    erase_unit: Bytes,
+    figures: Figures,
+    counterpart: Option<Counterpart>,
+}
+
+/// A real card's table and how well the model agrees.
+#[derive(Debug, Serialize)]
+struct Counterpart {
+    name: String,
+    table: OpenUnitTable,
+    comparison: Option<Comparison>,
+}
+
+pub fn run(args: &BenchArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let models = match &args.name {
+        Some(name) => vec![flashfit_card::catalogue::load(name, catalog)?],
+        None => flashfit_card::catalogue::all(catalog)?,
+    };
+    let mut all = Vec::new();
+    for model in &models {
+        all.push(measured(model, args, catalog)?);
+    }
+    if args.json {
+        output::json("card-bench", all)
+    } else if args.markdown {
+        output::print(&render::markdown(&all))
+    } else {
+        output::print(&render::terminal(&all, output::width()))
+    }
+}
+
+fn measured(
+    model: &CardModel,
+    args: &BenchArgs,
+    catalog: Option<&Path>,
+) -> Result<Measured, Failure> {
+    let real = match (&args.against, &model.counterpart) {
+        (Some(path), _) => Some(given(path)?),
+        (None, Some(name)) => Some(published(name, catalog)?),
+        (None, None) => None,
+    };
+    let figures = measure::figures(model, args.units, args.least, args.seed)?;
+    let counterpart = real.map(|(name, table)| Counterpart {
+        comparison: Comparison::of(&figures.open_units, &table),
+        name,
+        table,
+    });
+    Ok(Measured {
+        card: model.name.clone(),
+        title: model.title.clone(),
+        source: model.source.clone(),
+        erase_unit: Bytes(model.erase_unit_bytes()),
+        figures,
+        counterpart,
+    })
+}
+
+fn given(path: &Path) -> Result<(String, OpenUnitTable), Failure> {
+    let entry = flashfit_catalogue::read(path)?;
+    Ok((path.display().to_string(), table(&path.display().to_string(), &entry.text)?))
+}
+
+fn published(name: &str, catalog: Option<&Path>) -> Result<(String, OpenUnitTable), Failure> {
+    let known = entries("published", "txt", catalog)?;
+    let Some(entry) = known.iter().find(|entry| entry.name == name) else {
+        let names = known.iter().map(|entry| entry.name.as_str());
+        return Err(EntryError::unknown("published table", name, names).into());
+    };
+    Ok((name.to_owned(), table(&entry.origin.to_string(), &entry.text)?))
+}
+
+fn table(place: &str, text: &str) -> Result<OpenUnitTable, Failure> {
+    let hint = "give the output of `flashbench --open-au`, with a title a run";
+    OpenUnitTable::parse(text)
+        .map_err(|error| Failure::new(ExitClass::Usage, format!("{place}: {error}"), Some(hint)))
+}

@@ -1,0 +1,90 @@
+//! How well one open-unit table agrees with another, such as a card model's with a real card's.
+//!
+//! The error of a cell is the larger of its two rates by the smaller, so twice and half as fast are
+//! equally wrong.
+
+use flashfit_medium::Bytes;
+use serde::Serialize;
+
+use super::table::{Access, OpenUnitTable};
+
+/// Two tables, as far as both have the same cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Cells that both have.
+    pub cells: usize,
+    /// The median error, in thousandths: 1000 is no error.
+    pub median_error_thousandths: u64,
+    /// Nine errors of ten are not larger, in thousandths.
+    pub ninth_decile_error_thousandths: u64,
+    /// Cells whose error is at most 2.
+    pub within_2: usize,
+}
+
+impl Comparison {
+    /// Compares two tables; `None` where they share no cell with a rate.
+    pub fn of(ours: &OpenUnitTable, theirs: &OpenUnitTable) -> Option<Self> {
+        let mut errors: Vec<u64> = ours
+            .cells
+            .iter()
+            .filter_map(|cell| {
+                let other = theirs.rate(cell.units, cell.access, cell.write)?;
+                error_thousandths(cell.bytes_per_second, other)
+            })
+            .collect();
+        errors.sort_unstable();
+        let last = errors.len().checked_sub(1)?;
+        Some(Self {
+            cells: errors.len(),
+            median_error_thousandths: errors[last / 2],
+            ninth_decile_error_thousandths: errors[(errors.len() * 9).div_ceil(10) - 1],
+            within_2: errors.iter().filter(|&&error| error <= 2000).count(),
+        })
+    }
+}
+
+fn error_thousandths(a: u64, b: u64) -> Option<u64> {
+    let (large, small) = (u128::from(a.max(b)), u128::from(a.min(b)));
+    (large * 1000).checked_div(small).map(|error| u64::try_from(error).unwrap_or(u64::MAX))
+}
+
+/// How many erase units can be written in turn before the rate falls to less than half; `None`
+/// where it does not within the table.
+pub fn units_before_the_cliff(table: &OpenUnitTable, access: Access, write: Bytes) -> Option<u32> {
+    let rate = |units| table.rate(units, access, write);
+    (1..)
+        .map_while(|units| Some((units, rate(units)?, rate(units + 1)?)))
+        .find_map(|(units, now, next)| (next < now / 2).then_some(units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flashbench::table::Cell;
+
+    fn table(rates: &[u64]) -> OpenUnitTable {
+        let cell = |(index, &bytes_per_second): (usize, &u64)| Cell {
+            units: u32::try_from(index).unwrap() + 1,
+            access: Access::Linear,
+            write: Bytes(65536),
+            bytes_per_second,
+        };
+        OpenUnitTable { cells: rates.iter().enumerate().map(cell).collect() }
+    }
+
+    #[test]
+    fn twice_and_half_are_equally_wrong() {
+        let comparison = Comparison::of(&table(&[100, 100, 300]), &table(&[200, 50, 100])).unwrap();
+        assert_eq!(comparison.median_error_thousandths, 2000);
+        assert_eq!(comparison.ninth_decile_error_thousandths, 3000);
+        assert_eq!((comparison.cells, comparison.within_2), (3, 2));
+        assert_eq!(Comparison::of(&table(&[]), &table(&[1])), None);
+    }
+
+    #[test]
+    fn the_cliff_lies_behind_the_last_fast_unit() {
+        let cliff = |rates| units_before_the_cliff(&table(rates), Access::Linear, Bytes(65536));
+        assert_eq!(cliff(&[5100, 4700, 4600, 73, 65]), Some(3));
+        assert_eq!(cliff(&[5100, 4700, 4600]), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! flashbench's `--open-au` procedure on any block device.
+//!
+//! For each size of a write, from the erase unit down by halves, every place of a number of erase
+//! units is written once: the first place of each unit, then the second of each, and so on. The
+//! units lie far apart. What differs from flashbench: the mixed orders come from a seed, positions
+//! are kept within the medium, and a medium without a volatile cache gets no flushes, as O_SYNC on
+//! a real one sends none.
+
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::random::Random;
+use flashfit_medium::{BlockDev, BlockDevError, Bytes, Clock};
+
+use super::table::{Access, Cell, OpenUnitTable};
+
+/// flashbench begins behind the file allocation table.
+const FIRST_BYTES: u64 = 16 << 20;
+/// How many erase units lie between two that are written, where the medium has room for it.
+const SPACING_UNITS: u64 = 12;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct OpenUnitProcedure {
+    /// The erase unit that is supposed.
+    pub erase_unit: Bytes,
+    /// The smallest write.
+    pub least_write: Bytes,
+    /// The most units that are written in turn; from 1 on.
+    pub most_units: u32,
+    /// The seed of the mixed orders.
+    pub seed: u64,
+}
+
+/// Why a table could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcedureError {
+    /// The medium has no room for so many erase units.
+    #[error("the medium of {capacity} has no room for {units} erase units of {erase_unit}")]
+    TooSmall {
+        /// The medium's size.
+        capacity: Bytes,
+        /// How many units were to be written.
+        units: u32,
+        /// How large each was to be.
+        erase_unit: Bytes,
+    },
+    /// A write of this size does not divide the erase unit.
+    #[error("writes of {least_write} do not make up an erase unit of {erase_unit}")]
+    OddWrite {
+        /// The smallest write.
+        least_write: Bytes,
+        /// The erase unit.
+        erase_unit: Bytes,
+    },
+    /// The medium failed.
+    #[error(transparent)]
+    Medium(#[from] BlockDevError),
+}
+
+impl Explain for ProcedureError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::TooSmall { .. } | Self::OddWrite { .. } => ExitClass::Usage,
+            Self::Medium(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::TooSmall { .. } => Some("measure fewer units".to_owned()),
+            Self::OddWrite { .. } => Some("give a divisor of the erase unit".to_owned()),
+            Self::Medium(error) => error.hint(),
+        }
+    }
+}
+
+impl OpenUnitProcedure {
+    /// Writes all over the measured places, and measures with `clock`, which must be the one that
+    /// `device` lets time pass on.
+    ///
+    /// # Errors
+    /// As [`ProcedureError`] tells.
+    pub fn run(
+        &self,
+        device: &mut impl BlockDev,
+        clock: &impl Clock,
+    ) -> Result<OpenUnitTable, ProcedureError> {
+        let starts = self.starts(device)?;
+        let mut cells = Vec::new();
+        for units in 1..=self.most_units {
+            for access in [Access::Linear, Access::Random] {
+                for write in self.sizes()? {
+                    let starts = &starts[..units as usize];
+                    let time_ns = self.write_in_turn(device, clock, starts, access, write)?;
+                    let bytes = u128::from(units) * u128::from(self.erase_unit.0);
+                    let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
+                    let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
+                    cells.push(Cell { units, access, write, bytes_per_second });
+                }
+            }
+        }
+        Ok(OpenUnitTable { cells })
+    }
+
+    /// The sizes of a write: the erase unit and its halves down to the least.
+    fn sizes(&self) -> Result<Vec<Bytes>, ProcedureError> {
+        let odd =
+            ProcedureError::OddWrite { least_write: self.least_write, erase_unit: self.erase_unit };
+        if self.least_write.0 == 0 || self.erase_unit.0 % self.least_write.0 != 0 {
+            return Err(odd);
+        }
+        let halves = std::iter::successors(Some(self.erase_unit.0), |size| {
+            (size % 2 == 0).then_some(size / 2)
+        });
+        let divides = |size: &u64| size % self.least_write.0 == 0;
+        Ok(halves
+            .take_while(|size| *size >= self.least_write.0)
+            .filter(divides)
+            .map(Bytes)
+            .collect())
+    }
+
+    /// Where the units begin that are written in turn.
+    fn starts(&self, device: &impl BlockDev) -> Result<Vec<u64>, ProcedureError> {
+        let capacity_units = device.describe().capacity_bytes / self.erase_unit.0.max(1);
+        let wanted = u64::from(self.most_units);
+        let first = FIRST_BYTES.div_ceil(self.erase_unit.0.max(1)).min(capacity_units / 4);
+        let room = capacity_units.saturating_sub(first);
+        if wanted == 0 || room < wanted {
+            return Err(ProcedureError::TooSmall {
+                capacity: Bytes(device.describe().capacity_bytes),
+                units: self.most_units,
+                erase_unit: self.erase_unit,
+            });
+        }
+        let spacing = SPACING_UNITS.min(room / wanted);
+        Ok((0..wanted).map(|unit| (first + unit * spacing) * self.erase_unit.0).collect())
+    }
+
+    fn write_in_turn(
+        &self,
+        device: &mut impl BlockDev,
+        clock: &impl Clock,
+        starts: &[u64],
+        access: Access,
+        write: Bytes,
+    ) -> Result<u64, BlockDevError> {
+        let flush = device.describe().volatile_cache;
+        let data = incompressible(write.0, self.seed);
+        let mut places: Vec<u64> = (0..self.erase_unit.0 / write.0).collect();
+        if access == Access::Random {
+            Random::new(self.seed ^ write.0).shuffle(&mut places);
+        }
+        let mut order = starts.to_vec();
+        Random::new(self.seed).shuffle(&mut order);
+        let begin_ns = clock.now_ns();
+        for place in places {
+            for start in &order {
+                device.write(start + place * write.0, &data)?;
+                if flush {
+                    device.flush()?;
+                }
+            }
+        }
+        Ok(clock.now_ns() - begin_ns)
+    }
+}
+
+fn incompressible(length: u64, seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let words = (0..length.div_ceil(8)).flat_map(|_| random.next_u64().to_le_bytes());
+    words.take(usize::try_from(length).expect("a write is held in memory")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_medium::{Description, VirtualClock};
+
+    use super::*;
+
+    /// Takes a microsecond for each write and remembers where they went.
+    struct Recorder {
+        clock: VirtualClock,
+        writes: Vec<(u64, u64)>,
+    }
+
+    impl BlockDev for Recorder {
+        fn describe(&self) -> Description {
+            Description {
+                capacity_bytes: 64 << 20,
+                sector_bytes: 512,
+                discard_granularity_bytes: 0,
+                volatile_cache: false,
+            }
+        }
+
+        fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), BlockDevError> {
+            Ok(())
+        }
+
+        fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
+            self.writes.push((offset, data.len() as u64));
+            self.clock.pass_ns(1000);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<(), BlockDevError> {
+            panic!("a medium without a volatile cache is not flushed")
+        }
+
+        fn discard(&mut self, _: u64, _: u64) -> Result<(), BlockDevError> {
+            Ok(())
+        }
+    }
+
+    fn procedure() -> OpenUnitProcedure {
+        OpenUnitProcedure {
+            erase_unit: Bytes::mib(1),
+            least_write: Bytes(64 << 10),
+            most_units: 3,
+            seed: 1,
+        }
+    }
+
+    fn measure(procedure: &OpenUnitProcedure) -> (OpenUnitTable, Vec<(u64, u64)>) {
+        let clock = VirtualClock::default();
+        let mut recorder = Recorder { clock: clock.clone(), writes: Vec::new() };
+        (procedure.run(&mut recorder, &clock).unwrap(), recorder.writes)
+    }
+
+    #[test]
+    fn each_row_writes_every_place_of_its_units_once() {
+        let (table, writes) = measure(&procedure());
+        assert_eq!(table.cells.len(), 3 * 2 * 5);
+        let row = |count: usize| &writes[writes.len() - count..];
+        let mut last: Vec<u64> = row(48).iter().map(|(offset, _)| *offset).collect();
+        last.sort_unstable();
+        last.dedup();
+        assert_eq!(last.len(), 48);
+        assert!(row(48).iter().all(|(offset, size)| offset + size <= 64 << 20));
+        // 64 KiB in a microsecond each.
+        let rate = table.rate(3, Access::Random, Bytes(64 << 10)).unwrap();
+        assert_eq!(rate, 65_536_000_000);
+    }
+
+    #[test]
+    fn an_erase_unit_of_three_times_a_power_of_two_is_halved_as_far_as_it_goes() {
+        let odd = OpenUnitProcedure {
+            erase_unit: Bytes::mib(3),
+            least_write: Bytes(24 << 10),
+            ..procedure()
+        };
+        let sizes: Vec<u64> = odd.sizes().unwrap().iter().map(|size| size.0 >> 10).collect();
+        assert_eq!(sizes, [3072, 1536, 768, 384, 192, 96, 48, 24]);
+    }
+
+    #[test]
+    fn too_small_a_medium_is_refused() {
+        let clock = VirtualClock::default();
+        let mut recorder = Recorder { clock: clock.clone(), writes: Vec::new() };
+        let wide = OpenUnitProcedure { erase_unit: Bytes::mib(32), ..procedure() };
+        let error = wide.run(&mut recorder, &clock).unwrap_err();
+        assert!(matches!(error, ProcedureError::TooSmall { .. }), "{error}");
+        assert!(recorder.writes.is_empty());
+    }
+}

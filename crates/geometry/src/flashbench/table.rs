@@ -1,0 +1,167 @@
+//! An open-unit table: a rate for each number of units, each order and each size of a write.
+//!
+//! As printed by runs of `flashbench --open-au`, put behind each other under titles such as
+//! `======= AU=3, linear access =======`. A rate is in units of a power of ten (`M/s` is 10^6 bytes
+//! a second); flashbench prints it into 8 bytes, so the end of the unit can be cut off.
+//! Limits: a table in another language's number format (a decimal comma) is refused.
+
+use std::fmt;
+
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// In which order the places of a unit are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Ascending.
+    Linear,
+    /// Each once, in a mixed order.
+    Random,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Linear => "linear",
+            Self::Random => "random",
+        })
+    }
+}
+
+/// One rate of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// How many erase units were written in turn.
+    pub units: u32,
+    /// In which order each of them was.
+    pub access: Access,
+    /// The size of a write.
+    pub write: Bytes,
+    /// The rate, in bytes a second.
+    pub bytes_per_second: u64,
+}
+
+/// An open-unit table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenUnitTable {
+    /// Its rates, in the order of measurement.
+    pub cells: Vec<Cell>,
+}
+
+/// Why a text is not an open-unit table.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct TableError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+impl Explain for TableError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("give the output of `flashbench --open-au`, with a title a run".to_owned())
+    }
+}
+
+impl OpenUnitTable {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// When a line is neither a title nor a row, or the first row has no title above it.
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        let mut cells = Vec::new();
+        let mut title = None;
+        for (index, line) in text.lines().enumerate() {
+            let fault = |reason: &str| TableError { line: index + 1, reason: reason.to_owned() };
+            let line = line.trim();
+            if line.is_empty() {
+                continue;
+            }
+            if line.starts_with("===") {
+                title = Some(parse_title(line).ok_or_else(|| fault("not an open-unit title"))?);
+                continue;
+            }
+            let (units, access) = title.ok_or_else(|| fault("a row without a title above it"))?;
+            let (write, bytes_per_second) =
+                parse_row(line).ok_or_else(|| fault("not a size and a rate"))?;
+            cells.push(Cell { units, access, write, bytes_per_second });
+        }
+        Ok(Self { cells })
+    }
+
+    /// The rate for so many units, in that order, with writes of that size.
+    pub fn rate(&self, units: u32, access: Access, write: Bytes) -> Option<u64> {
+        let same = |cell: &&Cell| (cell.units, cell.access, cell.write) == (units, access, write);
+        self.cells.iter().find(same).map(|cell| cell.bytes_per_second)
+    }
+}
+
+fn parse_title(line: &str) -> Option<(u32, Access)> {
+    let inner = line.trim_matches('=').trim();
+    let (units, access) = inner.strip_prefix("AU=")?.split_once(',')?;
+    let access = match access.trim() {
+        "linear access" => Access::Linear,
+        "random access" => Access::Random,
+        _ => return None,
+    };
+    Some((units.trim().parse().ok().filter(|&units| units > 0)?, access))
+}
+
+fn parse_row(line: &str) -> Option<(Bytes, u64)> {
+    let mut words = line.split_whitespace();
+    let (size, rate) = (words.next()?, words.next()?);
+    if words.next().is_some() {
+        return None;
+    }
+    Some((size.parse().ok().filter(|size: &Bytes| size.0 > 0)?, parse_rate(rate)?))
+}
+
+/// `4.43M/s`, `586K/s`, `1.586G/`, `1e+03M`: bytes a second.
+fn parse_rate(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| "KMGB/".contains(c))?;
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.chars().next()? {
+        'K' => 1e3,
+        'M' => 1e6,
+        'G' => 1e9,
+        _ => 1.0,
+    };
+    let rate = number.parse::<f64>().ok()? * factor;
+    // Beyond it is no medium's rate, and a cast would not be exact.
+    (rate.is_finite() && (0.0..1e15).contains(&rate)).then_some(rate.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "======= AU=2, linear access =======\n4MiB    5.52M/s \n64KiB   586K/s  \n\
+                        ======= AU=1, random access =======\n4KiB    1.586G/\n";
+
+    #[test]
+    fn a_table_is_read_with_its_titles() {
+        let table = OpenUnitTable::parse(TEXT).unwrap();
+        assert_eq!(table.cells.len(), 3);
+        assert_eq!(table.rate(2, Access::Linear, Bytes(64 << 10)), Some(586_000));
+        assert_eq!(table.rate(1, Access::Random, Bytes(4 << 10)), Some(1_586_000_000));
+        assert_eq!(table.rate(3, Access::Random, Bytes(4 << 10)), None);
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused_with_its_line() {
+        let line = |text: &str| OpenUnitTable::parse(text).unwrap_err().line;
+        assert_eq!(line("4MiB 5M/s\n"), 1);
+        assert_eq!(line("===== AU=0, linear access =====\n"), 1);
+        assert_eq!(line("===== AU=1, linear access =====\n\n4MiB 5,52M/s\n"), 3);
+        assert_eq!(line("===== AU=1, linear access =====\n4MiB 5M/s 6M/s\n"), 2);
+        assert_eq!(line("===== AU=1, linear access =====\n4MiB infM/s\n"), 2);
+        assert_eq!(OpenUnitTable::parse("").unwrap(), OpenUnitTable::default());
+    }
+}
