@@ -139,6 +139,12 @@ impl Backup {
         if manifest.schema != SCHEMA || manifest.schema_version != SCHEMA_VERSION {
             return Err(damaged(format!("a format of version {}", manifest.schema_version)));
         }
+        let named = manifest.pieces.iter();
+        let named: Vec<_> =
+            named.map(|it| (it.file.as_str(), it.offset_bytes, it.length_bytes)).collect();
+        if named != ends(manifest.medium.capacity.0) {
+            return Err(damaged("its pieces are not the two ends of the medium".to_owned()));
+        }
         let backup = Self { folder: folder.to_owned(), manifest };
         backup.contents()?;
         Ok(backup)
@@ -166,10 +172,10 @@ impl Backup {
         let path = self.folder.join(&piece.file);
         let damaged =
             |reason: &str| ApplyError::Damaged { path: path.clone(), reason: reason.to_owned() };
-        let is_ours = [FIRST, LAST].contains(&piece.file.as_str());
-        let end = piece.offset_bytes.checked_add(piece.length_bytes);
-        if !is_ours || end.is_none_or(|end| end > self.manifest.medium.capacity.0) {
-            return Err(damaged("the manifest names an impossible piece"));
+        // A forged one could be endless, or a pipe.
+        let found = std::fs::metadata(&path).map_err(ApplyError::file(&path))?;
+        if !found.is_file() || found.len() != piece.length_bytes {
+            return Err(damaged("it is not as it was when it was saved"));
         }
         let bytes = std::fs::read(&path).map_err(ApplyError::file(&path))?;
         if u64::try_from(bytes.len()) != Ok(piece.length_bytes) || fnv1a(&bytes) != piece.fnv1a64 {
@@ -307,12 +313,19 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_names_files_elsewhere_is_refused() {
+    fn a_manifest_that_names_other_files_or_places_is_refused() {
         let (folder, medium) = image(4096);
         let at = folder.path().join("saved");
         make(&medium, &at).unwrap();
         let text = std::fs::read_to_string(at.join(MANIFEST)).unwrap();
-        std::fs::write(at.join(MANIFEST), text.replace(FIRST, "../image")).unwrap();
-        assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })));
+        for (from, to) in [
+            (FIRST, "../image"),
+            ("\"offset_bytes\": 0", "\"offset_bytes\": 512"),
+            ("\"capacity\": 4096", "\"capacity\": 9000000"),
+        ] {
+            assert!(text.contains(from), "{from} in {text}");
+            std::fs::write(at.join(MANIFEST), text.replace(from, to)).unwrap();
+            assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })), "{to}");
+        }
     }
 }

@@ -32,8 +32,7 @@ impl<'a> Steps<'a> {
             journal.uuid = None;
             journal.work = lines;
         }
-        // It may be called otherwise here and today.
-        journal.medium = who;
+        journal.set_medium(who);
         journal.again = (request.again)(&folder);
         journal.undo = (request.undo)(&folder);
         Ok(Self { tools, request, folder, journal, notes: Vec::new() })
@@ -47,6 +46,16 @@ fn earlier(
     who: &Who,
 ) -> Result<Option<PathBuf>, ApplyError> {
     let given = request.backup_is_given.then_some(&request.backup);
+    if let (false, Some(folder), Some(_)) = (found.is_sure, &found.backup, found.stage) {
+        // To go on with another medium would erase it without a backup.
+        return match given {
+            Some(given) if absolute(given)? != *folder => Ok(None),
+            _ => Err(ApplyError::PerhapsAnother {
+                backup: folder.clone(),
+                undo: found.undo.clone().unwrap_or_default(),
+            }),
+        };
+    }
     match (&found.backup, found.stage, given) {
         (Some(folder), Some(_), Some(given))
             if Backup::is_in(folder) && absolute(given)? != *folder =>

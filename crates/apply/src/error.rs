@@ -102,6 +102,18 @@ pub enum ApplyError {
         /// The command that goes on.
         again: String,
     },
+    /// What was left unfinished cannot be told from another medium in the same place.
+    #[error(
+        "this medium does not carry the mark of the one that was left unfinished, whose backup is \
+         {}: it may be another one, of which nothing was saved",
+        backup.display()
+    )]
+    PerhapsAnother {
+        /// The folder of the other backup.
+        backup: PathBuf,
+        /// The command that takes the unfinished one back.
+        undo: String,
+    },
     /// The queue cannot be given the planned scheduler.
     #[error("the I/O scheduler cannot be {wanted}: {reason}")]
     Scheduler {
@@ -130,6 +142,11 @@ impl ApplyError {
     }
 }
 
+/// Whether the kernel refuses this user; the medium then is not to blame.
+fn is_forbidden(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::PermissionDenied
+}
+
 impl Explain for ApplyError {
     fn class(&self) -> ExitClass {
         match self {
@@ -139,6 +156,7 @@ impl Explain for ApplyError {
             Self::Program(error) => error.class(),
             Self::Facts(error) => error.class(),
             Self::Mount(error) => error.class(),
+            Self::Access { source, .. } if is_forbidden(source) => ExitClass::Environment,
             Self::Access { .. } => ExitClass::Io,
             Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
             Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
@@ -146,6 +164,7 @@ impl Explain for ApplyError {
             Self::BackupOnMedium { .. }
             | Self::OtherMedium { .. }
             | Self::UnfinishedThere { .. }
+            | Self::PerhapsAnother { .. }
             | Self::BackupElsewhere { .. } => ExitClass::Refused,
             Self::Interrupted => ExitClass::Interrupted,
         }
@@ -160,6 +179,7 @@ impl Explain for ApplyError {
             Self::Program(error) => error.hint(),
             Self::Facts(error) => error.hint(),
             Self::Mount(error) => error.hint(),
+            Self::Access { source, .. } if is_forbidden(source) => Some("run it as root".into()),
             Self::Access { .. } => Some("look at dmesg and at the contacts".into()),
             Self::File { source, .. } => match source.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
@@ -183,9 +203,32 @@ impl Explain for ApplyError {
             Self::Marked { path, .. } => {
                 Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)))
             }
+            Self::PerhapsAnother { undo, .. } => Some(format!(
+                "name a new folder with --backup, which saves what this one holds now; or, if it \
+                 is the unfinished one: {undo}"
+            )),
             Self::UnfinishedThere { again, .. } => Some(format!("go on with: {again}")),
             Self::Scheduler { .. } => Some("make a plan with another one: --scheduler".into()),
             Self::NotAsPlanned { .. } | Self::Interrupted => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_read_a_medium_is_not_told_that_it_is_broken() {
+        let access = |kind: std::io::ErrorKind| ApplyError::Access {
+            path: PathBuf::from("/dev/mmcblk0"),
+            offset_bytes: 0,
+            length_bytes: 4096,
+            source: kind.into(),
+        };
+        let forbidden = access(std::io::ErrorKind::PermissionDenied);
+        assert_eq!(forbidden.class(), ExitClass::Environment);
+        assert_eq!(forbidden.hint().as_deref(), Some("run it as root"));
+        assert_eq!(access(std::io::ErrorKind::Other).class(), ExitClass::Io);
     }
 }

@@ -85,6 +85,8 @@ pub struct Journal {
     pub schema_version: u32,
     /// The medium.
     pub medium: Who,
+    /// The start of the machine in which `medium` was seen, by the kernel's `boot_id`.
+    pub boot: Option<String>,
     /// What is made of it, so that another plan is not taken for this one.
     pub work: Vec<String>,
     /// The command that goes on.
@@ -106,6 +108,7 @@ impl Journal {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
             medium,
+            boot: boot(),
             work,
             again: again.to_owned(),
             undo: undo.to_owned(),
@@ -113,6 +116,17 @@ impl Journal {
             scheduler_before: None,
             stages: Vec::new(),
         }
+    }
+
+    /// Takes `medium` for the one that this is about: it may be called otherwise here and today.
+    pub(crate) fn set_medium(&mut self, medium: Who) {
+        self.medium = medium;
+        self.boot = boot();
+    }
+
+    /// Whether `now` is surely the medium that this is about.
+    pub(crate) fn is_surely_of(&self, now: &Who) -> bool {
+        self.medium.is_surely(now, self.boot.is_some() && self.boot == boot())
     }
 
     /// The stage that was begun last.
@@ -197,6 +211,12 @@ impl Records {
             _ => Ok(()),
         }
     }
+}
+
+/// Which start of the machine this is (random(4)).
+fn boot() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ApplyError> {

@@ -49,9 +49,8 @@ impl Work {
     /// # Errors
     /// As [`Unworkable`] tells.
     pub fn of(plan: &Plan, catalogue: &Catalogue, disk: &Path) -> Result<Self, Unworkable> {
-        let name = &plan.choices.setup.filesystem;
-        if catalogue.filesystem(name).map_err(PlanError::from)?.layered.is_some() {
-            let reason = format!("{name} is made of a folder, and lies on another file system");
+        if let Some(image) = &plan.choices.image {
+            let reason = format!("{} is packed from a folder of yours", image.filesystem);
             return Err(Unworkable::Kind(reason));
         }
         let programs = plan.programs(catalogue, disk)?;

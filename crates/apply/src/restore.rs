@@ -17,7 +17,8 @@ use crate::steps::{Event, Tools};
 use crate::who::Who;
 
 /// Writes a backup back to the medium that it was made of, and reads it back. The marker's place
-/// comes last, so that a medium that is written back only in part is named as unfinished.
+/// comes last, so that a medium that is written back only in part is named as unfinished. `undo` is
+/// the command that does this again.
 ///
 /// # Errors
 /// As [`ApplyError`] tells; the same call again begins anew.
@@ -26,6 +27,7 @@ pub fn restore(
     consent: &WriteConsent,
     backup: &Backup,
     has_queue: bool,
+    undo: &str,
 ) -> Result<(), ApplyError> {
     fits(tools, consent, backup)?;
     let pieces = backup.contents()?;
@@ -34,10 +36,11 @@ pub fn restore(
         Some(journal) => journal,
         None => {
             let medium = Who::of(tools.system, consent.medium());
-            Journal::new(medium, Vec::new(), "", "")
+            Journal::new(medium, Vec::new(), undo, undo)
         }
     };
-    journal.medium = Who::of(tools.system, consent.medium());
+    journal.set_medium(Who::of(tools.system, consent.medium()));
+    undo.clone_into(&mut journal.undo);
     tools.records.put(&Record { medium: journal.medium.clone(), backup: folder.clone() })?;
     let mut step = |stage| -> Result<(), ApplyError> {
         journal.begin(&folder, stage)?;

@@ -221,6 +221,8 @@ impl Steps<'_> {
 
     fn verify(&mut self) -> Result<Verified, ApplyError> {
         self.step(Stage::Verifying)?;
+        // What is mounted is written to: its journal and its time of mounting.
+        self.place()?;
         verify(self.tools.runner, self.work())
     }
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use flashfit_medium::identity::Identity;
 use flashfit_medium::{Bytes, Kind, Medium, System};
@@ -21,8 +22,9 @@ pub struct Who {
     pub partition_start: Option<Bytes>,
     /// What it says of itself.
     pub identity: Identity,
-    /// Device and inode number of an image file.
-    pub file: Option<(u64, u64)>,
+    /// Device and inode number of an image file, and when it was made, in nanoseconds since 1970
+    /// (0 where its file system does not tell): the number of a removed file is soon another's.
+    pub file: Option<(u64, u64, u64)>,
 }
 
 impl Who {
@@ -78,11 +80,26 @@ impl Who {
         self.difference(now).is_none() && self.file == now.file
     }
 
+    /// Whether `now` is the very same medium: many a card reader names itself and not the card in
+    /// it, and then only a device that stayed in place since is sure. `same_boot` says whether the
+    /// kernel has counted its disks on since.
+    pub(crate) fn is_surely(&self, now: &Self, same_boot: bool) -> bool {
+        let counted = self.identity.disk_sequence;
+        let stayed = same_boot && counted.is_some() && counted == now.identity.disk_sequence;
+        let is_named = match self.kind {
+            Kind::SdCard | Kind::Emmc => self.identity.cid.is_some(),
+            Kind::Nvme | Kind::Ssd | Kind::Disk => self.identity.serial.is_some(),
+            Kind::Image => self.file.is_some(),
+            Kind::Usb | Kind::Loop | Kind::Simulated | Kind::Other => false,
+        };
+        self.is(now) && (stayed || is_named)
+    }
+
     /// A name for a file about this medium.
     pub(crate) fn key(&self) -> String {
         let number = self.identity.cid.as_ref().or(self.identity.serial.as_ref());
         let text = match (&self.file, number) {
-            (Some((device, inode)), _) => format!("image {device} {inode}"),
+            (Some((device, inode, _)), _) => format!("image {device} {inode}"),
             (None, Some(number)) => format!("{number} {}", self.start()),
             (None, None) => format!("{} {} {}", self.path.display(), self.capacity.0, self.start()),
         };
@@ -98,9 +115,11 @@ fn known(identity: &Identity) -> Identity {
     Identity { disk_sequence: None, ..identity.clone() }
 }
 
-fn file_number(path: &Path) -> Option<(u64, u64)> {
+fn file_number(path: &Path) -> Option<(u64, u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
-    found.is_file().then(|| (found.dev(), found.ino()))
+    let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let born_ns = born.and_then(|born| u64::try_from(born.as_nanos()).ok());
+    found.is_file().then(|| (found.dev(), found.ino(), born_ns.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -132,10 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn another_card_in_the_same_reader_is_not_taken_for_the_unfinished_one() {
+        let reader = |sequence| Who { kind: Kind::Usb, ..card("reader", sequence) };
+        assert!(reader(1).is_surely(&reader(1), true), "it stayed in");
+        assert!(!reader(1).is_surely(&reader(2), true), "something was put in");
+        assert!(!reader(1).is_surely(&reader(1), false), "counted by another kernel");
+        let mut named = card("a", 1);
+        assert!(!named.is_surely(&card("a", 2), true));
+        named.identity.cid = Some("03".into());
+        let mut later = card("a", 2);
+        later.identity.cid = Some("03".into());
+        assert!(named.is_surely(&later, false), "a card that says who it is");
+    }
+
+    #[test]
     fn another_file_of_the_same_size_is_not_the_unfinished_one() {
         let image = |inode| Who {
             kind: Kind::Image,
-            file: Some((1, inode)),
+            file: Some((1, inode, 0)),
             identity: Identity::default(),
             ..card("", 0)
         };

@@ -1,8 +1,9 @@
 //! The files of `catalog/`: file systems, workloads and cards, as data.
 //!
 //! They are built into the binary. A folder of the user's with the same layout
-//! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and replaces those of the
-//! same name. Reading what a file says is the work of the crate whose subject it is.
+//! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and
+//! replaces those of the same name. Reading what a file says is the work of the crate whose subject
+//! it is.
 
 use std::path::{Path, PathBuf};
 

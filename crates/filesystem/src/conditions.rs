@@ -62,6 +62,10 @@ pub struct Conditions {
     /// before what follows from the geometry alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub planned: BTreeMap<String, u64>,
+    /// Why a plan has computed no others; `None` where no plan was made, so that what follows from
+    /// the geometry alone holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unplanned: Option<String>,
 }
 
 impl Conditions {

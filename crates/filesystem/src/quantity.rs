@@ -24,7 +24,8 @@ pub enum Variable {
     EraseUnitBytes,
     /// `write_unit_bytes`.
     WriteUnitBytes,
-    /// `stride_blocks`: the write unit in blocks, at least 1.
+    /// `stride_blocks`: the write unit in blocks, at least 1; where it is not known, as wide as
+    /// the stripe.
     StrideBlocks,
     /// `stripe_width_blocks`: the erase unit in blocks.
     StripeWidthBlocks,
@@ -35,7 +36,8 @@ pub enum Variable {
     SectionSegments,
     /// `segment_blocks`: the erase unit in blocks, as a segment of nilfs2: a power of two from 16.
     SegmentBlocks,
-    /// `sunit_bytes`: the write unit, at least a block.
+    /// `sunit_bytes`: the write unit, at least a block; where it is not known, a plan takes the
+    /// erase unit.
     SunitBytes,
     /// `swidth_units`: the erase unit in units of `sunit_bytes`.
     SwidthUnits,
@@ -98,9 +100,10 @@ impl Variable {
             | Self::StripeWidthBlocks
             | Self::SectionSegments
             | Self::SegmentBlocks
+            | Self::SunitBytes
             | Self::SwidthUnits
             | Self::BoundaryBytes => Some(Need::EraseUnit),
-            Self::WriteUnitBytes | Self::StrideBlocks | Self::NodeSizeBytes | Self::SunitBytes => {
+            Self::WriteUnitBytes | Self::StrideBlocks | Self::NodeSizeBytes => {
                 Some(Need::WriteUnit)
             }
             Self::ClusterBytes
@@ -116,10 +119,21 @@ impl Variable {
     /// # Errors
     /// As [`Unfit`] tells.
     pub fn value_under(self, block_bytes: u64, conditions: &Conditions) -> Result<u64, Unfit> {
-        match conditions.planned.get(self.name()) {
-            Some(planned) => Ok(*planned),
-            None => self.value(block_bytes, &conditions.geometry),
+        if let Some(planned) = conditions.planned.get(self.name()) {
+            return Ok(*planned);
         }
+        let value = self.value(block_bytes, &conditions.geometry);
+        match (&conditions.unplanned, value) {
+            (Some(reason), Ok(_) | Err(Unfit::Missing(Need::Plan))) if !self.is_of_medium() => {
+                Err(Unfit::Odd(reason.clone()))
+            }
+            (_, value) => value,
+        }
+    }
+
+    /// Whether it is what it is whatever a plan computes.
+    fn is_of_medium(self) -> bool {
+        matches!(self, Self::BlockBytes | Self::EraseUnitBytes | Self::WriteUnitBytes)
     }
 
     /// Its value for a file system with this block on this geometry.
@@ -131,6 +145,11 @@ impl Variable {
             Self::BlockBytes => Ok(block_bytes),
             Self::EraseUnitBytes => known(geometry.erase_unit.as_ref(), Need::EraseUnit),
             Self::WriteUnitBytes => known(geometry.write_unit.as_ref(), Need::WriteUnit),
+            Self::StrideBlocks
+                if geometry.write_unit.is_none() && geometry.erase_unit.is_some() =>
+            {
+                stripe_width(block_bytes, geometry)
+            }
             Self::StrideBlocks => {
                 let write_unit = known(geometry.write_unit.as_ref(), Need::WriteUnit)?;
                 stride(write_unit, block_bytes)

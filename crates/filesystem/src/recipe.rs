@@ -159,7 +159,7 @@ fn on(tool: &Tool, node: &Path) -> Program {
 }
 
 /// fstab(5) has its fields divided by blanks and writes those inside a field as octal escapes.
-fn escape(field: &str) -> String {
+pub(crate) fn escape(field: &str) -> String {
     let mut escaped = String::with_capacity(field.len());
     for c in field.chars() {
         match c {

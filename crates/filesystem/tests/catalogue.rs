@@ -104,11 +104,11 @@ fn the_commands_for_btrfs() {
 }
 
 #[test]
-fn without_a_write_unit_ext4_gets_the_stripe_width_alone() {
+fn without_a_write_unit_ext4_gets_a_stride_as_wide_as_the_stripe() {
     let mut conditions = dreamplug();
     conditions.geometry.write_unit = None;
     let line = mkfs("ext4", &["geometry"], &conditions);
-    assert!(line.contains(" -E stripe-width=2048 "), "{line}");
+    assert!(line.contains(" -E stride=2048,stripe-width=2048 "), "{line}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use flashfit_filesystem::Catalogue;
 use flashfit_filesystem::check::{
     Examined, Finding, Mounted, Severity, Unfinished, Volume, check, verdict,
 };
+use flashfit_filesystem::facts::{Facts, Number};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_medium::Bytes;
 
@@ -37,6 +38,38 @@ fn examined(volumes: Vec<Volume>) -> Examined {
         trim_timer: None,
         unfinished: None,
     }
+}
+
+fn facts(kind: &str, numbers: &[(&str, u64)], data_start_bytes: Option<u64>) -> Option<Facts> {
+    let number = |(name, value): &(&str, u64)| Number {
+        name: (*name).to_owned(),
+        value: *value,
+        read_from: String::new(),
+    };
+    Some(Facts {
+        kind: kind.to_owned(),
+        label: None,
+        uuid: None,
+        block_bytes: 4096,
+        numbers: numbers.iter().map(number).collect(),
+        words: Vec::new(),
+        data_start_bytes,
+        features: Vec::new(),
+    })
+}
+
+/// As a Raspberry Pi has it; the data of the first do not start on an erase unit.
+fn two_partitions() -> Vec<Volume> {
+    let mut boot = partition(1, 4 * MIB, 512 * MIB);
+    boot.facts = facts("vfat", &[], Some(MIB));
+    let mut root = partition(2, 516 * MIB, 400 * MIB);
+    root.facts = facts("ext4", &[], None);
+    vec![boot, root]
+}
+
+fn mend_of(examined: &Examined, check: &str) -> String {
+    let found = found(examined).into_iter().find(|finding| finding.check == check);
+    found.expect("it is found").mend.expect("it can be mended")
 }
 
 fn found(examined: &Examined) -> Vec<Finding> {
@@ -91,4 +124,77 @@ fn a_file_system_that_cannot_be_read_is_not_called_fine() {
     let mut volume = partition(1, 4 * MIB, 64 * MIB);
     volume.unreadable = Some("no loop devices".to_owned());
     assert_eq!(verdict(&found(&examined(vec![volume]))), Severity::CannotTell);
+}
+
+#[test]
+fn one_partition_is_mended_without_the_others() {
+    let examined = examined(two_partitions());
+    let mend = mend_of(&examined, "data start");
+    assert!(mend.starts_with("flashfit plan /dev/mmcblk0p1 --fs fat32"), "{mend}");
+    assert!(mend.ends_with("# erases it: save its files before"), "{mend}");
+}
+
+#[test]
+fn what_erases_every_partition_says_so() {
+    let mut volumes = two_partitions();
+    volumes[0].start_bytes = 63 * 512;
+    let mend = mend_of(&examined(volumes), "start");
+    assert!(mend.starts_with("flashfit plan /dev/mmcblk0 --fs fat32"), "{mend}");
+    assert!(mend.ends_with("# erases all 2 partitions: save their files before"), "{mend}");
+}
+
+#[test]
+fn a_mend_is_told_what_the_check_was_told() {
+    let mut examined = examined(two_partitions());
+    examined.geometry.write_unit = Some(Known::new(Bytes::kib(16), Source::Given));
+    let mend = mend_of(&examined, "data start");
+    assert!(mend.contains(" --erase-unit 4MiB --write-unit 16KiB "), "{mend}");
+}
+
+#[test]
+fn a_partition_within_an_image_is_mended_by_its_place() {
+    let mut examined = examined(two_partitions());
+    examined.disk = String::new();
+    examined.target = "a card.img".to_owned();
+    let mend = mend_of(&examined, "stripe");
+    assert_eq!(mend, "tune2fs -E stride=1024,stripe_width=1024 'a card.img?offset=541065216'");
+}
+
+#[test]
+fn what_a_plan_cannot_do_better_is_not_bad() {
+    let erase_unit = |mib| Some(Known::new(Bytes::mib(mib), Source::Given));
+    let segment = 2 * MIB;
+    for (kind, unit_mib, numbers, data_start) in [
+        ("exfat", 12, vec![], Some(8 * MIB)),
+        ("f2fs", 3, vec![("section_bytes", segment)], Some(24 * MIB)),
+        ("ext4", 192, vec![], None),
+        ("xfs", 192, vec![], None),
+    ] {
+        let mut volume = partition(1, unit_mib * MIB * 2, 600 * MIB);
+        volume.facts = facts(kind, &numbers, data_start);
+        let mut examined = examined(vec![volume]);
+        examined.geometry.erase_unit = erase_unit(unit_mib);
+        let findings = found(&examined);
+        let worst = &findings[0];
+        assert!(worst.severity <= Severity::Advice && worst.mend.is_none(), "{kind}: {worst:?}");
+    }
+}
+
+#[test]
+fn a_medium_of_which_nothing_is_known_is_not_called_fine() {
+    let volume = Volume { is_partition: false, ..partition(1, 0, 1 << 30) };
+    let mut examined = examined(vec![volume]);
+    examined.table = None;
+    assert_eq!(verdict(&found(&examined)), Severity::CannotTell);
+}
+
+#[test]
+fn a_partition_that_is_the_target_does_not_end_behind_the_medium() {
+    let mut volume = partition(1, 4 * MIB, 512 * MIB);
+    volume.facts = facts("btrfs", &[], None);
+    let mut examined = examined(vec![volume]);
+    examined.target = "/dev/mmcblk0p1".to_owned();
+    examined.capacity_bytes = 512 * MIB;
+    examined.table = None;
+    assert_eq!(verdict(&found(&examined)), Severity::Fine);
 }

@@ -418,3 +418,18 @@ fn what_was_found_is_kept_until_something_changes_or_it_is_refreshed() {
     assert!(!find(&changed, &here, false).cached, "another catalogue");
     assert!(find(&ext4, &here, false).cached, "the first is still kept");
 }
+
+#[test]
+fn options_that_take_the_numbers_of_a_plan_have_those_of_the_image() {
+    for (name, options) in [("fat32", &["geometry", "vendor"][..]), ("exfat", &["geometry"])] {
+        let filesystem = Catalogue::load(None).unwrap().filesystem(name).unwrap().clone();
+        let (conditions, means) = (conditions(Bytes::kib(16)), Means::take());
+        let findings = measure(&SystemRunner::default(), &filesystem, &conditions, &means).unwrap();
+        for option in options {
+            match findings.of(option).unwrap().verdict {
+                Verdict::ToolMissing => println!("skipped: {name}: its mkfs is not here"),
+                verdict => assert_eq!(verdict, Verdict::Effective, "{name} {option}"),
+            }
+        }
+    }
+}

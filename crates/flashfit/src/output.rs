@@ -40,6 +40,16 @@ pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
+/// Prints sentences to standard output, folded to its width, with indented lines left whole.
+pub fn print_with_commands(text: &str) -> Result<(), Failure> {
+    let fold = |line: &str| match line.starts_with("  ") {
+        true => vec![line.to_owned()],
+        false => wrap(line, width()),
+    };
+    let lines: Vec<String> = text.lines().flat_map(fold).collect();
+    print(&(lines.join("\n") + "\n"))
+}
+
 /// Tells the user something on standard error.
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();

@@ -33,7 +33,10 @@ impl Card {
 
     fn partitioned(size: u64, script: &str) -> Self {
         let card = Self::new(size);
-        let sfdisk = Program::new("sfdisk").arg("-q").arg(card.path().display().to_string());
+        // Else it waits until all of the machine's disks have written back.
+        let sfdisk = Program::new("sfdisk")
+            .args(["-q", "--no-tell-kernel"])
+            .arg(card.path().display().to_string());
         SystemRunner::default().run_checked(&sfdisk.stdin(script)).unwrap();
         card
     }
@@ -177,7 +180,9 @@ fn the_start_of_data_is_judged_by_the_erase_unit() {
     assert_eq!(card.severity(&["--erase-unit", "4MiB"], "data start"), "bad");
     if card.run("mkfs.exfat", &["-b", "4M"]) {
         assert_eq!(card.severity(&["--erase-unit", "4MiB"], "data start"), "fine");
-        assert_eq!(card.severity(&["--erase-unit", "24MiB"], "data start"), "bad");
+        // 8 MiB is the most of 24 MiB that mkfs.exfat can align to.
+        assert_eq!(card.severity(&["--erase-unit", "24MiB"], "data start"), "advice");
+        assert_eq!(card.severity(&["--erase-unit", "16MiB"], "data start"), "bad");
     }
 }
 

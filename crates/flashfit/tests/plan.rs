@@ -56,13 +56,13 @@ fn golden(name: &str, rendered: &str) {
 }
 
 /// The text of a plan, with no line that a terminal of 80 columns would break, but for a word that
-/// is longer.
+/// is longer and for lines of fstab(5).
 fn planned(size: u64, args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), size);
     let text = good(folder.path(), &[&["plan", "card.img"], args].concat());
     for line in text.lines().filter(|line| line.chars().count() > 80) {
-        assert!(line.trim_start().starts_with('\''), "{line}");
+        assert!(line.trim_start().starts_with('\'') || line.ends_with(" 0 0"), "{line}");
     }
     text
 }
@@ -111,6 +111,24 @@ fn the_pandoras_example() {
     let text = planned(PANDORA, &["--recipe", "pandora"]);
     assert!(text.contains("start=16384,"), "{text}");
     golden("plan-pandora.txt", &text);
+}
+
+#[test]
+fn an_image_under_a_writable_layer() {
+    let geometry = ["--erase-unit", "4MiB", "--write-unit", "16KiB"];
+    let text = planned(CLASS_32, &[&geometry[..], &["--fs", "squashfs"]].concat());
+    assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
+    assert!(text.contains("mksquashfs FOLDER /mnt/flash/system.squashfs"), "{text}");
+    assert!(text.contains("flashfit apply does not carry"), "{text}");
+    let fstab = "\n    overlay /mnt/flash/merged overlay lowerdir=/mnt/flash/lower,";
+    assert!(text.contains(fstab), "{text}");
+    golden("plan-squashfs.txt", &text);
+    let options = ["--host", "f2fs", "--options", "xz,block-256k,noatime"];
+    let own = planned(CLASS_32, &[&["--fs", "squashfs"][..], &geometry, &options].concat());
+    assert!(own.contains("squashfs block-256k+xz on f2fs noatime"), "{own}");
+    assert!(own.contains("-b 262144"), "{own}");
+    let both = planned(CLASS_32, &[&geometry[..], &["--fs", "btrfs,squashfs"]].concat());
+    assert!(both.contains("=== squashfs block-16k+zstd on btrfs "), "{both}");
 }
 
 #[test]
@@ -167,7 +185,8 @@ fn a_plan_in_a_file_is_read_back() {
 fn what_cannot_be_planned_is_told_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 30);
-    let cases: [(&[&str], i32, &str); 8] = [
+    let squashfs = |args: &[&'static str]| [&["--fs", "squashfs"][..], args].concat();
+    let cases: [(&[&str], i32, &str); 12] = [
         (&["--fs", "ext5"], 2, "did you mean"),
         (&["--recipe", "dreamplugs"], 2, "did you mean `dreamplug`"),
         (&["--fs", "ext4", "--options", "noatme"], 2, "did you mean `noatime`"),
@@ -175,7 +194,11 @@ fn what_cannot_be_planned_is_told_with_a_hint() {
         (&["--fs", "ext4", "--options", "geometry"], 2, "erase unit is not known"),
         (&["--start", "whole", "--table", "gpt"], 2, "leave out --table or --start"),
         (&["--output", "plan.json", "--erase-unit", "4MiB"], 2, "--fs ext4"),
-        (&["--fs", "squashfs"], 2, "on another file system"),
+        (&squashfs(&["--host", "fat32"]), 2, "one of ext4, btrfs"),
+        (&squashfs(&["--host", "ext2"]), 0, ""),
+        (&squashfs(&["--options", "zst"]), 2, "did you mean"),
+        (&squashfs(&["--mount-point", "/mnt/a,b"]), 2, "--mount-point"),
+        (&["--fs", "ext4", "--host", "ext4"], 2, "leave --host out"),
     ];
     for (args, code, part) in cases {
         let output = flashfit(folder.path(), &[&["plan", "card.img"], args].concat());
@@ -184,4 +207,28 @@ fn what_cannot_be_planned_is_told_with_a_hint() {
         assert!(errors.contains(part), "{args:?}: {errors}");
     }
     assert!(!folder.path().join("plan.json").exists());
+}
+
+#[test]
+fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 64 << 20);
+    for (flag, value, said) in [
+        ("--erase-unit", "4MB", "4000000 bytes is not made of sectors of 512"),
+        ("--erase-unit", "0", "0 bytes is not made of sectors of 512"),
+        ("--mount-point", "mnt", "does not begin with /"),
+    ] {
+        let output = flashfit(folder.path(), &["plan", "card.img", flag, value]);
+        assert_eq!(output.status.code(), Some(2), "{flag} {value}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn where_nothing_can_be_planned_the_exit_code_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 1 << 20);
+    let output = flashfit(folder.path(), &["plan", "card.img", "--erase-unit", "4MiB"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("Not planned:"), "{}", text(&output.stdout));
 }

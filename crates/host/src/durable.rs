@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all, also after a loss of power: written beside, synced,
 //! renamed, and the folder synced (rename(2), fsync(2)).
 
-use std::fs::{File, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,10 @@ fn write_with(
     prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let draft = draft_of(path);
-    let written = File::create(&draft).and_then(|mut file| {
+    // One that was left is not written through: it may be a link to somewhere else.
+    let _ = std::fs::remove_file(&draft);
+    let created = OpenOptions::new().write(true).create_new(true).open(&draft);
+    let written = created.and_then(|mut file| {
         prepare(&file)?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -78,6 +81,17 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a draft is left");
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_draft_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("new"), folder.path().join("other"));
+        std::fs::write(&other, "theirs").unwrap();
+        std::os::unix::fs::symlink(&other, draft_of(&path)).unwrap();
+        write(&path, b"ours").unwrap();
+        assert_eq!(std::fs::read(&other).unwrap(), b"theirs");
+        assert_eq!(std::fs::read(&path).unwrap(), b"ours");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! or a loop device over an image.
 
 use std::fs::File;
+use std::path::Path;
 
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_host::{ExitClass, Explain, Runner};
@@ -42,7 +43,7 @@ enum Attached {
     /// steps, and udev leaves it alone (systemd's block device locking).
     Node { _locked: File },
     /// Detached by the kernel when the value goes.
-    Image { _device: LoopDevice },
+    Image { _device: LoopDevice, _locked: File },
 }
 
 /// A block device that may be written to, taken until the value goes.
@@ -69,12 +70,8 @@ impl Held {
     /// # Errors
     /// When it cannot be opened, or another process has locked it.
     pub fn node(consent: WriteConsent) -> Result<Self, HeldError> {
-        let path = consent.path().to_owned();
-        let held =
-            File::open(&path).map_err(|source| Refusal::Open { path: path.clone(), source })?;
-        rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| Refusal::Busy { path })?;
-        Ok(Self { consent, _attached: Attached::Node { _locked: held } })
+        let locked = lock(consent.path())?;
+        Ok(Self { consent, _attached: Attached::Node { _locked: locked } })
     }
 
     /// Takes an image, as a loop device.
@@ -82,13 +79,24 @@ impl Held {
     /// # Errors
     /// When it cannot be attached or is used by someone else.
     pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, HeldError> {
+        // Two that looked at the same time would each attach it.
+        let locked = lock(consent.path())?;
+        consent.check(runner)?;
         let device = LoopDevice::attach(consent.path(), LoopOptions::default())?;
         let consent = consent.through_loop(runner, device.node())?;
-        Ok(Self { consent, _attached: Attached::Image { _device: device } })
+        Ok(Self { consent, _attached: Attached::Image { _device: device, _locked: locked } })
     }
 
     /// Leave to write to the block device.
     pub fn consent(&self) -> &WriteConsent {
         &self.consent
     }
+}
+
+fn lock(path: &Path) -> Result<File, Refusal> {
+    let file =
+        File::open(path).map_err(|source| Refusal::Open { path: path.to_owned(), source })?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| Refusal::Busy { path: path.to_owned() })?;
+    Ok(file)
 }

@@ -81,7 +81,7 @@ impl Space {
                 always: names.always.clone(),
                 free: names.free.clone(),
                 schedulers: names.schedulers.clone(),
-                conditions: header.facts.conditions.clone(),
+                conditions: header.facts.conditions_for(&names.filesystem),
             })
         });
         Ok(Self {

@@ -3,6 +3,7 @@
 
 pub mod block;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::program::find;
@@ -106,7 +107,8 @@ impl Install {
         }
         if path.exists() {
             let kept = kept_beside(&path);
-            std::fs::copy(&path, &kept).map_err(ApplyError::file(&kept))?;
+            let copied = std::fs::copy(&path, &kept).and_then(|_| File::open(&kept)?.sync_all());
+            copied.map_err(ApplyError::file(&kept))?;
             durable::replace(&path, after.as_bytes()).map_err(ApplyError::file(&path))?;
             done.kept.push(kept);
         } else {
@@ -123,16 +125,16 @@ impl Install {
     fn path(&self, name: &str) -> Result<PathBuf, ApplyError> {
         let root = self.root.canonicalize().map_err(ApplyError::file(&self.root))?;
         let path = root.join(name);
-        if std::fs::symlink_metadata(&path).is_err() {
-            return Ok(path);
+        let exists = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
+        let there = path.ancestors().find(exists).unwrap_or(&root);
+        let resolved = there.canonicalize().map_err(ApplyError::file(there))?;
+        if !resolved.starts_with(&root) {
+            let (there, to) = (there.display(), resolved.display());
+            let reason = format!("{there} is a link to {to}, outside of {}", root.display());
+            return Err(ApplyError::Marked { path, reason });
         }
-        let resolved = path.canonicalize().map_err(ApplyError::file(&path))?;
-        if resolved.starts_with(&root) {
-            return Ok(resolved);
-        }
-        let reason =
-            format!("it is a link to {}, outside of {}", resolved.display(), root.display());
-        Err(ApplyError::Marked { path, reason })
+        let rest = path.strip_prefix(there).expect("it is an ancestor");
+        Ok(if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) })
     }
 }
 
@@ -157,7 +159,9 @@ fn mount_point(line: &str) -> Option<&str> {
     let mut fields = line.split_whitespace();
     let first = fields.next().filter(|first| !first.starts_with('#'))?;
     let _ = first;
-    fields.next().filter(|point| point.starts_with('/'))
+    let point = fields.next().filter(|point| point.starts_with('/'))?;
+    let bare = point.trim_end_matches('/');
+    Some(if bare.is_empty() { "/" } else { bare })
 }
 
 fn reload(runner: &dyn Runner, done: &mut Installed) {
@@ -177,9 +181,29 @@ mod tests {
     #[test]
     fn mount_points_of_lines() {
         assert_eq!(mount_point("UUID=1 /mnt/a ext4 noatime 0 2"), Some("/mnt/a"));
+        assert_eq!(mount_point("LABEL=a\t/mnt/a/ ext4\r\n"), Some("/mnt/a"));
+        assert_eq!(mount_point("LABEL=a / ext4"), Some("/"));
         assert_eq!(mount_point("# UUID=1 /mnt/a ext4"), None);
         assert_eq!(mount_point("/dev/sda2 none swap sw 0 0"), None);
         assert_eq!(mount_point(""), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_out_of_the_root_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
+        std::fs::create_dir_all(root.join("etc/udev")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        let link = root.join("etc/udev/rules.d");
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let install = Install { root: root.clone(), with_rule: true };
+        let error = install.path(RULES).unwrap_err().to_string();
+        assert!(error.contains("outside of"), "{error}");
+        std::fs::remove_file(&link).unwrap();
+        std::fs::create_dir(root.join("rules")).unwrap();
+        std::os::unix::fs::symlink("../../rules", &link).unwrap();
+        let found = install.path(RULES).unwrap();
+        assert_eq!(found, root.canonicalize().unwrap().join("rules/60-flashfit.rules"));
     }
 
     #[test]

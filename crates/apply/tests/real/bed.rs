@@ -107,7 +107,8 @@ pub struct Bed {
 impl Bed {
     /// An image whose every sector differs from every other.
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        // In memory, where syncing costs nothing; where there is none, on the disk.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let original: Vec<u8> =
             (0..IMAGE_BYTES / 8).flat_map(|at| (at | 1 << 63).to_le_bytes()).collect();
         let bed = Self { folder, original };
@@ -130,6 +131,29 @@ impl Bed {
         std::fs::write(self.image(), &self.original).unwrap();
         for folder in ["backup", "state"] {
             let _ = std::fs::remove_dir_all(self.path(folder));
+        }
+    }
+
+    /// Keeps what was made, for [`Bed::rewind_to_made`].
+    pub fn keep_made(&self) {
+        self.copy_folder("backup", "made");
+        std::fs::copy(self.image(), self.path("made/image")).unwrap();
+    }
+
+    /// Puts everything back to what was made.
+    pub fn rewind_to_made(&self) {
+        std::fs::write(self.image(), std::fs::read(self.path("made/image")).unwrap()).unwrap();
+        let _ = std::fs::remove_dir_all(self.path("state"));
+        self.copy_folder("made", "backup");
+        std::fs::remove_file(self.path("backup/image")).unwrap();
+    }
+
+    fn copy_folder(&self, from: &str, to: &str) {
+        let _ = std::fs::remove_dir_all(self.path(to));
+        std::fs::create_dir(self.path(to)).unwrap();
+        for file in files_in(&self.path(from)) {
+            let name = file.file_name().unwrap();
+            std::fs::copy(&file, self.path(to).join(name)).unwrap();
         }
     }
 

@@ -100,7 +100,7 @@ fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
     };
     let Some(kind) = order.kind else {
         let backup = Backup::read(&order.backup)?;
-        return restore(&tools, held.consent(), &backup, false).map(|()| None);
+        return restore(&tools, held.consent(), &backup, false, "undo").map(|()| None);
     };
     let work = work(kind, held.consent());
     let request = Request {

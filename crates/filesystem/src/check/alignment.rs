@@ -56,11 +56,10 @@ fn start(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
         position(off),
         Bytes(unit)
     );
-    let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
     Finding::new("start", &volume.name, Severity::Bad, text)
         .costs(
             "what the file system takes for one erase unit lies in two, so that small writes make \
              the medium move twice as much",
         )
-        .mend(format!("{}  # erases it: save its files before", examined.plan_anew(kind)))
+        .mend(examined.plan_anew(volume, false))
 }

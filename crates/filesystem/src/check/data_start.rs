@@ -2,7 +2,7 @@
 
 use flashfit_medium::Bytes;
 
-use crate::plan::arithmetic::gcd;
+use crate::plan::arithmetic::{gcd, power_in};
 
 use super::{Examined, Finding, Severity, Volume, position};
 
@@ -27,11 +27,17 @@ pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
         position(off),
         Bytes(unit)
     );
+    let cost = "clusters that are freed together never free whole erase units at the borders";
+    let border = power_in(unit);
+    if facts.kind == "exfat" && at % border == 0 {
+        let text =
+            format!("{text}, on one of {}; mkfs.exfat aligns to powers of two only", Bytes(border));
+        let finding = Finding::new("data start", &volume.name, Severity::Advice, text);
+        return Some(finding.costs(cost));
+    }
+    let start_is_right = volume.start_bytes % unit == 0;
     let finding = Finding::new("data start", &volume.name, Severity::Bad, text)
-        .costs("clusters that are freed together never free whole erase units at the borders")
-        .mend(format!(
-            "{}  # erases it: save its files before",
-            examined.plan_anew(Some(&facts.kind))
-        ));
+        .costs(cost)
+        .mend(examined.plan_anew(volume, start_is_right));
     Some(finding)
 }

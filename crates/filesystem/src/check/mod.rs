@@ -16,10 +16,13 @@ use flashfit_geometry::Geometry;
 use flashfit_host::program::quote;
 use flashfit_medium::Bytes;
 use flashfit_medium::queue::Queue;
+use flashfit_medium::units::SECTOR_BYTES;
 use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::facts::Facts;
+use crate::plan::numbers::{self, Fitted, Site};
+use crate::plan::{Place, StripeWidth};
 
 pub use examine::{Nodes, examine};
 
@@ -171,16 +174,42 @@ impl Examined {
         self.geometry.write_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
 
-    /// The command that plans it anew.
-    fn plan_anew(&self, kind: Option<&str>) -> String {
+    /// The command that plans a volume anew. Where its start is right and it has a node, the plan
+    /// is of that partition alone; else of the medium with all that is on it.
+    fn plan_anew(&self, volume: &Volume, start_is_right: bool) -> String {
+        let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
         let filesystem = match kind {
             Some("vfat") => " --fs fat32".to_owned(),
             Some(kind) => format!(" --fs {kind}"),
             None => String::new(),
         };
-        let flag = |unit| format!(" --erase-unit {}", typed(unit));
-        let unit = self.erase_unit().map_or_else(String::new, flag);
-        format!("flashfit plan {}{filesystem}{unit}", quote(&self.target))
+        let alone = volume.is_partition && start_is_right && !self.disk.is_empty();
+        let target = quote(if alone { &volume.name } else { &self.target });
+        let flag = |name, unit: Option<u64>| {
+            unit.map_or_else(String::new, |unit| format!(" --{name} {}", typed(unit)))
+        };
+        let units = flag("erase-unit", self.erase_unit()) + &flag("write-unit", self.write_unit());
+        let others = self.volumes.iter().filter(|other| other.name != volume.name).count();
+        let loss = match (alone, others) {
+            (true, _) | (_, 0) => "erases it: save its files before".to_owned(),
+            _ => format!("erases all {} partitions: save their files before", others + 1),
+        };
+        format!("flashfit plan {target}{filesystem}{units}  # {loss}")
+    }
+
+    /// The numbers that a plan would give the file system of a volume where it lies; `None` where
+    /// there are none that fit.
+    fn planned(&self, volume: &Volume) -> Option<Fitted> {
+        let facts = volume.facts.as_ref()?;
+        let site = Site {
+            place: Place { start_bytes: volume.start_bytes, size_bytes: volume.size_bytes },
+            sector_bytes: SECTOR_BYTES,
+            erase_unit_bytes: self.erase_unit(),
+            write_unit_bytes: self.write_unit(),
+            block_bytes: facts.block_bytes.max(SECTOR_BYTES),
+            stripe_width: StripeWidth::Blocks,
+        };
+        numbers::fit(&facts.kind, &site).ok()
     }
 }
 
@@ -215,9 +244,16 @@ fn unfinished(examined: &Examined) -> Option<Finding> {
     Some(Finding { mend: left.mend.clone(), ..finding })
 }
 
+/// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
+/// medium without partitions nothing is then left that was looked at.
 fn unread(volume: &Volume) -> Option<Finding> {
-    let reason = volume.unreadable.as_ref()?;
-    let text = format!("its file system was not read: {reason}");
+    let text = match &volume.unreadable {
+        Some(reason) => format!("its file system was not read: {reason}"),
+        None if volume.facts.is_none() && !volume.is_partition => {
+            "neither a partition table nor a file system that is known is on it".to_owned()
+        }
+        None => return None,
+    };
     Some(Finding::new("file system", &volume.name, Severity::CannotTell, text))
 }
 

@@ -26,7 +26,7 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
         examined.volumes.iter().filter(|volume| volume.is_partition).collect();
     for (index, volume) in partitions.iter().enumerate() {
         let end = volume.start_bytes.saturating_add(volume.size_bytes);
-        if end > examined.capacity_bytes {
+        if end > examined.capacity_bytes && !is_target(examined, volume) {
             let text = format!(
                 "it ends at {}, and the medium at {}",
                 position(end),
@@ -52,6 +52,13 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
         findings.push(Finding::new("table", &examined.target, Severity::Fine, text));
     }
     findings
+}
+
+/// Whether the target is this partition alone: then nothing is known of the medium around it.
+fn is_target(examined: &Examined, volume: &Volume) -> bool {
+    examined.table.is_none()
+        && examined.volumes.len() == 1
+        && volume.size_bytes == examined.capacity_bytes
 }
 
 /// A logical partition lies within an extended one, which is no overlap.

@@ -63,15 +63,19 @@ pub(super) fn content(kind: &str) -> Content {
     }
 }
 
-/// The programs as they are written down.
-pub(super) fn written(programs: &Programs) -> Vec<PlannedCommand> {
-    let one = |purpose: &str, program: &Program, writes| PlannedCommand {
+/// A program as it is written down.
+pub(super) fn one(purpose: &str, program: &Program, writes: bool) -> PlannedCommand {
+    PlannedCommand {
         purpose: purpose.to_owned(),
         program: program.name().to_owned(),
         args: program.arguments().to_vec(),
         stdin: program.standard_input().map(str::to_owned),
         writes,
-    };
+    }
+}
+
+/// The programs as they are written down.
+pub(super) fn written(programs: &Programs) -> Vec<PlannedCommand> {
     let mut list = Vec::new();
     list.extend(programs.partitioning.as_ref().map(|p| one("partition the medium", p, true)));
     list.push(one("make the file system", &programs.mkfs, true));

@@ -15,6 +15,8 @@ use crate::durability::{Durability, DurabilityVerdict};
 use crate::layout::Table;
 use crate::setup::Setup;
 
+use super::layers::PlannedLayers;
+
 /// The name of the document behind `flashfit.`.
 pub const SCHEMA: &str = "plan";
 /// The version of the document.
@@ -77,6 +79,9 @@ pub struct Choices {
     pub start_bytes: Option<u64>,
     /// The setup: file system, options, scheduler.
     pub setup: Setup,
+    /// The setup of an image that lies on it under a writable layer, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Setup>,
     /// What the stripe width counts.
     pub stripe_width: StripeWidth,
     /// The recipe that the choices were taken from, where it is one.
@@ -244,6 +249,9 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// What a power cut may do.
     pub durability: DurabilityVerdict,
+    /// The image on it and the layer over that, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<PlannedLayers>,
 }
 
 impl Plan {

@@ -44,6 +44,22 @@ pub enum PlanError {
         /// The partition.
         path: String,
     },
+    /// The file system that is to hold an image cannot.
+    #[error("{host} cannot hold an image of {filesystem} and the layer over it")]
+    Host {
+        /// The image's file system.
+        filesystem: String,
+        /// The one that was named.
+        host: String,
+        /// Those that can.
+        hosts: Vec<String>,
+    },
+    /// The layers' folders cannot be named in options of mount(8).
+    #[error("{path} cannot be the place of layers: mount divides their options by : , \\ and \"")]
+    MountPoint {
+        /// Where the host file system is to be mounted.
+        path: String,
+    },
     /// An option is less safe than the user allows.
     #[error("{filesystem}: `{option}` is {durability}: {risk}")]
     NotAllowed {
@@ -65,7 +81,11 @@ impl Explain for PlanError {
             Self::Setup(error) => error.class(),
             Self::Unknown(error) => error.class(),
             Self::NotAllowed { .. } => ExitClass::Refused,
-            Self::TooSmall { .. } | Self::Unfit { .. } | Self::Partition { .. } => ExitClass::Usage,
+            Self::TooSmall { .. }
+            | Self::Unfit { .. }
+            | Self::Partition { .. }
+            | Self::Host { .. }
+            | Self::MountPoint { .. } => ExitClass::Usage,
         }
     }
 
@@ -81,6 +101,10 @@ impl Explain for PlanError {
             Self::Partition { .. } => {
                 Some("leave --table and --start out, or name the whole medium".to_owned())
             }
+            Self::Host { hosts, .. } => {
+                Some(format!("use --host with one of {}", hosts.join(", ")))
+            }
+            Self::MountPoint { .. } => Some("name another place with --mount-point".to_owned()),
             Self::NotAllowed { durability, .. } => {
                 Some(format!("leave it out, or agree with --allow {durability}"))
             }

@@ -9,9 +9,10 @@ use crate::filesystem::FileSystem;
 use crate::layout::{Layout, Start, Table, aligned, check_sector, plan_layout_in};
 
 use super::commands::content;
+use super::conditions::{site, with_numbers};
 use super::document::{Place, PlannedMedium, PlannedPartition, StripeWidth};
 use super::error::PlanError;
-use super::numbers::{self, Fitted, Site};
+use super::numbers::{self, Fitted};
 
 /// A place for a file system.
 #[derive(Debug, Clone)]
@@ -27,14 +28,22 @@ pub(super) struct Ground {
 
 impl Ground {
     /// What the medium offers, the numbers included.
-    pub(super) fn conditions(&self, medium: &PlannedMedium, used: &Geometry) -> Conditions {
-        let planned = self.fitted.as_ref().map(|fitted| fitted.planned.clone()).unwrap_or_default();
-        Conditions {
-            geometry: used.clone(),
-            discard: medium.discard,
-            volatile_cache: medium.volatile_cache,
-            planned,
-        }
+    pub(super) fn conditions(
+        &self,
+        filesystem: &FileSystem,
+        medium: &PlannedMedium,
+        used: &Geometry,
+    ) -> Conditions {
+        with_numbers(filesystem, &of_medium(medium, used), &self.fitted)
+    }
+}
+
+fn of_medium(medium: &PlannedMedium, used: &Geometry) -> Conditions {
+    Conditions {
+        geometry: used.clone(),
+        discard: medium.discard,
+        volatile_cache: medium.volatile_cache,
+        ..Conditions::default()
     }
 }
 
@@ -48,14 +57,10 @@ pub(super) fn ground(
     stripe_width: StripeWidth,
 ) -> Result<Ground, PlanError> {
     check_sector(medium.sector_bytes)?;
-    if let Some(layered) = &filesystem.layered {
+    if filesystem.layered.is_some() {
         return Err(PlanError::Unfit {
             filesystem: filesystem.name.clone(),
-            reason: format!(
-                "it is packed into a file, {}, on another file system ({}): plan that one",
-                layered.image,
-                layered.hosts.join(", ")
-            ),
+            reason: "it is an image on another file system".to_owned(),
         });
     }
     let (table, table_reason) = match medium.partition_start_bytes {
@@ -92,14 +97,8 @@ pub(super) fn ground(
             size_bytes: place.size_bytes,
         });
     }
-    let site = Site {
-        place,
-        sector_bytes: medium.sector_bytes,
-        erase_unit_bytes: used.erase_unit.as_ref().map(|known| known.bytes.0),
-        write_unit_bytes: used.write_unit.as_ref().map(|known| known.bytes.0).filter(|b| *b > 0),
-        block_bytes: filesystem.block_bytes,
-        stripe_width,
-    };
+    let offers = of_medium(medium, used);
+    let site = site(filesystem, &offers, place, medium.sector_bytes, stripe_width);
     let fitted = numbers::fit(&filesystem.kind, &site);
     Ok(Ground { table, table_reason, partitions, place, fitted, warnings })
 }

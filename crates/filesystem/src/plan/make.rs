@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::catalogue::Catalogue;
 use crate::conditions::Conditions;
-use crate::durability::Risk;
+use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
 use crate::recipe::Recipe;
+use crate::setup::Setup;
 
 use super::advice;
 use super::choose::GEOMETRY;
@@ -42,8 +43,8 @@ fn made(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Made, PlanError>
             reason: reason.clone(),
         });
     }
-    let conditions = ground.conditions(medium, &geometry.used);
-    allowed(filesystem, inputs)?;
+    let conditions = ground.conditions(filesystem, medium, &geometry.used);
+    allowed(filesystem, &choices.setup, choices.allow)?;
     let recipe = Recipe::new(filesystem, &choices.setup, &conditions)?;
     Ok(Made { geometry, ground, recipe, warnings })
 }
@@ -53,10 +54,14 @@ fn is_fitted(inputs: &PlanInputs) -> bool {
     inputs.choices.setup.options.iter().any(|option| option == GEOMETRY)
 }
 
-fn allowed(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<(), PlanError> {
-    let verdict = inputs.choices.setup.durability(filesystem)?;
+pub(super) fn allowed(
+    filesystem: &FileSystem,
+    setup: &Setup,
+    allow: Durability,
+) -> Result<(), PlanError> {
+    let verdict = setup.durability(filesystem)?;
     // Who names a file system agrees to what it is by itself.
-    let too_risky = |risk: &Risk| risk.option != BASE && risk.durability > inputs.choices.allow;
+    let too_risky = |risk: &Risk| risk.option != BASE && risk.durability > allow;
     let risk = verdict.risks.into_iter().find(too_risky);
     match risk {
         None => Ok(()),
@@ -70,7 +75,8 @@ fn allowed(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<(), PlanError
 }
 
 impl Plan {
-    /// Makes the plan that follows from these inputs.
+    /// Makes the plan of one file system that follows from these inputs; what an image adds is
+    /// left to [`Plan::of`].
     ///
     /// # Errors
     /// As [`PlanError`] tells.
@@ -92,7 +98,7 @@ impl Plan {
             &choices.mount_point,
         );
         let erase_unit = geometry.used.erase_unit.as_ref().map(|known| known.bytes.0);
-        let conditions = ground.conditions(medium, &geometry.used);
+        let conditions = ground.conditions(filesystem, medium, &geometry.used);
         let mut warnings = [warnings, ground.warnings].concat();
         let fitted = ground.fitted.unwrap_or_default();
         let (numbers, inside) = numbers(&fitted, is_fitted(inputs));
@@ -123,6 +129,7 @@ impl Plan {
             lost_reason: lost_reason(outside, inside, &fitted),
             warnings,
             durability: choices.setup.durability(filesystem)?,
+            layers: None,
             medium: medium.clone(),
             geometry,
             choices: choices.clone(),
@@ -135,8 +142,7 @@ impl Plan {
     /// # Errors
     /// As [`PlanError`] tells; also when the catalogue no longer has the file system.
     pub fn rebuild(&self, catalogue: &Catalogue) -> Result<Self, PlanError> {
-        let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
-        Self::make(filesystem, &self.inputs())
+        Self::of(catalogue, &self.inputs())
     }
 
     /// The programs for a medium at `node`, made of the choices; those that are written in the
@@ -246,5 +252,6 @@ pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ("lost_reason", one.lost_reason == other.lost_reason);
     differ("warnings", one.warnings == other.warnings);
     differ("durability", one.durability == other.durability);
+    differ("layers", one.layers == other.layers);
     found
 }

@@ -51,7 +51,7 @@ pub struct Published {
 impl Published {
     /// The geometry it was made for.
     pub fn geometry(&self) -> Geometry {
-        let source = || Source::Declared(format!("the recipe {}", self.name));
+        let source = || Source::Published(format!("the recipe {}", self.name));
         let known = |bytes| Known::new(bytes, source());
         Geometry {
             erase_unit: Some(known(self.erase_unit)),

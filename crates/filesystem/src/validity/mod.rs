@@ -29,10 +29,12 @@ use flashfit_host::{ProgramError, Runner, program};
 use flashfit_medium::Bytes;
 
 use crate::conditions::Conditions;
-use crate::filesystem::FileSystem;
+use crate::filesystem::{FileSystem, FsOption};
+use crate::plan::{self, fitted_conditions};
 use crate::recipe::Recipe;
 use crate::scheduler::Scheduler;
 use crate::setup::{Setup, SetupError};
+use crate::template::Variable;
 use attempt::Workbench;
 pub use cache::Cache;
 use cache::{Key, hash};
@@ -42,13 +44,11 @@ pub use means::Means;
 use scratch::Scratch;
 use trying::{Trying, all, tool_missing};
 
-/// Sparse, so that it costs what mkfs writes; less would make some layouts impossible.
-const IMAGE: Bytes = Bytes::mib(1024);
-
-/// The size of the scratch images of a file system.
-pub fn image_size(filesystem: &FileSystem) -> Bytes {
-    Bytes(IMAGE.0.max(filesystem.least_medium.0.saturating_mul(2)))
-}
+/// Sparse, so that it costs what mkfs writes. Less than the first would make some layouts
+/// impossible; FAT32 with clusters of 32 KiB has more than 2 GiB.
+const IMAGES: [Bytes; 2] = [Bytes::mib(1024), Bytes::mib(4096)];
+/// A loop device's.
+const SECTOR_BYTES: u64 = 512;
 
 /// Findings and how they were come by.
 #[derive(Debug, Clone)]
@@ -73,6 +73,7 @@ pub fn find_out(
     cache: &Cache,
     refresh: bool,
 ) -> Result<Found, ValidityError> {
+    let (_, conditions) = &image(filesystem, conditions);
     let key = key(runner, filesystem, conditions, means);
     if let Some(mut findings) = cache.get(&key).filter(|_| !refresh) {
         look_at_settings(&mut findings, filesystem, conditions);
@@ -100,6 +101,24 @@ fn look_at_settings(findings: &mut Findings, filesystem: &FileSystem, conditions
             (finding.verdict, finding.evidence) = (verdict, evidence);
         }
     }
+}
+
+/// The size of the scratch images, and the conditions with the numbers of a plan for it: the
+/// least size on which most options have their numbers.
+fn image(filesystem: &FileSystem, conditions: &Conditions) -> (Bytes, Conditions) {
+    let least = filesystem.least_medium.0.saturating_mul(2);
+    let of_size = |size: Bytes| {
+        let size = Bytes(size.0.max(least));
+        let place = plan::Place { start_bytes: 0, size_bytes: size.0 };
+        (size, fitted_conditions(filesystem, conditions, place, SECTOR_BYTES))
+    };
+    let lacking = |(_, fitted): &(Bytes, Conditions)| {
+        let has_value =
+            |variable: &Variable| variable.value_under(filesystem.block_bytes, fitted).is_ok();
+        let lacks = |option: &&FsOption| !option.quantities().iter().all(has_value);
+        filesystem.options.iter().filter(lacks).count()
+    };
+    IMAGES.into_iter().map(of_size).min_by_key(lacking).expect("there is a size")
 }
 
 fn recipe<S: AsRef<str>>(
@@ -146,6 +165,8 @@ pub fn measure(
     conditions: &Conditions,
     means: &Means,
 ) -> Result<Findings, ValidityError> {
+    let (size, conditions) = image(filesystem, conditions);
+    let conditions = &conditions;
     let mkfs = &filesystem.mkfs.tool.program;
     if program::find(mkfs).is_none() {
         let missing = ProgramError::Missing { name: mkfs.clone() };
@@ -160,7 +181,7 @@ pub fn measure(
     let bench = Workbench {
         runner,
         scratch: &scratch,
-        size: image_size(filesystem),
+        size,
         packing,
         attaching: means.cannot_mount.is_none() && !packing,
         mounting: not_mounted.is_none(),

@@ -28,6 +28,7 @@ pub fn conditions() -> Conditions {
         discard: true,
         volatile_cache: true,
         planned: planned.map(|(name, value)| (name.to_owned(), value)).into(),
+        ..Conditions::default()
     }
 }
 

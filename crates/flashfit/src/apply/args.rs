@@ -12,12 +12,21 @@ Examples:
   flashfit apply my-card /dev/mmcblk0 --confirm mmcblk0
 
 FLASHFIT_STATE_DIR names the folder where this machine remembers media that
-were left unfinished; /var/lib/flashfit unless given.";
+were left unfinished; /var/lib/flashfit unless given.
+
+Interrupted at any point, the same command goes on. The exit code is 0 when the
+medium is as planned, 1 when it is not, 2 for a plan or name that makes no
+sense, 3 when it is refused because something could be lost, 4 when the machine
+lacks something, 5 when the medium failed, 6 when interrupted.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   flashfit restore old-card /dev/mmcblk0 --dry-run
-  flashfit restore old-card /dev/mmcblk0 --confirm mmcblk0";
+  flashfit restore old-card /dev/mmcblk0 --confirm mmcblk0
+
+The partition table and the first and last 4 MiB return; file contents between
+them that were overwritten do not, nor do fstab and udev rules. Exit codes as of
+flashfit apply.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -13,6 +13,7 @@ use flashfit_host::mount::Mounted;
 use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::{Kind, Medium, System, Target};
+use flashfit_report::text::plain;
 
 use crate::failure::Failure;
 use crate::output::{note, note_with_commands, warn};
@@ -44,7 +45,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     environment(programs.chain(["blkid", "partx", "wipefs"]))?;
     note_with_commands(&lost);
     if let Ok(Some(found)) = unfinished(&medium) {
-        note(&format!("{found}."));
+        note(&plain(&format!("{found}.")));
     }
     note_with_commands(&doing);
     let means = Means::take(&medium, &args.agreed)?;
@@ -140,7 +141,11 @@ fn left(failure: Failure, medium: &Medium) -> Failure {
     };
     let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
     warn(&format!("the medium is unfinished{doing}: flashfit check names it so"));
-    note_with_commands(&format!("go on with:\n  {again}\nor take it back with:\n  {undo}"));
+    let mut ways = format!("go on with:\n  {}", plain(&again));
+    if again != undo {
+        ways.push_str(&format!("\nor take it back with:\n  {}", plain(&undo)));
+    }
+    note_with_commands(&ways);
     failure.or_hint(&format!("go on with: {again}"))
 }
 

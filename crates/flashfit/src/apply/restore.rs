@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use flashfit_apply::{Backup, Who, clock};
+use flashfit_apply::{Backup, Journal, Stage, Who, clock};
 use flashfit_host::SystemRunner;
 use flashfit_medium::{Bytes, Kind, Medium, System};
+use flashfit_report::text::plain;
 use serde::Serialize;
 
 use super::args::RestoreArgs;
 use super::means::{Means, environment};
-use super::{left, look, show};
+use super::{left, look, show, undo};
 use crate::failure::Failure;
 use crate::output::{self, note_with_commands};
 
@@ -38,7 +39,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     if args.agreed.dry_run {
         return match args.agreed.json {
             true => output::json("restored", document(&backup, false)),
-            false => output::print(&format!("{shown}\nNothing was changed.\n")),
+            false => output::print_with_commands(&format!("{shown}\nNothing was changed.")),
         };
     }
     environment(["blockdev"])?;
@@ -46,7 +47,9 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let means = Means::take(&medium, &args.agreed)?;
     let consent = means.held.consent();
     let has_queue = medium.kind != Kind::Image;
-    flashfit_apply::restore(&means.tools(), consent, &backup, has_queue)
+    let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
+    let again = undo(&medium, &dir);
+    flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &again)
         .map_err(|error| left(error.into(), consent.medium()))?;
     present(args, &backup, &medium)
 }
@@ -59,11 +62,26 @@ fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
         .map(|piece| format!("  {} at {}", Bytes(piece.length_bytes), Bytes(piece.offset_bytes)))
         .collect();
     format!(
-        "{lost}\nWhat will be written, from {} (saved {} UTC):\n{}\n{WHAT_RETURNS}",
+        "{lost}\nWhat will be written, from {} (saved of {} at {} UTC):\n{}\n{WHAT_RETURNS}{}",
         dir.display(),
+        plain(&manifest.medium.path.display().to_string()),
         clock::stamp(manifest.created_unix_s),
-        lines.join("\n")
+        lines.join("\n"),
+        stays(dir)
     )
+}
+
+/// What is not on the medium and so does not go back with it.
+fn stays(dir: &Path) -> &'static str {
+    let installed =
+        |journal: &Journal| journal.stages.iter().any(|begun| begun.stage == Stage::Installing);
+    match Journal::read(dir) {
+        Ok(Some(journal)) if installed(&journal) => {
+            "\nThe line of fstab and the udev rule that --install wrote stay: remove the block \
+             `# flashfit begin` of this medium there."
+        }
+        _ => "",
+    }
 }
 
 fn document(backup: &Backup, done: bool) -> Document {
@@ -81,5 +99,8 @@ fn present(args: &RestoreArgs, backup: &Backup, medium: &Medium) -> Result<(), F
         return output::json("restored", document(backup, true));
     }
     let path = medium.path.display();
-    output::print(&format!("What was saved is back on {path}.\n{WHAT_RETURNS}\n"))
+    let stays = stays(&args.dir);
+    output::print_with_commands(&format!(
+        "What was saved is back on {path}.\n{WHAT_RETURNS}{stays}"
+    ))
 }

@@ -75,7 +75,8 @@ pub fn doing(
     let mut lines = vec![
         format!("What will be done: {}, {}.", plan.setup, place(plan)),
         format!(
-            "First the partition table and the first and last 4 MiB are saved into {}.",
+            "First the partition table and the first and last 4 MiB are saved into {}; nothing else \
+             is, so copy what you want to keep before.",
             backup.display()
         ),
     ];
@@ -122,7 +123,7 @@ pub fn dry_run(json: bool, plan: &Plan, lost: &str, doing: &str) -> Result<(), F
     if json {
         return output::json("would-apply", Would { lost: lost.lines().collect(), plan });
     }
-    output::print(&format!("{lost}\n{doing}\nNothing was changed.\n"))
+    output::print_with_commands(&format!("{lost}\n{doing}\nNothing was changed."))
 }
 
 #[derive(Serialize)]
@@ -184,10 +185,9 @@ pub fn done(
         "Its partition table and its first and last 4 MiB as they were are in {}.",
         applied.backup.display()
     ));
-    lines.push(format!(
-        "To take it back (file contents that were overwritten do not return): {undo}"
-    ));
-    output::print(&(plain_lines(&lines).join("\n") + "\n"))
+    lines.push("To take it back (file contents that were overwritten do not return):".to_owned());
+    lines.push(format!("  {undo}"));
+    output::print_with_commands(&plain_lines(&lines).join("\n"))
 }
 
 fn plain_lines(lines: &[String]) -> Vec<String> {

@@ -47,7 +47,7 @@ impl Source {
         let now = PlannedMedium::of(medium);
         same_medium(&inputs.medium, &now)?;
         let mut inputs = PlanInputs { medium: now, ..inputs };
-        let again = Plan::make(catalogue.filesystem(&inputs.choices.setup.filesystem)?, &inputs)?;
+        let again = Plan::of(&catalogue, &inputs)?;
         if let Some(earlier) = earlier {
             let differs = differences(&earlier, &again);
             refuse(differs.into_iter().filter(|part| !BY_NODE.contains(part)).collect(), path)?;
@@ -56,7 +56,7 @@ impl Source {
             None => again,
             Some(point) => {
                 point.clone_into(&mut inputs.choices.mount_point);
-                Plan::make(catalogue.filesystem(&inputs.choices.setup.filesystem)?, &inputs)?
+                Plan::of(&catalogue, &inputs)?
             }
         };
         Ok(Self { plan, catalogue })
@@ -149,6 +149,7 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> Choices {
         table,
         start_bytes,
         setup,
+        image: None,
         stripe_width: StripeWidth::Blocks,
         recipe: None,
         mount_point: "/mnt/flash".into(),

@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use flashfit_filesystem::plan::numbers::{Site, fit};
-use flashfit_filesystem::plan::{Place, StripeWidth};
-use flashfit_filesystem::validity::{Cache, Finding, Found, Means, find_out, image_size, kernel};
+use flashfit_filesystem::validity::{Cache, Finding, Found, Means, find_out, kernel};
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
@@ -58,8 +56,8 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let cache = Cache::of_user();
     let mut all = Vec::new();
     let mut not_kept = None;
+    let conditions = conditions();
     for filesystem in wanted {
-        let conditions = conditions(filesystem);
         let found = find_out(&runner, filesystem, &conditions, &means, &cache, args.refresh)?;
         not_kept = found.not_kept.clone().or(not_kept);
         all.push((filesystem, found));
@@ -86,23 +84,15 @@ fn wanted<'a>(
     Ok(wanted)
 }
 
-/// A medium that offers all that an option can need, with the numbers of a plan for it.
-fn conditions(filesystem: &FileSystem) -> Conditions {
+/// A medium that offers all that an option can need.
+fn conditions() -> Conditions {
     let known = |bytes| Some(Known::new(bytes, Source::Given));
-    let erase_unit = Geometry { erase_unit: known(ERASE_UNIT), ..Geometry::default() };
-    let write_unit = Geometry { write_unit: known(WRITE_UNIT), ..Geometry::default() };
-    let geometry = erase_unit.or(write_unit);
-    let site = Site {
-        place: Place { start_bytes: 0, size_bytes: image_size(filesystem).0 },
-        sector_bytes: 512,
-        erase_unit_bytes: Some(ERASE_UNIT.0),
-        write_unit_bytes: Some(WRITE_UNIT.0),
-        block_bytes: filesystem.block_bytes,
-        stripe_width: StripeWidth::default(),
-    };
-    // Where no numbers fit, the options that take them say that they lack them.
-    let planned = fit(&filesystem.kind, &site).map(|fitted| fitted.planned).unwrap_or_default();
-    Conditions { geometry, discard: true, volatile_cache: true, planned }
+    Conditions {
+        geometry: Geometry { erase_unit: known(ERASE_UNIT), write_unit: known(WRITE_UNIT) },
+        discard: true,
+        volatile_cache: true,
+        ..Conditions::default()
+    }
 }
 
 fn document(all: &[(&FileSystem, Found)], means: &Means) -> Document {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use flashfit_filesystem::plan::{
-    Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose, file,
-    units,
+    Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose,
+    choose_layered, file, units,
 };
 use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Start, Table, scheduler};
 use flashfit_geometry::Geometry;
@@ -30,6 +30,7 @@ Examples:
   flashfit plan /dev/mmcblk0
   flashfit plan /dev/mmcblk0 --fs ext4 --erase-unit 8MiB --write-unit 8KiB
   flashfit plan sim:sd-c4-block --fs f2fs --output plan.json
+  flashfit plan /dev/sdb --fs squashfs --host f2fs
   flashfit plan card.img --recipe dreamplug --allow may-corrupt
 
 Recipes are what others published for their own cards: dreamplug, gentoo, linutop, pandora.";
@@ -46,6 +47,10 @@ pub struct PlanArgs {
     /// unless given.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub options: Option<Vec<String>>,
+    /// What an image (squashfs) and the writable layer over it lie on; of the file systems given,
+    /// or else of all, the first that is safe and can.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
     /// The I/O scheduler; the one in use unless given.
     #[arg(long, value_name = "NAME")]
     pub scheduler: Option<String>,
@@ -137,6 +142,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let recipes = PublishedRecipes::load(catalog)?;
     let recipe = args.recipe.as_deref().map(|name| recipes.find(name)).transpose()?;
     let subject = look(&args.target, catalog)?;
+    usable(args, &subject)?;
     let mut notes = Vec::new();
     let given = given(args, recipe, &subject, &mut notes);
     let wish = wish(args, recipe, &subject, &mut notes)?;
@@ -144,10 +150,13 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let mut plans = Vec::new();
     let mut others = Vec::new();
     let chosen = chosen(&catalogue, names.as_deref())?;
+    let host = host(args, &chosen)?;
     for filesystem in &chosen {
         let wish = permitted(filesystem, &wish, recipe.is_some(), &mut notes);
-        let made = unrequested_risk(filesystem, names.is_some(), args.allow)
-            .map_or_else(|| make(filesystem, &subject, &given, &wish), Err);
+        let made = unrequested(filesystem, names.is_some(), args.allow).map_or_else(
+            || make(&catalogue, filesystem, host.as_deref(), &subject, &given, &wish),
+            Err,
+        );
         match made {
             Ok(plan) => plans.push(plan),
             Err(error) if names.is_some() => return Err(error),
@@ -162,10 +171,37 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         write(path, &plans)?;
     }
     let found = Plans { target: args.target.clone(), plans, others, notes };
+    let is_empty = found.plans.is_empty();
     if args.json {
-        output::json("plans", found)
+        output::json("plans", found)?;
     } else {
-        output::print(&rendering::plan::text(&found, output::width()))
+        output::print(&rendering::plan::text(&found, output::width()))?;
+    }
+    if is_empty {
+        let text = format!("there is no plan for {}", args.target);
+        return Err(Failure::new(ExitClass::BadVerdict, text, None));
+    }
+    Ok(())
+}
+
+/// Refuses what would be wrong in every plan.
+fn usable(args: &PlanArgs, subject: &Subject) -> Result<(), Failure> {
+    if !args.mount_point.is_absolute() {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!("the mount point {} does not begin with /", args.mount_point.display()),
+            Some("fstab takes whole paths: --mount-point /mnt/flash"),
+        ));
+    }
+    let sector = Bytes(subject.medium.sector_bytes);
+    let is_whole = |bytes: Bytes| bytes.0 > 0 && bytes.0 % sector.0.max(1) == 0;
+    match args.erase_unit {
+        Some(unit) if !is_whole(unit) => Err(Failure::new(
+            ExitClass::Usage,
+            format!("an erase unit of {} bytes is not made of sectors of {}", unit.0, sector.0),
+            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-unit 4MiB"),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -316,8 +352,34 @@ fn chosen<'a>(
     }
 }
 
+/// What an image is to lie on, where that is said.
+fn host(args: &PlanArgs, chosen: &[&FileSystem]) -> Result<Option<String>, Failure> {
+    let layered = chosen.iter().find_map(|filesystem| filesystem.layered.as_ref());
+    match (layered, &args.host) {
+        (None, Some(name)) => Err(Failure::new(
+            ExitClass::Usage,
+            format!("--host {name}: none of the file systems is an image that would lie on it"),
+            Some("leave --host out, or name an image such as --fs squashfs"),
+        )),
+        (_, Some(name)) => Ok(Some(name.clone())),
+        (None, None) => Ok(None),
+        (Some(_), None) if args.filesystems.is_none() => Ok(None),
+        (Some(layered), None) => {
+            let can = |filesystem: &&&FileSystem| {
+                layered.hosts.contains(&filesystem.name) && filesystem.durability <= args.allow
+            };
+            Ok(chosen.iter().find(can).map(|filesystem| filesystem.name.clone()))
+        }
+    }
+}
+
 /// Why a file system is not planned without being named.
-fn unrequested_risk(filesystem: &FileSystem, named: bool, allow: Durability) -> Option<Failure> {
+fn unrequested(filesystem: &FileSystem, named: bool, allow: Durability) -> Option<Failure> {
+    if filesystem.layered.is_some() && !named {
+        let name = &filesystem.name;
+        let reason = format!("it is packed from a folder of yours. Name it with --fs {name}.");
+        return Some(Failure::new(ExitClass::Usage, reason, None));
+    }
     (!named && filesystem.durability > allow).then(|| {
         Failure::new(
             ExitClass::Refused,
@@ -331,15 +393,22 @@ fn unrequested_risk(filesystem: &FileSystem, named: bool, allow: Durability) -> 
 }
 
 fn make(
+    catalogue: &Catalogue,
     filesystem: &FileSystem,
+    host: Option<&str>,
     subject: &Subject,
     given: &Geometry,
     wish: &Wish,
 ) -> Result<Plan, Failure> {
     let made = || -> Result<Plan, PlanError> {
         let medium = subject.medium.clone();
-        let inputs = choose(filesystem, medium, given.clone(), subject.declared.clone(), wish)?;
-        Plan::make(filesystem, &inputs)
+        let (given, declared) = (given.clone(), subject.declared.clone());
+        let inputs = if filesystem.layered.is_some() {
+            choose_layered(catalogue, filesystem, host, medium, [given, declared], wish)?
+        } else {
+            choose(filesystem, medium, given, declared, wish)?
+        };
+        Plan::of(catalogue, &inputs)
     };
     made().map_err(Failure::from)
 }

@@ -81,7 +81,15 @@ impl Page {
     }
 
     fn plan(&mut self, plan: &Plan) {
-        self.head(&format!("=== {} ===", plan.setup));
+        match &plan.choices.image {
+            None => self.head(&format!("=== {} ===", plan.setup)),
+            Some(image) => self.head(&format!(
+                "=== {} {} on {} ===",
+                image.filesystem,
+                image.options_label(),
+                plan.setup
+            )),
+        }
         let table = if plan.table == Table::None { "no table" } else { plan.table.name() };
         self.fact("table", &format!("{table}: {}", plan.table_reason));
         for partition in &plan.partitions {
@@ -103,6 +111,12 @@ impl Page {
         let lost = Bytes(plan.lost_bytes);
         self.fact("lost space", &format!("{lost}: {}", plan.lost_reason));
         self.fact("freed space", &plan.trim.reason);
+        if let Some(layers) = &plan.layers {
+            self.fact("image", &layers.image_reason);
+            for setting in &layers.settings {
+                self.fact(&setting.name, &format!("{}: {}", setting.value, setting.reason));
+            }
+        }
         self.fact("at a power cut", &power_cut(plan));
         for warning in &plan.warnings {
             self.fact("warning", warning);
@@ -111,7 +125,22 @@ impl Page {
         for command in &plan.commands {
             self.command(command);
         }
+        if let Some(layers) = &plan.layers {
+            self.steps(&layers.commands);
+        }
         self.aside(plan);
+        if let Some(layers) = &plan.layers {
+            self.head("  To take in later what was changed, and empty the writable layer:");
+            self.paragraph("  ", &layers.renewal_note);
+            self.steps(&layers.renewal);
+        }
+    }
+
+    fn steps(&mut self, steps: &[PlannedCommand]) {
+        for step in steps {
+            self.paragraph("  # ", &step.purpose);
+            self.words(&words(step));
+        }
     }
 
     fn command(&mut self, command: &PlannedCommand) {
@@ -122,8 +151,13 @@ impl Page {
 
     /// What goes into the system's configuration.
     fn aside(&mut self, plan: &Plan) {
-        self.paragraph("  # ", "a line for /etc/fstab");
+        let more = plan.layers.as_ref().map_or(&[][..], |layers| &layers.fstab_lines);
+        let lines = if more.is_empty() { "a line" } else { "lines" };
+        self.paragraph("  # ", &format!("{lines} for /etc/fstab"));
         self.line(&plan.fstab_line);
+        for line in more {
+            self.line(line);
+        }
         let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase unit ahead, \
                     or the nearest from 128 KiB to 1 MiB";
         let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
@@ -183,9 +217,13 @@ fn power_cut(plan: &Plan) -> String {
     let verdict = &plan.durability;
     let risks: Vec<String> =
         verdict.risks.iter().map(|risk| format!("{}: {}", risk.option, risk.risk)).collect();
-    if risks.is_empty() {
+    let text = if risks.is_empty() {
         format!("{}: what was synced is kept", verdict.durability)
     } else {
         format!("{}. {}", verdict.durability, risks.join(" "))
+    };
+    match &plan.layers {
+        None => text,
+        Some(layers) => format!("{}. {}", text.trim_end_matches('.'), layers.power_cut),
     }
 }

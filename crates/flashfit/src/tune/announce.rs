@@ -79,7 +79,7 @@ pub fn dry_run(
     let built = space::build(
         spec,
         &catalogues.filesystems,
-        &subject.conditions,
+        &|filesystem| subject.conditions_for(filesystem, &subject.conditions),
         &subject.schedulers,
         subject.schedulers.first().unwrap_or(&default),
         subject.filesystem_size(),

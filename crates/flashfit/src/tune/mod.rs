@@ -12,7 +12,7 @@ mod valid;
 
 use std::path::Path;
 
-use flashfit_filesystem::{Conditions, Layout, Scheduler};
+use flashfit_filesystem::{Conditions, FileSystem, Layout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
@@ -101,6 +101,20 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     ))
 }
 
+/// A run goes on only with the numbers that its trials were made with.
+fn same_numbers(header: &RunHeader, facts: &Facts) -> Result<(), Failure> {
+    let planned = |facts: &Facts, name: &str| facts.conditions_for(name).planned;
+    let names = header.choices.iter().map(|choices| choices.filesystem.as_str());
+    match names.into_iter().find(|name| planned(&header.facts, name) != planned(facts, name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(
+            ExitClass::Refused,
+            format!("{name} would be made with other numbers than in the trials of this run"),
+            Some("go on with the flashfit that began it, or begin a new run without --resume"),
+        )),
+    }
+}
+
 /// What the machine must have, looked at before anybody is asked for a medium's data.
 fn environment(subject: &Subject) -> Result<(), Failure> {
     let lacking = if subject.is_simulated() {
@@ -144,7 +158,9 @@ impl Plan<'_> {
         validity: &Validity,
     ) -> Result<space::Built, Failure> {
         let (filesystems, room) = (&self.catalogues.filesystems, self.subject.filesystem_size());
-        space::build(self.spec, filesystems, conditions, schedulers, default, room, validity)
+        let conditions =
+            |filesystem: &FileSystem| self.subject.conditions_for(filesystem, conditions);
+        space::build(self.spec, filesystems, &conditions, schedulers, default, room, validity)
     }
 }
 
@@ -231,6 +247,7 @@ fn begin(
         Kept::New(claimed) => claimed,
         Kept::Earlier(earlier) => {
             let (run_dir, Run { header, trials }) = *earlier;
+            same_numbers(&header, facts)?;
             let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
             return Ok(Begun { header, space, run_dir, trials });
         }

@@ -21,11 +21,11 @@ pub struct Built {
     pub notes: Vec<String>,
 }
 
-/// Builds the space.
+/// Builds the space; `conditions` tells what the place offers a file system.
 pub fn build(
     spec: &RunSpec,
     catalogue: &Catalogue,
-    conditions: &Conditions,
+    conditions: &dyn Fn(&FileSystem) -> Conditions,
     schedulers: &[Scheduler],
     default_scheduler: &Scheduler,
     room: Bytes,
@@ -43,7 +43,8 @@ pub fn build(
             notes.push(format!("{name} is left out: {}", reason.message));
             continue;
         }
-        choices.push(choices_of(spec, filesystem, conditions, &schedulers, validity, &mut notes)?);
+        let conditions = conditions(filesystem);
+        choices.push(choices_of(spec, filesystem, &conditions, &schedulers, validity, &mut notes)?);
     }
     let free = choices.iter().map(|found| found.free.len()).max().unwrap_or(0);
     if spec.strategy == StrategyKind::Exhaustive && free > MOST_FREE_OPTIONS {

@@ -60,7 +60,17 @@ pub struct Place {
 impl Place {
     /// An empty folder with `card.toml` (fast) and `short.toml` (a run of few trials) in it.
     pub fn new() -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
+        Self::filled(tempfile::tempdir().unwrap())
+    }
+
+    /// The same in memory, where syncing costs nothing; where there is none, on the disk.
+    pub fn in_memory() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Self::filled(folder.unwrap())
+    }
+
+    fn filled(folder: TempDir) -> Self {
+        let place = Self { folder };
         place.file("card.toml", FAST_CARD);
         place.file("short.toml", SHORT);
         place

@@ -2,8 +2,8 @@
 //! turn.
 //!
 //! [`table`] reads what flashbench prints, [`procedure`] measures the same on any
-//! [`flashfit_medium::BlockDev`], [`comparison`] lays two beside each other. Source: flashbench, `README` and `flashbench.c`
-//! (`try_open_au`), as section 1.2 of the survey of peers describes it.
+//! [`flashfit_medium::BlockDev`], [`comparison`] lays two beside each other. Source: flashbench,
+//! `README` and `flashbench.c` (`try_open_au`), as section 1.2 of the survey of peers describes it.
 
 pub mod comparison;
 pub mod procedure;

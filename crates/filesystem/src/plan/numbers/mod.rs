@@ -82,6 +82,14 @@ pub fn fit(kind: &str, site: &Site) -> Result<Fitted, String> {
     }
 }
 
+/// Whether the numbers of this kind are the planner's.
+pub fn is_planned(kind: &str) -> bool {
+    matches!(
+        kind,
+        "ext2" | "ext3" | "ext4" | "btrfs" | "f2fs" | "vfat" | "exfat" | "xfs" | "nilfs2"
+    )
+}
+
 /// The least multiple of the erase unit that the file system's own layout can follow: f2fs divides
 /// a medium in segments of 2 MiB. `None` where that does not fit in 64 bits.
 pub fn start_unit_bytes(kind: &str, erase_unit_bytes: u64) -> Option<u64> {

@@ -1,15 +1,17 @@
 //! Cut short by a signal or by death: the medium is known, and the same command goes on.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flashfit_host::program::find;
+use flashfit_host::{Program, Runner, SystemRunner};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{apply, command, ends, flashfit, plan, start};
 use crate::fixture::{Ended, Place, skip_without_block_devices, wait_until};
-use crate::machine::{signal, wait_for_no_traces};
+use crate::machine::{PlainLoop, signal, wait_for_no_traces};
 
 /// A `mkfs.ext4` that says that it has begun, waits, and then is the real one.
 fn slow_mkfs(place: &Place) -> String {
@@ -33,7 +35,7 @@ fn interrupted_while_a_program_runs() {
         return;
     }
     for by in [Signal::INT, Signal::TERM] {
-        let place = Place::new();
+        let place = Place::in_memory();
         let image = place.image("image", 64);
         let before = ends(&image);
         plan(&place, "image", &["--fs", "ext4"]);
@@ -61,12 +63,55 @@ fn interrupted_while_a_program_runs() {
     }
 }
 
+/// Attaches 64 MiB of one byte as the loop device of this number, and forgets the file: like a card
+/// in a reader, it says nothing of itself.
+fn put_in(place: &Place, node: &str, byte: u8) {
+    let file = place.path("card");
+    std::fs::write(&file, vec![byte; 64 << 20]).unwrap();
+    let losetup = Program::new("losetup").args([node, &file.display().to_string()]);
+    SystemRunner::default().run_checked(&losetup).unwrap();
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn another_card_in_the_same_reader_is_not_gone_on_with() {
+    if skip_without_block_devices() {
+        return;
+    }
+    // A number that losetup does not come to by itself.
+    let (name, node) = ("loop200", "/dev/loop200");
+    if !Path::new(node).exists() {
+        let mknod = Program::new("mknod").args([node, "b", "7", "200"]);
+        SystemRunner::default().run_checked(&mknod).unwrap();
+    }
+    let place = Place::in_memory();
+    put_in(&place, node, b'A');
+    let reader = PlainLoop { node: node.to_owned(), name: name.to_owned() };
+    plan(&place, node, &["--fs", "ext4", "--scheduler", "none", "--table", "none"]);
+    let path = slow_mkfs(&place);
+    let args = ["apply", "plan.json", node, "--confirm", name, "--backup"];
+    let in_saved = [&args[..], &["saved"]].concat();
+    let mut child = command(&place, &in_saved).env("PATH", path).spawn().unwrap();
+    wait_until("mkfs has begun", || place.path("begun").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(reader);
+    wait_until("it is detached", || !Path::new("/sys/block/loop200/loop").exists());
+    put_in(&place, node, b'B');
+    let _reader = PlainLoop { node: node.to_owned(), name: name.to_owned() };
+    flashfit(&place, &in_saved).said(3, &["it may be another one", "flashfit restore"]);
+    assert_eq!(&std::fs::read(node).unwrap()[..4], b"BBBB", "it was written to");
+    flashfit(&place, &[&args[..], &["other"]].concat()).said(0, &[]);
+    assert_eq!(&std::fs::read(place.path("saved/first.img")).unwrap()[..4], b"AAAA");
+    assert_eq!(&std::fs::read(place.path("other/first.img")).unwrap()[..4], b"BBBB");
+}
+
 #[test]
 fn killed_at_any_moment() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     let before = ends(&image);
     plan(&place, "image", &["--fs", "ext4"]);
@@ -75,12 +120,12 @@ fn killed_at_any_moment() {
     apply(&place, &[]).said(0, &[]);
     let whole = began.elapsed();
     let back = ["restore", "saved", "image", "--confirm", "image"];
-    for eighth in 1..8 {
+    for quarter in 1..4 {
         flashfit(&place, &back).said(0, &[]);
         assert!(ends(&image) == before);
         std::fs::remove_dir_all(place.path("saved")).unwrap();
         let mut child = start(&place, &args);
-        std::thread::sleep(whole * eighth / 8 + Duration::from_millis(2));
+        std::thread::sleep(whole * quarter / 4 + Duration::from_millis(2));
         // It may have ended by itself.
         let _ = child.kill();
         child.wait().unwrap();

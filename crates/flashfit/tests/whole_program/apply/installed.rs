@@ -12,7 +12,7 @@ fn the_systems_files_keep_what_is_in_them() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     std::fs::create_dir_all(place.path("root/etc")).unwrap();
     let theirs = "# static\nproc /proc proc defaults 0 0\nUUID=1 / ext4 errors=remount-ro 0 1";
@@ -44,7 +44,7 @@ fn the_systems_files_keep_what_is_in_them() {
     assert_eq!(text.matches("# flashfit begin").count(), 1, "{text}");
     assert_eq!(read(rules).matches("# flashfit begin").count(), 1);
     // Somebody else's line for the same mount point stands in the way, before anything is done.
-    place.file("root/etc/fstab", "LABEL=x /mnt/flash ext4 defaults 0 0\n");
+    place.file("root/etc/fstab", "LABEL=x /mnt/flash/ ext4 defaults 0 0\n");
     let before = std::fs::read(&image).unwrap();
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "three", "--install"];
     let ended = flashfit(&place, &[&args[..], &["--root", "root"]].concat());

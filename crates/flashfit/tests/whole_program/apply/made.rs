@@ -11,7 +11,7 @@ use crate::machine::{PlainLoop, wait_for_no_traces};
 
 /// Makes a file system, compares, and takes it back.
 fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", mib);
     let before = ends(&image);
     plan(&place, "image", &[&["--fs", filesystem], more].concat());
@@ -66,7 +66,7 @@ fn a_run_is_carried_out_where_it_was_made() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     place.tune("image", &["--confirm", "image"]).said(0, &[]);
     let args = ["apply", "run", "image", "--confirm", "image", "--backup", "saved", "--json"];
@@ -82,7 +82,7 @@ fn a_partition_is_made_anew_and_nothing_beside_it_is_touched() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     let table = "label: dos\nstart=8192, size=65536\nstart=73728, size=40960\n";
     let sfdisk = Program::new("sfdisk").arg("--quiet").arg(image.display().to_string());
@@ -120,7 +120,7 @@ fn the_scheduler_comes_and_goes() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
     let before = scheduler(node);
@@ -143,7 +143,7 @@ fn it_stays_mounted_where_the_user_wants_it() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     place.image("image", 64);
     plan(&place, "image", &["--fs", "ext4"]);
     std::fs::create_dir(place.path("point")).unwrap();

@@ -27,7 +27,7 @@ fn nothing_is_written_without_being_asked_for() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     place.image("image", 64);
     plan(&place, "image", &["--fs", "ext4"]);
     untouched(&place, || {
@@ -50,7 +50,7 @@ fn a_plan_for_something_else_is_refused() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     place.image("image", 64);
     plan(&place, "image", &["--fs", "ext4"]);
     let whole = std::fs::read_to_string(place.path("plan.json")).unwrap();
@@ -86,7 +86,7 @@ fn what_somebody_uses_is_refused() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(image.display().to_string());
     SystemRunner::default().run_checked(&mkfs).unwrap();
@@ -112,7 +112,7 @@ fn what_is_read_only_is_refused() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &["--read-only"]);
     plan(&place, node, &["--fs", "ext4", "--scheduler", "none"]);
@@ -127,7 +127,7 @@ fn a_backup_is_not_written_back_to_what_somebody_uses() {
     if skip_without_block_devices() {
         return;
     }
-    let place = Place::new();
+    let place = Place::in_memory();
     let image = place.image("image", 64);
     plan(&place, "image", &["--fs", "ext4"]);
     apply(&place, &[]).said(0, &[]);
