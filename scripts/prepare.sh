@@ -14,11 +14,15 @@ environment=4
 say() { printf '%s\n' "$*" >&2; }
 
 # Programs, and the Debian package that brings each.
-missing_packages() {
+lacking() {
     while read -r program package; do
         [ -n "$program" ] || continue
         PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null 2>&1 || printf '%s ' "$package"
-    done <<LIST
+    done
+}
+
+missing_packages() {
+    lacking <<LIST
 fio fio
 mkfs.ext4 e2fsprogs
 mkfs.btrfs btrfs-progs
@@ -43,6 +47,18 @@ mkfs.xfs xfsprogs
 LIST
 }
 
+# What the tests of further file systems need; where it is lacking they are skipped and say so.
+missing_test_packages() {
+    lacking <<LIST
+mkfs.f2fs f2fs-tools
+mkfs.fat dosfstools
+mkfs.exfat exfatprogs
+mkfs.xfs xfsprogs
+mkfs.nilfs2 nilfs-tools
+mksquashfs squashfs-tools
+LIST
+}
+
 is_debian() {
     grep -qE '^ID(_LIKE)?=.*debian' /etc/os-release 2>/dev/null && command -v apt-get >/dev/null 2>&1
 }
@@ -63,7 +79,11 @@ check_rust() {
 }
 
 install_packages() {
-    packages=$(missing_packages | tr ' ' '\n' | sort -u | tr '\n' ' ')
+    wanted=$(missing_packages)
+    if [ "$PURPOSE" = test ] && is_debian && [ "$(id -u)" -eq 0 ]; then
+        wanted="$wanted $(missing_test_packages)"
+    fi
+    packages=$(printf '%s' "$wanted" | tr ' ' '\n' | sed '/^$/d' | sort -u | tr '\n' ' ')
     [ -n "${packages# }" ] || return 0
     if ! is_debian; then
         say "error: this is not Debian, so nothing is installed; missing are the packages: $packages"

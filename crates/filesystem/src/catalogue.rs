@@ -1,4 +1,5 @@
-//! The file systems of `catalog/filesystems/`, with the user's own over them.
+//! The file systems of `catalog/filesystems/` and the machine's options of `catalog/knobs/`, with
+//! the user's own over them.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use flashfit_catalogue::{Entry, EntryError, Origin};
 use flashfit_host::{ExitClass, Explain};
 
 use crate::definition;
-use crate::filesystem::FileSystem;
+use crate::filesystem::{FileSystem, FsOption};
 
 /// Why the catalogue cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,10 @@ impl Explain for CatalogueError {
     }
 }
 
+fn invalid(entry: &Entry, fault: definition::Fault) -> CatalogueError {
+    CatalogueError::Invalid { origin: entry.origin.clone(), line: fault.line, reason: fault.reason }
+}
+
 /// All file systems that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
@@ -59,7 +64,29 @@ impl Catalogue {
     /// # Errors
     /// When a file cannot be read or is not valid; the first such file is named.
     pub fn load(user_dir: Option<&Path>) -> Result<Self, CatalogueError> {
-        Self::from_entries(&flashfit_catalogue::entries("filesystems", "toml", user_dir)?)
+        let filesystems = flashfit_catalogue::entries("filesystems", "toml", user_dir)?;
+        let knobs = flashfit_catalogue::entries("knobs", "toml", user_dir)?;
+        Self::from_entries(&filesystems)?.with_knobs(&knobs)
+    }
+
+    /// With the options of these files for each of its file systems.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Invalid`] for the first file that is not valid, or whose option has the
+    /// name of one that is there.
+    pub fn with_knobs(mut self, entries: &[Entry]) -> Result<Self, CatalogueError> {
+        for entry in entries {
+            let knobs = definition::read_knobs(entry).map_err(|fault| invalid(entry, fault))?;
+            for filesystem in &mut self.filesystems {
+                let named = |knob: &&FsOption| filesystem.option(&knob.name).is_ok();
+                if let Some(knob) = knobs.iter().find(named) {
+                    let reason = format!("{} has an option `{}`", filesystem.name, knob.name);
+                    return Err(invalid(entry, definition::Fault { line: 1, reason }));
+                }
+                filesystem.options.extend(knobs.iter().cloned());
+            }
+        }
+        Ok(self)
     }
 
     /// Reads the given files.
@@ -67,13 +94,7 @@ impl Catalogue {
     /// # Errors
     /// [`CatalogueError::Invalid`] for the first file that is not valid.
     pub fn from_entries(entries: &[Entry]) -> Result<Self, CatalogueError> {
-        let read = |entry: &Entry| {
-            definition::read(entry).map_err(|fault| CatalogueError::Invalid {
-                origin: entry.origin.clone(),
-                line: fault.line,
-                reason: fault.reason,
-            })
-        };
+        let read = |entry| definition::read(entry).map_err(|fault| invalid(entry, fault));
         Ok(Self { filesystems: entries.iter().map(read).collect::<Result<_, _>>()? })
     }
 

@@ -1,5 +1,6 @@
 //! What the medium and its queue offer, as far as options depend on it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use flashfit_geometry::Geometry;
@@ -17,6 +18,8 @@ pub enum Need {
     Discard,
     /// The medium has a volatile write cache, so the kernel sends it flushes.
     VolatileCache,
+    /// A plan has computed the numbers that depend on the size of the medium or partition.
+    Plan,
 }
 
 impl Need {
@@ -29,6 +32,7 @@ impl Need {
             Self::VolatileCache => {
                 "the medium has no volatile cache, so the kernel sends no flushes to leave out"
             }
+            Self::Plan => "its numbers depend on the size, and no plan has computed them",
         }
     }
 }
@@ -40,6 +44,7 @@ impl fmt::Display for Need {
             Self::WriteUnit => "write_unit",
             Self::Discard => "discard",
             Self::VolatileCache => "volatile_cache",
+            Self::Plan => "plan",
         })
     }
 }
@@ -53,6 +58,14 @@ pub struct Conditions {
     pub discard: bool,
     /// Whether it has a volatile write cache (`queue/write_cache` is `write back`).
     pub volatile_cache: bool,
+    /// Numbers that a plan has computed, by the names that the catalogue's arguments use; they go
+    /// before what follows from the geometry alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub planned: BTreeMap<String, u64>,
+    /// Why a plan has computed no others; `None` where no plan was made, so that what follows from
+    /// the geometry alone holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unplanned: Option<String>,
 }
 
 impl Conditions {
@@ -63,6 +76,7 @@ impl Conditions {
             Need::WriteUnit => self.geometry.write_unit.is_some(),
             Need::Discard => self.discard,
             Need::VolatileCache => self.volatile_cache,
+            Need::Plan => !self.planned.is_empty(),
         }
     }
 }

@@ -1,17 +1,21 @@
-//! How a file of `catalog/filesystems/` is written, and what makes it valid.
+//! How the files of `catalog/filesystems/` and `catalog/knobs/` are written.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod checks;
+mod implied;
+
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use flashfit_catalogue::Entry;
+use flashfit_catalogue::{Entry, Origin};
 use flashfit_medium::Bytes;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::conditions::Need;
+use crate::conditions::{Conditions, Need};
 use crate::durability::Durability;
-use crate::filesystem::{BASE, FileSystem, Flag, FsOption, Fsck, Mkfs, Tool, Trial};
+use crate::filesystem::{FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Tool, Trial};
 use crate::template::Template;
+use crate::version::Versions;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,13 +25,39 @@ struct FileSystemToml {
     kind: String,
     least_medium_bytes: Bytes,
     block_bytes: Spanned<u64>,
+    #[serde(default = "yes", rename = "try")]
+    tried: bool,
+    plan_only: Option<String>,
+    #[serde(default)]
+    durability: Durability,
+    #[serde(default)]
+    risk: String,
     mkfs: MkfsToml,
     tune: Option<ToolToml>,
     fsck: FsckToml,
     #[serde(default)]
     trial: TrialToml,
+    layered: Option<LayeredToml>,
     #[serde(default)]
     option: Vec<OptionToml>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KnobsToml {
+    #[serde(default)]
+    option: Vec<OptionToml>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayeredToml {
+    image: String,
+    hosts: Vec<Spanned<String>>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -41,6 +71,8 @@ struct MkfsToml {
     flags: BTreeMap<String, Vec<Spanned<String>>>,
     #[serde(default)]
     joined: Vec<String>,
+    #[serde(default)]
+    from_folder: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,9 +114,22 @@ struct OptionToml {
     #[serde(default)]
     mount: Vec<Spanned<String>>,
     #[serde(default)]
+    sysctl: BTreeMap<Spanned<String>, Spanned<String>>,
+    #[serde(default)]
+    sysfs: BTreeMap<Spanned<String>, Spanned<String>>,
+    timer: Option<Spanned<String>>,
+    #[serde(default)]
     needs: Vec<Need>,
     #[serde(default)]
     excludes: Vec<Spanned<String>>,
+    #[serde(default)]
+    implies: Vec<Spanned<String>>,
+    #[serde(default)]
+    since: Versions,
+    #[serde(default)]
+    until: Versions,
+    #[serde(default = "yes", rename = "try")]
+    tried: bool,
     durability: Spanned<Durability>,
     #[serde(default)]
     risk: String,
@@ -109,117 +154,33 @@ fn at<T>(place: &Spanned<T>, reason: impl Into<String>) -> At {
     At { span: place.span(), reason: reason.into() }
 }
 
-/// Reads a file of the catalogue.
+/// Reads a file of `catalog/filesystems/`.
 pub(crate) fn read(entry: &Entry) -> Result<FileSystem, Fault> {
-    let fault = |at: At| {
-        let before = entry.text.get(..at.span.start).unwrap_or(&entry.text);
-        Fault { line: before.matches('\n').count() + 1, reason: at.reason }
-    };
-    let raw: FileSystemToml = toml::from_str(&entry.text).map_err(|error| {
-        fault(At { span: error.span().unwrap_or(0..0), reason: error.message().to_owned() })
-    })?;
-    check(&raw, entry).map_err(fault)?;
+    let raw: FileSystemToml = parsed(entry)?;
+    let fault = |at| fault(entry, &at);
+    checks::check(&raw, entry).map_err(fault)?;
     build(raw, entry).map_err(fault)
 }
 
-fn check(raw: &FileSystemToml, entry: &Entry) -> Result<(), At> {
-    if *raw.name.get_ref() != entry.name {
-        let reason = format!("the name is not that of the file, `{}`", entry.name);
-        return Err(at(&raw.name, reason));
-    }
-    if !raw.block_bytes.get_ref().is_power_of_two() || *raw.block_bytes.get_ref() > 1 << 20 {
-        return Err(at(&raw.block_bytes, "a block is a power of two of at most 1 MiB"));
-    }
-    let names: Vec<&str> = raw.option.iter().map(|option| option.name.get_ref().as_str()).collect();
-    let mut seen = BTreeSet::new();
-    for option in &raw.option {
-        let name = option.name.get_ref().as_str();
-        if !seen.insert(name) {
-            return Err(at(&option.name, format!("the option `{name}` is defined twice")));
-        }
-        check_name(&option.name)?;
-        check_option(raw, option, &names)?;
-    }
-    check_single_flags(raw)
+/// Reads a file of `catalog/knobs/`: options of the machine that any file system can be given.
+pub(crate) fn read_knobs(entry: &Entry) -> Result<Vec<FsOption>, Fault> {
+    let raw: KnobsToml = parsed(entry)?;
+    let fault = |at| fault(entry, &at);
+    checks::check_knobs(&raw.option).map_err(fault)?;
+    let build = |option| build_option(option, &entry.origin);
+    raw.option.into_iter().map(build).collect::<Result<_, _>>().map_err(fault)
 }
 
-fn check_name(name: &Spanned<String>) -> Result<(), At> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
-    let text = name.get_ref();
-    if text == BASE {
-        return Err(at(name, format!("`{BASE}` is the name of the setup without options")));
-    }
-    if text.is_empty() || !text.chars().all(plain) {
-        return Err(at(name, format!("`{text}` is no name: write a-z, 0-9, - and _")));
-    }
-    Ok(())
+fn parsed<T: serde::de::DeserializeOwned>(entry: &Entry) -> Result<T, Fault> {
+    toml::from_str(&entry.text).map_err(|error| {
+        let at = At { span: error.span().unwrap_or(0..0), reason: error.message().to_owned() };
+        fault(entry, &at)
+    })
 }
 
-fn check_option(raw: &FileSystemToml, option: &OptionToml, names: &[&str]) -> Result<(), At> {
-    let name = option.name.get_ref();
-    for excluded in &option.excludes {
-        let other = excluded.get_ref();
-        if other == name {
-            return Err(at(excluded, format!("`{name}` excludes itself")));
-        }
-        if !names.contains(&other.as_str()) {
-            let hint = flashfit_catalogue::nearest(other, names.iter().copied())
-                .map(|nearest| format!("; did you mean `{nearest}`?"));
-            let hint = hint.unwrap_or_default();
-            return Err(at(excluded, format!("`{name}` excludes the unknown `{other}`{hint}")));
-        }
-    }
-    let has_effect = [option.mkfs.len(), option.mkfs_if_known.len()].iter().any(|n| *n > 0)
-        || !option.tune.is_empty()
-        || !option.mount.is_empty();
-    if !has_effect {
-        return Err(at(&option.name, format!("`{name}` sets nothing: give mkfs, tune or mount")));
-    }
-    if !option.tune.is_empty() && raw.tune.is_none() {
-        return Err(at(&option.name, format!("`{name}` has `tune`, but there is no [tune]")));
-    }
-    if *option.durability.get_ref() != Durability::Safe && option.risk.trim().is_empty() {
-        return Err(at(&option.durability, format!("`{name}` is not safe, but tells no risk")));
-    }
-    Ok(())
-}
-
-/// A flag that does not join its values can be set only once in any setup that is allowed.
-fn check_single_flags(raw: &FileSystemToml) -> Result<(), At> {
-    let single = |flag: &str| !raw.mkfs.joined.iter().any(|joined| joined == flag);
-    for (index, option) in raw.option.iter().enumerate() {
-        for flag in option.mkfs.keys().chain(option.mkfs_if_known.keys()) {
-            let text = flag.get_ref();
-            if !single(text) {
-                continue;
-            }
-            if raw.mkfs.flags.contains_key(text) || raw.trial.flags.contains_key(text) {
-                return Err(at(flag, format!("`{text}` is always set and is not in `joined`")));
-            }
-            let rival = raw.option[..index]
-                .iter()
-                .find(|other| sets(other, text) && !exclude_each_other(option, other));
-            if let Some(rival) = rival {
-                let (name, rival) = (option.name.get_ref(), rival.name.get_ref());
-                return Err(at(
-                    flag,
-                    format!("`{name}` and `{rival}` both set `{text}` and do not exclude another"),
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn sets(option: &OptionToml, flag: &str) -> bool {
-    option.mkfs.keys().chain(option.mkfs_if_known.keys()).any(|known| known.get_ref() == flag)
-}
-
-fn exclude_each_other(a: &OptionToml, b: &OptionToml) -> bool {
-    let says = |x: &OptionToml, y: &OptionToml| {
-        x.excludes.iter().any(|excluded| excluded.get_ref() == y.name.get_ref())
-    };
-    says(a, b) || says(b, a)
+fn fault(entry: &Entry, at: &At) -> Fault {
+    let before = entry.text.get(..at.span.start).unwrap_or(&entry.text);
+    Fault { line: before.matches('\n').count() + 1, reason: at.reason.clone() }
 }
 
 fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
@@ -228,7 +189,7 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
         let template = parse(text)?;
         // With no geometry given, only what does not depend on one has a value.
         template
-            .fill(block_bytes, &flashfit_geometry::Geometry::default())
+            .fill(block_bytes, &Conditions::default())
             .map_err(|_| at(text, "only an option can depend on the geometry"))
     };
     let fixed_all =
@@ -244,6 +205,7 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
         version_args: raw.mkfs.version_args,
         flags: fixed_flags(&raw.mkfs.flags)?,
         joined: raw.mkfs.joined,
+        from_folder: raw.mkfs.from_folder,
     };
     Ok(FileSystem {
         name: raw.name.into_inner(),
@@ -251,19 +213,31 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
         kind: raw.kind,
         least_medium: raw.least_medium_bytes,
         block_bytes,
+        tried: raw.tried,
+        plan_only: raw.plan_only,
+        durability: raw.durability,
+        risk: raw.risk,
         mkfs,
         trial,
+        layered: raw.layered.map(|layered| Layered {
+            image: layered.image,
+            hosts: layered.hosts.into_iter().map(Spanned::into_inner).collect(),
+        }),
         tune: raw.tune.map(|tune| Tool { program: tune.program, args: tune.args }),
         fsck: Fsck {
             tool: Tool { program: raw.fsck.program, args: raw.fsck.args },
             pass: raw.fsck.pass,
         },
-        options: raw.option.into_iter().map(build_option).collect::<Result<_, _>>()?,
+        options: raw
+            .option
+            .into_iter()
+            .map(|option| build_option(option, &entry.origin))
+            .collect::<Result<_, _>>()?,
         origin: entry.origin.clone(),
     })
 }
 
-fn build_option(raw: OptionToml) -> Result<FsOption, At> {
+fn build_option(raw: OptionToml, origin: &Origin) -> Result<FsOption, At> {
     let needs = raw.needs;
     let strict = |text: &Spanned<String>| {
         let template = parse(text)?;
@@ -279,15 +253,30 @@ fn build_option(raw: OptionToml) -> Result<FsOption, At> {
         mkfs_if_known: flags(&raw.mkfs_if_known, parse_all)?,
         tune: strict_all(&raw.tune)?,
         mount: strict_all(&raw.mount)?,
+        sysctl: settings(&raw.sysctl, strict)?,
+        sysfs: settings(&raw.sysfs, strict)?,
+        timer: raw.timer.map(Spanned::into_inner),
         name: raw.name.into_inner(),
         title: raw.title,
         excludes: raw.excludes.into_iter().map(Spanned::into_inner).collect(),
+        implies: raw.implies.into_iter().map(Spanned::into_inner).collect(),
+        since: raw.since,
+        until: raw.until,
+        tried: raw.tried,
+        origin: origin.clone(),
         durability: raw.durability.into_inner(),
         risk: raw.risk,
         note: raw.note,
         source: raw.source,
         needs,
     })
+}
+
+fn settings(
+    raw: &BTreeMap<Spanned<String>, Spanned<String>>,
+    read: impl Fn(&Spanned<String>) -> Result<Template, At>,
+) -> Result<Vec<Setting>, At> {
+    raw.iter().map(|(key, value)| Ok((key.get_ref().clone(), read(value)?))).collect()
 }
 
 fn flags(

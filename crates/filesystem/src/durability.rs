@@ -44,7 +44,7 @@ impl std::fmt::Display for Durability {
 /// What one option puts at risk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Risk {
-    /// The option's name.
+    /// The option's name, or `base` where the file system itself is what puts it at risk.
     pub option: String,
     /// Its place on the scale.
     pub durability: Durability,
@@ -55,9 +55,10 @@ pub struct Risk {
 /// What a whole setup puts at risk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityVerdict {
-    /// The worst of its options; [`Durability::Safe`] where there is none.
+    /// The worst of them; [`Durability::Safe`] where there is none.
     pub durability: Durability,
-    /// Every option that is not safe, in catalogue order.
+    /// The file system where it is not safe itself, and every option that is not, in catalogue
+    /// order.
     pub risks: Vec<Risk>,
 }
 

@@ -1,18 +1,21 @@
 //! A file system of the catalogue and its options.
 
 use flashfit_catalogue::{EntryError, Origin};
-use flashfit_geometry::Geometry;
 use flashfit_medium::Bytes;
 
 use crate::conditions::{Conditions, Need};
 use crate::durability::Durability;
-use crate::template::{Template, Unfit};
+use crate::template::{Template, Unfit, Variable};
+use crate::version::{Versions, why_absent};
 
 /// The name of the setup without options.
 pub const BASE: &str = "base";
 
 /// A flag of mkfs with the values that are joined behind it by commas.
 pub type Flag = (String, Vec<Template>);
+
+/// A key of sysctl(8) or an attribute of the medium's queue, with its value.
+pub type Setting = (String, Template);
 
 /// One choice that can be made for a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +32,24 @@ pub struct FsOption {
     pub tune: Vec<Template>,
     /// Mount options.
     pub mount: Vec<Template>,
+    /// Keys of sysctl(8), such as `vm.dirty_bytes`: of the whole machine.
+    pub sysctl: Vec<Setting>,
+    /// Attributes of the medium below `/sys/block/DISK/`, such as `queue/read_ahead_kb`.
+    pub sysfs: Vec<Setting>,
+    /// A timer of systemd that is enabled, such as `fstrim.timer`.
+    pub timer: Option<String>,
     /// What it needs.
     pub needs: Vec<Need>,
     /// Options that it cannot be combined with.
     pub excludes: Vec<String>,
+    /// Options that it switches on with itself; never in a circle.
+    pub implies: Vec<String>,
+    /// The first versions that have it.
+    pub since: Versions,
+    /// The first versions that no longer have it.
+    pub until: Versions,
+    /// Whether it is tried without being asked for.
+    pub tried: bool,
     /// What a power cut may do under it.
     pub durability: Durability,
     /// What a power cut does, as a sentence; empty only where it is safe.
@@ -41,9 +58,38 @@ pub struct FsOption {
     pub note: Option<String>,
     /// Where this is known from.
     pub source: String,
+    /// The file it comes from.
+    pub origin: Origin,
 }
 
 impl FsOption {
+    /// Why a trial cannot show what it does; `None` where it can.
+    pub fn untriable(&self) -> Option<String> {
+        let timer = self.timer.as_ref()?;
+        Some(format!("{timer} does its work once a week, and a trial is over before"))
+    }
+
+    /// The quantities of the geometry or of a plan that its arguments take, each once.
+    pub fn quantities(&self) -> Vec<Variable> {
+        let flags = self.mkfs.iter().chain(&self.mkfs_if_known).flat_map(|(_, values)| values);
+        let settings = self.sysctl.iter().chain(&self.sysfs).map(|(_, value)| value);
+        let mut found = Vec::new();
+        for template in flags.chain(&self.tune).chain(&self.mount).chain(settings) {
+            for variable in template.variables() {
+                if variable != Variable::BlockBytes && !found.contains(&variable) {
+                    found.push(variable);
+                }
+            }
+        }
+        found
+    }
+
+    /// Why it is not there in the versions `here`; `None` where it is, or where a version is not
+    /// known.
+    pub fn why_absent(&self, here: &Versions) -> Option<String> {
+        why_absent(&self.since, &self.until, here)
+    }
+
     /// Whether the two cannot be combined, whichever of them says so.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         self.excludes.contains(&other.name) || other.excludes.contains(&self.name)
@@ -52,9 +98,13 @@ impl FsOption {
     pub(crate) fn filled(
         &self,
         block_bytes: u64,
-        geometry: &Geometry,
+        conditions: &Conditions,
     ) -> Result<FilledOption, Unfit> {
-        let fill = |template: &Template| template.fill(block_bytes, geometry);
+        let fill = |template: &Template| template.fill(block_bytes, conditions);
+        let settings = |settings: &[Setting]| {
+            let fill = |(key, value): &Setting| Ok((key.clone(), fill(value)?));
+            settings.iter().map(fill).collect::<Result<Vec<_>, _>>()
+        };
         let mut mkfs = Vec::new();
         for (flag, values) in &self.mkfs_if_known {
             for value in values {
@@ -73,6 +123,8 @@ impl FsOption {
             mkfs,
             tune: self.tune.iter().map(fill).collect::<Result<_, _>>()?,
             mount: self.mount.iter().map(fill).collect::<Result<_, _>>()?,
+            sysctl: settings(&self.sysctl)?,
+            sysfs: settings(&self.sysfs)?,
         })
     }
 }
@@ -83,6 +135,8 @@ pub(crate) struct FilledOption {
     pub(crate) mkfs: Vec<(String, Vec<String>)>,
     pub(crate) tune: Vec<String>,
     pub(crate) mount: Vec<String>,
+    pub(crate) sysctl: Vec<(String, String)>,
+    pub(crate) sysfs: Vec<(String, String)>,
 }
 
 /// A program of a file system with the arguments it is always given.
@@ -105,6 +159,18 @@ pub struct Mkfs {
     pub flags: Vec<(String, Vec<String>)>,
     /// Flags whose values are joined by commas; any other flag can be set only once.
     pub joined: Vec<String>,
+    /// Whether it packs a folder into an image: `PROGRAM FOLDER IMAGE FLAGS`.
+    pub from_folder: bool,
+}
+
+/// How a read-only file system in an image file is made writable: it lies on a file system that
+/// is, and overlayfs puts a folder of that one over it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layered {
+    /// The name of the image's file on the host file system.
+    pub image: String,
+    /// File systems that can hold the image and the writable layer, the usual one first.
+    pub hosts: Vec<String>,
 }
 
 /// What is set in trials beside a setup's own options, and in no command that a user is shown:
@@ -139,6 +205,14 @@ pub struct FileSystem {
     pub least_medium: Bytes,
     /// The unit of the quantities that count blocks.
     pub block_bytes: u64,
+    /// Whether it is tried without being asked for.
+    pub tried: bool,
+    /// Why it can be planned and made, but not tried; `None` where it can be tried.
+    pub plan_only: Option<String>,
+    /// What a power cut may do under it whatever the options.
+    pub durability: Durability,
+    /// What it does then, as a sentence; empty only where it is safe.
+    pub risk: String,
     /// Makes it.
     pub mkfs: Mkfs,
     /// What is different in trials.
@@ -147,6 +221,8 @@ pub struct FileSystem {
     pub tune: Option<Tool>,
     /// Checks it.
     pub fsck: Fsck,
+    /// How it is made writable, where it is not by itself.
+    pub layered: Option<Layered>,
     /// Its options in catalogue order.
     pub options: Vec<FsOption>,
     /// The file it comes from.
@@ -188,8 +264,40 @@ impl FileSystem {
         if let Some(need) = lacking {
             return Some(need.lacking().to_owned());
         }
-        let filled = option.filled(self.block_bytes, &conditions.geometry);
-        filled.err().map(|unfit| unfit.to_string())
+        let filled = option.filled(self.block_bytes, conditions);
+        if let Err(unfit) = filled {
+            return Some(unfit.to_string());
+        }
+        option.implies.iter().find_map(|name| {
+            let implied = self.option(name).expect("what is implied is in the catalogue");
+            let reason = self.why_not(implied, conditions)?;
+            Some(format!("it implies `{name}`, and {reason}"))
+        })
+    }
+
+    /// These options of its with all that they imply, in catalogue order, each once.
+    ///
+    /// # Errors
+    /// [`EntryError::Unknown`] for a name that is none of its options.
+    pub fn closure<S: AsRef<str>>(
+        &self,
+        names: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<&FsOption>, EntryError> {
+        let mut wanted: Vec<&FsOption> = Vec::new();
+        let mut next: Vec<&FsOption> = Vec::new();
+        for name in names {
+            next.push(self.option(name.as_ref())?);
+        }
+        while let Some(option) = next.pop() {
+            if !wanted.iter().any(|known| known.name == option.name) {
+                wanted.push(option);
+                for implied in &option.implies {
+                    next.push(self.option(implied)?);
+                }
+            }
+        }
+        let is_wanted = |option: &&FsOption| wanted.iter().any(|known| known.name == option.name);
+        Ok(self.options.iter().filter(is_wanted).collect())
     }
 
     /// Whether the text of `/proc/filesystems` lists it. A kernel that does not may still load it

@@ -1,8 +1,10 @@
 //! Where the file system lies on the medium: on the whole of it, or in one partition whose start
 //! and size are whole erase units.
 //!
-//! Source: UEFI specification, section 5.3 (GPT): a protective MBR and a header at the start, a
-//! header at the end, and beside each header at least 16 KiB of entries. Limits: one partition.
+//! Limits: one partition. A [`Layout`] by itself is one with a GPT, as trials use it; a plan names
+//! the [`Table`] beside it.
+
+mod table;
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +13,8 @@ use flashfit_host::{ExitClass, Explain, Program};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
-const GPT_ENTRIES_BYTES: u64 = 16 << 10;
+pub use table::{Content, Table, run_sfdisk};
+
 /// What partitioning programs use where nothing is known of the medium.
 const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
 
@@ -21,7 +24,7 @@ const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
 pub enum Layout {
     /// On the medium itself, without a partition table.
     WholeMedium,
-    /// In the only partition of a GPT.
+    /// In the only partition of the medium.
     Partition {
         /// From the start of the medium, in bytes.
         start_bytes: u64,
@@ -117,7 +120,7 @@ pub fn aligned(start_bytes: u64, erase_unit_bytes: u64) -> bool {
     erase_unit_bytes != 0 && start_bytes % erase_unit_bytes == 0
 }
 
-/// Plans the layout for a medium of `capacity_bytes` with sectors of `sector_bytes`.
+/// Plans the layout with a GPT for a medium of `capacity_bytes` with sectors of `sector_bytes`.
 ///
 /// # Errors
 /// As [`LayoutError`] tells.
@@ -127,11 +130,25 @@ pub fn plan_layout(
     geometry: &Geometry,
     start: Start,
 ) -> Result<LayoutPlan, LayoutError> {
-    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > CUSTOMARY_UNIT.0 {
-        return Err(LayoutError::Sector(sector_bytes));
-    }
+    plan_layout_in(Table::Gpt, capacity_bytes, sector_bytes, geometry, start)
+}
+
+/// The same with any table; without one, and where the file system is to have the whole medium,
+/// there is no partition.
+///
+/// # Errors
+/// As [`LayoutError`] tells.
+pub fn plan_layout_in(
+    table: Table,
+    capacity_bytes: u64,
+    sector_bytes: u64,
+    geometry: &Geometry,
+    start: Start,
+) -> Result<LayoutPlan, LayoutError> {
+    check_sector(sector_bytes)?;
     let unit = unit(geometry, sector_bytes)?;
-    let front = 2 * sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes);
+    let front = table.front_bytes(sector_bytes);
+    let start = if table == Table::None { Start::Whole } else { start };
     let (start_bytes, reason) = match start {
         Start::Whole => {
             return Ok(LayoutPlan {
@@ -148,9 +165,20 @@ pub fn plan_layout(
             (at.0, why_at(geometry, at))
         }
     };
-    let size_bytes = whole_units(capacity_bytes, sector_bytes, start_bytes, unit)
+    let size_bytes = whole_units(table, capacity_bytes, sector_bytes, start_bytes, unit)
         .ok_or(LayoutError::TooSmall { capacity_bytes, start_bytes, unit_bytes: unit.0 })?;
     Ok(LayoutPlan { layout: Layout::Partition { start_bytes, size_bytes }, unit, reason })
+}
+
+/// Whether a medium can have such a sector.
+///
+/// # Errors
+/// [`LayoutError::Sector`].
+pub fn check_sector(sector_bytes: u64) -> Result<(), LayoutError> {
+    if sector_bytes < 512 || !sector_bytes.is_power_of_two() || sector_bytes > CUSTOMARY_UNIT.0 {
+        return Err(LayoutError::Sector(sector_bytes));
+    }
+    Ok(())
 }
 
 fn unit(geometry: &Geometry, sector_bytes: u64) -> Result<Bytes, LayoutError> {
@@ -203,33 +231,24 @@ fn why_at(geometry: &Geometry, at: Bytes) -> String {
     }
 }
 
-fn whole_units(capacity: u64, sector: u64, start: u64, unit: Bytes) -> Option<u64> {
-    let back = sector + GPT_ENTRIES_BYTES.next_multiple_of(sector);
+fn whole_units(table: Table, capacity: u64, sector: u64, start: u64, unit: Bytes) -> Option<u64> {
     // The header at the end lies in the last whole sector.
-    let usable = (capacity / sector * sector).checked_sub(back)?.checked_sub(start)?;
+    let end = (capacity / sector * sector).checked_sub(table.back_bytes(sector))?;
+    let usable = end.min(table.reach_bytes(sector)).checked_sub(start)?;
     let units = usable / unit.0;
     (units > 0).then_some(units * unit.0)
 }
 
 impl Layout {
-    /// The script for sfdisk(8) that makes it; `None` where there is no partition table.
+    /// The script for sfdisk(8) that makes it with a GPT; `None` where there is no partition table.
     pub fn sfdisk_script(&self, sector_bytes: u64) -> Option<String> {
         let Self::Partition { start_bytes, size_bytes } = self else { return None };
-        // sfdisk keeps the first MiB free unless it is told where the first sector is.
-        let first = (2 * sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes))
-            .div_ceil(sector_bytes);
-        Some(format!(
-            "label: gpt\nunit: sectors\nfirst-lba: {first}\nstart={}, size={}, type=L\n",
-            start_bytes / sector_bytes,
-            size_bytes / sector_bytes
-        ))
+        Table::Gpt.sfdisk_script(*start_bytes, *size_bytes, sector_bytes, Content::Linux)
     }
 
     /// Runs sfdisk(8) with the script; what is on the medium is lost. `None` as above.
     pub fn partitioning(&self, node: &Path, sector_bytes: u64) -> Option<Program> {
-        let script = self.sfdisk_script(sector_bytes)?;
-        let args = ["--quiet", "--wipe", "always", "--wipe-partitions", "always"];
-        Some(Program::new("sfdisk").args(args).arg(node.display().to_string()).stdin(script))
+        Some(run_sfdisk(node, self.sfdisk_script(sector_bytes)?))
     }
 
     /// The node that the file system lies on, where `node` is that of the medium.

@@ -1,26 +1,41 @@
 //! The catalogue of file systems and options, setups, the layout, and the commands that make a
 //! setup true.
 //!
-//! This room only builds commands ([`flashfit_host::Program`]); who runs them has the consent.
-//! Limits: an option is offered by what the medium is like ([`Conditions`]); whether the running
-//! kernel and the installed programs know it is not asked here.
+//! This room only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
+//! [`validity`] runs them itself, on scratch images of its own: an option is offered by what the
+//! medium is like ([`Conditions`]), and there by what the kernel and the installed programs make
+//! of it.
 
 pub mod catalogue;
+pub mod check;
 pub mod conditions;
 mod definition;
 pub mod durability;
+pub mod facts;
 pub mod filesystem;
+pub mod layered;
 pub mod layout;
+pub mod plan;
+mod quantity;
 pub mod recipe;
 pub mod scheduler;
 pub mod setup;
 pub mod template;
+pub mod validity;
+pub mod version;
 
 pub use catalogue::{Catalogue, CatalogueError};
 pub use conditions::{Conditions, Need};
 pub use durability::{Durability, DurabilityVerdict, Risk};
-pub use filesystem::{FileSystem, FsOption};
-pub use layout::{Layout, LayoutError, LayoutPlan, Start, aligned, plan_layout};
+pub use facts::{Facts, FactsError};
+pub use filesystem::{FileSystem, FsOption, Layered};
+pub use layered::Layers;
+pub use layout::{
+    Layout, LayoutError, LayoutPlan, Start, Table, aligned, plan_layout, plan_layout_in,
+};
+pub use plan::{Plan, PlanError};
 pub use recipe::Recipe;
 pub use scheduler::{Scheduler, Understood};
 pub use setup::{Setup, SetupError};
+pub use template::{VARIABLES, Variable};
+pub use version::{Version, Versions};

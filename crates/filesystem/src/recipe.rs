@@ -14,8 +14,13 @@ use crate::setup::{Setup, SetupError};
 pub struct Recipe {
     kind: String,
     mkfs: Tool,
+    /// Whether the program of `mkfs` takes a folder and the image before its flags.
+    from_folder: bool,
     tune: Vec<Tool>,
     mount_options: Vec<String>,
+    sysctl: Vec<(String, String)>,
+    sysfs: Vec<(String, String)>,
+    timers: Vec<String>,
     fsck: Tool,
     fsck_pass: u8,
 }
@@ -52,8 +57,9 @@ impl Recipe {
         trial: &Trial,
     ) -> Result<Self, SetupError> {
         let mut filled = Vec::new();
-        for option in setup.checked_options(filesystem, conditions)? {
-            let fill = option.filled(filesystem.block_bytes, &conditions.geometry);
+        let options = setup.checked_options(filesystem, conditions)?;
+        for option in &options {
+            let fill = option.filled(filesystem.block_bytes, conditions);
             filled.push(fill.map_err(|unfit| SetupError::Unusable {
                 filesystem: filesystem.name.clone(),
                 option: option.name.clone(),
@@ -63,7 +69,11 @@ impl Recipe {
         Ok(Self {
             kind: filesystem.kind.clone(),
             mkfs: mkfs(filesystem, trial, &filled),
+            from_folder: filesystem.mkfs.from_folder,
             tune: tune(filesystem, &filled),
+            sysctl: filled.iter().flat_map(|option| option.sysctl.clone()).collect(),
+            sysfs: filled.iter().flat_map(|option| option.sysfs.clone()).collect(),
+            timers: options.iter().filter_map(|option| option.timer.clone()).collect(),
             mount_options: trial
                 .mount
                 .iter()
@@ -80,9 +90,16 @@ impl Recipe {
         &self.kind
     }
 
-    /// Makes the file system; everything on `node` is lost.
+    /// Makes the file system; everything on `node` is lost. Where it packs a folder, that is one
+    /// called `FOLDER`, for the user to replace; see [`Recipe::pack`].
     pub fn mkfs(&self, node: &Path) -> Program {
-        on(&self.mkfs, node)
+        if self.from_folder { self.pack(Path::new("FOLDER"), node) } else { on(&self.mkfs, node) }
+    }
+
+    /// Packs `folder` into the image `image`, for a file system that is made so.
+    pub fn pack(&self, folder: &Path, image: &Path) -> Program {
+        let places = [folder, image].map(|path| path.display().to_string());
+        Program::new(&self.mkfs.program).args(places).args(&self.mkfs.args)
     }
 
     /// Changes it afterwards, in this order; often nothing.
@@ -93,6 +110,21 @@ impl Recipe {
     /// The options to mount it with; may be empty.
     pub fn mount_options(&self) -> &[String] {
         &self.mount_options
+    }
+
+    /// What is set by sysctl(8), key and value: of the whole machine.
+    pub fn sysctl(&self) -> &[(String, String)] {
+        &self.sysctl
+    }
+
+    /// What is written below `/sys/block/DISK/`, path and value.
+    pub fn sysfs(&self) -> &[(String, String)] {
+        &self.sysfs
+    }
+
+    /// Timers of systemd that are enabled.
+    pub fn timers(&self) -> &[String] {
+        &self.timers
     }
 
     /// Mounts it, as a user would type it; trials mount through [`flashfit_host::mount`].
@@ -127,7 +159,7 @@ fn on(tool: &Tool, node: &Path) -> Program {
 }
 
 /// fstab(5) has its fields divided by blanks and writes those inside a field as octal escapes.
-fn escape(field: &str) -> String {
+pub(crate) fn escape(field: &str) -> String {
     let mut escaped = String::with_capacity(field.len());
     for c in field.chars() {
         match c {

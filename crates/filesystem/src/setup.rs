@@ -37,6 +37,16 @@ pub enum SetupError {
         /// Why not.
         reason: String,
     },
+    /// An option is there without one that it implies.
+    #[error("{filesystem}: `{option}` implies `{implied}`, which the setup lacks")]
+    Lacks {
+        /// The file system.
+        filesystem: String,
+        /// The option.
+        option: String,
+        /// What it implies.
+        implied: String,
+    },
     /// The setup is one for another file system.
     #[error("a setup for {setup} was given to {filesystem}")]
     OtherFileSystem {
@@ -51,7 +61,7 @@ impl Explain for SetupError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Unknown(error) => error.class(),
-            Self::Conflict { .. } | Self::Unusable { .. } => ExitClass::Usage,
+            Self::Conflict { .. } | Self::Unusable { .. } | Self::Lacks { .. } => ExitClass::Usage,
             Self::OtherFileSystem { .. } => ExitClass::Bug,
         }
     }
@@ -63,6 +73,7 @@ impl Explain for SetupError {
                 Some(format!("leave out `{first}` or `{second}`"))
             }
             Self::Unusable { option, .. } => Some(format!("leave out `{option}`")),
+            Self::Lacks { implied, .. } => Some(format!("add `{implied}`")),
             Self::OtherFileSystem { .. } => None,
         }
     }
@@ -81,7 +92,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The setup with these options, in any order; `base` stands for no option and adds nothing.
+    /// The setup with these options, in any order, and with what they imply; `base` stands for no
+    /// option and adds nothing.
     ///
     /// # Errors
     /// As [`SetupError`] tells.
@@ -91,14 +103,9 @@ impl Setup {
         scheduler: Scheduler,
         conditions: &Conditions,
     ) -> Result<Self, SetupError> {
-        let mut wanted = Vec::new();
-        for name in options {
-            if name.as_ref() != BASE {
-                wanted.push(filesystem.option(name.as_ref())?.name.clone());
-            }
-        }
-        let in_order = filesystem.options.iter().map(|option| &option.name);
-        let options: Vec<String> = in_order.filter(|name| wanted.contains(name)).cloned().collect();
+        let named = options.into_iter().filter(|name| name.as_ref() != BASE);
+        let wanted = filesystem.closure(named)?;
+        let options = wanted.iter().map(|option| option.name.clone()).collect();
         let setup = Self { filesystem: filesystem.name.clone(), options, scheduler };
         setup.checked_options(filesystem, conditions)?;
         Ok(setup)
@@ -125,6 +132,14 @@ impl Setup {
                     filesystem: filesystem.name.clone(),
                     option: option.name.clone(),
                     reason,
+                });
+            }
+            let lacks = |name: &&String| !self.options.contains(name);
+            if let Some(implied) = option.implies.iter().find(lacks) {
+                return Err(SetupError::Lacks {
+                    filesystem: filesystem.name.clone(),
+                    option: option.name.clone(),
+                    implied: implied.clone(),
                 });
             }
             let rival = options[..index].iter().find(|other| option.conflicts_with(other));
@@ -162,20 +177,25 @@ impl Setup {
         format!("{} {} {}", self.filesystem, self.options_label(), self.scheduler)
     }
 
-    /// What a power cut may do under it: the worst of its options, with the risk of each.
+    /// What a power cut may do under it: the worst of its file system and its
+    /// options, with the risk of each.
     ///
     /// # Errors
     /// When the catalogue does not have its file system or one of its options.
     pub fn durability(&self, filesystem: &FileSystem) -> Result<DurabilityVerdict, SetupError> {
-        let risks: Vec<Risk> = self
-            .known_options(filesystem)?
-            .into_iter()
-            .filter(|option| option.durability != Durability::Safe)
-            .map(|option| Risk {
-                option: option.name.clone(),
-                durability: option.durability,
-                risk: option.risk.clone(),
-            })
+        let own = Risk {
+            option: BASE.to_owned(),
+            durability: filesystem.durability,
+            risk: filesystem.risk.clone(),
+        };
+        let of_option = |option: &FsOption| Risk {
+            option: option.name.clone(),
+            durability: option.durability,
+            risk: option.risk.clone(),
+        };
+        let risks: Vec<Risk> = std::iter::once(own)
+            .chain(self.known_options(filesystem)?.into_iter().map(of_option))
+            .filter(|risk| risk.durability != Durability::Safe)
             .collect();
         let durability = risks.iter().map(|risk| risk.durability).max().unwrap_or_default();
         Ok(DurabilityVerdict { durability, risks })

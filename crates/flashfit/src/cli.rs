@@ -7,7 +7,10 @@ use flashfit_filesystem::Durability;
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
+use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::commands::card_args::{CardArgs, CardServerArgs};
+use crate::commands::check::CheckArgs;
+use crate::commands::plan::PlanArgs;
 use crate::failure::Failure;
 use crate::tune::args::TuneArgs;
 
@@ -30,7 +33,7 @@ Examples:
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// A folder with your own cards/, filesystems/ and workloads/, over the built-in ones.
+    /// A folder with your own cards/, filesystems/, knobs/ and workloads/, over the built-in ones.
     #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
     pub catalog: Option<PathBuf>,
 }
@@ -41,6 +44,14 @@ pub enum Command {
     List(ListArgs),
     /// Show what one medium says of itself. Reads only.
     Inspect(InspectArgs),
+    /// Show layouts and commands that fit a medium, with the reason for every number. Reads only.
+    Plan(Box<PlanArgs>),
+    /// Show what is wrong with a medium as it is, and what would mend it. Reads only.
+    Check(CheckArgs),
+    /// Make a plan true on a medium, with a backup of its ends. Erases the medium.
+    Apply(Box<ApplyArgs>),
+    /// Write back what apply saved. What was written to the medium since is lost.
+    Restore(RestoreArgs),
     /// Measure setups on a medium and recommend one. Erases the medium.
     Tune(Box<TuneArgs>),
     /// Rank the setups of a run by the methodology's merits.
@@ -49,6 +60,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the file systems, options, workloads and cards that flashfit knows.
     Catalog(CatalogArgs),
+    /// Find out which options this kernel and the installed programs take, refuse or ignore.
+    Options(OptionsArgs),
     /// Simulated cards: list, show, serve, read the counters of, cut the power of.
     Card(CardArgs),
     /// Serves a simulated card to the parent process.
@@ -112,6 +125,22 @@ pub struct CatalogArgs {
     pub json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit options --fs ext4,btrfs\n  flashfit options --refresh --json"
+)]
+pub struct OptionsArgs {
+    /// File systems, separated by commas; all of the catalogue unless given.
+    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
+    pub filesystems: Option<Vec<String>>,
+    /// Find out anew what was found before.
+    #[arg(long)]
+    pub refresh: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// A merit by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
@@ -136,7 +165,7 @@ pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
         Some(path) if !path.is_dir() => Err(Failure::new(
             ExitClass::Usage,
             format!("there is no catalogue folder {}", path.display()),
-            Some("name the folder that holds cards/, filesystems/ or workloads/"),
+            Some("name the folder that holds cards/, filesystems/, knobs/ or workloads/"),
         )),
         _ => Ok(()),
     }

@@ -2,20 +2,54 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use flashfit_medium::{Agreement, Medium};
+use flashfit_host::Runner;
+use flashfit_medium::{Agreement, Medium, Refusal, System, WriteConsent};
 
 use crate::output::note;
 
+/// Asks for the data of a medium that is shown here.
+pub fn ask(
+    medium: &Medium,
+    confirm: Option<&str>,
+    runner: &dyn Runner,
+) -> Result<WriteConsent, Refusal> {
+    consent(medium, confirm, runner, Some(&what_is_lost(medium)))
+}
+
+/// Asks for the data of a medium after the user was shown what is on it.
+pub fn for_shown(
+    medium: &Medium,
+    confirm: Option<&str>,
+    runner: &dyn Runner,
+) -> Result<WriteConsent, Refusal> {
+    consent(medium, confirm, runner, None)
+}
+
+/// Nobody is asked for a medium that somebody uses: no answer would change that.
+fn consent(
+    medium: &Medium,
+    confirm: Option<&str>,
+    runner: &dyn Runner,
+    lost: Option<&str>,
+) -> Result<WriteConsent, Refusal> {
+    let system = System::default();
+    match WriteConsent::ask(&system, runner, medium, &Agreement::NotAsked) {
+        Err(Refusal::NotAgreed { .. }) => {}
+        other => return other,
+    }
+    WriteConsent::ask(&system, runner, medium, &agreement(medium, confirm, lost))
+}
+
 /// The user's agreement that all data on `medium` will be lost: what `--confirm` gave, or what is
 /// typed at the terminal. Without either nobody was asked, and the guard will refuse.
-pub fn agreement(medium: &Medium, confirm: Option<&str>) -> Agreement {
+fn agreement(medium: &Medium, confirm: Option<&str>, lost: Option<&str>) -> Agreement {
     if let Some(given) = confirm {
         return Agreement::Named(given.to_owned());
     }
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Agreement::NotAsked;
     }
-    note(&what_is_lost(medium));
+    lost.inspect(|lost| note(lost));
     let mut err = anstream::stderr().lock();
     let _ = write!(err, "Type its name ({}) to go on: ", medium.short_name());
     let _ = err.flush();

@@ -18,6 +18,11 @@ impl Failure {
         Self { message: message.into(), hint: hint.map(str::to_owned), class }
     }
 
+    /// What happened, where, as a sentence.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// What decides the exit code.
     pub fn class(&self) -> ExitClass {
         self.class

@@ -3,6 +3,7 @@
 //! One file a subcommand under `commands/`: it checks what was typed, makes one call into the crate
 //! whose job it is, and renders what came back.
 
+mod apply;
 mod card_bench;
 mod catalogues;
 mod cli;
@@ -11,6 +12,7 @@ mod consent;
 mod failure;
 mod output;
 mod rendering;
+mod state;
 mod tune;
 
 use std::process::ExitCode;
@@ -40,10 +42,15 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::List(args) => commands::list::run(args),
         Command::Inspect(args) => commands::inspect::run(args, catalog),
+        Command::Plan(args) => commands::plan::run(args, catalog),
+        Command::Check(args) => commands::check::run(args, catalog),
+        Command::Apply(args) => apply::run(args, catalog),
+        Command::Restore(args) => apply::restore(args),
         Command::Tune(args) => tune::run(args, catalog),
         Command::Analyze(args) => commands::analyze::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Catalog(args) => commands::catalog::run(args, catalog),
+        Command::Options(args) => commands::options::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
         Command::CardServer(args) => commands::card_server::run(args, catalog),
     }

@@ -40,6 +40,16 @@ pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
+/// Prints sentences to standard output, folded to its width, with indented lines left whole.
+pub fn print_with_commands(text: &str) -> Result<(), Failure> {
+    let fold = |line: &str| match line.starts_with("  ") {
+        true => vec![line.to_owned()],
+        false => wrap(line, width()),
+    };
+    let lines: Vec<String> = text.lines().flat_map(fold).collect();
+    print(&(lines.join("\n") + "\n"))
+}
+
 /// Tells the user something on standard error.
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();
@@ -49,6 +59,18 @@ pub fn note(text: &str) {
         for part in wrap(line, width.saturating_sub(indent.len())) {
             // Nothing can be done about a standard error that is gone.
             let _ = writeln!(out, "{indent}{part}");
+        }
+    }
+}
+
+/// Tells the user something on standard error, with indented lines left whole: commands are copied.
+pub fn note_with_commands(text: &str) {
+    for line in text.lines() {
+        if line.starts_with("  ") {
+            // Nothing can be done about a standard error that is gone.
+            let _ = writeln!(anstream::stderr().lock(), "{line}");
+        } else {
+            note(line);
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum Source {
     Modelled,
     /// A timing probe found it.
     Probed,
+    /// It was published for another medium; the text names what published it.
+    Published(String),
 }
 
 impl fmt::Display for Source {
@@ -26,6 +28,7 @@ impl fmt::Display for Source {
             Self::Declared(place) => write!(f, "declared ({place})"),
             Self::Modelled => f.write_str("from the card model"),
             Self::Probed => f.write_str("probed"),
+            Self::Published(place) => write!(f, "of another medium ({place})"),
         }
     }
 }

@@ -19,6 +19,11 @@ impl KernelLog {
         Self(file.ok())
     }
 
+    /// Whether the log can be read; where it cannot, an empty answer says nothing.
+    pub fn is_readable(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The messages since the start or the last call, one a line, without their headers.
     pub fn take(&mut self) -> Vec<String> {
         let Some(file) = &mut self.0 else { return Vec::new() };

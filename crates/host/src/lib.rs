@@ -4,6 +4,7 @@
 //! is recorded, bounded in time, ended with its whole process group, and replaceable in tests.
 
 pub mod capability;
+pub mod durable;
 pub mod explain;
 pub mod interrupt;
 pub mod kernel_log;

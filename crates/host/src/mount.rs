@@ -126,6 +126,11 @@ impl Mounted {
         Ok(entry.device == wanted || Path::new(&entry.source) == node)
     }
 
+    /// Leaves it mounted: the user wants it there.
+    pub fn keep(mut self) {
+        self.mounted = false;
+    }
+
     /// Unmounts, writing back what is dirty.
     ///
     /// # Errors

@@ -80,6 +80,16 @@ impl Program {
         &self.name
     }
 
+    /// Its arguments.
+    pub fn arguments(&self) -> &[String] {
+        &self.args
+    }
+
+    /// The text for its standard input, where it is given one.
+    pub fn standard_input(&self) -> Option<&str> {
+        self.stdin.as_deref()
+    }
+
     /// The environment variables set for it.
     pub fn environment(&self) -> &[(String, String)] {
         &self.env
@@ -195,11 +205,19 @@ impl Explain for ProgramError {
 fn package_of(program: &str) -> Option<&'static str> {
     Some(match program {
         "fio" => "fio",
-        "mkfs.ext4" | "mke2fs" | "tune2fs" | "e2fsck" | "dumpe2fs" => "e2fsprogs",
+        "mkfs.ext2" | "mkfs.ext3" | "mkfs.ext4" | "mke2fs" | "tune2fs" | "e2fsck" | "dumpe2fs" => {
+            "e2fsprogs"
+        }
         "mkfs.btrfs" | "btrfs" => "btrfs-progs",
+        "mkfs.f2fs" | "fsck.f2fs" | "dump.f2fs" => "f2fs-tools",
+        "mkfs.fat" | "fsck.fat" => "dosfstools",
+        "mkfs.exfat" | "fsck.exfat" | "dump.exfat" => "exfatprogs",
+        "mkfs.xfs" | "xfs_db" | "xfs_repair" => "xfsprogs",
+        "mkfs.nilfs2" | "nilfs-tune" => "nilfs-tools",
+        "mksquashfs" | "unsquashfs" => "squashfs-tools",
         "sfdisk" => "fdisk",
         "mount" | "umount" => "mount",
-        "blkdiscard" | "partx" | "losetup" | "wipefs" => "util-linux",
+        "blkid" | "blkdiscard" | "partx" | "losetup" | "wipefs" => "util-linux",
         _ => return None,
     })
 }

@@ -243,6 +243,9 @@ impl WriteConsent {
                 what: format!("it is not a partition of {}", self.path.display()),
             });
         }
+        if let Some(what) = other_disk(&self.shown, &shown) {
+            return Err(Refusal::Changed { path: node.to_owned(), what });
+        }
         let consent = Self { path: node.to_owned(), shown, ..self.clone() };
         consent.check(runner)?;
         Ok(consent)
@@ -343,6 +346,11 @@ fn difference(shown: &Medium, now: &Medium) -> Option<String> {
         let (before, after) = (size(shown.capacity), size(now.capacity));
         return Some(format!("its size was {before} and is {after}"));
     }
+    other_disk(shown, now)
+}
+
+/// What tells the disks of two looks apart, if anything does.
+fn other_disk(shown: &Medium, now: &Medium) -> Option<String> {
     if shown.identity != now.identity {
         let (before, after) = (shown.identity.summary(), now.identity.summary());
         return Some(format!("it was `{before}` and is `{after}`, or was taken out in between"));

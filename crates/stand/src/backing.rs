@@ -1,15 +1,13 @@
 //! The block device behind a target: the user's own, a loop device over an image, or a simulated
 //! card. Whatever was attached for it is detached when the value goes.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
 use flashfit_card::served::{CardProcess, ProcessError};
 use flashfit_geometry::{Geometry, Known, Source};
-use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_host::{ExitClass, Explain, Runner};
-use flashfit_medium::{Bytes, Medium, Refusal, System, WriteConsent};
+use flashfit_medium::{Bytes, Held, HeldError, Medium, Refusal, System, WriteConsent};
 
 use crate::facts::CardFacts;
 
@@ -19,9 +17,9 @@ pub enum BackingError {
     /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// No loop device.
+    /// It cannot be taken.
     #[error(transparent)]
-    Loop(#[from] LoopError),
+    Held(#[from] HeldError),
     /// No simulated card.
     #[error(transparent)]
     Card(#[from] ProcessError),
@@ -31,7 +29,7 @@ impl Explain for BackingError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(error) => error.class(),
-            Self::Loop(error) => error.class(),
+            Self::Held(error) => error.class(),
             Self::Card(error) => error.class(),
         }
     }
@@ -39,7 +37,7 @@ impl Explain for BackingError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(error) => error.hint(),
-            Self::Loop(error) => error.hint(),
+            Self::Held(error) => error.hint(),
             Self::Card(error) => error.hint(),
         }
     }
@@ -47,19 +45,8 @@ impl Explain for BackingError {
 
 #[derive(Debug)]
 enum Attached {
-    Node {
-        /// Open and locked for as long as the run lasts: another flashfit then sees that the medium
-        /// is taken, also between trials, and udev leaves it alone (systemd's block device
-        /// locking).
-        _held: File,
-    },
-    Image {
-        _device: LoopDevice,
-    },
-    Card {
-        process: CardProcess,
-        facts: Box<CardFacts>,
-    },
+    Medium { _held: Box<Held> },
+    Card { process: CardProcess, facts: Box<CardFacts> },
 }
 
 /// A block device that may be written to.
@@ -76,13 +63,7 @@ impl Backing {
     /// # Errors
     /// When it cannot be opened, or another process has locked it.
     pub fn node(consent: WriteConsent) -> Result<Self, BackingError> {
-        let geometry = declared(consent.medium());
-        let path = consent.path().to_owned();
-        let held =
-            File::open(&path).map_err(|source| Refusal::Open { path: path.clone(), source })?;
-        rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| Refusal::Busy { path })?;
-        Ok(Self { consent, geometry, attached: Attached::Node { _held: held } })
+        Ok(Self::held(Held::node(consent)?))
     }
 
     /// A loop device over the consented image.
@@ -90,10 +71,14 @@ impl Backing {
     /// # Errors
     /// When it cannot be attached or is used by someone else.
     pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, BackingError> {
-        let device = LoopDevice::attach(consent.path(), LoopOptions::default())?;
-        let consent = consent.through_loop(runner, device.node())?;
-        let attached = Attached::Image { _device: device };
-        Ok(Self { consent, geometry: Geometry::default(), attached })
+        let geometry = Geometry::default();
+        Ok(Self { geometry, ..Self::held(Held::image(runner, consent)?) })
+    }
+
+    fn held(held: Held) -> Self {
+        let consent = held.consent().clone();
+        let geometry = declared(consent.medium());
+        Self { consent, geometry, attached: Attached::Medium { _held: Box::new(held) } }
     }
 
     /// A simulated card, served by a process of its own: `program` with `args` becomes the server.
@@ -140,7 +125,7 @@ impl Backing {
     pub fn card_facts(&self) -> Option<&CardFacts> {
         match &self.attached {
             Attached::Card { facts, .. } => Some(facts),
-            Attached::Node { .. } | Attached::Image { .. } => None,
+            Attached::Medium { .. } => None,
         }
     }
 
@@ -153,7 +138,7 @@ impl Backing {
     pub(crate) fn card_process(&self) -> Option<&CardProcess> {
         match &self.attached {
             Attached::Card { process, .. } => Some(process),
-            Attached::Node { .. } | Attached::Image { .. } => None,
+            Attached::Medium { .. } => None,
         }
     }
 }

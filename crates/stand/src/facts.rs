@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::{Conditions, LayoutPlan, Scheduler};
+use flashfit_filesystem::plan::Place;
+use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_medium::Medium;
 use serde::{Deserialize, Serialize};
@@ -58,10 +59,33 @@ pub struct Facts {
     pub layout: LayoutPlan,
     /// What it and its queue offer.
     pub conditions: Conditions,
+    /// Numbers of a plan by file system, for where they are made; those of `conditions` are none.
+    #[serde(default)]
+    pub planned: BTreeMap<String, BTreeMap<String, u64>>,
     /// Schedulers of the queue.
     pub schedulers: Vec<Scheduler>,
     /// The scheduler that the kernel chose.
     pub default_scheduler: Scheduler,
     /// How memory is bounded.
     pub memory: MemoryFacts,
+}
+
+impl Facts {
+    /// What the place of the file systems offers the one of that name. Runs of earlier versions
+    /// have no numbers of a plan: theirs follow from the geometry alone, as they were tried.
+    pub fn conditions_for(&self, filesystem: &str) -> Conditions {
+        let planned = self.planned.get(filesystem).cloned();
+        Conditions { planned: planned.unwrap_or_default(), ..self.conditions.clone() }
+    }
+
+    /// Where the file systems are made.
+    pub fn place(&self) -> Place {
+        match self.layout.layout {
+            Layout::Partition { start_bytes, size_bytes } => Place { start_bytes, size_bytes },
+            Layout::WholeMedium => Place {
+                start_bytes: self.medium.partition_start.map_or(0, |start| start.0),
+                size_bytes: self.medium.capacity.0,
+            },
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! The stand that is this machine: its kernel, as root.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::{BenchError, RunPlan, Target, run_workload};
-use flashfit_filesystem::{Catalogue, Conditions, LayoutPlan, Recipe, scheduler};
+use flashfit_filesystem::plan::fitted_conditions;
+use flashfit_filesystem::{Catalogue, Conditions, FileSystem, LayoutPlan, Recipe, scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
@@ -18,12 +20,14 @@ use flashfit_medium::{System, WriteConsent};
 use crate::backing::Backing;
 use crate::error::TrialError;
 use crate::facts::{Facts, MemoryFacts};
+use crate::knob_guard::{KnobGuard, KnobPlaces};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::{Stand, TrialReport, TrialRequest};
 
 /// What a result of fio takes at the most, with job file and leftovers.
 const RESULT_BYTES: usize = 64 << 10;
+const LEAST_SECTOR_BYTES: u64 = 512;
 const MAKE_ROOM: &str = "make room, then: flashfit tune --resume DIR";
 
 /// What [`Here`] needs to know.
@@ -86,7 +90,7 @@ impl<'a> Here<'a> {
         let consent = partition::make(runner, backing.consent(), &options.layout)?;
         let limit = MemoryLimit::new(options.memory_bytes);
         let geometry = options.given.clone().or(backing.geometry().clone());
-        let facts = Facts {
+        let mut facts = Facts {
             stand: "here".to_owned(),
             kernel: read_line("/proc/sys/kernel/osrelease"),
             machine: std::env::consts::ARCH.to_owned(),
@@ -97,7 +101,9 @@ impl<'a> Here<'a> {
                 geometry: geometry.clone(),
                 discard: medium.queue.discards,
                 volatile_cache: medium.queue.volatile_cache(),
+                ..Conditions::default()
             },
+            planned: BTreeMap::new(),
             card: backing.card_facts().cloned(),
             geometry,
             layout: options.layout.clone(),
@@ -110,6 +116,7 @@ impl<'a> Here<'a> {
             },
             medium,
         };
+        facts.planned = planned(&facts, catalogue);
         let memory = limit.ok();
         let HereOptions { mount_dir, scratch_dir, .. } = options;
         Ok(Self {
@@ -139,11 +146,14 @@ impl<'a> Here<'a> {
             .catalogue
             .filesystem(&request.setup.filesystem)
             .map_err(|error| Failure::Setup(error.to_string()))?;
-        let recipe = Recipe::for_trial(filesystem, request.setup, &self.facts.conditions)
+        let conditions = self.facts.conditions_for(&filesystem.name);
+        let recipe = Recipe::for_trial(filesystem, request.setup, &conditions)
             .map_err(|error| Failure::Setup(error.to_string()))?;
         let node = self.consent.path().to_owned();
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
+        // Put back when the trial is over, however it ends.
+        let _knobs = self.set_knobs(&recipe)?;
         let mounted = timed(&mut report.phases.mount_ns, || {
             let options = recipe.mount_options();
             Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
@@ -177,6 +187,15 @@ impl<'a> Here<'a> {
             self.runner.run_checked(&program)?;
         }
         Ok(())
+    }
+
+    fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {
+        let places = KnobPlaces {
+            sysctl: PathBuf::from("/proc/sys"),
+            block: System::default().block(&self.facts.medium.disk),
+        };
+        KnobGuard::set(&places, recipe.sysctl(), recipe.sysfs())
+            .map_err(|error| Failure::Setup(error.to_string()))
     }
 
     fn measure(
@@ -337,11 +356,17 @@ fn read_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-fn programs(
-    runner: &dyn Runner,
-    catalogue: &Catalogue,
-) -> std::collections::BTreeMap<String, String> {
-    let mut found = std::collections::BTreeMap::new();
+/// The numbers that a plan has for each file system there.
+fn planned(facts: &Facts, catalogue: &Catalogue) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let sector_bytes = facts.medium.queue.logical_sector_bytes.max(LEAST_SECTOR_BYTES);
+    let of = |filesystem: &FileSystem| {
+        fitted_conditions(filesystem, &facts.conditions, facts.place(), sector_bytes).planned
+    };
+    catalogue.filesystems().iter().map(|found| (found.name.clone(), of(found))).collect()
+}
+
+fn programs(runner: &dyn Runner, catalogue: &Catalogue) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
     let fio = ("fio".to_owned(), vec!["--version".to_owned()]);
     let mkfs = catalogue
         .filesystems()

@@ -8,6 +8,7 @@ pub mod backing;
 mod error;
 mod facts;
 mod here;
+mod knob_guard;
 mod partition;
 mod scheduler_guard;
 

@@ -12,6 +12,9 @@ pub struct OptionChoice {
     /// Never tried (the methodology's `ext4_exclude`).
     #[serde(default)]
     pub exclude: Vec<String>,
+    /// Tried although the catalogue has them tried only when they are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
 }
 
 /// A strategy by name.

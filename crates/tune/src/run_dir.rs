@@ -18,7 +18,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, Explain, durable};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -323,17 +323,7 @@ fn open_trials(path: &Path) -> Result<File, RunDirError> {
 
 /// Writes a file so that it is there whole or not at all.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
-    let draft = path.with_extension("part");
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        std::fs::rename(&draft, path)
-    };
-    write().map_err(|error| {
-        let _ = std::fs::remove_file(&draft);
-        RunDirError::system(path, error)
-    })
+    durable::write(path, bytes).map_err(|error| RunDirError::system(path, error))
 }
 
 fn read_header(path: &Path) -> Result<RunHeader, RunDirError> {

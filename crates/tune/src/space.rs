@@ -1,5 +1,7 @@
 //! What can be tried: for each file system its free options, those always on, and the schedulers.
 
+use std::collections::BTreeSet;
+
 use flashfit_catalogue::EntryError;
 use flashfit_filesystem::{Catalogue, Conditions, Durability, FileSystem, Scheduler, Setup};
 
@@ -55,7 +57,15 @@ impl Choices {
                 .collect();
             subsets.extend(with);
         }
-        subsets.iter().flat_map(|subset| self.over_schedulers(subset)).collect()
+        // Options that imply others make the same setup as those named together.
+        let mut setups: Vec<Setup> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for setup in subsets.iter().flat_map(|subset| self.over_schedulers(subset)) {
+            if seen.insert(setup.clone()) {
+                setups.push(setup);
+            }
+        }
+        setups
     }
 }
 
@@ -71,7 +81,7 @@ impl Space {
                 always: names.always.clone(),
                 free: names.free.clone(),
                 schedulers: names.schedulers.clone(),
-                conditions: header.facts.conditions.clone(),
+                conditions: header.facts.conditions_for(&names.filesystem),
             })
         });
         Ok(Self {

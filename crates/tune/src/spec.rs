@@ -102,6 +102,9 @@ pub struct RunHeader {
     pub choices: Vec<ChoiceNames>,
     /// What the user was told before it began.
     pub warnings: Vec<String>,
+    /// What is not tried, each with the reason; earlier runs do not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 impl RunHeader {
@@ -122,6 +125,7 @@ impl RunHeader {
             facts,
             choices,
             warnings,
+            left_out: Vec::new(),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! From a run as it is kept to the documents that are shown: the report's plain data.
 
+pub mod check;
 mod figures;
+pub mod options;
+pub mod plan;
 mod rankings;
 pub mod setup_commands;
 mod verdict;

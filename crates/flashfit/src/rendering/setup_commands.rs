@@ -47,6 +47,16 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
         command("Adjust it".to_owned(), program.command_line());
     }
     command("Mount it at every start".to_owned(), fstab_command(&recipe, &place));
+    if let Some(line) = sysctl_command(&recipe) {
+        command("Set the kernel's limits, now and at every start".to_owned(), line);
+    }
+    for (path, value) in recipe.sysfs() {
+        let line = format!("echo {value} > /sys/block/{disk}/{path}");
+        command("Set up its queue now".to_owned(), line);
+    }
+    for timer in recipe.timers() {
+        command("Have it done every week".to_owned(), format!("systemctl enable --now {timer}"));
+    }
     command(
         format!("Use the I/O scheduler {} now", setup.scheduler),
         format!("echo {} > /sys/block/{disk}/queue/scheduler", setup.scheduler),
@@ -74,4 +84,38 @@ fn fstab_command(recipe: &Recipe, place: &Path) -> String {
     fields[0] = format!("UUID=$(blkid -s UUID -o value {})", quote(&place.display().to_string()));
     fields[3].push_str(",nofail");
     format!("echo \"{}\" >> /etc/fstab", fields.join(" "))
+}
+
+fn sysctl_command(recipe: &Recipe) -> Option<String> {
+    let line = |(key, value): &(String, String)| quote(&format!("{key}={value}"));
+    let settings: Vec<String> = recipe.sysctl().iter().map(line).collect();
+    let file = "/etc/sysctl.d/60-flashfit.conf";
+    (!settings.is_empty())
+        .then(|| format!("printf '%s\\n' {} > {file} && sysctl -p {file}", settings.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_filesystem::{Catalogue, Conditions, Scheduler};
+
+    use super::*;
+
+    #[test]
+    fn limits_of_the_kernel_are_kept_in_a_file_and_set_at_once() {
+        let catalogue = Catalogue::load(None).unwrap();
+        let ext4 = catalogue.filesystem("ext4").unwrap();
+        let line = |options: &[&str]| {
+            let conditions = Conditions::default();
+            let setup = Setup::new(ext4, options, Scheduler::new("none"), &conditions).unwrap();
+            sysctl_command(&Recipe::new(ext4, &setup, &conditions).unwrap())
+        };
+        assert_eq!(line(&["noatime"]), None);
+        assert_eq!(
+            line(&["dirty-16m"]).as_deref(),
+            Some(
+                "printf '%s\\n' vm.dirty_background_bytes=4194304 vm.dirty_bytes=16777216 \
+                 > /etc/sysctl.d/60-flashfit.conf && sysctl -p /etc/sysctl.d/60-flashfit.conf"
+            )
+        );
+    }
 }

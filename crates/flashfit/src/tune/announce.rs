@@ -18,6 +18,7 @@ use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
 use crate::tune::progress::human;
 use crate::tune::subject::{Subject, What};
+use crate::tune::valid::Validity;
 use crate::tune::{resolve, space};
 
 /// Stands for the loop device that an image or a card will get, and for its partition.
@@ -71,16 +72,18 @@ pub fn dry_run(
     spec: &RunSpec,
     subject: &Subject,
     catalogues: &Catalogues,
+    validity: &Validity,
     dir: &Path,
 ) -> Result<(), Failure> {
     let default = Scheduler::new("none");
     let built = space::build(
         spec,
         &catalogues.filesystems,
-        &subject.conditions,
+        &|filesystem| subject.conditions_for(filesystem, &subject.conditions),
         &subject.schedulers,
         subject.schedulers.first().unwrap_or(&default),
         subject.filesystem_size(),
+        validity,
     )?;
     let mut lines = Vec::new();
     match &subject.what {

@@ -18,7 +18,7 @@ Examples:
 The configuration file has these keys: device, mount_dir, result_dir, catalog_dir,
 media_page_size, media_erase_block_size, filesystems, workloads, schedulers, strategy, profile,
 by, repeats, confirm_rounds, seed, start, allow, data_size, memory, runtime_ms, and for each
-file system [options.NAME] with always and exclude.";
+file system [options.NAME] with always, exclude and include.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -4,24 +4,25 @@ mod announce;
 pub mod args;
 mod outcome;
 mod progress;
-mod resolve;
+pub(crate) mod resolve;
 mod scratch;
 mod space;
 mod subject;
+mod valid;
 
 use std::path::Path;
 
-use flashfit_filesystem::{Conditions, Layout, Scheduler};
+use flashfit_filesystem::{Conditions, FileSystem, Layout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
-use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
+use flashfit_medium::{System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
 use flashfit_tune::{Claimed, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
 use crate::catalogues::Catalogues;
 use crate::commands::card_server;
-use crate::consent::agreement;
+use crate::consent;
 use crate::failure::Failure;
 use crate::output::{note, warn};
 use args::{ProgressArg, TuneArgs};
@@ -29,6 +30,7 @@ use progress::Progress;
 use resolve::Resolved;
 use scratch::Scratch;
 use subject::{Subject, What};
+use valid::Validity;
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let (resolved, earlier) = match &args.resume {
@@ -43,7 +45,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
     let catalogues = Catalogues::load(&spec)?;
     if args.dry_run {
-        return announce::dry_run(&spec, &subject, &catalogues, &dir);
+        let validity = Validity::look(&spec, &subject, &catalogues, &signals()?)?;
+        return announce::dry_run(&spec, &subject, &catalogues, &validity, &dir);
     }
     environment(&subject)?;
     if earlier.is_none() {
@@ -51,7 +54,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
     announce::geometry(&subject);
     let consent = match &subject.what {
-        What::Medium(medium) => Some(consent(args, medium, &runner)?),
+        What::Medium(medium) => Some(consent::ask(medium, args.confirm.as_deref(), &runner)?),
         What::Card(_) => None,
     };
     let was_there = dir.exists();
@@ -98,6 +101,20 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     ))
 }
 
+/// A run goes on only with the numbers that its trials were made with.
+fn same_numbers(header: &RunHeader, facts: &Facts) -> Result<(), Failure> {
+    let planned = |facts: &Facts, name: &str| facts.conditions_for(name).planned;
+    let names = header.choices.iter().map(|choices| choices.filesystem.as_str());
+    match names.into_iter().find(|name| planned(&header.facts, name) != planned(facts, name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(
+            ExitClass::Refused,
+            format!("{name} would be made with other numbers than in the trials of this run"),
+            Some("go on with the flashfit that began it, or begin a new run without --resume"),
+        )),
+    }
+}
+
 /// What the machine must have, looked at before anybody is asked for a medium's data.
 fn environment(subject: &Subject) -> Result<(), Failure> {
     let lacking = if subject.is_simulated() {
@@ -122,21 +139,6 @@ fn environment(subject: &Subject) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks for the medium's data, unless somebody uses it, which no answer would change.
-fn consent(
-    args: &TuneArgs,
-    medium: &Medium,
-    runner: &SystemRunner,
-) -> Result<WriteConsent, Failure> {
-    let system = System::default();
-    match WriteConsent::ask(&system, runner, medium, &Agreement::NotAsked) {
-        Err(Refusal::NotAgreed { .. }) => {}
-        other => return Ok(other?),
-    }
-    let agreed = agreement(medium, args.confirm.as_deref());
-    Ok(WriteConsent::ask(&system, runner, medium, &agreed)?)
-}
-
 /// What a run does, on what, and where it is kept.
 #[derive(Clone, Copy)]
 struct Plan<'a> {
@@ -153,9 +155,12 @@ impl Plan<'_> {
         conditions: &Conditions,
         schedulers: &[Scheduler],
         default: &Scheduler,
+        validity: &Validity,
     ) -> Result<space::Built, Failure> {
         let (filesystems, room) = (&self.catalogues.filesystems, self.subject.filesystem_size());
-        space::build(self.spec, filesystems, conditions, schedulers, default, room)
+        let conditions =
+            |filesystem: &FileSystem| self.subject.conditions_for(filesystem, conditions);
+        space::build(self.spec, filesystems, &conditions, schedulers, default, room, validity)
     }
 }
 
@@ -172,13 +177,16 @@ fn take(
     earlier: Option<Run>,
 ) -> Result<Took, Failure> {
     let Plan { spec, subject, catalogues, dir } = *plan;
-    let interrupt = Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
-    })?;
+    let interrupt = signals()?;
+    // A run that goes on has its space from before.
+    let validity = match earlier {
+        Some(_) => Validity::default(),
+        None => Validity::look(spec, subject, catalogues, &interrupt)?,
+    };
     let runner = SystemRunner::new(interrupt);
     // What this search space lacks is said before the medium is touched.
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
-    plan.space(&subject.conditions, &subject.schedulers, &first)?;
+    plan.space(&subject.conditions, &subject.schedulers, &first, &validity)?;
     mount::enter_private_namespace()?;
     // Before the medium is touched: the run may be under way elsewhere, or its disk be full.
     let kept = match earlier {
@@ -195,7 +203,7 @@ fn take(
         memory_bytes: spec.memory.0,
     };
     let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
-    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept)?;
+    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept, &validity)?;
     header.warnings.iter().for_each(|text| warn(text));
     announce::run(spec, &space, trials.len(), dir);
     let mut progress = Progress::new(when, trials.len());
@@ -206,6 +214,12 @@ fn take(
     tidy(dir);
     ended.map_err(|error| resumable(error, dir))?;
     Ok(Took { header, trials })
+}
+
+fn signals() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(|error| {
+        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })
 }
 
 /// Where a run is kept, before it is known on what exactly it is made.
@@ -223,24 +237,32 @@ struct Begun {
 }
 
 /// What a run goes on from: the earlier one's directory, or a new one.
-fn begin(plan: &Plan<'_>, facts: &Facts, kept: Kept) -> Result<Begun, Failure> {
+fn begin(
+    plan: &Plan<'_>,
+    facts: &Facts,
+    kept: Kept,
+    validity: &Validity,
+) -> Result<Begun, Failure> {
     let claimed = match kept {
         Kept::New(claimed) => claimed,
         Kept::Earlier(earlier) => {
             let (run_dir, Run { header, trials }) = *earlier;
+            same_numbers(&header, facts)?;
             let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
             return Ok(Begun { header, space, run_dir, trials });
         }
     };
-    let built = plan.space(&facts.conditions, &facts.schedulers, &facts.default_scheduler)?;
+    let (schedulers, default) = (&facts.schedulers, &facts.default_scheduler);
+    let built = plan.space(&facts.conditions, schedulers, default, validity)?;
     built.notes.iter().for_each(|text| note(&format!("note: {text}")));
-    let header = RunHeader::new(
+    let mut header = RunHeader::new(
         env!("CARGO_PKG_VERSION"),
         plan.spec.clone(),
         facts.clone(),
         built.space.names(),
         warnings(facts),
     );
+    header.left_out = built.notes;
     let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
 }

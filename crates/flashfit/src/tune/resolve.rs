@@ -94,10 +94,11 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     Ok(Resolved { spec, dir })
 }
 
-/// All, the usual one first: it is what the others are compared with.
+/// All that are tried without being asked for, the usual one first: it is what the others are
+/// compared with.
 fn default_filesystems(filesystems: &Catalogue) -> Vec<String> {
-    let mut names: Vec<String> =
-        filesystems.filesystems().iter().map(|found| found.name.clone()).collect();
+    let tried = filesystems.filesystems().iter().filter(|found| found.tried);
+    let mut names: Vec<String> = tried.map(|found| found.name.clone()).collect();
     names.sort_by_key(|name| name != USUAL_FILESYSTEM);
     names
 }
@@ -140,7 +141,14 @@ fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> 
 /// Whether every name is one of the catalogue, and every number makes sense.
 fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Result<(), Failure> {
     for name in &spec.filesystems {
-        filesystems.filesystem(name)?;
+        let filesystem = filesystems.filesystem(name)?;
+        if let Some(reason) = &filesystem.plan_only {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!("{name} cannot be tried: {reason}"),
+                Some("name another file system with --fs; flashfit catalog lists them"),
+            ));
+        }
     }
     if spec.runtime_ms > MOST_RUNTIME_MS {
         return Err(Failure::new(
@@ -155,7 +163,7 @@ fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Resu
     }
     for (name, choice) in &spec.options {
         let filesystem = filesystems.filesystem(name)?;
-        for option in choice.always.iter().chain(&choice.exclude) {
+        for option in choice.always.iter().chain(&choice.exclude).chain(&choice.include) {
             filesystem.option(option)?;
         }
     }

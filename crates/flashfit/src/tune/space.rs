@@ -1,6 +1,7 @@
 //! From a specification and a medium to the space that is searched: what cannot be used here is
 //! left out, with the reason.
 
+use flashfit_filesystem::validity::kernel;
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup};
 use flashfit_host::ExitClass;
 use flashfit_host::program::find;
@@ -9,6 +10,7 @@ use flashfit_tune::{Choices, RunSpec, Space, StrategyKind};
 use std::path::Path;
 
 use crate::failure::Failure;
+use crate::tune::valid::Validity;
 
 /// Their subsets are listed; a trial of each would take weeks long before this.
 const MOST_FREE_OPTIONS: usize = 16;
@@ -19,16 +21,17 @@ pub struct Built {
     pub notes: Vec<String>,
 }
 
-/// Builds the space.
+/// Builds the space; `conditions` tells what the place offers a file system.
 pub fn build(
     spec: &RunSpec,
     catalogue: &Catalogue,
-    conditions: &Conditions,
+    conditions: &dyn Fn(&FileSystem) -> Conditions,
     schedulers: &[Scheduler],
     default_scheduler: &Scheduler,
     room: Bytes,
+    validity: &Validity,
 ) -> Result<Built, Failure> {
-    let mut notes = Vec::new();
+    let mut notes = validity.notes.clone();
     let schedulers = chosen_schedulers(spec, schedulers)?;
     let mut choices = Vec::new();
     for name in &spec.filesystems {
@@ -40,7 +43,8 @@ pub fn build(
             notes.push(format!("{name} is left out: {}", reason.message));
             continue;
         }
-        choices.push(choices_of(spec, filesystem, conditions, &schedulers, &mut notes)?);
+        let conditions = conditions(filesystem);
+        choices.push(choices_of(spec, filesystem, &conditions, &schedulers, validity, &mut notes)?);
     }
     let free = choices.iter().map(|found| found.free.len()).max().unwrap_or(0);
     if spec.strategy == StrategyKind::Exhaustive && free > MOST_FREE_OPTIONS {
@@ -93,6 +97,13 @@ impl Unusable {
 }
 
 fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
+    if let Some(reason) = &filesystem.plan_only {
+        return Some(Unusable {
+            message: format!("it can be planned and not tried: {reason}"),
+            class: ExitClass::Usage,
+            hint: Some("name another one with --fs".to_owned()),
+        });
+    }
     let program = &filesystem.mkfs.tool.program;
     if find(program).is_none() {
         let missing = flashfit_host::ProgramError::Missing { name: program.clone() };
@@ -102,8 +113,7 @@ fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
             hint: flashfit_host::Explain::hint(&missing),
         });
     }
-    let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    if !filesystem.is_listed_in(&listed) && !has_module(&filesystem.kind) {
+    if !kernel::has(&filesystem.kind) {
         return Some(Unusable {
             message: format!("this kernel has no {}", filesystem.kind),
             class: ExitClass::Environment,
@@ -117,31 +127,27 @@ fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
     })
 }
 
-/// Whether a file system that is not listed may still be loaded when it is first mounted.
-fn has_module(kind: &str) -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let folder = Path::new("/lib/modules").join(release.trim());
-    let index = std::fs::read_to_string(folder.join("modules.dep")).unwrap_or_default();
-    index.lines().any(|line| {
-        line.split(':').next().is_some_and(|path| {
-            Path::new(path)
-                .file_name()
-                .is_some_and(|file| file.to_string_lossy().split('.').next() == Some(kind))
-        })
-    })
-}
-
 fn choices_of(
     spec: &RunSpec,
     filesystem: &FileSystem,
     conditions: &Conditions,
     schedulers: &[Scheduler],
+    validity: &Validity,
     notes: &mut Vec<String>,
 ) -> Result<Choices, Failure> {
     let choice = spec.options.get(&filesystem.name).cloned().unwrap_or_default();
     // Options that are always on must be possible together, whichever scheduler.
     let first = schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     let always = Setup::new(filesystem, &choice.always, first, conditions)?;
+    for name in &always.options {
+        if let Some(reason) = filesystem.option(name)?.untriable() {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!("{} {name} cannot be tried: {reason}", filesystem.name),
+                Some(&format!("take `{name}` out of `always`")),
+            ));
+        }
+    }
     let durability = always.durability(filesystem)?.durability;
     if durability > spec.allow {
         return Err(Failure::new(
@@ -156,12 +162,19 @@ fn choices_of(
             Some(&format!("add --allow {durability}, or take them out")),
         ));
     }
+    validity.check_named(&filesystem.name, choice.always.iter().chain(&choice.include))?;
     let mut free = Vec::new();
     for option in &filesystem.options {
-        if choice.always.contains(&option.name) || choice.exclude.contains(&option.name) {
+        let asked_for = choice.include.contains(&option.name);
+        if always.options.contains(&option.name)
+            || choice.exclude.contains(&option.name)
+            || !(option.tried || asked_for)
+        {
             continue;
         }
-        match why_left_out(filesystem, option, &always, conditions) {
+        let why = why_left_out(filesystem, option, &always, conditions)
+            .or_else(|| validity.why_no_choice(&filesystem.name, &option.name));
+        match why {
             None => free.push(option.name.clone()),
             Some(reason) => {
                 notes.push(format!("{} {} is left out: {reason}", filesystem.name, option.name));
@@ -184,7 +197,7 @@ fn why_left_out(
     always: &Setup,
     conditions: &Conditions,
 ) -> Option<String> {
-    if let Some(reason) = filesystem.why_not(option, conditions) {
+    if let Some(reason) = filesystem.why_not(option, conditions).or_else(|| option.untriable()) {
         return Some(reason);
     }
     let with = |options: &[String]| {
@@ -210,5 +223,8 @@ fn commands(
     let mut lines = vec![recipe.mkfs(node).command_line()];
     lines.extend(recipe.tune(node).iter().map(flashfit_host::Program::command_line));
     lines.push(recipe.mount_options().join(","));
+    lines.extend(
+        recipe.sysctl().iter().chain(recipe.sysfs()).map(|(key, value)| format!("{key}={value}")),
+    );
     Some(lines)
 }

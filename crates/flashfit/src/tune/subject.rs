@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::{Conditions, LayoutPlan, Scheduler, plan_layout};
+use flashfit_filesystem::plan::{Place, fitted_conditions};
+use flashfit_filesystem::{Conditions, FileSystem, Layout, LayoutPlan, Scheduler, plan_layout};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::{ExitClass, Runner};
 use flashfit_medium::{Bytes, Medium, System, Target};
@@ -89,10 +90,21 @@ impl Subject {
         })
     }
 
+    /// What the place of the file systems offers this one, where the medium offers `conditions`:
+    /// the same with the numbers of a plan.
+    pub fn conditions_for(&self, filesystem: &FileSystem, conditions: &Conditions) -> Conditions {
+        let start_bytes = match self.layout.layout {
+            Layout::Partition { start_bytes, .. } => start_bytes,
+            Layout::WholeMedium => partition_start(&self.what).map_or(0, |start| start.0),
+        };
+        let place = Place { start_bytes, size_bytes: self.filesystem_size().0 };
+        fitted_conditions(filesystem, conditions, place, self.sector_bytes)
+    }
+
     /// The size of the place where the file system goes.
     pub fn filesystem_size(&self) -> Bytes {
         match (&self.layout.layout, &self.what) {
-            (flashfit_filesystem::Layout::Partition { size_bytes, .. }, _) => Bytes(*size_bytes),
+            (Layout::Partition { size_bytes, .. }, _) => Bytes(*size_bytes),
             (_, What::Medium(medium)) => medium.capacity,
             (_, What::Card(model)) => model.capacity,
         }
@@ -144,7 +156,7 @@ fn conditions(what: &What, geometry: &Geometry) -> Conditions {
         What::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
         What::Card(model) => (model.discard.is_some(), model.cache.is_some()),
     };
-    Conditions { geometry: geometry.clone(), discard, volatile_cache }
+    Conditions { geometry: geometry.clone(), discard, volatile_cache, ..Conditions::default() }
 }
 
 fn schedulers(what: &What) -> Vec<Scheduler> {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use flashfit_host::capability;
@@ -59,7 +60,17 @@ pub struct Place {
 impl Place {
     /// An empty folder with `card.toml` (fast) and `short.toml` (a run of few trials) in it.
     pub fn new() -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
+        Self::filled(tempfile::tempdir().unwrap())
+    }
+
+    /// The same in memory, where syncing costs nothing; where there is none, on the disk.
+    pub fn in_memory() -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Self::filled(folder.unwrap())
+    }
+
+    fn filled(folder: TempDir) -> Self {
+        let place = Self { folder };
         place.file("card.toml", FAST_CARD);
         place.file("short.toml", SHORT);
         place
@@ -106,6 +117,7 @@ impl Place {
             .args(args)
             .current_dir(self.folder())
             .env_remove("FLASHFIT_CATALOG")
+            .env("XDG_CACHE_HOME", cache())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -154,6 +166,18 @@ impl Place {
         run["spec"]["repeats"] = repeats.into();
         std::fs::write(&path, serde_json::to_string_pretty(&run).unwrap()).unwrap();
     }
+}
+
+/// What is found out of options is kept here: by the first test for the others, and not from one
+/// build to the next.
+fn cache() -> &'static Path {
+    static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole-program-cache");
+        // There is none before the first time.
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    });
+    &CACHE
 }
 
 /// How a command ended.

@@ -5,7 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod apply;
 mod card;
+mod catalogue;
 mod environment;
 mod fixture;
 mod full_disk;

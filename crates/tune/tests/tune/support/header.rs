@@ -67,6 +67,7 @@ pub fn facts() -> Facts {
             reason: "it is a test".into(),
         },
         conditions: Conditions::default(),
+        planned: Default::default(),
         schedulers: vec![Scheduler::new("none")],
         default_scheduler: Scheduler::new("none"),
         memory: MemoryFacts::Limited,

@@ -1,0 +1,331 @@
+//! What a medium held before it was changed: its partition table, its first and last 4 MiB, and
+//! whose they are. A folder of plain files, read back and compared before anything is written to
+//! the medium. What lies between the two ends is not kept.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use flashfit_host::{Program, Runner, durable, mountinfo};
+use flashfit_medium::{Medium, System};
+use rustix::fs::{Advice, fadvise};
+use serde::{Deserialize, Serialize};
+
+use crate::checksum::fnv1a;
+use crate::error::ApplyError;
+use crate::region;
+use crate::who::Who;
+
+/// How much of each end is kept, in bytes.
+pub const END_BYTES: u64 = 4 << 20;
+
+const MANIFEST: &str = "manifest.json";
+const TABLE: &str = "table.sfdisk";
+const FIRST: &str = "first.img";
+const LAST: &str = "last.img";
+const SCHEMA: &str = "flashfit.backup";
+const SCHEMA_VERSION: u32 = 1;
+
+/// What `manifest.json` holds. It is written last: a folder without one is no backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The name of the format.
+    pub schema: String,
+    /// Its version.
+    pub schema_version: u32,
+    /// When it was made, in seconds since 1970.
+    pub created_unix_s: u64,
+    /// The medium.
+    pub medium: Who,
+    /// Whether the medium had a partition table, which is then in `table.sfdisk`.
+    pub has_table: bool,
+    /// The kept parts.
+    pub pieces: Vec<Piece>,
+}
+
+/// A kept part of the medium.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// Its file in the folder.
+    pub file: String,
+    /// Where it was on the medium.
+    pub offset_bytes: u64,
+    /// How long it is.
+    pub length_bytes: u64,
+    /// Its checksum: FNV-1a of 64 bits, in hexadecimal.
+    pub fnv1a64: String,
+}
+
+/// A complete backup.
+#[derive(Debug, Clone)]
+pub struct Backup {
+    folder: PathBuf,
+    manifest: Manifest,
+}
+
+impl Backup {
+    /// Saves what `medium` holds into `folder`, which may be there when it is empty, and reads it
+    /// back.
+    ///
+    /// # Errors
+    /// When the folder is on the medium or holds something else, there is no room for it, or the
+    /// medium cannot be read. Nothing was written to the medium then.
+    pub fn make(
+        system: &System,
+        runner: &dyn Runner,
+        medium: &Medium,
+        folder: &Path,
+    ) -> Result<Self, ApplyError> {
+        claim(system, medium, folder)?;
+        let capacity = medium.capacity.0;
+        let mut pieces = Vec::new();
+        for (file, offset_bytes, length_bytes) in ends(capacity) {
+            let length = usize::try_from(length_bytes).expect("at most 8 MiB");
+            let bytes = region::read(&medium.path, offset_bytes, length)?;
+            keep(&folder.join(file), &bytes)?;
+            let fnv1a64 = fnv1a(&bytes);
+            pieces.push(Piece { file: file.to_owned(), offset_bytes, length_bytes, fnv1a64 });
+        }
+        let dump = Program::new("sfdisk").arg("--dump").arg(medium.path.display().to_string());
+        // It fails where there is no table; and what it would say is in the first piece too.
+        let table = runner.run(&dump).ok().filter(flashfit_host::Outcome::success);
+        if let Some(table) = &table {
+            keep(&folder.join(TABLE), table.stdout.as_bytes())?;
+        }
+        let manifest = Manifest {
+            schema: SCHEMA.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            created_unix_s: crate::clock::unix_seconds(),
+            medium: Who::of(system, medium),
+            has_table: table.is_some(),
+            pieces,
+        };
+        let text = serde_json::to_string_pretty(&manifest).expect("a manifest is plain data");
+        keep(&folder.join(MANIFEST), text.as_bytes())?;
+        let parent = folder.parent().unwrap_or(Path::new("/"));
+        durable::sync_folder(parent).map_err(ApplyError::file(parent))?;
+        Self::read(folder)
+    }
+
+    /// Whether `folder` holds a complete backup, whole or damaged.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(MANIFEST).exists()
+    }
+
+    /// Gives up a backup that nothing depends on yet: the folder holds none then.
+    pub(crate) fn forget(folder: &Path) -> Result<(), ApplyError> {
+        let path = folder.join(MANIFEST);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(ApplyError::File { path, source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a backup and compares every piece with its checksum.
+    ///
+    /// # Errors
+    /// When something is missing or damaged.
+    pub fn read(folder: &Path) -> Result<Self, ApplyError> {
+        let path = folder.join(MANIFEST);
+        let text = std::fs::read_to_string(&path).map_err(ApplyError::file(&path))?;
+        let damaged = |reason: String| ApplyError::Damaged { path: path.clone(), reason };
+        let manifest: Manifest =
+            serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        if manifest.schema != SCHEMA || manifest.schema_version != SCHEMA_VERSION {
+            return Err(damaged(format!("a format of version {}", manifest.schema_version)));
+        }
+        let named = manifest.pieces.iter();
+        let named: Vec<_> =
+            named.map(|it| (it.file.as_str(), it.offset_bytes, it.length_bytes)).collect();
+        if named != ends(manifest.medium.capacity.0) {
+            return Err(damaged("its pieces are not the two ends of the medium".to_owned()));
+        }
+        let backup = Self { folder: folder.to_owned(), manifest };
+        backup.contents()?;
+        Ok(backup)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The kept bytes with their offsets, each compared with its checksum.
+    ///
+    /// # Errors
+    /// When one is missing or damaged.
+    pub fn contents(&self) -> Result<Vec<(u64, Vec<u8>)>, ApplyError> {
+        self.manifest.pieces.iter().map(|piece| self.content(piece)).collect()
+    }
+
+    fn content(&self, piece: &Piece) -> Result<(u64, Vec<u8>), ApplyError> {
+        let path = self.folder.join(&piece.file);
+        let damaged =
+            |reason: &str| ApplyError::Damaged { path: path.clone(), reason: reason.to_owned() };
+        // A forged one could be endless, or a pipe.
+        let found = std::fs::metadata(&path).map_err(ApplyError::file(&path))?;
+        if !found.is_file() || found.len() != piece.length_bytes {
+            return Err(damaged("it is not as it was when it was saved"));
+        }
+        let bytes = std::fs::read(&path).map_err(ApplyError::file(&path))?;
+        if u64::try_from(bytes.len()) != Ok(piece.length_bytes) || fnv1a(&bytes) != piece.fnv1a64 {
+            return Err(damaged("it is not as it was when it was saved"));
+        }
+        Ok((piece.offset_bytes, bytes))
+    }
+}
+
+/// Where a backup goes unless the user says it: a new folder here, named after medium and time.
+pub fn default_folder(medium: &Medium, unix_s: u64) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = medium.short_name().chars().map(plain).collect();
+    PathBuf::from(format!("flashfit-backup-{name}-{}", crate::clock::stamp(unix_s)))
+}
+
+/// The parts to keep: both ends, or the whole of a small medium.
+fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
+    if capacity <= 2 * END_BYTES {
+        return vec![(FIRST, 0, capacity)];
+    }
+    vec![(FIRST, 0, END_BYTES), (LAST, capacity - END_BYTES, END_BYTES)]
+}
+
+/// Makes the folder, unless it is on the medium or holds anything but a backup that was cut short.
+pub(crate) fn claim(system: &System, medium: &Medium, folder: &Path) -> Result<(), ApplyError> {
+    // What a medium holds is nobody else's business.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(ApplyError::file(folder))?;
+    if is_on(system, medium, folder)? {
+        // What was just made for nothing.
+        let _ = std::fs::remove_dir(folder);
+        let (folder, medium) = (folder.to_owned(), medium.path.clone());
+        return Err(ApplyError::BackupOnMedium { folder, medium });
+    }
+    let ours = [TABLE, FIRST, LAST, crate::journal::FILE];
+    for entry in std::fs::read_dir(folder).map_err(ApplyError::file(folder))? {
+        let name = entry.map_err(ApplyError::file(folder))?.file_name();
+        let name = name.to_string_lossy();
+        if !ours.contains(&name.strip_suffix(".part").unwrap_or(&name)) {
+            return Err(ApplyError::Occupied { path: folder.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder lies on a file system that lies on the medium.
+fn is_on(system: &System, medium: &Medium, folder: &Path) -> Result<bool, ApplyError> {
+    let folder = folder.canonicalize().map_err(ApplyError::file(folder))?;
+    let mounts = mountinfo::read().map_err(ApplyError::file(&folder))?;
+    let holds = |entry: &&mountinfo::MountEntry| folder.starts_with(&entry.point);
+    let length = |entry: &&mountinfo::MountEntry| entry.point.components().count();
+    let Some(mount) = mounts.iter().filter(holds).max_by_key(length) else { return Ok(false) };
+    let number = match mount.device.0 {
+        0 => flashfit_medium::system::device_number(Path::new(&mount.source)),
+        _ => Some(mount.device),
+    };
+    let Some(name) = number.and_then(|number| system.name_of(number)) else { return Ok(false) };
+    Ok(match medium.partition_start {
+        Some(_) => name == medium.short_name(),
+        None => system.whole_disk(&name) == medium.disk,
+    })
+}
+
+/// Writes a file and reads it back from the disk that it is on, as far as the kernel lets that be
+/// told.
+fn keep(path: &Path, bytes: &[u8]) -> Result<(), ApplyError> {
+    let again = || -> std::io::Result<Vec<u8>> {
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        // Only advice: what stays in memory is compared there.
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        let mut again = Vec::with_capacity(bytes.len());
+        File::open(path)?.read_to_end(&mut again)?;
+        Ok(again)
+    };
+    let again = again().map_err(ApplyError::file(path))?;
+    if again == bytes {
+        return Ok(());
+    }
+    let reason = "it reads back otherwise than it was written".to_owned();
+    Err(ApplyError::Damaged { path: path.to_owned(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::program::ScriptedRunner;
+
+    use super::*;
+
+    fn image(length: usize) -> (tempfile::TempDir, Medium) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        std::fs::write(&path, bytes).unwrap();
+        let medium = Medium::of_image(&ScriptedRunner::new(), &path).unwrap();
+        (folder, medium)
+    }
+
+    fn make(medium: &Medium, folder: &Path) -> Result<Backup, ApplyError> {
+        Backup::make(&System::default(), &ScriptedRunner::new(), medium, folder)
+    }
+
+    #[test]
+    fn both_ends_or_all_of_a_small_medium() {
+        assert_eq!(ends(8 << 20), [(FIRST, 0, 8 << 20)]);
+        let large = ends((8 << 20) + 512);
+        assert_eq!(large, [(FIRST, 0, 4 << 20), (LAST, (4 << 20) + 512, 4 << 20)]);
+    }
+
+    #[test]
+    fn a_damaged_piece_is_noticed() {
+        let (folder, medium) = image(100_000);
+        let at = folder.path().join("saved/here");
+        let made = make(&medium, &at).unwrap();
+        assert_eq!(made.contents().unwrap()[0].1.len(), 100_000);
+        assert_eq!(Backup::read(&at).unwrap().manifest(), made.manifest());
+        std::fs::write(at.join(FIRST), b"another").unwrap();
+        assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_folder_with_anything_else_in_it_is_left_alone() {
+        let (folder, medium) = image(4096);
+        let error = make(&medium, folder.path()).unwrap_err();
+        assert!(matches!(error, ApplyError::Occupied { .. }), "{error}");
+        let at = folder.path().join("cut short");
+        std::fs::create_dir(&at).unwrap();
+        std::fs::write(at.join(FIRST), b"half").unwrap();
+        make(&medium, &at).unwrap();
+        let again = make(&medium, &at).unwrap_err();
+        assert!(matches!(again, ApplyError::Occupied { .. }), "a backup is never overwritten");
+    }
+
+    #[test]
+    fn a_manifest_that_names_other_files_or_places_is_refused() {
+        let (folder, medium) = image(4096);
+        let at = folder.path().join("saved");
+        make(&medium, &at).unwrap();
+        let text = std::fs::read_to_string(at.join(MANIFEST)).unwrap();
+        for (from, to) in [
+            (FIRST, "../image"),
+            ("\"offset_bytes\": 0", "\"offset_bytes\": 512"),
+            ("\"capacity\": 4096", "\"capacity\": 9000000"),
+        ] {
+            assert!(text.contains(from), "{from} in {text}");
+            std::fs::write(at.join(MANIFEST), text.replace(from, to)).unwrap();
+            assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })), "{to}");
+        }
+    }
+}

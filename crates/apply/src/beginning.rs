@@ -1,0 +1,124 @@
+//! Where work begins: with a backup of its own, or where it was left unfinished.
+
+use std::path::{Path, PathBuf};
+
+use crate::backup::{self, Backup};
+use crate::error::ApplyError;
+use crate::journal::{self, Journal, Stage};
+use crate::steps::{Event, Request, Steps, Tools};
+use crate::unfinished::{Unfinished, unfinished};
+use crate::who::Who;
+
+impl<'a> Steps<'a> {
+    /// The folder to go on in, or a new one with a complete backup in it.
+    pub(crate) fn begin(
+        tools: &'a Tools<'a>,
+        request: &'a Request<'a>,
+    ) -> Result<Self, ApplyError> {
+        let medium = request.consent.medium();
+        let who = Who::of(tools.system, medium);
+        let found = unfinished(tools.system, medium, tools.records)?;
+        let lines = request.work.lines(request.consent.path());
+        let earlier = found.map(|found| earlier(&found, request, &who)).transpose()?;
+        let Some(folder) = earlier.flatten() else { return save(tools, request, who, lines) };
+        let mut journal = Journal::read(&folder)?.ok_or_else(|| ApplyError::Damaged {
+            path: folder.join(journal::FILE),
+            reason: "it is missing".to_owned(),
+        })?;
+        Backup::read(&folder)?;
+        (tools.tell)(&Event::GoesOn { backup: folder.clone() });
+        if journal.work != lines {
+            // Another plan begins anew, with the backup of what was there in the first place.
+            journal.uuid = None;
+            journal.work = lines;
+        }
+        journal.set_medium(who);
+        journal.again = (request.again)(&folder);
+        journal.undo = (request.undo)(&folder);
+        Ok(Self { tools, request, folder, journal, notes: Vec::new() })
+    }
+}
+
+/// Where unfinished work can be taken up; `None` where the user gave up what was saved before.
+fn earlier(
+    found: &Unfinished,
+    request: &Request<'_>,
+    who: &Who,
+) -> Result<Option<PathBuf>, ApplyError> {
+    let given = request.backup_is_given.then_some(&request.backup);
+    if let (false, Some(folder), Some(_)) = (found.is_sure, &found.backup, found.stage) {
+        // To go on with another medium would erase it without a backup.
+        return match given {
+            Some(given) if absolute(given)? != *folder => Ok(None),
+            _ => Err(ApplyError::PerhapsAnother {
+                backup: folder.clone(),
+                undo: found.undo.clone().unwrap_or_default(),
+            }),
+        };
+    }
+    match (&found.backup, found.stage, given) {
+        (Some(folder), Some(_), Some(given))
+            if Backup::is_in(folder) && absolute(given)? != *folder =>
+        {
+            Err(ApplyError::UnfinishedThere {
+                backup: folder.clone(),
+                again: found.again.clone().unwrap_or_default(),
+            })
+        }
+        (Some(folder), Some(_), _) if Backup::is_in(folder) => Ok(Some(folder.clone())),
+        (_, _, Some(given)) if Backup::is_in(given) => brought(given, who).map(Some),
+        (_, _, Some(_)) => Ok(None),
+        (folder, _, None) => Err(ApplyError::BackupElsewhere {
+            folder: folder.clone().unwrap_or_else(|| "somewhere".into()),
+        }),
+    }
+}
+
+/// A folder of this medium's unfinished work that was brought from elsewhere; not one of work that
+/// was finished long ago.
+fn brought(given: &Path, who: &Who) -> Result<PathBuf, ApplyError> {
+    let backup = Backup::read(given)?;
+    if let Some(what) = backup.manifest().medium.difference(who) {
+        return Err(ApplyError::OtherMedium { folder: given.to_owned(), what });
+    }
+    let unfinished = |journal: Journal| journal.stage().is_unfinished();
+    if Journal::read(given)?.is_some_and(unfinished) {
+        absolute(given)
+    } else {
+        Err(ApplyError::Occupied { path: given.to_owned() })
+    }
+}
+
+fn save<'a>(
+    tools: &'a Tools<'a>,
+    request: &'a Request<'a>,
+    who: Who,
+    lines: Vec<String>,
+) -> Result<Steps<'a>, ApplyError> {
+    let folder = absolute(&request.backup)?;
+    let was_there = folder.exists();
+    let saving = |journal: Journal| journal.stage() == Stage::Saving;
+    if Journal::read(&folder)?.is_some_and(saving) {
+        // Nothing was written to the medium since, so that what it holds now is what to save.
+        Backup::forget(&folder)?;
+    }
+    (tools.tell)(&Event::Begins(Stage::Saving));
+    backup::claim(tools.system, request.consent.medium(), &folder)?;
+    let (again, undo) = ((request.again)(&folder), (request.undo)(&folder));
+    let mut journal = Journal::new(who, lines, &again, &undo);
+    let saved = journal.begin(&folder, Stage::Saving).and_then(|()| {
+        Backup::make(tools.system, tools.runner, request.consent.medium(), &folder).map(drop)
+    });
+    saved.inspect_err(|_| {
+        if !was_there {
+            // A folder of our own with half a backup in it; the medium was not touched.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+    })?;
+    Ok(Steps { tools, request, folder, journal, notes: Vec::new() })
+}
+
+/// A folder's name that holds wherever the next command is typed.
+fn absolute(path: &Path) -> Result<PathBuf, ApplyError> {
+    std::path::absolute(path).map_err(ApplyError::file(path))
+}

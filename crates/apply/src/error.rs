@@ -1,0 +1,234 @@
+//! Why a plan was not made true, or not taken back, and what can be done.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_filesystem::FactsError;
+use flashfit_host::mount::MountError;
+use flashfit_host::program::quote;
+use flashfit_host::{ExitClass, Explain, ProgramError};
+use flashfit_medium::{HeldError, MediumError, Refusal};
+
+/// Why a medium was not changed, or not as it should have been.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The guard refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The medium cannot be looked at.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+    /// It cannot be taken.
+    #[error(transparent)]
+    Held(#[from] HeldError),
+    /// A program failed.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The file system's tools cannot be asked.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
+    /// It cannot be mounted.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// What is on the medium cannot be read or written.
+    #[error("{}: {length_bytes} bytes at {offset_bytes}: {source}", path.display())]
+    Access {
+        /// The medium.
+        path: PathBuf,
+        /// Where.
+        offset_bytes: u64,
+        /// How much.
+        length_bytes: u64,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of ours, or of the system, cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The folder for the backup holds something else.
+    #[error("{} holds something already, which a backup would overwrite", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The backup would be on the medium that is about to be erased.
+    #[error("{} is on {}, which would be erased", folder.display(), medium.display())]
+    BackupOnMedium {
+        /// The folder.
+        folder: PathBuf,
+        /// The medium.
+        medium: PathBuf,
+    },
+    /// The backup is not what was read from the medium.
+    #[error("{}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The backup or the unfinished work is another medium's.
+    #[error("{} was made of another medium: {what}", folder.display())]
+    OtherMedium {
+        /// The folder of the backup.
+        folder: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// The medium was left unfinished, and the backup of what it was before is not here.
+    #[error(
+        "the medium was left unfinished, and the backup of what it held before, {}, is not here",
+        folder.display()
+    )]
+    BackupElsewhere {
+        /// Where it was made.
+        folder: PathBuf,
+    },
+    /// The medium is not as planned although every step succeeded.
+    #[error("the medium is not as planned: {}", what.join("; "))]
+    NotAsPlanned {
+        /// Each difference.
+        what: Vec<String>,
+    },
+    /// The work was left unfinished with another folder.
+    #[error("what the medium held before is kept in {}", backup.display())]
+    UnfinishedThere {
+        /// The folder.
+        backup: PathBuf,
+        /// The command that goes on.
+        again: String,
+    },
+    /// What was left unfinished cannot be told from another medium in the same place.
+    #[error(
+        "this medium does not carry the mark of the one that was left unfinished, whose backup is \
+         {}: it may be another one, of which nothing was saved",
+        backup.display()
+    )]
+    PerhapsAnother {
+        /// The folder of the other backup.
+        backup: PathBuf,
+        /// The command that takes the unfinished one back.
+        undo: String,
+    },
+    /// The queue cannot be given the planned scheduler.
+    #[error("the I/O scheduler cannot be {wanted}: {reason}")]
+    Scheduler {
+        /// The planned one.
+        wanted: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The user interrupted between two steps.
+    #[error("interrupted")]
+    Interrupted,
+    /// A file of the system is not such that a part of it can be replaced.
+    #[error("{}: {reason}", path.display())]
+    Marked {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl ApplyError {
+    /// An error of a file, with its name.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<'_> {
+        move |source| Self::File { path: path.to_owned(), source }
+    }
+}
+
+/// Whether the kernel refuses this user; the medium then is not to blame.
+fn is_forbidden(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::PermissionDenied
+}
+
+impl Explain for ApplyError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Refused(error) => error.class(),
+            Self::Medium(error) => error.class(),
+            Self::Held(error) => error.class(),
+            Self::Program(error) => error.class(),
+            Self::Facts(error) => error.class(),
+            Self::Mount(error) => error.class(),
+            Self::Access { source, .. } if is_forbidden(source) => ExitClass::Environment,
+            Self::Access { .. } => ExitClass::Io,
+            Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
+            Self::File { .. } | Self::Scheduler { .. } => ExitClass::Environment,
+            Self::Occupied { .. } | Self::Damaged { .. } | Self::Marked { .. } => ExitClass::Usage,
+            Self::BackupOnMedium { .. }
+            | Self::OtherMedium { .. }
+            | Self::UnfinishedThere { .. }
+            | Self::PerhapsAnother { .. }
+            | Self::BackupElsewhere { .. } => ExitClass::Refused,
+            Self::Interrupted => ExitClass::Interrupted,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let shown = |path: &Path| quote(&path.display().to_string());
+        match self {
+            Self::Refused(error) => error.hint(),
+            Self::Medium(error) => error.hint(),
+            Self::Held(error) => error.hint(),
+            Self::Program(error) => error.hint(),
+            Self::Facts(error) => error.hint(),
+            Self::Mount(error) => error.hint(),
+            Self::Access { source, .. } if is_forbidden(source) => Some("run it as root".into()),
+            Self::Access { .. } => Some("look at dmesg and at the contacts".into()),
+            Self::File { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                    Some("make room, or name another folder with --backup".into())
+                }
+                std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
+                std::io::ErrorKind::ReadOnlyFilesystem => Some(
+                    "name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR".into(),
+                ),
+                _ => None,
+            },
+            Self::Occupied { .. } => Some("name a new folder with --backup".into()),
+            Self::BackupOnMedium { .. } => Some("name a folder elsewhere with --backup".into()),
+            Self::Damaged { .. } => Some("take the folder from a copy".into()),
+            Self::OtherMedium { .. } => Some("flashfit list shows the media here".into()),
+            Self::BackupElsewhere { folder } => Some(format!(
+                "bring that folder here and name it with --backup, or name a new one to give up \
+                 what the medium held; it was made as {}",
+                shown(folder)
+            )),
+            Self::Marked { path, .. } => {
+                Some(format!("look at it: ${{EDITOR:-vi}} {}", shown(path)))
+            }
+            Self::PerhapsAnother { undo, .. } => Some(format!(
+                "name a new folder with --backup, which saves what this one holds now; or, if it \
+                 is the unfinished one: {undo}"
+            )),
+            Self::UnfinishedThere { again, .. } => Some(format!("go on with: {again}")),
+            Self::Scheduler { .. } => Some("make a plan with another one: --scheduler".into()),
+            Self::NotAsPlanned { .. } | Self::Interrupted => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_read_a_medium_is_not_told_that_it_is_broken() {
+        let access = |kind: std::io::ErrorKind| ApplyError::Access {
+            path: PathBuf::from("/dev/mmcblk0"),
+            offset_bytes: 0,
+            length_bytes: 4096,
+            source: kind.into(),
+        };
+        let forbidden = access(std::io::ErrorKind::PermissionDenied);
+        assert_eq!(forbidden.class(), ExitClass::Environment);
+        assert_eq!(forbidden.hint().as_deref(), Some("run it as root"));
+        assert_eq!(access(std::io::ErrorKind::Other).class(), ExitClass::Io);
+    }
+}

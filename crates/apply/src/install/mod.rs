@@ -1,0 +1,217 @@
+//! Writing a plan into the system's files: a line of fstab(5) and a rule of udev(7), each in a
+//! marked block, with what was there before kept beside.
+
+pub mod block;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use flashfit_host::program::find;
+use flashfit_host::{Program, Runner, durable};
+use serde::Serialize;
+
+use crate::clock;
+use crate::error::ApplyError;
+use crate::work::{UUID_PLACE, Work};
+
+const FSTAB: &str = "etc/fstab";
+const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
+/// There when udev runs.
+const UDEV_SOCKET: &str = "/run/udev/control";
+
+/// Where to install.
+#[derive(Debug, Clone)]
+pub struct Install {
+    /// The root of the system: `/`, or the folder of an image.
+    pub root: PathBuf,
+    /// Whether the medium has a name of its own in the kernel, by which a rule can know it.
+    pub with_rule: bool,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Installed {
+    /// The files that were changed.
+    pub changed: Vec<PathBuf>,
+    /// Copies of what they were before.
+    pub kept: Vec<PathBuf>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Install {
+    /// Whether the system's files could take this work: looked at before the medium is touched.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or has a line of somebody else's for the same mount point.
+    pub fn check(&self, work: &Work) -> Result<(), ApplyError> {
+        let path = self.path(FSTAB)?;
+        let text = read(&path)?;
+        let marked = |reason| ApplyError::Marked { path: path.clone(), reason };
+        let point = mount_point(&work.fstab_line);
+        let others = block::others(&text).map_err(marked)?;
+        if others.iter().any(|line| mount_point(line).is_some() && mount_point(line) == point) {
+            let point = point.unwrap_or_default();
+            return Err(marked(format!("it has a line for {point} already")));
+        }
+        let rules = self.path(RULES)?;
+        let marked = |reason| ApplyError::Marked { path: rules.clone(), reason };
+        block::others(&read(&rules)?).map_err(marked).map(drop)
+    }
+
+    /// Writes the line and the rule for the file system with this UUID.
+    ///
+    /// # Errors
+    /// When a file cannot be read or replaced; it is then as it was.
+    pub fn write(
+        &self,
+        runner: &dyn Runner,
+        work: &Work,
+        uuid: &str,
+    ) -> Result<Installed, ApplyError> {
+        let mut done = Installed::default();
+        let line = work.fstab_line.replace(UUID_PLACE, &format!("UUID={uuid}"));
+        let point = mount_point(&line).map(str::to_owned);
+        let same_point = |body: &str| {
+            body.lines()
+                .any(|line| mount_point(line).is_some() && mount_point(line) == point.as_deref())
+        };
+        self.put(FSTAB, uuid, &line, same_point, &mut done)?;
+        if !self.with_rule {
+            done.notes
+                .push("no udev rule: an image has no name in the kernel to know it by".into());
+            return Ok(done);
+        }
+        let rule = work.udev_rule.trim_end();
+        self.put(RULES, uuid, rule, |body| body.trim_end() == rule, &mut done)?;
+        if self.root == Path::new("/") && Path::new(UDEV_SOCKET).exists() {
+            reload(runner, &mut done);
+        }
+        Ok(done)
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        key: &str,
+        body: &str,
+        replaces: impl Fn(&str) -> bool,
+        done: &mut Installed,
+    ) -> Result<(), ApplyError> {
+        let path = self.path(name)?;
+        let before = read(&path)?;
+        let marked = |reason| ApplyError::Marked { path: path.clone(), reason };
+        let after = block::put(&before, key, body, replaces).map_err(marked)?;
+        if after == before {
+            return Ok(());
+        }
+        if path.exists() {
+            let kept = kept_beside(&path);
+            let copied = std::fs::copy(&path, &kept).and_then(|_| File::open(&kept)?.sync_all());
+            copied.map_err(ApplyError::file(&kept))?;
+            durable::replace(&path, after.as_bytes()).map_err(ApplyError::file(&path))?;
+            done.kept.push(kept);
+        } else {
+            let folder = path.parent().expect("its name has folders in it");
+            std::fs::create_dir_all(folder).map_err(ApplyError::file(folder))?;
+            durable::write(&path, after.as_bytes()).map_err(ApplyError::file(&path))?;
+        }
+        done.changed.push(path);
+        Ok(())
+    }
+
+    /// A file of the system, with links resolved as long as they stay below the root: a new file is
+    /// put in place of the old one, not in place of a link to it.
+    fn path(&self, name: &str) -> Result<PathBuf, ApplyError> {
+        let root = self.root.canonicalize().map_err(ApplyError::file(&self.root))?;
+        let path = root.join(name);
+        let exists = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
+        let there = path.ancestors().find(exists).unwrap_or(&root);
+        let resolved = there.canonicalize().map_err(ApplyError::file(there))?;
+        if !resolved.starts_with(&root) {
+            let (there, to) = (there.display(), resolved.display());
+            let reason = format!("{there} is a link to {to}, outside of {}", root.display());
+            return Err(ApplyError::Marked { path, reason });
+        }
+        let rest = path.strip_prefix(there).expect("it is an ancestor");
+        Ok(if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) })
+    }
+}
+
+/// The text of a file; empty where there is none.
+fn read(path: &Path) -> Result<String, ApplyError> {
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        other => other.map_err(ApplyError::file(path)),
+    }
+}
+
+/// A name beside a file that is not taken: no earlier copy is overwritten.
+fn kept_beside(path: &Path) -> PathBuf {
+    let stamp = clock::stamp(clock::unix_seconds());
+    let name = |more: &str| PathBuf::from(format!("{}.flashfit-{stamp}{more}", path.display()));
+    let mut names = std::iter::once(name("")).chain((1..).map(|count| name(&format!("-{count}"))));
+    names.find(|name| !name.exists()).expect("the numbers do not end")
+}
+
+/// The second field of a line of fstab(5).
+fn mount_point(line: &str) -> Option<&str> {
+    let mut fields = line.split_whitespace();
+    let first = fields.next().filter(|first| !first.starts_with('#'))?;
+    let _ = first;
+    let point = fields.next().filter(|point| point.starts_with('/'))?;
+    let bare = point.trim_end_matches('/');
+    Some(if bare.is_empty() { "/" } else { bare })
+}
+
+fn reload(runner: &dyn Runner, done: &mut Installed) {
+    if find("udevadm").is_none() {
+        return;
+    }
+    let udevadm = Program::new("udevadm").args(["control", "--reload"]);
+    if let Err(error) = runner.run_checked(&udevadm) {
+        done.notes.push(format!("the rule holds from the next start on: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_of_lines() {
+        assert_eq!(mount_point("UUID=1 /mnt/a ext4 noatime 0 2"), Some("/mnt/a"));
+        assert_eq!(mount_point("LABEL=a\t/mnt/a/ ext4\r\n"), Some("/mnt/a"));
+        assert_eq!(mount_point("LABEL=a / ext4"), Some("/"));
+        assert_eq!(mount_point("# UUID=1 /mnt/a ext4"), None);
+        assert_eq!(mount_point("/dev/sda2 none swap sw 0 0"), None);
+        assert_eq!(mount_point(""), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_out_of_the_root_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
+        std::fs::create_dir_all(root.join("etc/udev")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        let link = root.join("etc/udev/rules.d");
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let install = Install { root: root.clone(), with_rule: true };
+        let error = install.path(RULES).unwrap_err().to_string();
+        assert!(error.contains("outside of"), "{error}");
+        std::fs::remove_file(&link).unwrap();
+        std::fs::create_dir(root.join("rules")).unwrap();
+        std::os::unix::fs::symlink("../../rules", &link).unwrap();
+        let found = install.path(RULES).unwrap();
+        assert_eq!(found, root.canonicalize().unwrap().join("rules/60-flashfit.rules"));
+    }
+
+    #[test]
+    fn no_copy_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fstab");
+        let first = kept_beside(&path);
+        std::fs::write(&first, "x").unwrap();
+        assert_ne!(kept_beside(&path), first);
+    }
+}

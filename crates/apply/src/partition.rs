@@ -1,0 +1,96 @@
+//! Making a partition table true: sfdisk is run, and the kernel shows what was planned.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flashfit_host::{Program, Runner};
+use flashfit_medium::{Bytes, Medium, System, WriteConsent};
+
+use crate::error::ApplyError;
+
+/// udev may take a moment to make the node.
+const NODE_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A partition to be made.
+#[derive(Debug, Clone)]
+pub struct Partition {
+    /// Writes the table.
+    pub sfdisk: Program,
+    /// The node that it will have.
+    pub node: std::path::PathBuf,
+    /// Where it starts on the medium.
+    pub start: Bytes,
+    /// How large it is.
+    pub size: Bytes,
+}
+
+/// Writes the partition table and returns leave to write to the partition.
+///
+/// # Errors
+/// When the guard refuses, sfdisk fails, or the kernel does not show the partition as planned.
+pub fn make(
+    runner: &dyn Runner,
+    consent: &WriteConsent,
+    partition: &Partition,
+) -> Result<WriteConsent, ApplyError> {
+    consent.check(runner)?;
+    runner.run_checked(&partition.sfdisk)?;
+    if !is_as_planned(partition) {
+        // A kernel without support for the table's format is told each partition; it may still
+        // show one of an earlier table.
+        tell_kernel(runner, consent.path())?;
+    }
+    wait_for(partition)?;
+    Ok(consent.for_partition(runner, &partition.node)?)
+}
+
+/// Leave to write to a partition that is there already.
+///
+/// # Errors
+/// When the kernel does not show it as planned, or the guard refuses.
+pub fn find(
+    runner: &dyn Runner,
+    consent: &WriteConsent,
+    partition: &Partition,
+) -> Result<WriteConsent, ApplyError> {
+    if !is_as_planned(partition) {
+        tell_kernel(runner, consent.path())?;
+    }
+    wait_for(partition)?;
+    Ok(consent.for_partition(runner, &partition.node)?)
+}
+
+/// Makes the kernel show the partitions that the table on `disk` has.
+pub(crate) fn tell_kernel(runner: &dyn Runner, disk: &Path) -> Result<(), ApplyError> {
+    let tell = Program::new("partx").arg("--update").arg(disk.display().to_string());
+    runner.run_checked(&tell)?;
+    Ok(())
+}
+
+/// Whether the kernel shows the partition where it was planned, and as large.
+fn is_as_planned(partition: &Partition) -> bool {
+    let shown = Medium::at_a_glance(&System::default(), &partition.node);
+    shown.is_ok_and(|shown| {
+        shown.partition_start == Some(partition.start) && shown.capacity == partition.size
+    })
+}
+
+fn wait_for(partition: &Partition) -> Result<(), ApplyError> {
+    let asked = Instant::now();
+    while !is_as_planned(partition) {
+        if asked.elapsed() > NODE_TIMEOUT {
+            let Partition { node, start, size, .. } = partition;
+            return Err(ApplyError::NotAsPlanned {
+                what: vec![format!(
+                    "the kernel does not show {} at {} bytes with {} bytes",
+                    node.display(),
+                    start.0,
+                    size.0
+                )],
+            });
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The work of a plan, for the block device that the medium is today.
+//!
+//! Of the plan only what was chosen is used: every program is made anew from it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_filesystem::plan::{Plan, PlanError};
+use flashfit_filesystem::{Catalogue, Recipe};
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+
+use crate::partition::Partition;
+use crate::work::Work;
+
+/// A slow medium that is told in pieces that all of it is free takes its time.
+const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Unworkable {
+    /// It cannot be made anew.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// It is of a kind that is not carried out.
+    #[error("the plan cannot be carried out: {0}")]
+    Kind(String),
+}
+
+impl Explain for Unworkable {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Plan(error) => error.class(),
+            Self::Kind(_) => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Plan(error) => error.hint(),
+            Self::Kind(_) => Some("flashfit plan shows its commands".to_owned()),
+        }
+    }
+}
+
+impl Work {
+    /// The work of `plan` on the block device `disk`.
+    ///
+    /// # Errors
+    /// As [`Unworkable`] tells.
+    pub fn of(plan: &Plan, catalogue: &Catalogue, disk: &Path) -> Result<Self, Unworkable> {
+        if let Some(image) = &plan.choices.image {
+            let reason = format!("{} is packed from a folder of yours", image.filesystem);
+            return Err(Unworkable::Kind(reason));
+        }
+        let programs = plan.programs(catalogue, disk)?;
+        let recipe: Recipe = plan.recipe(catalogue)?;
+        let partition = match (programs.partitioning, plan.partitions.as_slice()) {
+            (None, []) => None,
+            (Some(sfdisk), [partition]) => Some(Partition {
+                sfdisk,
+                node: programs.place_node.clone(),
+                start: Bytes(partition.start_bytes),
+                size: Bytes(partition.size_bytes),
+            }),
+            _ => return Err(Unworkable::Kind("it has more than one partition".to_owned())),
+        };
+        Ok(Self {
+            partition,
+            making: std::iter::once(programs.mkfs)
+                .chain(programs.tune)
+                .map(|program| program.timeout(MAKING_TIMEOUT))
+                .collect(),
+            node: programs.place_node,
+            kind: recipe.kind().to_owned(),
+            mount_options: recipe.mount_options().to_vec(),
+            scheduler: plan.setup.scheduler.name().to_owned(),
+            numbers: plan.numbers.iter().map(|found| (found.name.clone(), found.value)).collect(),
+            fstab_line: plan.fstab_line.clone(),
+            udev_rule: plan.udev_rule.clone(),
+        })
+    }
+}

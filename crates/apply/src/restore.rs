@@ -1,0 +1,141 @@
+//! Writing back what was saved. What lay between the two ends of the medium and was overwritten
+//! does not come back with it.
+
+use std::path::Path;
+
+use flashfit_host::{Program, Runner};
+use flashfit_medium::WriteConsent;
+
+use crate::backup::Backup;
+use crate::clock;
+use crate::error::ApplyError;
+use crate::journal::{Journal, Record, Stage};
+use crate::marker::{self, GAP, LENGTH, Marker};
+use crate::queue::Queue;
+use crate::region;
+use crate::steps::{Event, Tools};
+use crate::who::Who;
+
+/// Writes a backup back to the medium that it was made of, and reads it back. The marker's place
+/// comes last, so that a medium that is written back only in part is named as unfinished. `undo` is
+/// the command that does this again.
+///
+/// # Errors
+/// As [`ApplyError`] tells; the same call again begins anew.
+pub fn restore(
+    tools: &Tools<'_>,
+    consent: &WriteConsent,
+    backup: &Backup,
+    has_queue: bool,
+    undo: &str,
+) -> Result<(), ApplyError> {
+    fits(tools, consent, backup)?;
+    let pieces = backup.contents()?;
+    let folder = std::path::absolute(backup.folder()).map_err(ApplyError::file(backup.folder()))?;
+    let mut journal = match Journal::read(&folder)? {
+        Some(journal) => journal,
+        None => {
+            let medium = Who::of(tools.system, consent.medium());
+            Journal::new(medium, Vec::new(), undo, undo)
+        }
+    };
+    journal.set_medium(Who::of(tools.system, consent.medium()));
+    undo.clone_into(&mut journal.undo);
+    tools.records.put(&Record { medium: journal.medium.clone(), backup: folder.clone() })?;
+    let mut step = |stage| -> Result<(), ApplyError> {
+        journal.begin(&folder, stage)?;
+        (tools.tell)(&Event::Begins(stage));
+        Ok(())
+    };
+    step(Stage::Restoring)?;
+    mark(tools, consent, &folder)?;
+    for (offset, bytes) in order(&pieces) {
+        if tools.interrupt.is_raised() {
+            return Err(ApplyError::Interrupted);
+        }
+        (tools.tell)(&Event::Writes("what was saved"));
+        region::write(tools.runner, consent, offset, bytes)?;
+    }
+    compare(consent, &pieces)?;
+    reread(tools.runner, consent.path());
+    step(Stage::Restored)?;
+    if has_queue {
+        if let Some(before) = &journal.scheduler_before {
+            Queue::of(tools.system, consent.medium()).set(before)?;
+        }
+    }
+    tools.records.remove(&journal.medium)
+}
+
+/// Whether a backup is of the consented medium.
+///
+/// # Errors
+/// [`ApplyError::OtherMedium`].
+pub fn fits(tools: &Tools<'_>, consent: &WriteConsent, backup: &Backup) -> Result<(), ApplyError> {
+    let now = Who::of(tools.system, consent.medium());
+    match backup.manifest().medium.difference(&now) {
+        Some(what) => Err(ApplyError::OtherMedium { folder: backup.folder().to_owned(), what }),
+        None => Ok(()),
+    }
+}
+
+fn mark(tools: &Tools<'_>, consent: &WriteConsent, folder: &Path) -> Result<(), ApplyError> {
+    if GAP + LENGTH as u64 > consent.medium().capacity.0 {
+        return Ok(());
+    }
+    let marker = Marker {
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        backup: Some(folder.to_owned()),
+        unix_s: clock::unix_seconds(),
+    };
+    (tools.tell)(&Event::Writes("the marker"));
+    marker::put(tools.runner, consent, GAP, &marker)
+}
+
+/// The pieces cut such that the marker's place is a part of its own, and the last.
+fn order(pieces: &[(u64, Vec<u8>)]) -> Vec<(u64, &[u8])> {
+    let (from, to) = marker::gap();
+    let mut parts = Vec::new();
+    let mut last = None;
+    for (offset, bytes) in pieces.iter().rev() {
+        if *offset > 0 || bytes.len() < to {
+            parts.push((*offset, bytes.as_slice()));
+            continue;
+        }
+        parts.push((to as u64, &bytes[to..]));
+        parts.push((0, &bytes[..from]));
+        last = Some((GAP, &bytes[from..to]));
+    }
+    parts.into_iter().chain(last).filter(|(_, bytes)| !bytes.is_empty()).collect()
+}
+
+fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), ApplyError> {
+    for (offset, bytes) in pieces {
+        if region::read(consent.path(), *offset, bytes.len())? != *bytes {
+            let what = vec![format!("at {offset} it does not read back what was written")];
+            return Err(ApplyError::NotAsPlanned { what });
+        }
+    }
+    Ok(())
+}
+
+/// Makes the kernel forget the partitions that are no more. Where it cannot, it does when the
+/// medium is put in again.
+fn reread(runner: &dyn Runner, disk: &Path) {
+    let node = disk.display().to_string();
+    let _ = runner.run(&Program::new("blockdev").args(["--rereadpt", &node]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_markers_place_is_written_last() {
+        let pieces = [(0, vec![1; 100_000]), (500_000, vec![2; 10])];
+        let parts: Vec<(u64, usize)> =
+            order(&pieces).into_iter().map(|(offset, bytes)| (offset, bytes.len())).collect();
+        assert_eq!(parts, [(500_000, 10), (28_672, 71_328), (0, 24_576), (24_576, 4096)]);
+        assert_eq!(order(&[(0, vec![1; 1000])]).len(), 1, "no room for a marker");
+    }
+}

@@ -1,0 +1,263 @@
+//! Carrying work out, step by step: saved, marked, partitioned, made, verified, installed,
+//! finished. Each step is written down before it is begun, and the medium is looked at again right
+//! before whatever writes to it.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{Program, Runner};
+use flashfit_medium::{System, WriteConsent};
+
+use crate::backup::Backup;
+use crate::clock;
+use crate::error::ApplyError;
+use crate::install::{Install, Installed};
+use crate::journal::{Journal, Record, Records, Stage};
+use crate::marker::{self, Marker};
+use crate::partition;
+use crate::queue::Queue;
+use crate::verify::{Asked, Verified, ask, verify};
+use crate::work::Work;
+
+/// What happens, told as it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A stage begins; it is written down already.
+    Begins(Stage),
+    /// Work that was left unfinished is taken up.
+    GoesOn {
+        /// Where what the medium held before is kept.
+        backup: PathBuf,
+    },
+    /// A program is about to be run.
+    Runs(String),
+    /// Something is about to be written to the medium.
+    Writes(&'static str),
+}
+
+/// What the work is done with.
+pub struct Tools<'a> {
+    /// Where the kernel's view is read.
+    pub system: &'a System,
+    /// Runs programs.
+    pub runner: &'a dyn Runner,
+    /// Where this machine remembers unfinished media.
+    pub records: &'a Records,
+    /// Looked at between steps.
+    pub interrupt: &'a Interrupt,
+    /// Is told everything.
+    pub tell: &'a dyn Fn(&Event),
+}
+
+/// What is to be done.
+pub struct Request<'a> {
+    /// Leave to write to the block device.
+    pub consent: &'a WriteConsent,
+    /// The work.
+    pub work: &'a Work,
+    /// Where to keep what the medium holds; a default is in [`crate::backup::default_folder`].
+    pub backup: PathBuf,
+    /// Whether the user named that folder.
+    pub backup_is_given: bool,
+    /// Whether the queue is the medium's own: that of an image goes with its loop device.
+    pub has_queue: bool,
+    /// Where to install, if at all.
+    pub install: Option<&'a Install>,
+    /// The command that goes on after an interruption, given the folder of the backup.
+    pub again: &'a dyn Fn(&Path) -> String,
+    /// The command that takes it back, given the folder of the backup.
+    pub undo: &'a dyn Fn(&Path) -> String,
+}
+
+/// What was done.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// Where what the medium held before is kept.
+    pub backup: PathBuf,
+    /// What was compared with the plan.
+    pub verified: Verified,
+    /// What was installed.
+    pub installed: Option<Installed>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Makes the work true, or goes on with it where it was left.
+///
+/// # Errors
+/// As [`ApplyError`] tells. What was begun is then in the journal, and [`crate::unfinished()`]
+/// names it.
+pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyError> {
+    if let Some(install) = request.install {
+        install.check(request.work)?;
+    }
+    if request.has_queue {
+        Queue::of(tools.system, request.consent.medium()).offers(&request.work.scheduler)?;
+    }
+    let mut steps = Steps::begin(tools, request)?;
+    let verified = match steps.already_made()? {
+        Some(verified) => verified,
+        None => {
+            steps.mark()?;
+            let node = steps.partition()?;
+            steps.make(&node)?;
+            steps.verify()?
+        }
+    };
+    steps.set_scheduler()?;
+    let installed = steps.install(&verified)?;
+    steps.finish()?;
+    let Steps { folder, notes, .. } = steps;
+    Ok(Applied { backup: folder, verified, installed, notes })
+}
+
+/// Work that has been begun.
+pub(crate) struct Steps<'a> {
+    pub(crate) tools: &'a Tools<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) folder: PathBuf,
+    pub(crate) journal: Journal,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Steps<'_> {
+    fn consent(&self) -> &WriteConsent {
+        self.request.consent
+    }
+
+    fn work(&self) -> &Work {
+        self.request.work
+    }
+
+    /// Looks for an interruption, writes the stage down, tells it.
+    fn step(&mut self, stage: Stage) -> Result<(), ApplyError> {
+        if self.tools.interrupt.is_raised() {
+            return Err(ApplyError::Interrupted);
+        }
+        self.journal.begin(&self.folder, stage)?;
+        (self.tools.tell)(&Event::Begins(stage));
+        Ok(())
+    }
+
+    /// Runs a program that writes, after one more look at where it writes.
+    fn run(&self, program: &Program, place: &WriteConsent) -> Result<(), ApplyError> {
+        place.check(self.tools.runner)?;
+        (self.tools.tell)(&Event::Runs(program.command_line()));
+        self.tools.runner.run_checked(program)?;
+        Ok(())
+    }
+
+    /// What was made before an interruption is kept when it is as planned: there may be a user's
+    /// files on it by now.
+    fn already_made(&mut self) -> Result<Option<Verified>, ApplyError> {
+        let stage = self.journal.stage();
+        let is_made = (Stage::Verifying..=Stage::Finishing).contains(&stage);
+        if !is_made || self.journal.uuid.is_none() {
+            return Ok(None);
+        }
+        let Ok(_) = self.place() else { return Ok(None) };
+        match verify(self.tools.runner, self.work()) {
+            Ok(found) if found.uuid == self.journal.uuid => Ok(Some(found)),
+            Ok(_) | Err(ApplyError::NotAsPlanned { .. } | ApplyError::Facts(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Leave to write to where the file system lies.
+    fn place(&self) -> Result<WriteConsent, ApplyError> {
+        match &self.work().partition {
+            Some(wanted) => partition::find(self.tools.runner, self.consent(), wanted),
+            None => Ok(self.consent().clone()),
+        }
+    }
+
+    fn mark(&mut self) -> Result<(), ApplyError> {
+        let record = Record { medium: self.journal.medium.clone(), backup: self.folder.clone() };
+        self.tools.records.put(&record)?;
+        self.step(Stage::Marking)?;
+        let marker = Marker {
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            backup: Some(self.folder.clone()),
+            unix_s: clock::unix_seconds(),
+        };
+        let start = self.work().partition.as_ref().map(|partition| partition.start.0);
+        let mut places = marker::places(start, self.consent().medium().capacity.0).into_iter();
+        let put = |offset| {
+            (self.tools.tell)(&Event::Writes("the marker"));
+            marker::put(self.tools.runner, self.consent(), offset, &marker)
+        };
+        if let Some(first) = places.next() {
+            put(first)?;
+        }
+        if self.work().partition.is_none() {
+            // An earlier table would show partitions that are no more.
+            let disk = self.consent().path().display().to_string();
+            let wipe = Program::new("wipefs").args(["--all", "--force", "--quiet"]).arg(disk);
+            self.run(&wipe, self.consent())?;
+        }
+        places.try_for_each(put)
+    }
+
+    fn partition(&mut self) -> Result<WriteConsent, ApplyError> {
+        let Some(wanted) = self.work().partition.clone() else { return Ok(self.consent().clone()) };
+        self.step(Stage::Partitioning)?;
+        (self.tools.tell)(&Event::Runs(wanted.sfdisk.command_line()));
+        partition::make(self.tools.runner, self.consent(), &wanted)
+    }
+
+    fn make(&mut self, place: &WriteConsent) -> Result<(), ApplyError> {
+        self.journal.uuid = None;
+        self.step(Stage::Making)?;
+        for program in &self.work().making {
+            self.run(program, place)?;
+        }
+        let sync = |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all());
+        sync(place.path()).map_err(ApplyError::file(place.path()))?;
+        if let Asked::Told(facts) = ask(self.tools.runner, place.path())? {
+            self.journal.uuid = facts.uuid;
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Result<Verified, ApplyError> {
+        self.step(Stage::Verifying)?;
+        // What is mounted is written to: its journal and its time of mounting.
+        self.place()?;
+        verify(self.tools.runner, self.work())
+    }
+
+    /// Sets the scheduler of the medium's queue; an image has none of its own.
+    fn set_scheduler(&mut self) -> Result<(), ApplyError> {
+        if !self.request.has_queue {
+            return Ok(());
+        }
+        let queue = Queue::of(self.tools.system, self.consent().medium());
+        let before = queue.current()?;
+        self.journal.scheduler_before.get_or_insert(before);
+        self.journal.write(&self.folder)?;
+        queue.set(&self.work().scheduler)
+    }
+
+    fn install(&mut self, verified: &Verified) -> Result<Option<Installed>, ApplyError> {
+        let Some(install) = self.request.install else { return Ok(None) };
+        let Some(uuid) = &verified.uuid else {
+            self.notes.push("not installed: the file system tells no UUID to know it by".into());
+            return Ok(None);
+        };
+        self.step(Stage::Installing)?;
+        install.write(self.tools.runner, self.work(), uuid).map(Some)
+    }
+
+    fn finish(&mut self) -> Result<(), ApplyError> {
+        self.step(Stage::Finishing)?;
+        let pieces = Backup::read(&self.folder)?.contents()?;
+        let (from, to) = marker::gap();
+        let first = pieces.first().and_then(|(_, bytes)| bytes.get(from..to));
+        let gap = first.filter(|_| self.work().partition.is_some());
+        (self.tools.tell)(&Event::Writes("what was there over the marker"));
+        marker::remove(self.tools.runner, self.consent(), gap)?;
+        self.journal.begin(&self.folder, Stage::Done)?;
+        (self.tools.tell)(&Event::Begins(Stage::Done));
+        self.tools.records.remove(&self.journal.medium)
+    }
+}

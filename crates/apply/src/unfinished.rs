@@ -1,0 +1,105 @@
+//! Whether a medium was left in the middle of something. Reads only.
+
+use std::path::PathBuf;
+
+use flashfit_medium::{Medium, System};
+
+use crate::error::ApplyError;
+use crate::journal::{Journal, Records, Stage};
+use crate::marker::{self, Marker};
+use crate::who::Who;
+
+/// A medium that is neither what it was nor what was planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The folder with what the medium held before, where it is known.
+    pub backup: Option<PathBuf>,
+    /// The machine on which it was begun, where the medium tells it.
+    pub host: Option<String>,
+    /// What was under way, where the journal is here.
+    pub stage: Option<Stage>,
+    /// Whether it is surely this medium: it carries the mark, or says who it is. Otherwise it is
+    /// one that cannot be told from the unfinished one, such as another card in the same reader.
+    pub is_sure: bool,
+    /// The command that goes on, where the journal is here.
+    pub again: Option<String>,
+    /// The command that takes it back, where the journal is here.
+    pub undo: Option<String>,
+}
+
+impl std::fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_sure {
+            "flashfit was interrupted here and left the medium unfinished"
+        } else {
+            "this medium, or another one that names itself alike, was left unfinished"
+        })?;
+        if let Some(stage) = self.stage {
+            write!(f, ", while {stage}")?;
+        }
+        match (&self.backup, &self.host) {
+            (Some(folder), Some(host)) if self.stage.is_none() => {
+                write!(f, "; what it held before is on {host} in {}", folder.display())
+            }
+            (Some(folder), _) => write!(f, "; what it held before is in {}", folder.display()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Looks whether `medium` was left unfinished: by the marker on it, and by what this machine
+/// remembers.
+///
+/// # Errors
+/// When the medium or a file of ours cannot be read.
+pub fn unfinished(
+    system: &System,
+    medium: &Medium,
+    records: &Records,
+) -> Result<Option<Unfinished>, ApplyError> {
+    let who = Who::of(system, medium);
+    let marker = marker::find(medium)?;
+    let remembered = records.find(&who)?.map(|record| record.backup);
+    let marked = marker.as_ref().and_then(|marker| marker.backup.clone());
+    // What this machine remembers goes first, unless the mark on the medium names another folder
+    // that is of this medium: one reader may have held two cards that were left.
+    let mut candidates = Vec::new();
+    for folder in [&remembered, &marked].into_iter().flatten() {
+        let journal = Journal::read(folder)?.filter(|journal| journal.medium.is(&who));
+        let Some(journal) = journal else { continue };
+        let is_marked = match &marker {
+            Some(marker) => marker.backup.as_ref().is_none_or(|named| named == folder),
+            None => false,
+        };
+        let is_sure = is_marked || (marker.is_none() && journal.is_surely_of(&who));
+        candidates.push((is_sure, folder.clone(), journal));
+    }
+    candidates.sort_by_key(|(is_sure, ..)| !is_sure);
+    if let Some((is_sure, folder, journal)) = candidates.into_iter().next() {
+        if marker.is_none() && !journal.stage().is_unfinished() {
+            return Ok(None);
+        }
+        return Ok(Some(named(is_sure, folder, journal, marker)));
+    }
+    if marker.is_none() && remembered.is_none() {
+        return Ok(None);
+    }
+    let is_sure = marker.is_some();
+    let host = marker.map(|marker| marker.host).filter(|host| !host.is_empty());
+    let backup = marked.or(remembered);
+    Ok(Some(Unfinished { backup, host, stage: None, is_sure, again: None, undo: None }))
+}
+
+/// Work that was taken back half is gone on with by taking it back.
+fn named(is_sure: bool, folder: PathBuf, journal: Journal, marker: Option<Marker>) -> Unfinished {
+    let stage = journal.stage();
+    let again = if stage == Stage::Restoring { &journal.undo } else { &journal.again };
+    Unfinished {
+        backup: Some(folder),
+        host: marker.map(|marker| marker.host),
+        stage: Some(stage),
+        is_sure,
+        again: Some(again.clone()),
+        undo: Some(journal.undo),
+    }
+}

@@ -1,0 +1,189 @@
+//! Whether a medium is as planned, by what the kernel and the file system's own tools report of it.
+//!
+//! Limits: a kernel does not show every mount option that it took; one that it neither shows nor
+//! contradicts is told as not shown, not as wrong. Whether a kernel accepts an option and ignores
+//! it is found out elsewhere, before a plan is made.
+
+use std::path::Path;
+
+use flashfit_filesystem::{Facts, FactsError, facts};
+use flashfit_host::mount::{Mounted, enter_private_namespace};
+use flashfit_host::{ProgramError, Runner, mountinfo};
+use serde::Serialize;
+
+use crate::error::ApplyError;
+use crate::work::Work;
+
+/// Options of the kernel's own layer, which it always shows.
+const ALWAYS_SHOWN: [&str; 9] =
+    ["ro", "noatime", "nodiratime", "relatime", "lazytime", "sync", "dirsync", "nosuid", "noexec"];
+
+/// What was compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// What is as planned, a fact a line.
+    pub as_planned: Vec<String>,
+    /// What could not be compared, and why.
+    pub not_told: Vec<String>,
+    /// The file system's UUID or volume number.
+    pub uuid: Option<String>,
+}
+
+/// Compares the file system on `work.node` with the plan: first by its tools, then mounted where
+/// nobody else sees it.
+///
+/// # Errors
+/// [`ApplyError::NotAsPlanned`] with every difference; or when something cannot be read.
+pub fn verify(runner: &dyn Runner, work: &Work) -> Result<Verified, ApplyError> {
+    let mut found = Verified::default();
+    let mut wrong = Vec::new();
+    by_tools(runner, work, &mut found, &mut wrong)?;
+    by_mount(runner, work, &mut found, &mut wrong)?;
+    if wrong.is_empty() { Ok(found) } else { Err(ApplyError::NotAsPlanned { what: wrong }) }
+}
+
+fn by_tools(
+    runner: &dyn Runner,
+    work: &Work,
+    found: &mut Verified,
+    wrong: &mut Vec<String>,
+) -> Result<(), ApplyError> {
+    let facts = match ask(runner, &work.node)? {
+        Asked::Told(facts) => facts,
+        Asked::Nothing => {
+            wrong.push(format!("no file system is found on {}", work.node.display()));
+            return Ok(());
+        }
+        Asked::NoTool(name) => {
+            let names = work.numbers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
+            found.not_told.push(format!("{}: there is no {name} to tell", names.join(", ")));
+            return Ok(());
+        }
+    };
+    found.uuid.clone_from(&facts.uuid);
+    if facts.kind != work.kind {
+        wrong.push(format!("the file system is {}, not {}", facts.kind, work.kind));
+    }
+    for (name, planned) in &work.numbers {
+        match told(&facts, name) {
+            Some(value) if value == *planned => found.as_planned.push(format!("{name} {value}")),
+            Some(value) => wrong.push(format!("{name} is {value}, not {planned}")),
+            None => found.not_told.push(format!("{name}: its tools do not tell it")),
+        }
+    }
+    Ok(())
+}
+
+/// What a file system's own tools say.
+pub(crate) enum Asked {
+    Told(Box<Facts>),
+    Nothing,
+    /// The tool that is missing: the file system is none the worse for it.
+    NoTool(String),
+}
+
+/// Asks the tools of the file system on `node`.
+pub(crate) fn ask(runner: &dyn Runner, node: &Path) -> Result<Asked, ApplyError> {
+    match facts::read(runner, node) {
+        Ok(Some(facts)) => Ok(Asked::Told(Box::new(facts))),
+        Ok(None) => Ok(Asked::Nothing),
+        Err(FactsError::Program(ProgramError::Missing { name })) => Ok(Asked::NoTool(name)),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn told(facts: &Facts, name: &str) -> Option<u64> {
+    facts.number(name).or(match name {
+        "block_bytes" | "cluster_bytes" => Some(facts.block_bytes),
+        "data_start_bytes" => facts.data_start_bytes,
+        _ => None,
+    })
+}
+
+fn by_mount(
+    runner: &dyn Runner,
+    work: &Work,
+    found: &mut Verified,
+    wrong: &mut Vec<String>,
+) -> Result<(), ApplyError> {
+    let folder = tempfile::tempdir().map_err(ApplyError::file(&std::env::temp_dir()))?;
+    // A thread of its own, because it takes its mounts with it; and should this process be killed,
+    // nothing stays mounted.
+    let shown = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| options_shown(runner, work, folder.path()));
+        looking.join().expect("looking at a mount does not panic")
+    });
+    match shown {
+        Ok(shown) => compare_options(work, &shown, found, wrong),
+        Err(ApplyError::Mount(_)) if is_unknown_here(&work.kind) => {
+            let options = work.mount_options.join(",");
+            found
+                .not_told
+                .push(format!("mount options {options}: no {} in this kernel", work.kind));
+        }
+        Err(other) => return Err(other),
+    }
+    Ok(())
+}
+
+/// Mounts it, and gives the options that the kernel shows.
+fn options_shown(
+    runner: &dyn Runner,
+    work: &Work,
+    point: &Path,
+) -> Result<Vec<String>, ApplyError> {
+    enter_private_namespace()?;
+    let mounted = Mounted::new(runner, &work.node, &work.kind, point, &work.mount_options)?;
+    let entry = mountinfo::at(mounted.point()).map_err(ApplyError::file(point))?;
+    let mut shown: Vec<String> = entry
+        .iter()
+        .flat_map(|entry| entry.options.split(',').chain(entry.super_options.split(',')))
+        .map(str::to_owned)
+        .collect();
+    shown.extend(options_of_ext4(&work.node));
+    mounted.unmount()?;
+    Ok(shown)
+}
+
+/// ext4 tells all its options here, also those that are its defaults.
+fn options_of_ext4(node: &Path) -> Vec<String> {
+    let name = node.file_name().unwrap_or_default();
+    let path = Path::new("/proc/fs/ext4").join(name).join("options");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn compare_options(work: &Work, shown: &[String], found: &mut Verified, wrong: &mut Vec<String>) {
+    for planned in &work.mount_options {
+        if shown.contains(planned) {
+            found.as_planned.push(format!("mount option {planned}"));
+        } else if ALWAYS_SHOWN.contains(&planned.as_str()) {
+            wrong.push(format!("the mount option {planned} is not in effect"));
+        } else if let Some(other) = otherwise(planned, shown) {
+            wrong.push(format!("the mount option {planned} is in effect as {other}"));
+        } else {
+            found.not_told.push(format!("mount option {planned}: accepted, the kernel shows none"));
+        }
+    }
+    if work.mount_options.is_empty() {
+        found.as_planned.push("it is mounted".to_owned());
+    }
+}
+
+/// The same option with another whole number. Names of things (`fsync_mode=posix`) are shown in
+/// ways of their own.
+fn otherwise<'a>(planned: &str, shown: &'a [String]) -> Option<&'a String> {
+    let (name, value) = planned.split_once('=')?;
+    value.parse::<u64>().ok()?;
+    shown.iter().find(|option| {
+        option
+            .split_once('=')
+            .is_some_and(|(found, number)| found == name && number.parse::<u64>().is_ok())
+    })
+}
+
+/// Whether the kernel has no such file system, now that mount(8) has asked for its module.
+fn is_unknown_here(kind: &str) -> bool {
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    !known.lines().any(|line| line.split_whitespace().next_back() == Some(kind))
+}

@@ -1,0 +1,43 @@
+//! Whether the area that files are allocated from starts on an erase unit of the medium.
+
+use flashfit_medium::Bytes;
+
+use crate::plan::arithmetic::{gcd, power_in};
+
+use super::{Examined, Finding, Severity, Volume, position};
+
+pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
+    let facts = volume.facts.as_ref()?;
+    let mut unit = examined.erase_unit()?;
+    // What F2FS frees at once is a section, so a smaller one has a smaller grid.
+    if let Some(section) = facts.number("section_bytes") {
+        unit = gcd(unit, section);
+    }
+    let start = facts.data_start_bytes?;
+    let at = volume.start_bytes.checked_add(start)?;
+    let off = at % unit;
+    if off == 0 {
+        let text =
+            format!("data start at {}, on a border of units of {}", position(at), Bytes(unit));
+        return Some(Finding::new("data start", &volume.name, Severity::Fine, text));
+    }
+    let text = format!(
+        "data start at {} of the medium, {} behind a border of units of {}",
+        position(at),
+        position(off),
+        Bytes(unit)
+    );
+    let cost = "clusters that are freed together never free whole erase units at the borders";
+    let border = power_in(unit);
+    if facts.kind == "exfat" && at % border == 0 {
+        let text =
+            format!("{text}, on one of {}; mkfs.exfat aligns to powers of two only", Bytes(border));
+        let finding = Finding::new("data start", &volume.name, Severity::Advice, text);
+        return Some(finding.costs(cost));
+    }
+    let start_is_right = volume.start_bytes % unit == 0;
+    let finding = Finding::new("data start", &volume.name, Severity::Bad, text)
+        .costs(cost)
+        .mend(examined.plan_anew(volume, start_is_right));
+    Some(finding)
+}

@@ -1,0 +1,201 @@
+//! Gathers what the checks look at. Reads only.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_geometry::Geometry;
+use flashfit_host::mountinfo::MountEntry;
+use flashfit_host::{Program, Runner};
+use flashfit_medium::partitions::Partition;
+use flashfit_medium::{Medium, System};
+use serde::Deserialize;
+
+use crate::facts::{self, Facts};
+use crate::plan::units;
+
+use super::{Examined, Mounted, Unfinished, Volume};
+
+/// Words of sfdisk(8) that mean trouble.
+const COMPLAINTS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wrong"];
+
+/// Where the file systems of a medium are read: the medium's own node, or that of a loop device
+/// over an image.
+#[derive(Debug, Clone)]
+pub struct Nodes {
+    /// The whole medium; `None` where it cannot be had.
+    pub disk: Option<PathBuf>,
+}
+
+impl Nodes {
+    /// The node of the partition with this number, as the kernel names it.
+    fn partition(&self, number: &str) -> Option<PathBuf> {
+        let disk = self.disk.as_ref()?.display().to_string();
+        let divider = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
+        Some(PathBuf::from(format!("{disk}{divider}{number}")))
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct Document {
+    partitiontable: Label,
+}
+
+#[derive(Default, Deserialize)]
+struct Label {
+    #[serde(default)]
+    label: String,
+    #[serde(default)]
+    partitions: Vec<Row>,
+}
+
+#[derive(Default, Deserialize)]
+struct Row {
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+/// Looks at a medium. Of the two geometries the first is what the user gave, the second what the
+/// medium declares.
+pub fn examine(
+    runner: &dyn Runner,
+    target: &str,
+    medium: &Medium,
+    nodes: &Nodes,
+    (given, declared): (&Geometry, &Geometry),
+    unfinished: Option<Unfinished>,
+) -> Examined {
+    let (geometry, disagreements) = units::combine(given, declared);
+    let Table { label: table, complaints: table_complaints, is_lost: table_is_lost } =
+        match medium.partition_start {
+            Some(_) => Table::default(),
+            None => table(runner, &medium.path),
+        };
+    let entries = flashfit_host::mountinfo::read().unwrap_or_default();
+    let volumes = if table_is_lost { Vec::new() } else { volumes(runner, medium, nodes, &entries) };
+    Examined {
+        target: target.to_owned(),
+        disk: medium.disk.clone(),
+        capacity_bytes: medium.capacity.0,
+        geometry: geometry.used,
+        disagreements,
+        table,
+        table_complaints,
+        table_is_lost,
+        volumes,
+        queue: (!medium.disk.is_empty()).then(|| medium.queue.clone()),
+        trim_timer: trim_timer(runner),
+        unfinished,
+    }
+}
+
+/// What sfdisk(8) says of a table.
+#[derive(Default)]
+struct Table {
+    label: Option<String>,
+    complaints: Vec<String>,
+    /// Whether there was a GPT that cannot be read any more.
+    is_lost: bool,
+}
+
+fn table(runner: &dyn Runner, path: &Path) -> Table {
+    let program = Program::new("sfdisk").arg("--json").arg(path.display().to_string());
+    let Ok(outcome) = runner.run(&program) else { return Table::default() };
+    let is_complaint =
+        |line: &&str| COMPLAINTS.iter().any(|word| line.to_ascii_lowercase().contains(word));
+    let complaints = outcome.stderr.lines().filter(is_complaint).map(str::to_owned).collect();
+    let found = serde_json::from_str::<Document>(&outcome.stdout).unwrap_or_default();
+    let Label { label, partitions } = found.partitiontable;
+    // The one partition of a protective MBR; sfdisk shows the GPT's own where it can read them.
+    let is_lost = label == "dos" && partitions.iter().any(|row| row.kind == "ee");
+    Table { label: (!label.is_empty()).then_some(label), complaints, is_lost }
+}
+
+fn volumes(
+    runner: &dyn Runner,
+    medium: &Medium,
+    nodes: &Nodes,
+    entries: &[MountEntry],
+) -> Vec<Volume> {
+    let whole = || {
+        let start_bytes = medium.partition_start.map_or(0, |start| start.0);
+        let name = medium.path.display().to_string();
+        let is_partition = medium.partition_start.is_some();
+        let node = nodes.disk.clone();
+        volume(runner, name, (start_bytes, medium.capacity.0), is_partition, node, entries)
+    };
+    if medium.partitions.is_empty() {
+        return vec![whole()];
+    }
+    let one = |partition: &Partition| {
+        let node = number(&partition.name).and_then(|number| nodes.partition(&number));
+        let place = (partition.start.0, partition.size.0);
+        volume(runner, partition.name.clone(), place, true, node, entries)
+    };
+    medium.partitions.iter().map(one).collect()
+}
+
+/// The digits at the end of a partition's name.
+fn number(name: &str) -> Option<String> {
+    let head = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (head.len() < name.len()).then(|| name[head.len()..].to_owned())
+}
+
+fn volume(
+    runner: &dyn Runner,
+    name: String,
+    (start_bytes, size_bytes): (u64, u64),
+    is_partition: bool,
+    node: Option<PathBuf>,
+    entries: &[MountEntry],
+) -> Volume {
+    let (facts, unreadable) = read(runner, node.as_deref());
+    let mounts = node.map_or_else(Vec::new, |node| mounts(entries, &node));
+    Volume { name, start_bytes, size_bytes, is_partition, facts, unreadable, mounts }
+}
+
+fn read(runner: &dyn Runner, node: Option<&Path>) -> (Option<Facts>, Option<String>) {
+    let Some(node) = node else {
+        return (None, Some("it is not attached, so its file system was not read".to_owned()));
+    };
+    if !node.exists() {
+        return (None, Some(format!("the kernel does not show {}", node.display())));
+    }
+    match facts::read(runner, node) {
+        Ok(facts) => (facts, None),
+        Err(error) => (None, Some(error.to_string())),
+    }
+}
+
+fn mounts(entries: &[MountEntry], node: &Path) -> Vec<Mounted> {
+    let system = System::default();
+    let number = flashfit_medium::system::device_number(node);
+    let name = number.and_then(|number| system.name_of(number));
+    let is_of = |entry: &&MountEntry| {
+        if entry.device.0 == 0 {
+            name.as_ref().is_some_and(|name| entry.source == format!("/dev/{name}"))
+        } else {
+            Some(entry.device) == number
+        }
+    };
+    let one = |entry: &MountEntry| {
+        let words = entry.options.split(',').chain(entry.super_options.split(','));
+        let mut options: Vec<String> = Vec::new();
+        for word in words.filter(|word| !word.is_empty()) {
+            if !options.iter().any(|known| known == word) {
+                options.push(word.to_owned());
+            }
+        }
+        Mounted { point: entry.point.display().to_string(), kind: entry.kind.clone(), options }
+    };
+    entries.iter().filter(is_of).map(one).collect()
+}
+
+/// Whether systemd trims once a week.
+fn trim_timer(runner: &dyn Runner) -> Option<bool> {
+    let program = Program::new("systemctl").args(["is-enabled", "fstrim.timer"]);
+    let outcome = runner.run(&program).ok()?;
+    match outcome.stdout.trim() {
+        "enabled" => Some(true),
+        "disabled" | "static" | "masked" => Some(false),
+        _ => None,
+    }
+}

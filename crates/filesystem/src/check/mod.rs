@@ -1,0 +1,296 @@
+//! What is wrong with a medium as it is, what it costs, and what would mend it.
+//!
+//! [`examine()`] gathers, reading only; [`check`] judges what was gathered and touches nothing. A
+//! check is a function of a file; where the geometry is not known it says that it cannot tell.
+
+mod alignment;
+mod data_start;
+mod examine;
+mod mounted;
+mod queue;
+mod sections;
+mod stripes;
+mod table;
+
+use flashfit_geometry::Geometry;
+use flashfit_host::program::quote;
+use flashfit_medium::Bytes;
+use flashfit_medium::queue::Queue;
+use flashfit_medium::units::SECTOR_BYTES;
+use serde::Serialize;
+
+use crate::catalogue::Catalogue;
+use crate::facts::Facts;
+use crate::plan::numbers::{self, Fitted, Site};
+use crate::plan::{Place, StripeWidth};
+
+pub use examine::{Nodes, examine};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// As it should be.
+    Fine,
+    /// It cannot be told from what is known.
+    CannotTell,
+    /// It works, and could work better.
+    Advice,
+    /// It is wrong: it costs much, or risks data.
+    Bad,
+}
+
+impl Severity {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::CannotTell => "cannot tell",
+            Self::Advice => "advice",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The name of the check.
+    pub check: &'static str,
+    /// What was looked at: the medium, a partition, a mount point.
+    pub subject: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was seen, as a sentence.
+    pub evidence: String,
+    /// What it costs, as a sentence; empty where it costs nothing.
+    pub cost: String,
+    /// What would mend it, to be typed.
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    fn new(
+        check: &'static str,
+        subject: &str,
+        severity: Severity,
+        evidence: impl Into<String>,
+    ) -> Self {
+        Self {
+            check,
+            subject: subject.to_owned(),
+            severity,
+            evidence: evidence.into(),
+            cost: String::new(),
+            mend: None,
+        }
+    }
+
+    fn costs(mut self, cost: impl Into<String>) -> Self {
+        self.cost = cost.into();
+        self
+    }
+
+    fn mend(mut self, command: impl Into<String>) -> Self {
+        self.mend = Some(command.into());
+        self
+    }
+}
+
+/// Where a file system is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mounted {
+    /// The mount point.
+    pub point: String,
+    /// What the kernel calls the file system.
+    pub kind: String,
+    /// Options of the mount and of the file system.
+    pub options: Vec<String>,
+}
+
+/// A partition, or the medium itself where a file system has all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Volume {
+    /// Its node or name.
+    pub name: String,
+    /// From the start of the medium, in bytes.
+    pub start_bytes: u64,
+    /// In bytes.
+    pub size_bytes: u64,
+    /// Whether it is a partition.
+    pub is_partition: bool,
+    /// The file system on it, where there is one that is known.
+    pub facts: Option<Facts>,
+    /// Why the file system cannot be read, where that is so.
+    pub unreadable: Option<String>,
+    /// Where it is mounted.
+    pub mounts: Vec<Mounted>,
+}
+
+/// What an interrupted `flashfit apply` left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unfinished {
+    /// What it is, as a sentence.
+    pub what: String,
+    /// The command that ends it, where it is known.
+    pub mend: Option<String>,
+}
+
+/// Everything that the checks look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Examined {
+    /// How the user named the medium.
+    pub target: String,
+    /// The kernel's name of the whole disk; empty for an image.
+    pub disk: String,
+    /// Its size, in bytes.
+    pub capacity_bytes: u64,
+    /// What is known of how it is built.
+    pub geometry: Geometry,
+    /// What the sources of the geometry disagree in.
+    pub disagreements: Vec<String>,
+    /// The format of the partition table, as sfdisk(8) names it.
+    pub table: Option<String>,
+    /// What sfdisk(8) complains of.
+    pub table_complaints: Vec<String>,
+    /// Whether there was a GPT that cannot be read any more.
+    pub table_is_lost: bool,
+    /// Partitions, or the medium as one volume.
+    pub volumes: Vec<Volume>,
+    /// The request queue; `None` for an image.
+    pub queue: Option<Queue>,
+    /// Whether fstrim.timer is enabled; `None` where there is no systemd.
+    pub trim_timer: Option<bool>,
+    /// What an interrupted `flashfit apply` left.
+    pub unfinished: Option<Unfinished>,
+}
+
+impl Examined {
+    fn erase_unit(&self) -> Option<u64> {
+        self.geometry.erase_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
+    }
+
+    fn write_unit(&self) -> Option<u64> {
+        self.geometry.write_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
+    }
+
+    /// The command that plans a volume anew. Where its start is right and it has a node, the plan
+    /// is of that partition alone; else of the medium with all that is on it.
+    fn plan_anew(&self, volume: &Volume, start_is_right: bool) -> String {
+        let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
+        let filesystem = match kind {
+            Some("vfat") => " --fs fat32".to_owned(),
+            Some(kind) => format!(" --fs {kind}"),
+            None => String::new(),
+        };
+        let alone = volume.is_partition && start_is_right && !self.disk.is_empty();
+        let target = quote(if alone { &volume.name } else { &self.target });
+        let flag = |name, unit: Option<u64>| {
+            unit.map_or_else(String::new, |unit| format!(" --{name} {}", typed(unit)))
+        };
+        let units = flag("erase-unit", self.erase_unit()) + &flag("write-unit", self.write_unit());
+        let others = self.volumes.iter().filter(|other| other.name != volume.name).count();
+        let loss = match (alone, others) {
+            (true, _) | (_, 0) => "erases it: save its files before".to_owned(),
+            _ => format!("erases all {} partitions: save their files before", others + 1),
+        };
+        format!("flashfit plan {target}{filesystem}{units}  # {loss}")
+    }
+
+    /// The numbers that a plan would give the file system of a volume where it lies; `None` where
+    /// there are none that fit.
+    fn planned(&self, volume: &Volume) -> Option<Fitted> {
+        let facts = volume.facts.as_ref()?;
+        let site = Site {
+            place: Place { start_bytes: volume.start_bytes, size_bytes: volume.size_bytes },
+            sector_bytes: SECTOR_BYTES,
+            erase_unit_bytes: self.erase_unit(),
+            write_unit_bytes: self.write_unit(),
+            block_bytes: facts.block_bytes.max(SECTOR_BYTES),
+            stripe_width: StripeWidth::Blocks,
+        };
+        numbers::fit(&facts.kind, &site).ok()
+    }
+}
+
+/// Judges what was gathered; the worst comes first.
+pub fn check(examined: &Examined, catalogue: &Catalogue) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(unfinished(examined));
+    findings.extend(geometry(examined));
+    findings.extend(table::check(examined));
+    for volume in &examined.volumes {
+        findings.extend(unread(volume));
+        findings.extend(alignment::check(examined, volume));
+        findings.extend(data_start::check(examined, volume));
+        findings.extend(stripes::check(examined, volume));
+        findings.extend(sections::check(examined, volume));
+        findings.extend(mounted::check(examined, volume, catalogue));
+    }
+    findings.extend(queue::check(examined));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// The worst of the findings.
+pub fn verdict(findings: &[Finding]) -> Severity {
+    findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::CannotTell)
+}
+
+fn unfinished(examined: &Examined) -> Option<Finding> {
+    let left = examined.unfinished.as_ref()?;
+    let finding = Finding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
+    let finding = finding.costs("what is on it is neither as it was nor as planned");
+    Some(Finding { mend: left.mend.clone(), ..finding })
+}
+
+/// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
+/// medium without partitions nothing is then left that was looked at.
+fn unread(volume: &Volume) -> Option<Finding> {
+    let text = match &volume.unreadable {
+        Some(reason) => format!("its file system was not read: {reason}"),
+        None if volume.facts.is_none() && !volume.is_partition => {
+            "neither a partition table nor a file system that is known is on it".to_owned()
+        }
+        None => return None,
+    };
+    Some(Finding::new("file system", &volume.name, Severity::CannotTell, text))
+}
+
+fn geometry(examined: &Examined) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for text in &examined.disagreements {
+        let of = &examined.target;
+        findings.push(Finding::new("geometry", of, Severity::Advice, text.clone()));
+    }
+    match &examined.geometry.erase_unit {
+        Some(known) => {
+            let text = format!("the erase unit is {}, {}", known.bytes, known.source);
+            findings.push(Finding::new("geometry", &examined.target, Severity::Fine, text));
+        }
+        None => findings.push(
+            Finding::new(
+                "geometry",
+                &examined.target,
+                Severity::CannotTell,
+                "the erase unit is not known, so nothing can be told about alignment",
+            )
+            .mend(format!("flashfit check {} --erase-unit 4MiB", quote(&examined.target))),
+        ),
+    }
+    findings
+}
+
+/// A size as it is typed.
+fn typed(bytes: u64) -> String {
+    match bytes {
+        _ if bytes % (1 << 20) == 0 => format!("{}MiB", bytes >> 20),
+        _ if bytes % (1 << 10) == 0 => format!("{}KiB", bytes >> 10),
+        _ => bytes.to_string(),
+    }
+}
+
+/// A position for people: in sectors where it is no whole KiB.
+fn position(bytes: u64) -> String {
+    if bytes % 1024 == 0 { Bytes(bytes).to_string() } else { format!("{bytes} bytes") }
+}

@@ -1,0 +1,43 @@
+//! The request queue: what the kernel takes the medium for, and the scheduler.
+//!
+//! Which scheduler serves flash best is contested, so only what was made for turning disks is
+//! named; `flashfit tune` measures the others.
+
+use super::{Examined, Finding, Severity};
+
+const FOR_DISKS: [&str; 2] = ["cfq", "anticipatory"];
+
+pub(super) fn check(examined: &Examined) -> Vec<Finding> {
+    let Some(queue) = &examined.queue else { return Vec::new() };
+    let mut findings = Vec::new();
+    let name = &examined.disk;
+    if queue.rotational && queue.logical_sector_bytes > 0 {
+        findings.push(
+            Finding::new(
+                "queue",
+                &examined.target,
+                Severity::Advice,
+                "the kernel takes it for a turning disk",
+            )
+            .costs("requests are sorted and held back to save seeks that flash does not have")
+            .mend(format!("echo 0 > /sys/block/{name}/queue/rotational")),
+        );
+    }
+    let Some(scheduler) = &queue.scheduler else { return findings };
+    if FOR_DISKS.contains(&scheduler.as_str()) {
+        findings.push(
+            Finding::new(
+                "scheduler",
+                &examined.target,
+                Severity::Advice,
+                format!("{scheduler} is in use, which was made for turning disks"),
+            )
+            .costs("requests wait for neighbours that flash does not need")
+            .mend(format!("echo none > /sys/block/{name}/queue/scheduler")),
+        );
+    } else {
+        let text = format!("{scheduler} is in use; flashfit tune tells which serves it best");
+        findings.push(Finding::new("scheduler", &examined.target, Severity::Fine, text));
+    }
+    findings
+}

@@ -1,0 +1,94 @@
+//! Whether ext2, ext3, ext4 and XFS know the erase unit and the write unit.
+
+use flashfit_host::program::quote;
+use flashfit_medium::Bytes;
+
+use crate::plan::numbers::Fitted;
+
+use super::{Examined, Finding, Severity, Volume};
+
+pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
+    let unit = examined.erase_unit()?;
+    let facts = volume.facts.as_ref()?;
+    match facts.kind.as_str() {
+        "ext2" | "ext3" | "ext4" => Some(extended(examined, volume, unit)),
+        "xfs" => Some(xfs(examined, volume, unit)),
+        _ => None,
+    }
+}
+
+/// The finding where all is well.
+fn judge(volume: &Volume, what: &str, bytes: u64, unit: u64) -> Option<Finding> {
+    (bytes != 0 && bytes % unit == 0).then(|| {
+        let text = format!("the {what} is {}, whole erase units of {}", Bytes(bytes), Bytes(unit));
+        Finding::new("stripe", &volume.name, Severity::Fine, text)
+    })
+}
+
+fn xfs(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
+    let facts = volume.facts.as_ref().expect("looked at before");
+    let width = facts.number("swidth_bytes").unwrap_or(0);
+    if let Some(fine) = judge(volume, "stripe width", width, unit) {
+        return fine;
+    }
+    let planned = examined.planned(volume).unwrap_or_default();
+    if let (0, Some(reason)) = (width, none_fits(&planned, "swidth_units")) {
+        return Finding::new("stripe", &volume.name, Severity::Fine, reason);
+    }
+    let found = if width == 0 {
+        "no stripe width is set".to_owned()
+    } else {
+        format!("the stripe width is {}", Bytes(width))
+    };
+    let text = format!("{found}; an erase unit is {}", Bytes(unit));
+    Finding::new("stripe", &volume.name, Severity::Advice, text)
+        .costs("large files are not allocated in whole erase units")
+        .mend(examined.plan_anew(volume, volume.start_bytes % unit == 0))
+}
+
+/// Why the planner sets no stripe here, where that is so.
+fn none_fits(planned: &Fitted, width: &str) -> Option<String> {
+    if planned.planned.contains_key(width) {
+        return None;
+    }
+    let reason = planned.warnings.first().map_or("no stripe width fits here", String::as_str);
+    Some(format!("no stripe width is set; {reason}"))
+}
+
+fn extended(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
+    let facts = volume.facts.as_ref().expect("looked at before");
+    let block = facts.block_bytes.max(1);
+    let width = facts.number("stripe_width_blocks").unwrap_or(0);
+    if let Some(fine) = judge(volume, "stripe width", width.saturating_mul(block), unit) {
+        return fine;
+    }
+    let planned = examined.planned(volume).unwrap_or_default();
+    if let (0, Some(reason)) = (width, none_fits(&planned, "stripe_width_blocks")) {
+        return Finding::new("stripe", &volume.name, Severity::Fine, reason);
+    }
+    let found = if width == 0 {
+        "no stripe width is set".to_owned()
+    } else {
+        format!("the stripe width is {width} blocks, {}", Bytes(width.saturating_mul(block)))
+    };
+    let text = format!("{found}; an erase unit of {} is {} blocks", Bytes(unit), unit / block);
+    let finding = Finding::new("stripe", &volume.name, Severity::Advice, text)
+        .costs("the allocator does not try to fill whole erase units");
+    let number = |name: &str| planned.planned.get(name);
+    match (number("stride_blocks"), number("stripe_width_blocks")) {
+        (Some(stride), Some(width)) => finding.mend(format!(
+            "tune2fs -E stride={stride},stripe_width={width} {}",
+            quote(&node(examined, volume))
+        )),
+        _ => finding,
+    }
+}
+
+/// What tune2fs(8) opens: a partition within an image has no node, but a place.
+fn node(examined: &Examined, volume: &Volume) -> String {
+    if volume.is_partition && examined.disk.is_empty() {
+        format!("{}?offset={}", examined.target, volume.start_bytes)
+    } else {
+        volume.name.clone()
+    }
+}

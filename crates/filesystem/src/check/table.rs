@@ -1,0 +1,79 @@
+//! Whether the partition table is sound: partitions within the medium that do not overlap, and
+//! nothing that sfdisk(8) complains of.
+
+use flashfit_host::program::quote;
+
+use super::{Examined, Finding, Severity, Volume, position};
+
+pub(super) fn check(examined: &Examined) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for complaint in &examined.table_complaints {
+        let node = quote(&examined.target);
+        findings.push(
+            Finding::new("table", &examined.target, Severity::Bad, complaint.clone())
+                .costs("the next damage can make the partitions unfindable")
+                .mend(format!("sfdisk --dump {node} > table.txt && sfdisk {node} < table.txt")),
+        );
+    }
+    if examined.table_is_lost {
+        let text = "the protective MBR of a GPT is there, and no GPT that can be read";
+        findings.push(
+            Finding::new("table", &examined.target, Severity::Bad, text)
+                .costs("the partitions cannot be found"),
+        );
+    }
+    let partitions: Vec<&Volume> =
+        examined.volumes.iter().filter(|volume| volume.is_partition).collect();
+    for (index, volume) in partitions.iter().enumerate() {
+        let end = volume.start_bytes.saturating_add(volume.size_bytes);
+        if end > examined.capacity_bytes && !is_target(examined, volume) {
+            let text = format!(
+                "it ends at {}, and the medium at {}",
+                position(end),
+                position(examined.capacity_bytes)
+            );
+            findings.push(
+                Finding::new("table", &volume.name, Severity::Bad, text)
+                    .costs("what is written behind the end is lost"),
+            );
+        }
+        for other in &partitions[..index] {
+            if overlap(volume, other) {
+                let text = format!("it overlaps {}", other.name);
+                findings.push(
+                    Finding::new("table", &volume.name, Severity::Bad, text)
+                        .costs("writing to one damages the other"),
+                );
+            }
+        }
+    }
+    if let (true, Some(table)) = (findings.is_empty(), &examined.table) {
+        let text = format!("{table}, partitions within the medium and apart");
+        findings.push(Finding::new("table", &examined.target, Severity::Fine, text));
+    }
+    findings
+}
+
+/// Whether the target is this partition alone: then nothing is known of the medium around it.
+fn is_target(examined: &Examined, volume: &Volume) -> bool {
+    examined.table.is_none()
+        && examined.volumes.len() == 1
+        && volume.size_bytes == examined.capacity_bytes
+}
+
+/// A logical partition lies within an extended one, which is no overlap.
+fn overlap(one: &Volume, other: &Volume) -> bool {
+    let end = |volume: &Volume| volume.start_bytes.saturating_add(volume.size_bytes);
+    let within = |inner: &Volume, outer: &Volume| {
+        inner.start_bytes > outer.start_bytes && end(inner) <= end(outer) && is_container(outer)
+    };
+    one.start_bytes < end(other)
+        && other.start_bytes < end(one)
+        && !within(one, other)
+        && !within(other, one)
+}
+
+/// An extended partition holds no file system, and the kernel shows a few sectors of it only.
+fn is_container(volume: &Volume) -> bool {
+    volume.facts.is_none() && volume.unreadable.is_none() && volume.mounts.is_empty()
+}

@@ -1,0 +1,205 @@
+//! What makes a file of the catalogue valid beside its form: names, what options set, and what
+//! cannot be set twice.
+
+use std::collections::BTreeSet;
+
+use flashfit_catalogue::Entry;
+use toml::Spanned;
+
+use super::{At, FileSystemToml, OptionToml, at, implied};
+use crate::durability::Durability;
+use crate::filesystem::BASE;
+
+const SETTABLE: &str = "mkfs, tune, mount, sysctl, sysfs, timer or implies";
+
+pub(super) fn check(raw: &FileSystemToml, entry: &Entry) -> Result<(), At> {
+    if *raw.name.get_ref() != entry.name {
+        let reason = format!("the name is not that of the file, `{}`", entry.name);
+        return Err(at(&raw.name, reason));
+    }
+    if !raw.block_bytes.get_ref().is_power_of_two() || *raw.block_bytes.get_ref() > 1 << 20 {
+        return Err(at(&raw.block_bytes, "a block is a power of two of at most 1 MiB"));
+    }
+    if raw.durability != Durability::Safe && raw.risk.trim().is_empty() {
+        return Err(at(&raw.name, "the file system is not safe, but tells no risk"));
+    }
+    if let Some(layered) = &raw.layered {
+        if !raw.mkfs.from_folder {
+            return Err(at(&raw.name, "[layered] needs `from_folder` in [mkfs]"));
+        }
+        if layered.hosts.is_empty() || layered.image.contains('/') || layered.image.is_empty() {
+            return Err(at(&raw.name, "[layered] needs a plain file name and at least one host"));
+        }
+    }
+    check_options(&raw.option, raw.tune.is_some())?;
+    check_single_flags(raw)
+}
+
+/// The options of the machine set nothing on the medium.
+pub(super) fn check_knobs(options: &[OptionToml]) -> Result<(), At> {
+    check_options(options, false)?;
+    for option in options {
+        let on_medium =
+            !option.mkfs.is_empty() || !option.mkfs_if_known.is_empty() || !option.mount.is_empty();
+        if on_medium {
+            let reason = "an option of the machine sets sysctl, sysfs or timer only";
+            return Err(at(&option.name, reason));
+        }
+    }
+    Ok(())
+}
+
+fn check_options(options: &[OptionToml], has_tune: bool) -> Result<(), At> {
+    let names: Vec<&str> = options.iter().map(|option| option.name.get_ref().as_str()).collect();
+    let mut seen = BTreeSet::new();
+    for option in options {
+        let name = option.name.get_ref().as_str();
+        if !seen.insert(name) {
+            return Err(at(&option.name, format!("the option `{name}` is defined twice")));
+        }
+        check_name(&option.name)?;
+        check_option(option, has_tune, &names)?;
+    }
+    implied::check(options)?;
+    check_single_settings(options)
+}
+
+fn check_name(name: &Spanned<String>) -> Result<(), At> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let text = name.get_ref();
+    if text == BASE {
+        return Err(at(name, format!("`{BASE}` is the name of the setup without options")));
+    }
+    if text.is_empty() || !text.chars().all(plain) {
+        return Err(at(name, format!("`{text}` is no name: write a-z, 0-9, - and _")));
+    }
+    Ok(())
+}
+
+fn check_option(option: &OptionToml, has_tune: bool, names: &[&str]) -> Result<(), At> {
+    let name = option.name.get_ref();
+    check_others(option, "excludes", &option.excludes, names)?;
+    check_others(option, "implies", &option.implies, names)?;
+    check_settings(option)?;
+    let has_effect = [option.mkfs.len(), option.mkfs_if_known.len()].iter().any(|n| *n > 0)
+        || !option.tune.is_empty()
+        || !option.mount.is_empty()
+        || !option.sysctl.is_empty()
+        || !option.sysfs.is_empty()
+        || !option.implies.is_empty()
+        || option.timer.is_some();
+    if !has_effect {
+        return Err(at(&option.name, format!("`{name}` sets nothing: give {SETTABLE}")));
+    }
+    if !option.tune.is_empty() && !has_tune {
+        return Err(at(&option.name, format!("`{name}` has `tune`, but there is no [tune]")));
+    }
+    if *option.durability.get_ref() != Durability::Safe && option.risk.trim().is_empty() {
+        return Err(at(&option.durability, format!("`{name}` is not safe, but tells no risk")));
+    }
+    Ok(())
+}
+
+fn check_others(
+    option: &OptionToml,
+    verb: &str,
+    others: &[Spanned<String>],
+    names: &[&str],
+) -> Result<(), At> {
+    let name = option.name.get_ref();
+    for place in others {
+        let other = place.get_ref();
+        if other == name {
+            return Err(at(place, format!("`{name}` {verb} itself")));
+        }
+        if !names.contains(&other.as_str()) {
+            let hint = flashfit_catalogue::nearest(other, names.iter().copied())
+                .map(|nearest| format!("; did you mean `{nearest}`?"));
+            let hint = hint.unwrap_or_default();
+            return Err(at(place, format!("`{name}` {verb} the unknown `{other}`{hint}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whatever is written below `/proc/sys` and `/sys` stays below the folder that is meant.
+fn check_settings(option: &OptionToml) -> Result<(), At> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let sound =
+        |key: &str| key.chars().all(plain) && key.split(['/', '.']).all(|part| !part.is_empty());
+    for key in option.sysctl.keys() {
+        let text = key.get_ref();
+        if !sound(text) || text.contains('/') || !text.contains('.') {
+            return Err(at(key, format!("`{text}` is no sysctl: write it as vm.dirty_bytes")));
+        }
+    }
+    for key in option.sysfs.keys() {
+        let text = key.get_ref();
+        if !sound(text) || !text.starts_with("queue/") {
+            let form = "write it as queue/read_ahead_kb";
+            return Err(at(key, format!("`{text}` is no attribute of a queue: {form}")));
+        }
+    }
+    let unit = |name: &str| name.ends_with(".timer") && name.chars().all(plain);
+    match option.timer.as_ref().filter(|timer| !unit(timer.get_ref())) {
+        Some(timer) => Err(at(timer, format!("`{}` is no name of a timer", timer.get_ref()))),
+        None => Ok(()),
+    }
+}
+
+fn check_single_settings(options: &[OptionToml]) -> Result<(), At> {
+    for (index, option) in options.iter().enumerate() {
+        for key in option.sysctl.keys().chain(option.sysfs.keys()) {
+            let text = key.get_ref();
+            let sets = |other: &OptionToml| {
+                other.sysctl.keys().chain(other.sysfs.keys()).any(|known| known.get_ref() == text)
+            };
+            let rival = options[..index]
+                .iter()
+                .find(|other| sets(other) && !exclude_each_other(option, other));
+            if let Some(rival) = rival {
+                return Err(at(key, both_set(option, rival, text)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn both_set(option: &OptionToml, rival: &OptionToml, what: &str) -> String {
+    let (name, rival) = (option.name.get_ref(), rival.name.get_ref());
+    format!("`{name}` and `{rival}` both set `{what}` and do not exclude another")
+}
+
+/// A flag that does not join its values can be set only once in any setup that is allowed.
+fn check_single_flags(raw: &FileSystemToml) -> Result<(), At> {
+    let single = |flag: &str| !raw.mkfs.joined.iter().any(|joined| joined == flag);
+    for (index, option) in raw.option.iter().enumerate() {
+        for flag in option.mkfs.keys().chain(option.mkfs_if_known.keys()) {
+            let text = flag.get_ref();
+            if !single(text) {
+                continue;
+            }
+            if raw.mkfs.flags.contains_key(text) || raw.trial.flags.contains_key(text) {
+                return Err(at(flag, format!("`{text}` is always set and is not in `joined`")));
+            }
+            let rival = raw.option[..index]
+                .iter()
+                .find(|other| sets(other, text) && !exclude_each_other(option, other));
+            if let Some(rival) = rival {
+                return Err(at(flag, both_set(option, rival, text)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sets(option: &OptionToml, flag: &str) -> bool {
+    option.mkfs.keys().chain(option.mkfs_if_known.keys()).any(|known| known.get_ref() == flag)
+}
+
+pub(super) fn exclude_each_other(a: &OptionToml, b: &OptionToml) -> bool {
+    let says = |x: &OptionToml, y: &OptionToml| {
+        x.excludes.iter().any(|excluded| excluded.get_ref() == y.name.get_ref())
+    };
+    says(a, b) || says(b, a)
+}

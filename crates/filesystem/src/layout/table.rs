@@ -1,0 +1,124 @@
+//! Partition tables: how much of the medium each keeps to itself, how far it reaches, and the
+//! script for sfdisk(8) that makes it with one partition.
+//!
+//! Sources: UEFI specification, section 5.2 (the legacy MBR: one sector at the start, positions of
+//! 32 bits in sectors) and section 5.3 (GPT: a protective MBR and a header at the start, a header
+//! at the end, and beside each header at least 16 KiB of entries). Limits: one partition.
+
+use std::fmt;
+use std::path::Path;
+
+use flashfit_host::Program;
+use serde::{Deserialize, Serialize};
+
+const GPT_ENTRIES_BYTES: u64 = 16 << 10;
+
+/// A partition table, or that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Table {
+    /// The file system starts where the medium starts.
+    None,
+    /// The GUID partition table.
+    Gpt,
+    /// The table of the master boot record.
+    Mbr,
+}
+
+/// What a partition holds, as far as tables tell it apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Content {
+    /// A file system of Linux.
+    #[default]
+    Linux,
+    /// FAT32.
+    Fat32,
+    /// exFAT.
+    Exfat,
+}
+
+impl Table {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gpt => "gpt",
+            Self::Mbr => "mbr",
+        }
+    }
+
+    /// What it takes at the start of the medium, in bytes.
+    pub fn front_bytes(self, sector_bytes: u64) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Gpt => 2 * sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes),
+            Self::Mbr => sector_bytes,
+        }
+    }
+
+    /// What it takes at the end of the medium, in bytes.
+    pub fn back_bytes(self, sector_bytes: u64) -> u64 {
+        match self {
+            Self::Gpt => sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes),
+            Self::None | Self::Mbr => 0,
+        }
+    }
+
+    /// The first byte that a partition cannot reach: an MBR counts starts and sizes in 32 bits.
+    pub fn reach_bytes(self, sector_bytes: u64) -> u64 {
+        match self {
+            Self::None | Self::Gpt => u64::MAX,
+            Self::Mbr => u64::from(u32::MAX).saturating_mul(sector_bytes),
+        }
+    }
+
+    /// The partition type for this content, as sfdisk(8) takes it.
+    pub fn kind_of(self, content: Content) -> &'static str {
+        match (self, content) {
+            (Self::None | Self::Gpt, Content::Linux) => "L",
+            (Self::None | Self::Gpt, Content::Fat32 | Content::Exfat) => {
+                "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7"
+            }
+            (Self::Mbr, Content::Linux) => "83",
+            (Self::Mbr, Content::Fat32) => "c",
+            (Self::Mbr, Content::Exfat) => "7",
+        }
+    }
+
+    /// The script for sfdisk(8) that makes it with one partition; `None` where there is no table.
+    pub fn sfdisk_script(
+        self,
+        start_bytes: u64,
+        size_bytes: u64,
+        sector_bytes: u64,
+        content: Content,
+    ) -> Option<String> {
+        let head = match self {
+            Self::None => return None,
+            // sfdisk keeps the first MiB free unless it is told where the first sector is.
+            Self::Gpt => {
+                let first = self.front_bytes(sector_bytes).div_ceil(sector_bytes);
+                format!("label: gpt\nunit: sectors\nfirst-lba: {first}\n")
+            }
+            Self::Mbr => "label: dos\nunit: sectors\n".to_owned(),
+        };
+        Some(format!(
+            "{head}start={}, size={}, type={}\n",
+            start_bytes / sector_bytes,
+            size_bytes / sector_bytes,
+            self.kind_of(content)
+        ))
+    }
+}
+
+/// Runs sfdisk(8) with a script; what is on the medium is lost.
+pub fn run_sfdisk(node: &Path, script: String) -> Program {
+    let args = ["--quiet", "--wipe", "always", "--wipe-partitions", "always"];
+    Program::new("sfdisk").args(args).arg(node.display().to_string()).stdin(script)
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,76 @@
+//! What goes with a setup beside the file system: udev rule, kernel parameter, trimming.
+//!
+//! Sources: udev(7); `Documentation/admin-guide/kernel-parameters.txt` up to 4.20 (`elevator=`,
+//! gone since 5.0 for good); fstrim(8) and its timer; mount(8).
+
+use crate::recipe::Recipe;
+use crate::scheduler::{self, Scheduler};
+
+use super::document::{PlannedMedium, Trim, TrimAdvice};
+
+/// What a random read should not drag along: some erase units are larger than all of it.
+const MOST_READ_AHEAD: u64 = 1 << 20;
+const LEAST_READ_AHEAD: u64 = 128 << 10;
+
+/// The rule for scheduler and read-ahead of the medium's disk; the read-ahead is the erase unit
+/// within sensible bounds, where it is known.
+pub fn udev_rule(
+    medium: &PlannedMedium,
+    scheduler: &Scheduler,
+    erase_unit_bytes: Option<u64>,
+) -> String {
+    let disk = if medium.disk.is_empty() { "YOUR-CARD" } else { &medium.disk };
+    let rule = scheduler::udev_rule(disk, scheduler);
+    match erase_unit_bytes {
+        None => rule.trim_end().to_owned(),
+        Some(unit) => {
+            let kib = unit.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD) / 1024;
+            format!("{}, ATTR{{queue/read_ahead_kb}}=\"{kib}\"", rule.trim_end())
+        }
+    }
+}
+
+/// The same for kernels before 5.0, of all disks at once.
+pub fn kernel_parameter(scheduler: &Scheduler) -> Option<String> {
+    let earlier = match scheduler.name() {
+        "none" => "noop",
+        "mq-deadline" => "deadline",
+        "bfq" => "cfq",
+        _ => return None,
+    };
+    Some(format!("elevator={earlier}"))
+}
+
+/// How freed space is told to the medium.
+pub fn trim(medium: &PlannedMedium, recipe: &Recipe) -> TrimAdvice {
+    let by_mount = |option: &String| option == "discard" || option.starts_with("discard=");
+    let not = |option: &String| option == "nodiscard";
+    let (how, command, reason) = if !medium.discard {
+        (Trim::None, None, "the medium takes no discards")
+    } else if recipe.mount_options().iter().any(by_mount) {
+        (Trim::Mount, None, "the setup mounts with discard, so a timer would do it twice")
+    } else if recipe.kind() == "btrfs" && !recipe.mount_options().iter().any(not) {
+        (Trim::Mount, None, "btrfs discards in the background by itself since kernel 6.2")
+    } else if recipe.kind() == "f2fs" && !recipe.mount_options().iter().any(not) {
+        (Trim::Mount, None, "F2FS discards in the background by itself")
+    } else {
+        (
+            Trim::Timer,
+            Some("systemctl enable --now fstrim.timer".to_owned()),
+            "once a week is enough, and no write waits for a discard",
+        )
+    };
+    TrimAdvice { how, command, reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_kernels_have_their_own_names() {
+        let parameter = |name: &str| kernel_parameter(&Scheduler::new(name));
+        assert_eq!(parameter("none").as_deref(), Some("elevator=noop"));
+        assert_eq!(parameter("kyber"), None);
+    }
+}

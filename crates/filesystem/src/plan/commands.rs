@@ -1,0 +1,110 @@
+//! The programs of a plan for a node, and as they are written down.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_host::Program;
+
+use crate::layout::{Content, Layout, Table, run_sfdisk};
+use crate::recipe::Recipe;
+
+use super::document::{Place, Plan, PlannedCommand};
+
+/// What stands in the commands for a simulated card or an image. No such node exists, so a command
+/// that is copied as it is harms nothing.
+pub const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
+
+/// What is run, in this order. Only the programs before `mount` write to the medium.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// Writes the partition table, where there is one.
+    pub partitioning: Option<Program>,
+    /// Where the file system goes.
+    pub place_node: PathBuf,
+    /// Makes the file system.
+    pub mkfs: Program,
+    /// Changes it afterwards.
+    pub tune: Vec<Program>,
+    /// Mounts it.
+    pub mount: Program,
+}
+
+/// The programs for a medium at `node` (the partition, where that is the target).
+pub(super) fn programs(
+    table: Table,
+    place: Place,
+    sector_bytes: u64,
+    recipe: &Recipe,
+    node: &Path,
+    mount_point: &Path,
+) -> Programs {
+    let Place { start_bytes, size_bytes } = place;
+    let content = content(recipe.kind());
+    let script = table.sfdisk_script(start_bytes, size_bytes, sector_bytes, content);
+    let layout = match &script {
+        Some(_) => Layout::Partition { start_bytes, size_bytes },
+        None => Layout::WholeMedium,
+    };
+    let place_node = layout.node(node);
+    Programs {
+        partitioning: script.map(|script| run_sfdisk(node, script)),
+        mkfs: recipe.mkfs(&place_node),
+        tune: recipe.tune(&place_node),
+        mount: recipe.mount(&place_node, mount_point),
+        place_node,
+    }
+}
+
+/// What a partition for this file system is marked to hold.
+pub(super) fn content(kind: &str) -> Content {
+    match kind {
+        "vfat" => Content::Fat32,
+        "exfat" => Content::Exfat,
+        _ => Content::Linux,
+    }
+}
+
+/// A program as it is written down.
+pub(super) fn one(purpose: &str, program: &Program, writes: bool) -> PlannedCommand {
+    PlannedCommand {
+        purpose: purpose.to_owned(),
+        program: program.name().to_owned(),
+        args: program.arguments().to_vec(),
+        stdin: program.standard_input().map(str::to_owned),
+        writes,
+    }
+}
+
+/// The programs as they are written down.
+pub(super) fn written(programs: &Programs) -> Vec<PlannedCommand> {
+    let mut list = Vec::new();
+    list.extend(programs.partitioning.as_ref().map(|p| one("partition the medium", p, true)));
+    list.push(one("make the file system", &programs.mkfs, true));
+    list.extend(programs.tune.iter().map(|program| one("adjust it", program, true)));
+    list.push(one("mount it", &programs.mount, false));
+    list
+}
+
+impl PlannedCommand {
+    /// The command as a user could type it.
+    pub fn line(&self) -> String {
+        let line = Program::new(&self.program).args(&self.args).command_line();
+        match &self.stdin {
+            None => line,
+            Some(text) => {
+                let text = text.replace('\n', "\\n");
+                format!("printf {} | {line}", flashfit_host::program::quote(&text))
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// The node that stands in its commands.
+    pub fn example_node(&self) -> PathBuf {
+        if self.medium.disk.is_empty() {
+            PathBuf::from(EXAMPLE_NODE)
+        } else {
+            self.medium.path.clone()
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a place offers a file system: the medium's conditions with the numbers of a plan in them.
+//!
+//! Whoever makes a file system takes its numbers from here, be it for a plan, for a trial, or on a
+//! scratch image, so that what is tried is what is planned and printed.
+
+use crate::conditions::Conditions;
+use crate::filesystem::FileSystem;
+
+use super::document::{Place, StripeWidth};
+use super::numbers::{self, Fitted, Site};
+
+/// `medium` with the numbers that fit `filesystem` to `place`, where the sector has
+/// `sector_bytes`.
+pub fn fitted_conditions(
+    filesystem: &FileSystem,
+    medium: &Conditions,
+    place: Place,
+    sector_bytes: u64,
+) -> Conditions {
+    let site = site(filesystem, medium, place, sector_bytes, StripeWidth::default());
+    with_numbers(filesystem, medium, &numbers::fit(&filesystem.kind, &site))
+}
+
+/// A file system's place on a medium.
+pub(super) fn site(
+    filesystem: &FileSystem,
+    medium: &Conditions,
+    place: Place,
+    sector_bytes: u64,
+    stripe_width: StripeWidth,
+) -> Site {
+    let geometry = &medium.geometry;
+    let whole_sectors = |bytes: &u64| *bytes > 0 && bytes % sector_bytes == 0;
+    Site {
+        place,
+        sector_bytes,
+        erase_unit_bytes: geometry
+            .erase_unit
+            .as_ref()
+            .map(|known| known.bytes.0)
+            .filter(whole_sectors),
+        write_unit_bytes: geometry
+            .write_unit
+            .as_ref()
+            .map(|known| known.bytes.0)
+            .filter(|bytes| *bytes > 0),
+        block_bytes: filesystem.block_bytes,
+        stripe_width,
+    }
+}
+
+/// `medium` with what was fitted; what the planner has no number for is then not used at all.
+pub(super) fn with_numbers(
+    filesystem: &FileSystem,
+    medium: &Conditions,
+    fitted: &Result<Fitted, String>,
+) -> Conditions {
+    let (planned, unplanned) = match fitted {
+        Err(reason) => (Default::default(), Some(reason.clone())),
+        Ok(_) if !numbers::is_planned(&filesystem.kind) => (Default::default(), None),
+        Ok(fitted) => {
+            let reason = fitted.warnings.first().cloned();
+            let reason = reason.unwrap_or_else(|| "no number of it fits here".to_owned());
+            (fitted.planned.clone(), Some(reason))
+        }
+    };
+    Conditions { planned, unplanned, ..medium.clone() }
+}

@@ -1,0 +1,272 @@
+//! A plan as it is written down: the document `flashfit.plan`.
+//!
+//! It says twice what is to be done: by the choices that were made ([`Plan::inputs`]) and by what
+//! follows from them. Whoever carries a plan out trusts the choices only, makes the plan anew from
+//! them ([`Plan::rebuild`]), and refuses one that is not the same.
+
+use std::path::PathBuf;
+
+use flashfit_geometry::Geometry;
+use flashfit_medium::describe::Kind;
+use flashfit_medium::identity::Identity;
+use serde::{Deserialize, Serialize};
+
+use crate::durability::{Durability, DurabilityVerdict};
+use crate::layout::Table;
+use crate::setup::Setup;
+
+use super::layers::PlannedLayers;
+
+/// The name of the document behind `flashfit.`.
+pub const SCHEMA: &str = "plan";
+/// The version of the document.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The medium that a plan is for, as far as the plan depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedMedium {
+    /// Its node or image file; `sim:NAME` for a simulated card.
+    pub path: PathBuf,
+    /// The kernel's name of the whole disk; empty for an image and a simulated card.
+    pub disk: String,
+    /// What kind it is.
+    pub kind: Kind,
+    /// Who it is.
+    pub identity: Identity,
+    /// Its size, in bytes; of the partition when the path is one.
+    pub capacity_bytes: u64,
+    /// Its logical sector, in bytes, at least 512.
+    pub sector_bytes: u64,
+    /// Where it starts on its disk, in bytes, when the path is a partition.
+    pub partition_start_bytes: Option<u64>,
+    /// Whether it takes discards.
+    pub discard: bool,
+    /// Whether it has a volatile write cache.
+    pub volatile_cache: bool,
+}
+
+/// What is known of how the medium is built, and what the plan makes of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedGeometry {
+    /// What the user gave, or a probe found.
+    pub given: Geometry,
+    /// What the medium declares, or a card model states.
+    pub declared: Geometry,
+    /// What the plan uses: the given one, or a common multiple where the two disagree.
+    pub used: Geometry,
+}
+
+/// What the stripe width of ext4 counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StripeWidth {
+    /// Blocks, as mke2fs(8) says.
+    #[default]
+    Blocks,
+    /// Strides, as the Dreamplug recipe has it.
+    Strides,
+}
+
+/// What was chosen. With medium and geometry it determines everything else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choices {
+    /// The partition table; `None` leaves it to the planner.
+    pub table: Option<Table>,
+    /// Where the partition starts, in bytes; `None` leaves it to the planner.
+    pub start_bytes: Option<u64>,
+    /// The setup: file system, options, scheduler.
+    pub setup: Setup,
+    /// The setup of an image that lies on it under a writable layer, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Setup>,
+    /// What the stripe width counts.
+    pub stripe_width: StripeWidth,
+    /// The recipe that the choices were taken from, where it is one.
+    pub recipe: Option<String>,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// The least safety at a power cut that the user allows.
+    pub allow: Durability,
+}
+
+/// Everything that a plan is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanInputs {
+    /// The medium.
+    pub medium: PlannedMedium,
+    /// What was given, or probed.
+    pub given: Geometry,
+    /// What is declared, or modelled.
+    pub declared: Geometry,
+    /// What was chosen.
+    pub choices: Choices,
+}
+
+/// A partition to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedPartition {
+    /// Counted from 1.
+    pub number: u32,
+    /// From the start of the medium, in bytes.
+    pub start_bytes: u64,
+    /// In bytes.
+    pub size_bytes: u64,
+    /// Its type as sfdisk(8) takes it.
+    pub kind: String,
+    /// Why it starts and ends there, as a sentence.
+    pub reason: String,
+}
+
+/// Where the file system lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// From the start of the whole medium, in bytes; also where the target is a partition.
+    pub start_bytes: u64,
+    /// In bytes.
+    pub size_bytes: u64,
+}
+
+/// The unit of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Blocks of the file system.
+    Blocks,
+    /// Sectors of the file system.
+    Sectors,
+    /// Sections of f2fs.
+    Sections,
+}
+
+/// A number that mkfs is given, or that follows from what it is given.
+///
+/// The names are `block_bytes`, `stride_blocks`, `stripe_width_blocks`, `cluster_bytes`,
+/// `reserved_sectors`, `data_start_bytes`, `section_bytes`, `zone_sections`, `main_start_bytes`,
+/// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as
+/// in [`crate::Facts`]. Positions count from the start of the file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Number {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// What it counts.
+    pub unit: Unit,
+    /// Why, as a sentence.
+    pub reason: String,
+}
+
+/// A command of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedCommand {
+    /// What it is for, in a few words.
+    pub purpose: String,
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Text for its standard input.
+    pub stdin: Option<String>,
+    /// Whether it writes to the medium.
+    pub writes: bool,
+}
+
+/// How freed space is told to the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trim {
+    /// It takes no discards.
+    None,
+    /// By fstrim(8) from time to time.
+    Timer,
+    /// At once, by a mount option or the file system's default.
+    Mount,
+}
+
+/// The advice on trimming.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrimAdvice {
+    /// How.
+    pub how: Trim,
+    /// The command that turns it on, where one is needed.
+    pub command: Option<String>,
+    /// Why, as a sentence.
+    pub reason: String,
+}
+
+/// A plan: one file system on one medium. See the head of this file for what of it is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The medium.
+    pub medium: PlannedMedium,
+    /// How it is built.
+    pub geometry: PlannedGeometry,
+    /// What was chosen.
+    pub choices: Choices,
+    /// The partition table that is written; [`Table::None`] also where the target is a partition.
+    pub table: Table,
+    /// Why this table, as a sentence.
+    pub table_reason: String,
+    /// The partitions that are made; none without a table.
+    pub partitions: Vec<PlannedPartition>,
+    /// Where the file system lies.
+    pub place: Place,
+    /// The file system, its options and the scheduler.
+    pub setup: Setup,
+    /// The numbers, each with its reason.
+    pub numbers: Vec<Number>,
+    /// The commands in order, for the medium's node; for an image or a simulated card, for a node
+    /// that does not exist.
+    pub commands: Vec<PlannedCommand>,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// The line for fstab(5); `UUID=YOUR-UUID` stands where the file system's UUID goes.
+    pub fstab_line: String,
+    /// The udev(7) rule for scheduler and read-ahead.
+    pub udev_rule: String,
+    /// What does the same on a kernel before 5.0, as a kernel parameter; `None` where there was no
+    /// such scheduler.
+    pub kernel_parameter: Option<String>,
+    /// How freed space is told to the medium.
+    pub trim: TrimAdvice,
+    /// Bytes of the medium that cannot be used because of this layout: outside the partition, and
+    /// what the numbers cost inside.
+    pub lost_bytes: u64,
+    /// What takes them, as a sentence.
+    pub lost_reason: String,
+    /// What the user should know before.
+    pub warnings: Vec<String>,
+    /// What a power cut may do.
+    pub durability: DurabilityVerdict,
+    /// The image on it and the layer over that, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<PlannedLayers>,
+}
+
+impl Plan {
+    /// The number of that name.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.numbers.iter().find(|number| number.name == name).map(|number| number.value)
+    }
+
+    /// What the plan was made from.
+    pub fn inputs(&self) -> PlanInputs {
+        PlanInputs {
+            medium: self.medium.clone(),
+            given: self.geometry.given.clone(),
+            declared: self.geometry.declared.clone(),
+            choices: self.choices.clone(),
+        }
+    }
+}

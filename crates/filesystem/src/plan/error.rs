@@ -1,0 +1,113 @@
+//! Why there is no plan.
+
+use flashfit_catalogue::EntryError;
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+
+use crate::durability::Durability;
+use crate::layout::LayoutError;
+use crate::setup::SetupError;
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// There is no such layout.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The setup is not possible.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// Something named is not in the catalogue.
+    #[error(transparent)]
+    Unknown(#[from] EntryError),
+    /// The place is smaller than the file system needs.
+    #[error("{filesystem} needs {}, and there are {}", Bytes(*least_bytes), Bytes(*size_bytes))]
+    TooSmall {
+        /// The file system.
+        filesystem: String,
+        /// The least it needs.
+        least_bytes: u64,
+        /// What there is.
+        size_bytes: u64,
+    },
+    /// The file system cannot be laid out on this geometry.
+    #[error("{filesystem} cannot be laid out here: {reason}")]
+    Unfit {
+        /// The file system.
+        filesystem: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A partition is asked to have a table or another start.
+    #[error("{path} is a partition, which stays where it is")]
+    Partition {
+        /// The partition.
+        path: String,
+    },
+    /// The file system that is to hold an image cannot.
+    #[error("{host} cannot hold an image of {filesystem} and the layer over it")]
+    Host {
+        /// The image's file system.
+        filesystem: String,
+        /// The one that was named.
+        host: String,
+        /// Those that can.
+        hosts: Vec<String>,
+    },
+    /// The layers' folders cannot be named in options of mount(8).
+    #[error("{path} cannot be the place of layers: mount divides their options by : , \\ and \"")]
+    MountPoint {
+        /// Where the host file system is to be mounted.
+        path: String,
+    },
+    /// An option is less safe than the user allows.
+    #[error("{filesystem}: `{option}` is {durability}: {risk}")]
+    NotAllowed {
+        /// The file system.
+        filesystem: String,
+        /// The option.
+        option: String,
+        /// How safe it is.
+        durability: Durability,
+        /// What a power cut does.
+        risk: String,
+    },
+}
+
+impl Explain for PlanError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Layout(error) => error.class(),
+            Self::Setup(error) => error.class(),
+            Self::Unknown(error) => error.class(),
+            Self::NotAllowed { .. } => ExitClass::Refused,
+            Self::TooSmall { .. }
+            | Self::Unfit { .. }
+            | Self::Partition { .. }
+            | Self::Host { .. }
+            | Self::MountPoint { .. } => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Layout(error) => error.hint(),
+            Self::Setup(error) => error.hint(),
+            Self::Unknown(error) => error.hint(),
+            Self::TooSmall { .. } => Some("name another file system with --fs".to_owned()),
+            Self::Unfit { .. } => {
+                Some("name another file system with --fs, or another --erase-unit".to_owned())
+            }
+            Self::Partition { .. } => {
+                Some("leave --table and --start out, or name the whole medium".to_owned())
+            }
+            Self::Host { hosts, .. } => {
+                Some(format!("use --host with one of {}", hosts.join(", ")))
+            }
+            Self::MountPoint { .. } => Some("name another place with --mount-point".to_owned()),
+            Self::NotAllowed { durability, .. } => {
+                Some(format!("leave it out, or agree with --allow {durability}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The part of a plan that an image adds: a folder packed and compressed, on the file system that
+//! the plan makes, under a layer that can be written to.
+//!
+//! The image is a file and not a partition of its own: how large it is is known when it is packed,
+//! and a new one takes the place of the earlier one by renaming. Limits: which folder is packed is
+//! the user's to say, so these commands are typed and not carried out.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::Catalogue;
+use crate::conditions::Conditions;
+use crate::durability::DurabilityVerdict;
+use crate::filesystem::FileSystem;
+use crate::layered::{Layers, Step};
+use crate::recipe::Recipe;
+use crate::setup::Setup;
+
+use super::commands;
+use super::document::{Plan, PlanInputs, PlannedCommand};
+use super::error::PlanError;
+use super::packing;
+
+/// The folder that is packed, for the user to replace; where there is none of that name, packing
+/// fails and harms nothing.
+const FOLDER: &str = "FOLDER";
+/// Below the host file system's mount point.
+const WHOLE: &str = "merged";
+
+/// Something that was chosen for the image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedSetting {
+    /// What it is: `image block` or `compressor`.
+    pub name: String,
+    /// How it is set.
+    pub value: String,
+    /// Why, as a sentence.
+    pub reason: String,
+}
+
+/// An image and the layer over it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedLayers {
+    /// The image's file.
+    pub image: PathBuf,
+    /// Why it lies there, as a sentence.
+    pub image_reason: String,
+    /// How it is packed.
+    pub settings: Vec<PlannedSetting>,
+    /// Where the whole appears, and can be written to.
+    pub point: PathBuf,
+    /// What packs and mounts it, once the host file system is mounted.
+    pub commands: Vec<PlannedCommand>,
+    /// Lines for fstab(5), behind that of the host file system.
+    pub fstab_lines: Vec<String>,
+    /// What packs it anew with what was changed.
+    pub renewal: Vec<PlannedCommand>,
+    /// What to know of that, as sentences.
+    pub renewal_note: String,
+    /// What a power cut does to image and layer, as sentences.
+    pub power_cut: String,
+}
+
+impl Plan {
+    /// Makes the plan that follows from these inputs, with the image where one is chosen.
+    ///
+    /// # Errors
+    /// As [`PlanError`] tells.
+    pub fn of(catalogue: &Catalogue, inputs: &PlanInputs) -> Result<Self, PlanError> {
+        let host = catalogue.filesystem(&inputs.choices.setup.filesystem)?;
+        let plan = Self::make(host, inputs)?;
+        match &inputs.choices.image {
+            None => Ok(plan),
+            Some(setup) => {
+                let filesystem = catalogue.filesystem(&setup.filesystem)?;
+                with_image(plan, host, filesystem, setup)
+            }
+        }
+    }
+}
+
+fn with_image(
+    mut plan: Plan,
+    host: &FileSystem,
+    filesystem: &FileSystem,
+    setup: &Setup,
+) -> Result<Plan, PlanError> {
+    is_host(filesystem, &host.name)?;
+    let mount_point = plan.mount_point.clone();
+    if !Layers::can_be_at(&mount_point) {
+        return Err(PlanError::MountPoint { path: mount_point.display().to_string() });
+    }
+    super::make::allowed(filesystem, setup, plan.choices.allow)?;
+    let conditions = Conditions {
+        geometry: plan.geometry.used.clone(),
+        discard: plan.medium.discard,
+        volatile_cache: plan.medium.volatile_cache,
+        ..Conditions::default()
+    };
+    let recipe = Recipe::new(filesystem, setup, &conditions)?;
+    let layers = Layers::new(filesystem, &mount_point).expect("it is known to have hosts");
+    let whole = mount_point.join(WHOLE);
+    let write_unit = plan.geometry.used.write_unit.as_ref().map(|known| known.bytes.0);
+    plan.layers = Some(PlannedLayers {
+        image: layers.image().to_owned(),
+        image_reason: why_a_file(host),
+        settings: packing::settings(filesystem, setup, &recipe, write_unit),
+        commands: written(&layers.steps(&recipe, Path::new(FOLDER), &whole)),
+        fstab_lines: layers.fstab_lines(&recipe, &whole),
+        renewal: written(&layers.renewal(&recipe, &whole)),
+        renewal_note: "The medium needs room for both images. After a cut before the renaming, \
+                       the earlier image and all changes are there; after a cut behind it, go on \
+                       at that step: what is still in the writable layer is in the new image too."
+            .to_owned(),
+        power_cut: power_cut(host),
+        point: whole,
+    });
+    plan.warnings.extend(packing::warnings(filesystem, setup));
+    plan.warnings.push(
+        "flashfit apply does not carry this plan out, since only you know which folder is packed \
+         and when: the commands are there to be typed"
+            .to_owned(),
+    );
+    plan.durability = worst(plan.durability, setup.durability(filesystem)?);
+    Ok(plan)
+}
+
+/// Whether the image of `filesystem` and its layer can lie on this host.
+pub(super) fn is_host(filesystem: &FileSystem, host: &str) -> Result<(), PlanError> {
+    let hosts = filesystem.layered.as_ref().map(|layered| layered.hosts.clone());
+    let hosts = hosts.unwrap_or_default();
+    if hosts.iter().any(|name| name == host) {
+        return Ok(());
+    }
+    Err(PlanError::Host { filesystem: filesystem.name.clone(), host: host.to_owned(), hosts })
+}
+
+fn why_a_file(host: &FileSystem) -> String {
+    format!(
+        "a file on {}: its size is known only when it is packed, and a new image takes its place \
+         by renaming, which a cut leaves done or not done. A partition of its own would need its \
+         size guessed, and a second one to be renewed; what it would gain is little, since the \
+         image is written once, from start to end, and shares an erase unit with other files at \
+         its ends only",
+        host.name
+    )
+}
+
+fn power_cut(host: &FileSystem) -> String {
+    format!(
+        "The image is never written to, so a cut can only cost something of the writable layer: \
+         what was changed and not synced, as on {} without an image. A file of the image that is \
+         changed is copied beside first and then renamed, so it is whole afterwards, old or new.",
+        host.name
+    )
+}
+
+fn worst(host: DurabilityVerdict, image: DurabilityVerdict) -> DurabilityVerdict {
+    DurabilityVerdict {
+        durability: host.durability.max(image.durability),
+        risks: [host.risks, image.risks].concat(),
+    }
+}
+
+fn written(steps: &[Step]) -> Vec<PlannedCommand> {
+    // The medium is written to by all of them but mounting.
+    let is_mount = |name: &str| matches!(name, "mount" | "umount");
+    let one =
+        |(purpose, program): &Step| commands::one(purpose, program, !is_mount(program.name()));
+    steps.iter().map(one).collect()
+}

@@ -1,0 +1,257 @@
+//! From choices to a plan.
+
+use std::path::Path;
+
+use crate::catalogue::Catalogue;
+use crate::conditions::Conditions;
+use crate::durability::{Durability, Risk};
+use crate::filesystem::{BASE, FileSystem};
+use crate::recipe::Recipe;
+use crate::setup::Setup;
+
+use super::advice;
+use super::choose::GEOMETRY;
+use super::commands::{self, Programs};
+use super::document::{Number, Plan, PlanInputs, PlannedGeometry};
+use super::error::PlanError;
+use super::ground::{Ground, ground};
+use super::numbers::Fitted;
+use super::units;
+
+/// Everything that is made of the choices alone.
+struct Made {
+    geometry: PlannedGeometry,
+    ground: Ground,
+    recipe: Recipe,
+    warnings: Vec<String>,
+}
+
+fn made(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Made, PlanError> {
+    let PlanInputs { medium, given, declared, choices } = inputs;
+    let (geometry, warnings) = units::combine(given, declared);
+    let ground = ground(
+        filesystem,
+        medium,
+        &geometry.used,
+        choices.table,
+        choices.start_bytes,
+        choices.stripe_width,
+    )?;
+    if let (Err(reason), true) = (&ground.fitted, is_fitted(inputs)) {
+        return Err(PlanError::Unfit {
+            filesystem: filesystem.name.clone(),
+            reason: reason.clone(),
+        });
+    }
+    let conditions = ground.conditions(filesystem, medium, &geometry.used);
+    allowed(filesystem, &choices.setup, choices.allow)?;
+    let recipe = Recipe::new(filesystem, &choices.setup, &conditions)?;
+    Ok(Made { geometry, ground, recipe, warnings })
+}
+
+/// Whether mkfs is given the numbers.
+fn is_fitted(inputs: &PlanInputs) -> bool {
+    inputs.choices.setup.options.iter().any(|option| option == GEOMETRY)
+}
+
+pub(super) fn allowed(
+    filesystem: &FileSystem,
+    setup: &Setup,
+    allow: Durability,
+) -> Result<(), PlanError> {
+    let verdict = setup.durability(filesystem)?;
+    // Who names a file system agrees to what it is by itself.
+    let too_risky = |risk: &Risk| risk.option != BASE && risk.durability > allow;
+    let risk = verdict.risks.into_iter().find(too_risky);
+    match risk {
+        None => Ok(()),
+        Some(risk) => Err(PlanError::NotAllowed {
+            filesystem: filesystem.name.clone(),
+            option: risk.option,
+            durability: risk.durability,
+            risk: risk.risk,
+        }),
+    }
+}
+
+impl Plan {
+    /// Makes the plan of one file system that follows from these inputs; what an image adds is
+    /// left to [`Plan::of`].
+    ///
+    /// # Errors
+    /// As [`PlanError`] tells.
+    pub fn make(filesystem: &FileSystem, inputs: &PlanInputs) -> Result<Self, PlanError> {
+        let made = made(filesystem, inputs)?;
+        let Made { geometry, ground, recipe, warnings } = made;
+        let PlanInputs { medium, choices, .. } = inputs;
+        let node = if medium.disk.is_empty() {
+            Path::new(commands::EXAMPLE_NODE)
+        } else {
+            medium.path.as_path()
+        };
+        let programs = commands::programs(
+            ground.table,
+            ground.place,
+            medium.sector_bytes,
+            &recipe,
+            node,
+            &choices.mount_point,
+        );
+        let erase_unit = geometry.used.erase_unit.as_ref().map(|known| known.bytes.0);
+        let conditions = ground.conditions(filesystem, medium, &geometry.used);
+        let mut warnings = [warnings, ground.warnings].concat();
+        let fitted = ground.fitted.unwrap_or_default();
+        let (numbers, inside) = numbers(&fitted, is_fitted(inputs));
+        if is_fitted(inputs) {
+            warnings.extend(fitted.warnings.clone());
+        } else {
+            warnings.extend(not_fitted(filesystem, &conditions, &fitted));
+        }
+        warnings.extend(vendor(filesystem));
+        let outside = match ground.partitions.first() {
+            Some(partition) => medium.capacity_bytes - partition.size_bytes,
+            None => 0,
+        };
+        Ok(Self {
+            table: ground.table,
+            table_reason: ground.table_reason,
+            partitions: ground.partitions,
+            place: ground.place,
+            setup: choices.setup.clone(),
+            numbers,
+            commands: commands::written(&programs),
+            mount_point: choices.mount_point.clone(),
+            fstab_line: fstab_line(&recipe, &choices.mount_point),
+            udev_rule: advice::udev_rule(medium, &choices.setup.scheduler, erase_unit),
+            kernel_parameter: advice::kernel_parameter(&choices.setup.scheduler),
+            trim: advice::trim(medium, &recipe),
+            lost_bytes: outside + inside,
+            lost_reason: lost_reason(outside, inside, &fitted),
+            warnings,
+            durability: choices.setup.durability(filesystem)?,
+            layers: None,
+            medium: medium.clone(),
+            geometry,
+            choices: choices.clone(),
+        })
+    }
+
+    /// Makes it anew of medium, geometry and choices. What is carried out is the plan that this
+    /// returns, and only where it equals this one.
+    ///
+    /// # Errors
+    /// As [`PlanError`] tells; also when the catalogue no longer has the file system.
+    pub fn rebuild(&self, catalogue: &Catalogue) -> Result<Self, PlanError> {
+        Self::of(catalogue, &self.inputs())
+    }
+
+    /// The programs for a medium at `node`, made of the choices; those that are written in the
+    /// plan are not looked at.
+    ///
+    /// # Errors
+    /// As [`Plan::rebuild`].
+    pub fn programs(&self, catalogue: &Catalogue, node: &Path) -> Result<Programs, PlanError> {
+        let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
+        let inputs = self.inputs();
+        let made = made(filesystem, &inputs)?;
+        Ok(commands::programs(
+            made.ground.table,
+            made.ground.place,
+            self.medium.sector_bytes,
+            &made.recipe,
+            node,
+            &self.choices.mount_point,
+        ))
+    }
+
+    /// The commands that make its file system and mount it, as programs and otherwise.
+    ///
+    /// # Errors
+    /// As [`Plan::rebuild`].
+    pub fn recipe(&self, catalogue: &Catalogue) -> Result<Recipe, PlanError> {
+        let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
+        Ok(made(filesystem, &self.inputs())?.recipe)
+    }
+}
+
+/// The numbers of the plan and what they cost; of those that mkfs is not given only the block.
+fn numbers(fitted: &Fitted, is_fitted: bool) -> (Vec<Number>, u64) {
+    if is_fitted {
+        return (fitted.numbers.clone(), fitted.lost_bytes);
+    }
+    let block = |number: &&Number| number.name == "block_bytes";
+    (fitted.numbers.iter().filter(block).cloned().collect(), 0)
+}
+
+fn not_fitted(filesystem: &FileSystem, conditions: &Conditions, fitted: &Fitted) -> Vec<String> {
+    let why = match filesystem.option(GEOMETRY) {
+        Err(_) => "it takes no numbers of it".to_owned(),
+        Ok(option) => filesystem
+            .why_not(option, conditions)
+            .unwrap_or_else(|| format!("the option `{GEOMETRY}` is left out")),
+    };
+    let warning = format!("{} is not fitted to the geometry: {why}", filesystem.name);
+    fitted.warnings.iter().cloned().chain([warning]).collect()
+}
+
+/// What to know before a FAT is replaced.
+fn vendor(filesystem: &FileSystem) -> Option<String> {
+    let is_fat = matches!(filesystem.kind.as_str(), "vfat" | "exfat");
+    is_fat.then(|| {
+        "many SD cards treat the place where their vendor put the FAT unlike the rest, so a card \
+         that still has its vendor's format is best left as it is; flashfit check tells whether \
+         its data start on an erase unit"
+            .to_owned()
+    })
+}
+
+/// By UUID, since nodes change their names, and so that a card that is not in does not stop the
+/// start.
+fn fstab_line(recipe: &Recipe, mount_point: &Path) -> String {
+    let line = recipe.fstab_line("UUID=YOUR-UUID", mount_point);
+    let mut fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    if let Some(options) = fields.get_mut(3) {
+        options.push_str(",nofail");
+    }
+    fields.join(" ")
+}
+
+fn lost_reason(outside: u64, inside: u64, fitted: &Fitted) -> String {
+    let table = "the table, what precedes the first erase unit and what is left behind the last";
+    match (outside > 0, inside > 0) {
+        (false, false) => "nothing".to_owned(),
+        (true, false) => table.to_owned(),
+        (false, true) => fitted.lost_reason.clone(),
+        (true, true) => format!("{table}; {}", fitted.lost_reason),
+    }
+}
+
+/// Where two plans differ, by the names of the document; empty where they are equal.
+pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    let mut differ = |name, equal: bool| {
+        if !equal {
+            found.push(name);
+        }
+    };
+    differ("medium", one.medium == other.medium);
+    differ("geometry", one.geometry == other.geometry);
+    differ("choices", one.choices == other.choices);
+    differ("table", one.table == other.table && one.table_reason == other.table_reason);
+    differ("partitions", one.partitions == other.partitions);
+    differ("place", one.place == other.place);
+    differ("setup", one.setup == other.setup);
+    differ("numbers", one.numbers == other.numbers);
+    differ("commands", one.commands == other.commands);
+    differ("mount_point", one.mount_point == other.mount_point);
+    differ("fstab_line", one.fstab_line == other.fstab_line);
+    differ("udev_rule", one.udev_rule == other.udev_rule);
+    differ("kernel_parameter", one.kernel_parameter == other.kernel_parameter);
+    differ("trim", one.trim == other.trim);
+    differ("lost_bytes", one.lost_bytes == other.lost_bytes);
+    differ("lost_reason", one.lost_reason == other.lost_reason);
+    differ("warnings", one.warnings == other.warnings);
+    differ("durability", one.durability == other.durability);
+    differ("layers", one.layers == other.layers);
+    found
+}

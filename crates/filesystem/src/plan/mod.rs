@@ -1,0 +1,34 @@
+//! The plan: where a file system goes on a medium, which numbers it is made with and why, and the
+//! commands for it. Nothing here touches a medium.
+//!
+//! [`choose()`] makes choices of wishes, [`Plan::of`] a plan of choices. A plan is a pure
+//! function of medium, geometry and choices, so that it can be made anew and compared.
+
+pub mod advice;
+pub mod arithmetic;
+mod choose;
+mod commands;
+mod conditions;
+pub mod document;
+mod error;
+pub mod file;
+mod ground;
+mod layers;
+mod make;
+mod medium;
+pub mod numbers;
+mod packing;
+mod published;
+pub mod units;
+
+pub use choose::{GEOMETRY, Wish, choose, choose_layered};
+pub use commands::{EXAMPLE_NODE, Programs};
+pub use conditions::fitted_conditions;
+pub use document::{
+    Choices, Number, Place, Plan, PlanInputs, PlannedCommand, PlannedGeometry, PlannedMedium,
+    PlannedPartition, StripeWidth, Trim, TrimAdvice, Unit,
+};
+pub use error::PlanError;
+pub use layers::{PlannedLayers, PlannedSetting};
+pub use make::differences;
+pub use published::{Published, PublishedError, PublishedRecipes};

@@ -1,0 +1,36 @@
+//! Btrfs: the node.
+//!
+//! Source: mkfs.btrfs(8): a power of two from 4 to 64 KiB. Limits: btrfs places its chunks itself,
+//! on multiples of 1 MiB, so no number of mkfs puts them on larger erase units.
+
+use flashfit_medium::Bytes;
+
+use super::super::arithmetic::power_in;
+use super::super::document::Unit;
+use super::{Fitted, Site};
+
+const LEAST_BYTES: u64 = 4 << 10;
+const LARGEST_BYTES: u64 = 64 << 10;
+const DEFAULT_BYTES: u64 = 16 << 10;
+
+pub(super) fn fit(site: &Site) -> Fitted {
+    let mut fitted = Fitted::default();
+    let Some(write_unit) = site.write_unit_bytes else {
+        let reason = "the write unit is not known; this is the default of mkfs.btrfs";
+        fitted.tell("node_bytes", DEFAULT_BYTES, Unit::Bytes, reason);
+        return fitted;
+    };
+    let node = power_in(write_unit).clamp(LEAST_BYTES, LARGEST_BYTES);
+    let reason = if node == write_unit {
+        format!("the write unit of {}, so that a node is one write", Bytes(node))
+    } else {
+        format!(
+            "the largest power of two from 4 to 64 KiB that divides the write unit of {}, or the \
+             nearest to it",
+            Bytes(write_unit)
+        )
+    };
+    fitted.set("node_size_bytes", node);
+    fitted.tell("node_bytes", node, Unit::Bytes, reason);
+    fitted
+}

@@ -1,0 +1,159 @@
+//! F2FS: sections of whole erase units, and what they cost.
+//!
+//! F2FS writes a section from its start to its end and cleans it as a whole, so a section should be
+//! one erase unit. It keeps whole sections in reserve for cleaning: the larger the section, the
+//! more of a small medium is lost. What mkfs.f2fs reserves is computed here as it computes it.
+//!
+//! Sources: mkfs.f2fs(8) (segments of 2 MiB, `-s` segments a section); measured with f2fs-tools
+//! 1.15, which counts a section as one segment larger where segments are left over that make no
+//! section. Limits: other versions reserve other amounts, newer ones less.
+
+use flashfit_medium::Bytes;
+
+use super::super::arithmetic::lcm;
+use super::super::document::Unit;
+use super::{Fitted, Site, multiple};
+
+pub(super) const SEGMENT_BYTES: u64 = 2 << 20;
+const SEGMENT_BLOCKS: u64 = 512;
+const BLOCK_BYTES: u64 = 4096;
+/// A section may cost this part of the space at most, beside what the least section costs.
+const MOST_COST_PERCENT: u64 = 10;
+/// No erase unit is as large as this many segments.
+const MOST_SECTION_SEGMENTS: u64 = 4096;
+const CHECKPOINT_SEGMENTS: u64 = 2;
+const SIT_ENTRIES: u64 = 55;
+const NAT_ENTRIES: u64 = 455;
+/// The checkpoint has room for the bitmaps of this many segments of SIT and NAT.
+const MOST_BITMAP_SEGMENTS: u64 = 60;
+const LOGS: u64 = 6;
+
+/// What mkfs.f2fs makes of a volume, in segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Volume {
+    main_start: u64,
+    main: u64,
+    /// What the user cannot fill.
+    kept: u64,
+}
+
+pub(super) fn fit(site: &Site) -> Fitted {
+    let mut fitted = Fitted::default();
+    let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
+    let size = site.place.size_bytes;
+    let usable = |section: u64| volume(size, section).map_or(0, |v| v.main.saturating_sub(v.kept));
+    let least = usable(1);
+    let cost = |section: u64| least.saturating_sub(usable(section));
+    let wanted = lcm(erase_unit, SEGMENT_BYTES).map_or(1, |bytes| bytes / SEGMENT_BYTES);
+    let affordable = |section: &u64| cost(*section) * 100 <= least * MOST_COST_PERCENT;
+    let section = (1..=wanted.min(MOST_SECTION_SEGMENTS))
+        .rev()
+        .filter(|section| wanted % section == 0)
+        .find(affordable)
+        .unwrap_or(1);
+    let bytes = section * SEGMENT_BYTES;
+    fitted.set("section_segments", section);
+    fitted.tell("section_bytes", bytes, Unit::Bytes, why(erase_unit, section, wanted));
+    let reason = "a zone of one section: the logs need not lie apart where nothing is known of \
+                  the units that the medium keeps open";
+    fitted.tell("zone_sections", 1, Unit::Sections, reason);
+    if section != wanted {
+        fitted.warn(format!(
+            "a section of {} would fit the erase unit and cost {} more: {} is used",
+            Bytes(wanted * SEGMENT_BYTES),
+            Bytes(cost(wanted) * SEGMENT_BYTES),
+            Bytes(bytes)
+        ));
+    }
+    // Whether mkfs.f2fs learns where a partition starts depends on the driver; on a multiple of
+    // the section it comes to the same.
+    if let Some(volume) = volume(size, section).filter(|_| site.place.start_bytes % bytes == 0) {
+        let start = volume.main_start * SEGMENT_BYTES;
+        let reason = format!("behind the tables of F2FS, {}", multiple("section", start, bytes));
+        fitted.tell("main_start_bytes", start, Unit::Bytes, reason);
+    }
+    fitted.lost_bytes = cost(section) * SEGMENT_BYTES;
+    fitted.lost_reason = "kept for cleaning, more than with the least section".to_owned();
+    fitted
+}
+
+fn why(erase_unit: u64, section: u64, wanted: u64) -> String {
+    let bytes = section * SEGMENT_BYTES;
+    if section < wanted {
+        format!("the largest part of the erase unit of {} that is not too dear", Bytes(erase_unit))
+    } else if bytes == erase_unit {
+        format!("a section is one erase unit of {}, written and cleaned as a whole", Bytes(bytes))
+    } else {
+        format!("{}, in segments of 2 MiB", multiple("erase unit", bytes, erase_unit))
+    }
+}
+
+/// `None` where the volume is too small for anything.
+fn volume(size_bytes: u64, section: u64) -> Option<Volume> {
+    let zone_bytes = section * SEGMENT_BYTES;
+    let first = (2 * BLOCK_BYTES).next_multiple_of(zone_bytes);
+    let all = size_bytes.checked_sub(first)? / SEGMENT_BYTES;
+    let segments = all / section * section;
+    let in_segments = |blocks: u64| blocks.div_ceil(SEGMENT_BLOCKS);
+    let half_sit = in_segments(segments.div_ceil(SIT_ENTRIES));
+    let sit = 2 * half_sit;
+    let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit)? * SEGMENT_BLOCKS;
+    let most_nat = MOST_BITMAP_SEGMENTS.saturating_sub(half_sit).max(1);
+    let nat = 2 * in_segments(rest.div_ceil(NAT_ENTRIES)).min(most_nat);
+    let rest = segments.checked_sub(CHECKPOINT_SEGMENTS + sit + nat)?;
+    let ssa = in_segments(rest + 1);
+    let tables = (CHECKPOINT_SEGMENTS + sit + nat + ssa).next_multiple_of(section);
+    let main = segments.checked_sub(tables)? / section * section;
+    let weight = if all == segments { section } else { section + 1 };
+    let kept = kept(main, weight)?;
+    Some(Volume { main_start: first / SEGMENT_BYTES + tables, main, kept })
+}
+
+/// What is reserved and over-provisioned at the ratio that leaves most, where a section weighs that
+/// many segments.
+fn kept(main: u64, weight: u64) -> Option<u64> {
+    let ratios: Vec<u64> =
+        if main < 256 { (2..=19).map(|n| n * 500).collect() } else { (1..=1000).collect() };
+    let mut best: Option<(u64, u64)> = None;
+    for ratio in ratios {
+        // (2 * (100 / ratio + 1) + logs) sections, in thousandths of a segment.
+        let reserved = (2 * (10_000 * 1000 / ratio + 1000) + LOGS * 1000) * weight;
+        let Some(left) = (main * 1000).checked_sub(reserved) else { continue };
+        let provision = left * ratio / 10_000;
+        let space = left - provision;
+        if best.is_none_or(|(most, _)| space > most) {
+            best = Some((space, ratio));
+        }
+    }
+    let (_, ratio) = best?;
+    let reserved = (2 * (10_000 * 1000 / ratio + 1000) + LOGS * 1000) * weight / 1000;
+    Some((main - reserved) * ratio / 10_000 + reserved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Volumes as f2fs-tools 1.15 made them: size, segments a section, segment where the main area
+    /// starts, its segments, those over-provisioned.
+    const MEASURED: [(u64, u64, u64, u64, u64); 9] = [
+        (1 << 30, 1, 10, 502, 68),
+        (1 << 30, 3, 12, 498, 150),
+        (1 << 30, 4, 16, 496, 150),
+        (1 << 30, 6, 18, 492, 225),
+        (1 << 30, 12, 24, 480, 376),
+        (31_914_983_424, 1, 103, 15_115, 352),
+        (31_914_983_424, 4, 108, 15_108, 805),
+        (64 << 30, 4, 192, 32_576, 1043),
+        (128 << 30, 1, 251, 65_285, 728),
+    ];
+
+    #[test]
+    fn volumes_are_as_mkfs_makes_them() {
+        for (size, section, start, main, kept) in MEASURED {
+            let volume = volume(size, section).unwrap();
+            assert_eq!((volume.main_start, volume.main), (start, main), "{size} {section}");
+            assert!(volume.kept.abs_diff(kept) <= 2, "{size} {section}: {} {kept}", volume.kept);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The numbers that fit a file system to a place on a medium, each with its reason.
+//!
+//! A file a family of file systems; which one is decided by what mount(8) calls it. The values go
+//! to the catalogue's arguments by name ([`Fitted::planned`]), so that how they are written on a
+//! command line stays data.
+
+mod btrfs;
+mod exfat;
+mod ext;
+mod f2fs;
+mod fat;
+mod nilfs2;
+mod xfs;
+
+use std::collections::BTreeMap;
+
+use flashfit_medium::Bytes;
+
+use super::document::{Number, Place, StripeWidth, Unit};
+
+/// Where a file system goes, and what is known of the medium there.
+#[derive(Debug, Clone, Copy)]
+pub struct Site {
+    /// Where it lies.
+    pub place: Place,
+    /// The medium's sector, in bytes.
+    pub sector_bytes: u64,
+    /// The erase unit, in bytes, where it is known; a multiple of the sector.
+    pub erase_unit_bytes: Option<u64>,
+    /// The write unit, in bytes, where it is known; not 0.
+    pub write_unit_bytes: Option<u64>,
+    /// The file system's block, in bytes, as the catalogue states it.
+    pub block_bytes: u64,
+    /// What the stripe width counts.
+    pub stripe_width: StripeWidth,
+}
+
+/// The numbers for one place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fitted {
+    /// Values for the catalogue's arguments.
+    pub planned: BTreeMap<String, u64>,
+    /// The numbers of the plan.
+    pub numbers: Vec<Number>,
+    /// What they cost, in bytes, against the file system without them.
+    pub lost_bytes: u64,
+    /// What takes it, as a sentence; empty where it is nothing.
+    pub lost_reason: String,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Fitted {
+    fn set(&mut self, argument: &str, value: u64) {
+        self.planned.insert(argument.to_owned(), value);
+    }
+
+    fn tell(&mut self, name: &str, value: u64, unit: Unit, reason: impl Into<String>) {
+        self.numbers.push(Number { name: name.to_owned(), value, unit, reason: reason.into() });
+    }
+
+    fn warn(&mut self, text: impl Into<String>) {
+        self.warnings.push(text.into());
+    }
+}
+
+/// Fits the file system that mount(8) calls `kind`. Without an erase unit little can be fitted;
+/// what can is.
+///
+/// # Errors
+/// A sentence, when no numbers put it on the grid of erase units.
+pub fn fit(kind: &str, site: &Site) -> Result<Fitted, String> {
+    match kind {
+        "ext2" | "ext3" | "ext4" => Ok(ext::fit(site)),
+        "btrfs" => Ok(btrfs::fit(site)),
+        "f2fs" => Ok(f2fs::fit(site)),
+        "vfat" => fat::fit(site),
+        "exfat" => exfat::fit(site),
+        "xfs" => Ok(xfs::fit(site)),
+        "nilfs2" => Ok(nilfs2::fit(site)),
+        _ => Ok(Fitted::default()),
+    }
+}
+
+/// Whether the numbers of this kind are the planner's.
+pub fn is_planned(kind: &str) -> bool {
+    matches!(
+        kind,
+        "ext2" | "ext3" | "ext4" | "btrfs" | "f2fs" | "vfat" | "exfat" | "xfs" | "nilfs2"
+    )
+}
+
+/// The least multiple of the erase unit that the file system's own layout can follow: f2fs divides
+/// a medium in segments of 2 MiB. `None` where that does not fit in 64 bits.
+pub fn start_unit_bytes(kind: &str, erase_unit_bytes: u64) -> Option<u64> {
+    match kind {
+        "f2fs" => super::arithmetic::lcm(erase_unit_bytes, f2fs::SEGMENT_BYTES),
+        _ => Some(erase_unit_bytes),
+    }
+}
+
+fn multiple(what: &str, bytes: u64, of: u64) -> String {
+    let times = bytes / of;
+    if times == 1 {
+        format!("one {what}")
+    } else {
+        format!("{times} times the {what} of {}", Bytes(of))
+    }
+}

@@ -1,0 +1,40 @@
+//! NILFS2: the segment, which is written from its start to its end and cleaned as a whole.
+//!
+//! Source: mkfs.nilfs2(8): at least 16 blocks, and a power of two.
+
+use flashfit_medium::Bytes;
+
+use super::super::arithmetic::power_in;
+use super::super::document::Unit;
+use super::{Fitted, Site, multiple};
+
+const LEAST_BLOCKS: u64 = 16;
+/// With fewer segments on the medium the cleaner has no room to work.
+const LEAST_SEGMENTS: u64 = 32;
+
+pub(super) fn fit(site: &Site) -> Fitted {
+    let mut fitted = Fitted::default();
+    let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
+    let least = LEAST_BLOCKS * site.block_bytes;
+    let mut segment = power_in(erase_unit).max(least);
+    while segment > least && site.place.size_bytes / segment < LEAST_SEGMENTS {
+        segment /= 2;
+    }
+    let reason = if segment == erase_unit {
+        format!("a segment is one erase unit of {}", Bytes(segment))
+    } else if segment > erase_unit {
+        format!(
+            "{}, the least segment that mkfs.nilfs2 takes",
+            multiple("erase unit", segment, erase_unit)
+        )
+    } else {
+        format!(
+            "the largest power of two that divides the erase unit of {} and leaves at least \
+             {LEAST_SEGMENTS} segments",
+            Bytes(erase_unit)
+        )
+    };
+    fitted.set("segment_blocks", segment / site.block_bytes);
+    fitted.tell("segment_bytes", segment, Unit::Bytes, reason);
+    fitted
+}

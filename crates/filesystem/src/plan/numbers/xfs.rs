@@ -1,0 +1,48 @@
+//! XFS: stripe unit and stripe width.
+//!
+//! Source: mkfs.xfs(8): `su` is a multiple of the block, `sw` counts stripe units. mkfs.xfs makes
+//! four allocation groups on a medium of less than 4 TiB and wants several stripes in each.
+
+use flashfit_medium::Bytes;
+
+use super::super::arithmetic::lcm;
+use super::super::document::Unit;
+use super::{Fitted, Site, multiple};
+
+const LEAST_GROUPS: u64 = 4;
+const LEAST_STRIPES: u64 = 4;
+
+pub(super) fn fit(site: &Site) -> Fitted {
+    let mut fitted = Fitted::default();
+    let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
+    let (sunit, why) = match site.write_unit_bytes {
+        Some(write_unit) => (
+            lcm(write_unit, site.block_bytes),
+            if write_unit % site.block_bytes == 0 {
+                format!("the write unit of {}", Bytes(write_unit))
+            } else {
+                format!("the write unit of {} in whole blocks", Bytes(write_unit))
+            },
+        ),
+        None => (
+            lcm(erase_unit, site.block_bytes),
+            "the write unit is not known, so the stripe unit is the erase unit".to_owned(),
+        ),
+    };
+    let both = sunit.and_then(|sunit| Some((sunit, lcm(sunit, erase_unit)?)));
+    let room = site.place.size_bytes / LEAST_GROUPS / LEAST_STRIPES;
+    let Some((sunit, swidth)) = both.filter(|(_, swidth)| *swidth <= room) else {
+        fitted.warn(format!(
+            "with an erase unit of {} there are no {LEAST_STRIPES} stripes in an allocation group, \
+             so no stripe is set",
+            Bytes(erase_unit)
+        ));
+        return fitted;
+    };
+    fitted.set("sunit_bytes", sunit);
+    fitted.set("swidth_units", swidth / sunit);
+    fitted.tell("sunit_bytes", sunit, Unit::Bytes, why);
+    let why = format!("{}, in whole stripe units", multiple("erase unit", swidth, erase_unit));
+    fitted.tell("swidth_bytes", swidth, Unit::Bytes, why);
+    fitted
+}

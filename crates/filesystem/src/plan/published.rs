@@ -1,0 +1,176 @@
+//! Published recipes (`catalog/recipes/*.toml`): what others did on their own cards, each with the
+//! geometry that they found and the place where they differ from the rule used here.
+
+use std::path::Path;
+
+use flashfit_catalogue::{Entry, EntryError, Origin};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::layout::Table;
+
+use super::document::StripeWidth;
+
+/// A recipe as it was published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Its name, which is that of the file.
+    pub name: String,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The erase unit that its author found or supposed.
+    pub erase_unit: Bytes,
+    /// The write unit, where there was one.
+    pub write_unit: Option<Bytes>,
+    /// The partition table.
+    pub table: Table,
+    /// Where the partition starts; 0 without a table.
+    pub start: Bytes,
+    /// The file system.
+    pub filesystem: String,
+    /// Its options, by the names of the catalogue.
+    pub options: Vec<String>,
+    /// The I/O scheduler, where the recipe names one; by today's name.
+    pub scheduler: Option<String>,
+    /// What its stripe width counts.
+    #[serde(default)]
+    pub stripe_width: StripeWidth,
+    /// The line that makes the file system, as published; empty where there is none.
+    #[serde(default)]
+    pub line: String,
+    /// Where it differs from the rule used here, as a sentence; empty where it does not.
+    #[serde(default)]
+    pub differs: String,
+    /// Where it was published.
+    pub source: String,
+}
+
+impl Published {
+    /// The geometry it was made for.
+    pub fn geometry(&self) -> Geometry {
+        let source = || Source::Published(format!("the recipe {}", self.name));
+        let known = |bytes| Known::new(bytes, source());
+        Geometry {
+            erase_unit: Some(known(self.erase_unit)),
+            write_unit: self.write_unit.map(known),
+        }
+    }
+
+    /// Whether it was made for a medium built like this.
+    pub fn is_for(&self, used: &Geometry) -> bool {
+        let bytes = |known: &Option<Known>| known.as_ref().map(|known| known.bytes);
+        bytes(&used.erase_unit) == Some(self.erase_unit)
+            && bytes(&used.write_unit) == self.write_unit
+    }
+}
+
+/// Why the recipes cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishedError {
+    /// A file or folder cannot be had, or there is no such recipe.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+    /// A file is not valid.
+    #[error("{origin}, line {line}: {reason}")]
+    Invalid {
+        /// The file.
+        origin: Origin,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+}
+
+impl Explain for PublishedError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Entry(error) => error.class(),
+            Self::Invalid { origin: Origin::BuiltIn(_), .. } => ExitClass::Bug,
+            Self::Invalid { .. } => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            Self::Invalid { .. } => None,
+        }
+    }
+}
+
+/// All recipes.
+#[derive(Debug, Clone)]
+pub struct PublishedRecipes(Vec<Published>);
+
+impl PublishedRecipes {
+    /// Reads the built-in recipes and those of the user over them.
+    ///
+    /// # Errors
+    /// The first file that cannot be read or is not valid.
+    pub fn load(user_dir: Option<&Path>) -> Result<Self, PublishedError> {
+        let entries = flashfit_catalogue::entries("recipes", "toml", user_dir)?;
+        Ok(Self(entries.iter().map(read).collect::<Result<_, _>>()?))
+    }
+
+    /// All of them, sorted by name.
+    pub fn all(&self) -> &[Published] {
+        &self.0
+    }
+
+    /// The recipe of that name.
+    ///
+    /// # Errors
+    /// [`EntryError::Unknown`] with the nearest name.
+    pub fn find(&self, name: &str) -> Result<&Published, EntryError> {
+        self.0.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
+            EntryError::unknown("recipe", name, self.0.iter().map(|recipe| recipe.name.as_str()))
+        })
+    }
+}
+
+fn read(entry: &Entry) -> Result<Published, PublishedError> {
+    let invalid = |start: usize, reason: String| PublishedError::Invalid {
+        origin: entry.origin.clone(),
+        line: entry.text.get(..start).unwrap_or("").matches('\n').count() + 1,
+        reason,
+    };
+    let recipe: Published = toml::from_str(&entry.text).map_err(|error| {
+        invalid(error.span().map_or(0, |span| span.start), error.message().to_owned())
+    })?;
+    if recipe.name != entry.name {
+        return Err(invalid(0, format!("the name is not that of the file, `{}`", entry.name)));
+    }
+    Ok(recipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_recipes_are_valid() {
+        let recipes = PublishedRecipes::load(None).unwrap();
+        let names: Vec<&str> = recipes.all().iter().map(|recipe| recipe.name.as_str()).collect();
+        assert_eq!(names, ["dreamplug", "gentoo", "linutop", "pandora"]);
+        assert!(recipes.find("dreamplugs").is_err());
+        let catalogue = crate::Catalogue::load(None).unwrap();
+        for recipe in recipes.all() {
+            let filesystem = catalogue.filesystem(&recipe.filesystem).unwrap();
+            for option in recipe.options.iter().filter(|option| *option != "base") {
+                assert!(filesystem.option(option).is_ok(), "{}: {option}", recipe.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_word_is_found_with_its_line() {
+        let text = "name = \"x\"\ntitel = \"y\"\n".to_owned();
+        let entry = Entry { name: "x".into(), text, origin: Origin::File("x.toml".into()) };
+        let error = read(&entry).unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("titel"), "{error}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The geometry that a plan uses, where what is given and what is declared may disagree.
+//!
+//! What lies on the grid of a common multiple lies on both grids, so where two sources disagree
+//! the common multiple is safe whichever is right. A register often declares the least that its
+//! standard allows, and a probe can be fooled; neither is proof against the other.
+
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_medium::Bytes;
+
+use super::arithmetic::lcm;
+use super::document::PlannedGeometry;
+
+/// A common multiple that is this many times the larger of two units is not taken: the smaller
+/// source is then more likely wrong than right.
+const MOST_TIMES: u64 = 8;
+
+/// Puts the two together; the texts tell where they disagree.
+pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<String>) {
+    let mut warnings = Vec::new();
+    let mut one = |what: &str, given: &Option<Known>, declared: &Option<Known>| {
+        let (used, warning) = agree(what, given.as_ref(), declared.as_ref());
+        warnings.extend(warning);
+        used
+    };
+    let used = Geometry {
+        erase_unit: one("erase unit", &given.erase_unit, &declared.erase_unit),
+        write_unit: one("write unit", &given.write_unit, &declared.write_unit),
+    };
+    let geometry = PlannedGeometry { given: given.clone(), declared: declared.clone(), used };
+    (geometry, warnings)
+}
+
+fn agree(
+    what: &str,
+    given: Option<&Known>,
+    declared: Option<&Known>,
+) -> (Option<Known>, Option<String>) {
+    let (Some(a), Some(b)) = (given, declared) else {
+        return (given.or(declared).cloned(), None);
+    };
+    if a.bytes == b.bytes || b.bytes.0 == 0 {
+        return (Some(a.clone()), None);
+    }
+    let both = format!("the {what} is {} {}, but {} {}", a.bytes, a.source, b.bytes, b.source);
+    let larger = a.bytes.max(b.bytes);
+    match lcm(a.bytes.0, b.bytes.0) {
+        Some(common) if common <= larger.0.saturating_mul(MOST_TIMES) => {
+            let source = if common == b.bytes.0 { b.source.clone() } else { a.source.clone() };
+            let how = if common == larger.0 { "the larger" } else { "a common multiple" };
+            let known = Known::new(Bytes(common), source);
+            let text = format!("{both}; {} is used, {how}, which is safe for both", Bytes(common));
+            (Some(known), Some(text))
+        }
+        _ => {
+            let text = format!("{both}; they have no common multiple of use, so the first is used");
+            (Some(a.clone()), Some(text))
+        }
+    }
+}
+
+/// A size that the user gave.
+pub fn given(bytes: Option<Bytes>) -> Option<Known> {
+    bytes.map(|bytes| Known::new(bytes, Source::Given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn erase_unit(mib: u64, source: Source) -> Geometry {
+        let erase_unit = Some(Known::new(Bytes::mib(mib), source));
+        Geometry { erase_unit, ..Geometry::default() }
+    }
+
+    fn used(given_mib: u64, declared_mib: u64) -> (u64, usize) {
+        let declared = erase_unit(declared_mib, Source::Declared("SSR".into()));
+        let (geometry, warnings) = combine(&erase_unit(given_mib, Source::Given), &declared);
+        (geometry.used.erase_unit.unwrap().bytes.0 >> 20, warnings.len())
+    }
+
+    #[test]
+    fn where_two_sources_disagree_the_safe_side_is_taken_and_told() {
+        assert_eq!(used(4, 4), (4, 0));
+        assert_eq!(used(4, 8), (8, 1));
+        assert_eq!(used(8, 4), (8, 1));
+        assert_eq!(used(4, 6), (12, 1));
+        assert_eq!(used(15, 16), (15, 1));
+    }
+
+    #[test]
+    fn one_source_is_taken_as_it_is() {
+        let declared = erase_unit(4, Source::Declared("SSR".into()));
+        let (geometry, warnings) = combine(&Geometry::default(), &declared);
+        assert_eq!(geometry.used, declared);
+        assert!(warnings.is_empty());
+    }
+}

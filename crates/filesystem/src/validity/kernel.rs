@@ -1,0 +1,48 @@
+//! Whether the running kernel has a file system: built in or loaded (`/proc/filesystems`), or to be
+//! loaded when it is first mounted (`modules.dep`, `modules.builtin`; modprobe(8)).
+
+use std::path::Path;
+
+/// The kernel's release.
+pub fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// Whether this kernel has the file system that mount(8) calls `kind`.
+pub fn has(kind: &str) -> bool {
+    let listed = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if is_listed(&listed, kind) {
+        return true;
+    }
+    let folder = Path::new("/lib/modules").join(release());
+    ["modules.dep", "modules.builtin"].iter().any(|index| {
+        let text = std::fs::read_to_string(folder.join(index)).unwrap_or_default();
+        is_indexed(&text, kind)
+    })
+}
+
+fn is_listed(filesystems: &str, kind: &str) -> bool {
+    filesystems.lines().any(|line| line.split_whitespace().next_back() == Some(kind))
+}
+
+fn is_indexed(modules: &str, kind: &str) -> bool {
+    modules.lines().any(|line| {
+        let path = line.split(':').next().unwrap_or_default();
+        let file = path.rsplit('/').next().unwrap_or_default();
+        file.split('.').next() == Some(kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_is_listed_or_a_module_away() {
+        assert!(is_listed("nodev\tsysfs\n\text4\n", "ext4"));
+        assert!(!is_listed("nodev\tsysfs\n\text4\n", "ext"));
+        let dep = "kernel/fs/f2fs/f2fs.ko.xz: kernel/lib/lz4/lz4_compress.ko.xz\n";
+        assert!(is_indexed(dep, "f2fs"));
+        assert!(!is_indexed(dep, "lz4_compress"), "only what comes first is the module");
+    }
+}

@@ -1,0 +1,278 @@
+//! Catalogue files with mistakes: each is told with its file, its line and the reason; and what
+//! options of the user's own, and those of the machine, come to.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+use std::path::Path;
+
+use flashfit_catalogue::Origin;
+use flashfit_filesystem::{
+    Catalogue, CatalogueError, Conditions, Durability, Recipe, Scheduler, Setup, SetupError,
+    Variable,
+};
+use flashfit_host::{ExitClass, Explain};
+
+/// A catalogue file of the user's that is valid.
+const TINY: &str = r#"name = "tiny"
+title = "Tiny"
+kind = "tiny"
+least_medium_bytes = "1 MiB"
+block_bytes = 4096
+[mkfs]
+program = "mkfs.tiny"
+version_args = []
+[tune]
+program = "tunetiny"
+args = ["-c"]
+[fsck]
+program = "fsck.tiny"
+args = []
+pass = 0
+[[option]]
+name = "a"
+title = "A"
+tune = ["-O", "a"]
+durability = "safe"
+source = "me"
+[[option]]
+name = "b"
+title = "B"
+mkfs = { "-n" = ["2"], "-M" = [] }
+durability = "safe"
+source = "me"
+"#;
+
+fn load(text: &str) -> Result<Catalogue, CatalogueError> {
+    load_file("filesystems/tiny.toml", text)
+}
+
+fn load_file(name: &str, text: &str) -> Result<Catalogue, CatalogueError> {
+    let user = tempfile::tempdir().unwrap();
+    let file = user.path().join(name);
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, text).unwrap();
+    Catalogue::load(Some(user.path()))
+}
+
+fn none() -> Scheduler {
+    Scheduler::new("none")
+}
+
+#[test]
+fn a_mistake_is_told_with_its_file_and_line() {
+    let geometry = "mkfs = { \"-n\" = [\"{stride_blocks}\"] }";
+    for (from, to, line, reason) in [
+        ("title = \"Tiny\"", "titel = \"Tiny\"", 2, "unknown field `titel`"),
+        ("title = \"Tiny\"", "title = Tiny", 2, ""),
+        ("name = \"tiny\"", "name = \"other\"", 1, "not that of the file"),
+        ("block_bytes = 4096", "block_bytes = 1000", 5, "power of two"),
+        ("least_medium_bytes = \"1 MiB\"", "least_medium_bytes = \"1 mile\"", 4, "not a size"),
+        ("program = \"mkfs.tiny\"\n", "program = \"mkfs.tiny\"\nforce = true\n", 8, "`force`"),
+        ("name = \"b\"", "name = \"a\"", 23, "defined twice"),
+        ("name = \"b\"", "name = \"base\"", 23, "without options"),
+        ("name = \"b\"", "name = \"b c\"", 23, "is no name"),
+        (
+            "durability = \"safe\"\nsource = \"me\"\n[[",
+            "durability = \"save\"\nsource = \"me\"\n[[",
+            20,
+            "unknown variant `save`",
+        ),
+        (
+            "durability = \"safe\"\nsource = \"me\"\n[[",
+            "durability = \"may-corrupt\"\nsource = \"me\"\n[[",
+            20,
+            "no risk",
+        ),
+        (
+            "title = \"B\"",
+            "title = \"B\"\nexcludes = [\"aa\"]",
+            25,
+            "the unknown `aa`; did you mean `a`?",
+        ),
+        ("title = \"B\"", "title = \"B\"\nexcludes = [\"b\"]", 25, "excludes itself"),
+        ("title = \"B\"", "title = \"B\"\nneeds = [\"luck\"]", 25, "unknown variant `luck`"),
+        ("title = \"A\"\n", "title = \"A\"\nmkfs = { \"-n\" = [\"1\"] }\n", 26, "both set `-n`"),
+        ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", "", 23, "sets nothing"),
+        (
+            "mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }",
+            "mkfs = { \"-n\" = [\"{strid}\"] }",
+            25,
+            "unknown quantity `{strid}`",
+        ),
+        ("mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }", geometry, 25, "which `needs` lacks"),
+        (
+            "version_args = []",
+            "version_args = []\nargs = [\"{stride_blocks}\"]",
+            9,
+            "only an option",
+        ),
+        ("version_args = []", "version_args = []\nflags = { \"-n\" = [] }", 26, "always set"),
+        ("[tune]\nprogram = \"tunetiny\"\nargs = [\"-c\"]\n", "", 14, "there is no [tune]"),
+    ] {
+        assert_eq!(TINY.matches(from).count(), 1, "{from}");
+        let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        let text = error.to_string();
+        assert!(text.contains(&format!("tiny.toml, line {line}: ")), "{from}: {text}");
+        assert!(text.contains(reason), "{reason}: {text}");
+    }
+}
+
+#[test]
+fn what_is_said_of_an_option_is_checked() {
+    let b = "mkfs = { \"-n\" = [\"2\"], \"-M\" = [] }";
+    for (line, text, reason) in [
+        (25, "implies = [\"b\"]", "`b` implies itself"),
+        (25, "implies = [\"bb\"]", "implies the unknown `bb`; did you mean `b`?"),
+        (25, "implies = [\"a\"]\nexcludes = [\"a\"]", "`b` implies `a`, which it cannot be"),
+        (25, "since = { kernel = \"new\" }", "`new` is no version"),
+        (25, "since = { kernels = \"5.10\" }", "unknown field `kernels`"),
+        (25, "try = \"no\"", "expected a boolean"),
+        (25, "sysctl = { \"vm/../../etc\" = \"1\" }", "is no sysctl"),
+        (25, "sysctl = { \"vm..dirty\" = \"1\" }", "is no sysctl"),
+        (25, "sysfs = { \"../../etc/passwd\" = \"1\" }", "is no attribute of a queue"),
+        (25, "sysfs = { \"queue/../device/delete\" = \"1\" }", "is no attribute of a queue"),
+        (25, "timer = \"fstrim.timer; reboot\"", "is no name of a timer"),
+        (25, "mount = [\"size={cluster_sectors}\"]", "needs plan, which `needs` lacks"),
+    ] {
+        let error = load(&TINY.replacen(b, text, 1)).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains(&format!("tiny.toml, line {line}: ")), "{text}: {told}");
+        assert!(told.contains(reason), "{reason}: {told}");
+    }
+}
+
+/// Options `c` to `e` behind those of the valid file, with what each says beside.
+fn with_more(says: [&str; 3]) -> String {
+    let option = |(name, says)| {
+        format!(
+            "[[option]]\nname = \"{name}\"\ntitle = \"T\"\n{says}\nmount = [\"{name}\"]\n\
+             durability = \"safe\"\nsource = \"me\"\n"
+        )
+    };
+    let more: String = ["c", "d", "e"].into_iter().zip(says).map(option).collect();
+    format!("{TINY}{more}")
+}
+
+#[test]
+fn a_circle_of_implications_is_refused_wherever_it_is_entered() {
+    let circle = with_more(["implies = [\"d\"]", "implies = [\"e\"]", "implies = [\"d\"]"]);
+    let error = load(&circle).unwrap_err();
+    assert_eq!(error.class(), ExitClass::Usage);
+    let told = error.to_string();
+    assert!(told.contains("tiny.toml, line 45: a circle: `d` implies `e` implies `d`"), "{told}");
+    let far = with_more(["implies = [\"d\"]", "implies = [\"e\"]", "excludes = [\"c\"]"]);
+    let told = load(&far).unwrap_err().to_string();
+    assert!(told.contains("line 31: `c` implies `e`, which it cannot be combined"), "{told}");
+    let two = with_more(["implies = [\"d\", \"e\"]", "", "excludes = [\"d\"]"]);
+    let told = load(&two).unwrap_err().to_string();
+    assert!(told.contains("line 31: `c` implies `d` and `e`, which cannot"), "{told}");
+}
+
+#[test]
+fn a_setup_has_all_that_its_options_imply() {
+    let catalogue =
+        load(&with_more(["implies = [\"e\"]", "", "implies = [\"b\"]\nneeds = [\"discard\"]"]));
+    let tiny = catalogue.unwrap().filesystem("tiny").unwrap().clone();
+    let conditions = Conditions { discard: true, ..Conditions::default() };
+    let setup = Setup::new(&tiny, ["c"], none(), &conditions).unwrap();
+    assert_eq!(setup.options, ["b", "c", "e"]);
+    let recipe = Recipe::new(&tiny, &setup, &conditions).unwrap();
+    assert_eq!(recipe.mkfs(Path::new("/dev/x")).command_line(), "mkfs.tiny -M -n 2 /dev/x");
+    assert_eq!(recipe.mount_options(), ["c", "e"]);
+    let why = tiny.why_not(tiny.option("c").unwrap(), &Conditions::default()).unwrap();
+    assert_eq!(why, "it implies `e`, and the medium takes no discards");
+    let mut torn = setup;
+    torn.options.retain(|name| name != "b");
+    let error = Recipe::new(&tiny, &torn, &conditions).unwrap_err();
+    assert!(matches!(error, SetupError::Lacks { .. }), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("add `b`"));
+}
+
+#[test]
+fn an_option_of_the_machine_is_one_of_every_file_system() {
+    let knob = "[[option]]\nname = \"swappy\"\ntitle = \"T\"\nsysctl = { \"vm.swappiness\" = \"1\" }\n\
+                durability = \"safe\"\nsource = \"me\"\n";
+    let catalogue = load_file("knobs/mine.toml", knob).unwrap();
+    for filesystem in catalogue.filesystems() {
+        let found = filesystem.option("swappy").unwrap();
+        assert!(matches!(found.origin, Origin::File(_)));
+        let built_in = filesystem.option("dirty-16m").unwrap();
+        assert!(matches!(built_in.origin, Origin::BuiltIn(_)) && !built_in.tried);
+    }
+    let ext4 = catalogue.filesystem("ext4").unwrap();
+    let conditions = Conditions::default();
+    let options = ["swappy", "dirty-16m", "readahead-1m"];
+    let setup = Setup::new(ext4, options, none(), &conditions).unwrap();
+    let recipe = Recipe::new(ext4, &setup, &conditions).unwrap();
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    assert_eq!(recipe.sysctl()[2], pair("vm.swappiness", "1"));
+    assert!(recipe.sysctl().contains(&pair("vm.dirty_bytes", "16777216")));
+    assert_eq!(recipe.sysfs(), [pair("queue/read_ahead_kb", "1024")]);
+    for (from, to, line, reason) in [
+        ("swappy", "noatime", 1, "has an option `noatime`"),
+        ("sysctl = { \"vm.swappiness\" = \"1\" }", "mount = [\"x\"]", 2, "sysctl, sysfs or timer"),
+        ("sysctl", "sysctls", 4, "unknown field `sysctls`"),
+    ] {
+        let told = load_file("knobs/mine.toml", &knob.replacen(from, to, 1)).unwrap_err();
+        let told = told.to_string();
+        assert!(told.contains(&format!("knobs/mine.toml, line {line}: ")), "{told}");
+        assert!(told.contains(reason), "{told}");
+    }
+}
+
+#[test]
+fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
+    let catalogue = Catalogue::load(None).unwrap();
+    for name in ["ext2", "fat32", "exfat"] {
+        let filesystem = catalogue.filesystem(name).unwrap();
+        let verdict = Setup::base(filesystem, none()).durability(filesystem).unwrap();
+        assert_eq!(verdict.durability, Durability::MayCorrupt, "{name}");
+        assert_eq!(verdict.risks[0].option, "base");
+    }
+    let told = load(&TINY.replacen(
+        "block_bytes = 4096",
+        "durability = \"may-corrupt\"\nblock_bytes = 4096",
+        1,
+    ));
+    assert!(told.unwrap_err().to_string().contains("line 1: the file system is not safe"));
+}
+
+#[test]
+fn the_built_in_catalogue_says_what_it_must() {
+    let catalogue = Catalogue::load(None).unwrap();
+    let names: Vec<&str> =
+        catalogue.filesystems().iter().map(|found| found.name.as_str()).collect();
+    let all =
+        ["btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "fat32", "nilfs2", "squashfs", "xfs"];
+    assert_eq!(names, all);
+    for filesystem in catalogue.filesystems() {
+        for option in &filesystem.options {
+            let place = format!("{} {}", filesystem.name, option.name);
+            assert!(!option.source.trim().is_empty() && !option.title.is_empty(), "{place}");
+            let sentences = [Some(&option.risk), option.note.as_ref()];
+            for text in sentences.into_iter().flatten().filter(|text| !text.is_empty()) {
+                assert!(text.ends_with('.'), "{place}: {text}");
+            }
+        }
+    }
+    let durability = |filesystem: &str, option: &str| {
+        catalogue.filesystem(filesystem).unwrap().option(option).unwrap().durability
+    };
+    for (filesystem, option, expected) in [
+        ("ext4", "commit-600", Durability::LosesRecent),
+        ("ext4", "lazytime", Durability::LosesRecent),
+        ("ext4", "nojournal", Durability::MayCorrupt),
+        ("btrfs", "notreelog", Durability::Safe),
+        ("btrfs", "compress-zstd-3", Durability::Safe),
+        ("btrfs", "nodatacow", Durability::LosesRecent),
+        ("f2fs", "strict", Durability::Safe),
+        ("f2fs", "fsync-nobarrier", Durability::BreaksPromise),
+        ("f2fs", "nobarrier", Durability::MayCorrupt),
+        ("ext4", "dirty-16m", Durability::Safe),
+    ] {
+        assert_eq!(durability(filesystem, option), expected, "{filesystem} {option}");
+    }
+    let geometry = catalogue.filesystem("ext4").unwrap().option("geometry").unwrap();
+    assert_eq!(geometry.quantities(), [Variable::StripeWidthBlocks, Variable::StrideBlocks]);
+}

@@ -1,0 +1,12 @@
+//! Every file system of the catalogue, made by its real mkfs in a partition of a loop device, read
+//! back by [`flashfit_filesystem::facts`], and mounted and checked where this kernel knows it.
+//!
+//! Needs root, loop devices and the tools; what is lacking is said, and that part is left out.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+#![expect(clippy::print_stdout, reason = "what is skipped is told")]
+
+mod card;
+mod layers;
+mod options;
+mod read_back;

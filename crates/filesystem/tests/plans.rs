@@ -1,0 +1,295 @@
+//! Plans over all geometries: none that does not fit, overlaps, or leaves the grid of erase units;
+//! and a plan made anew of its choices is the same plan.
+
+use std::path::PathBuf;
+
+use flashfit_filesystem::plan::{
+    GEOMETRY, Plan, PlanError, PlannedMedium, StripeWidth, Wish, choose,
+};
+use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Table};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_medium::Bytes;
+use flashfit_medium::describe::Kind;
+use flashfit_medium::identity::Identity;
+use proptest::prelude::*;
+
+const MIB: u64 = 1 << 20;
+
+fn medium(capacity_bytes: u64, sector_bytes: u64) -> PlannedMedium {
+    PlannedMedium {
+        path: PathBuf::from("/dev/mmcblk0"),
+        disk: "mmcblk0".to_owned(),
+        kind: Kind::SdCard,
+        identity: Identity::default(),
+        capacity_bytes,
+        sector_bytes,
+        partition_start_bytes: None,
+        discard: true,
+        volatile_cache: false,
+    }
+}
+
+fn wish(table: Option<Table>) -> Wish {
+    Wish {
+        table,
+        start_bytes: None,
+        options: None,
+        scheduler: Scheduler::new("none"),
+        stripe_width: StripeWidth::Blocks,
+        recipe: None,
+        mount_point: PathBuf::from("/mnt/flash"),
+        allow: Durability::Safe,
+    }
+}
+
+fn geometry(erase_unit: Option<u64>, write_unit: Option<u64>) -> Geometry {
+    let known = |bytes: Option<u64>| bytes.map(|bytes| Known::new(Bytes(bytes), Source::Given));
+    Geometry { erase_unit: known(erase_unit), write_unit: known(write_unit) }
+}
+
+fn plan(
+    filesystem: &FileSystem,
+    medium: PlannedMedium,
+    given: Geometry,
+    declared: Geometry,
+    wish: &Wish,
+) -> Result<Plan, PlanError> {
+    Plan::make(filesystem, &choose(filesystem, medium, given, declared, wish)?)
+}
+
+/// What must hold of any plan.
+fn assert_sound(plan: &Plan, unit: u64) {
+    let place = plan.place;
+    let label = format!("{} {:?}", plan.setup, plan.place);
+    let sector = plan.medium.sector_bytes;
+    let end = place.start_bytes.checked_add(place.size_bytes).expect("no overflow");
+    assert!(end <= plan.medium.capacity_bytes, "{label}: within the medium");
+    if plan.table != Table::None {
+        assert_eq!(place.start_bytes % unit, 0, "{label}: start on the grid");
+        assert_eq!(place.size_bytes % unit, 0, "{label}: whole units");
+        assert!(place.size_bytes > 0, "{label}");
+        assert!(place.start_bytes >= plan.table.front_bytes(sector), "{label}: behind the table");
+        let back = plan.table.back_bytes(sector);
+        let last = plan.medium.capacity_bytes / sector * sector - back;
+        assert!(end <= last, "{label}: before the table's copy");
+        assert_eq!(plan.partitions.len(), 1);
+    }
+    if plan.table == Table::Mbr {
+        assert!(end / sector <= u64::from(u32::MAX), "{label}: within the reach of an MBR");
+    }
+    let fitted = plan.setup.options.iter().any(|option| option == GEOMETRY);
+    if let (Some(data), "fat32") = (plan.number("data_start_bytes"), &*plan.setup.filesystem) {
+        assert_eq!((place.start_bytes + data) % unit, 0, "{label}: data on the grid");
+        assert!(plan.number("reserved_sectors").expect("told") <= 65_535, "{label}");
+    }
+    if let (Some(data), true) = (plan.number("data_start_bytes"), unit.is_power_of_two()) {
+        assert_eq!((place.start_bytes + data) % unit, 0, "{label}: data on the grid");
+    }
+    if let Some(main) = plan.number("main_start_bytes") {
+        let section = plan.number("section_bytes").expect("told");
+        assert_eq!((place.start_bytes + main) % section, 0, "{label}: sections on the grid");
+        let told = plan.warnings.iter().any(|text| text.contains("section"));
+        assert!(section % unit == 0 || unit % section == 0 || told, "{label}: {section} {unit}");
+    }
+    if let (Some(width), Some(stride)) =
+        (plan.number("stripe_width_blocks"), plan.number("stride_blocks"))
+    {
+        assert!(fitted && width * 4096 % unit == 0, "{label}: {width}");
+        assert_eq!(width % stride, 0, "{label}");
+    }
+    if let (Some(swidth), Some(sunit)) = (plan.number("swidth_bytes"), plan.number("sunit_bytes")) {
+        assert!(swidth % unit == 0 && swidth % sunit == 0, "{label}: {swidth} {sunit}");
+    }
+    assert!(plan.lost_bytes <= plan.medium.capacity_bytes, "{label}");
+    for number in &plan.numbers {
+        assert!(!number.reason.is_empty(), "{label}: {}", number.name);
+    }
+}
+
+fn units() -> impl Strategy<Value = u64> {
+    let odd = [12 * MIB, 24 * MIB, 3 * MIB, 3 * MIB / 2, 48 * MIB, 5 * MIB];
+    prop_oneof![
+        (12u32..28).prop_map(|power| 1 << power),
+        (12u32..25).prop_map(|power| 3 << power),
+        proptest::sample::select(odd.to_vec()),
+        (1u64..40_000).prop_map(|sectors| sectors * 4096),
+    ]
+}
+
+fn capacities() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        (0u32..50, 0u64..4096).prop_map(|(power, more)| (1u64 << power) + more * 512),
+        (1u64..4096).prop_map(|mib| mib * MIB),
+        Just(8_068_792_320),
+        Just(31_914_983_424),
+        Just(u64::MAX / 4),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_plan_leaves_the_medium_or_the_grid(
+        capacity in capacities(),
+        unit in units(),
+        write_unit in proptest::option::of(proptest::sample::select(
+            vec![512, 2048, 4096, 8192, 16384, 48 << 10, 6000, 1 << 20],
+        )),
+        sector in proptest::sample::select(vec![512u64, 4096]),
+        table in proptest::option::of(proptest::sample::select(
+            vec![Table::None, Table::Gpt, Table::Mbr],
+        )),
+    ) {
+        let catalogue = Catalogue::load(None).expect("valid");
+        for filesystem in catalogue.filesystems() {
+            let given = geometry(Some(unit), write_unit);
+            let made = plan(filesystem, medium(capacity, sector), given, Geometry::default(),
+                &wish(table));
+            let Ok(made) = made else { continue };
+            assert_sound(&made, unit);
+            let again = made.rebuild(&catalogue).expect("it was made before");
+            prop_assert_eq!(&again, &made);
+            let text = serde_json::to_string(&made).expect("plain data");
+            let read: Plan = serde_json::from_str(&text).expect("what was written");
+            prop_assert_eq!(&read, &made);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// What stands in a file may be anything.
+    #[test]
+    fn no_input_makes_a_plan_panic(
+        numbers in proptest::array::uniform8(prop_oneof![
+            any::<u64>(),
+            (0u32..64).prop_map(|power| 1 << power),
+            0u64..1 << 40,
+        ]),
+        known in proptest::array::uniform6(any::<bool>()),
+    ) {
+        let catalogue = Catalogue::load(None).expect("valid");
+        let some = |at: usize| known[at].then_some(numbers[at]);
+        let mut medium = medium(numbers[6], if known[5] { 512 } else { numbers[7] });
+        medium.partition_start_bytes = some(4);
+        let mut wish = wish(None);
+        wish.start_bytes = some(5);
+        wish.stripe_width = StripeWidth::Strides;
+        for filesystem in catalogue.filesystems() {
+            let (given, declared) = (geometry(some(0), some(1)), geometry(some(2), some(3)));
+            if let Ok(inputs) = choose(filesystem, medium.clone(), given, declared, &wish) {
+                let _ = Plan::make(filesystem, &inputs);
+            }
+        }
+    }
+}
+
+fn named(name: &str) -> FileSystem {
+    Catalogue::load(None).expect("valid").filesystem(name).expect("there").clone()
+}
+
+#[test]
+fn usual_cards_get_a_plan_for_every_file_system() {
+    let catalogue = Catalogue::load(None).unwrap();
+    for unit in [4 * MIB, 8 * MIB, 12 * MIB, 24 * MIB, 64 * MIB] {
+        for filesystem in catalogue.filesystems().iter().filter(|one| one.layered.is_none()) {
+            let given = geometry(Some(unit), Some(16 << 10));
+            let made = plan(
+                filesystem,
+                medium(31_914_983_424, 512),
+                given,
+                Geometry::default(),
+                &wish(None),
+            );
+            let made = made.unwrap_or_else(|error| panic!("{} {unit}: {error}", filesystem.name));
+            assert_sound(&made, unit);
+            assert!(
+                made.setup.options.iter().any(|option| option == GEOMETRY),
+                "{} {unit}: {:?}",
+                filesystem.name,
+                made.setup.options
+            );
+        }
+    }
+}
+
+#[test]
+fn a_changed_plan_is_told_from_the_one_that_follows_from_its_choices() {
+    let catalogue = Catalogue::load(None).unwrap();
+    let given = geometry(Some(8 * MIB), Some(8192));
+    let made =
+        plan(&named("ext4"), medium(8_068_792_320, 512), given, Geometry::default(), &wish(None))
+            .unwrap();
+    let mut forged = made.clone();
+    forged.commands[0].args.push("/dev/sda".to_owned());
+    let again = forged.rebuild(&catalogue).unwrap();
+    assert_eq!(again, made);
+    assert_eq!(flashfit_filesystem::plan::differences(&forged, &again), ["commands"]);
+    let text = serde_json::to_string(&made).unwrap().replacen('{', "{\"more\":1,", 1);
+    assert!(serde_json::from_str::<Plan>(&text).is_err());
+}
+
+#[test]
+fn where_declared_and_given_differ_both_grids_are_kept() {
+    let declared = geometry(Some(6 * MIB), None);
+    let given = geometry(Some(4 * MIB), Some(16 << 10));
+    let made = plan(&named("ext4"), medium(1 << 33, 512), given, declared, &wish(None)).unwrap();
+    assert_sound(&made, 12 * MIB);
+    assert!(made.warnings[0].contains("common multiple"), "{:?}", made.warnings);
+}
+
+#[test]
+fn an_unsafe_option_needs_leave() {
+    let given = geometry(Some(4 * MIB), None);
+    let mut wish = wish(None);
+    wish.options = Some(vec!["nojournal".to_owned()]);
+    let medium = medium(1 << 33, 512);
+    let made = |wish: &Wish| {
+        plan(&named("ext4"), medium.clone(), given.clone(), Geometry::default(), wish)
+    };
+    assert!(matches!(made(&wish), Err(PlanError::NotAllowed { .. })));
+    wish.allow = Durability::MayCorrupt;
+    assert_eq!(made(&wish).unwrap().durability.durability, Durability::MayCorrupt);
+}
+
+#[test]
+fn an_mbr_does_not_reach_behind_two_tebibytes() {
+    let given = geometry(Some(4 * MIB), None);
+    let made = plan(
+        &named("ext4"),
+        medium(3 << 40, 512),
+        given,
+        Geometry::default(),
+        &wish(Some(Table::Mbr)),
+    )
+    .unwrap();
+    assert_sound(&made, 4 * MIB);
+    assert!(made.lost_bytes > 1 << 40);
+    assert!(made.table_reason.contains("reach"), "{}", made.table_reason);
+}
+
+#[test]
+fn a_partition_stays_where_it_is() {
+    let mut partition = medium(1 << 30, 512);
+    partition.partition_start_bytes = Some(63 * 512);
+    let given = geometry(Some(4 * MIB), None);
+    let made = |table| {
+        plan(&named("fat32"), partition.clone(), given.clone(), Geometry::default(), &wish(table))
+    };
+    let plan = made(None).unwrap();
+    assert_eq!(plan.table, Table::None);
+    assert!(plan.commands.iter().all(|command| command.program != "sfdisk"));
+    let data = plan.number("data_start_bytes").unwrap();
+    assert_eq!((63 * 512 + data) % (4 * MIB), 0);
+    assert!(matches!(made(Some(Table::Gpt)), Err(PlanError::Partition { .. })));
+}

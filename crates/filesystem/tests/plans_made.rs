@@ -1,0 +1,276 @@
+//! Plans carried out by the real programs on loop devices: what the file systems then say of
+//! themselves are the planned numbers, and their data start on erase units.
+//!
+//! Needs root, loop devices and the programs; where one is lacking it says so and goes on.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+#![expect(clippy::print_stdout, reason = "what is skipped is told")]
+
+use std::path::{Path, PathBuf};
+
+use flashfit_filesystem::plan::{
+    Number, Plan, PlannedCommand, PlannedMedium, Programs, StripeWidth, Wish, choose,
+    choose_layered,
+};
+use flashfit_filesystem::{Catalogue, Durability, Facts, Scheduler, Table, facts};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use flashfit_host::mount::enter_private_namespace;
+use flashfit_host::mountinfo;
+use flashfit_host::{Program, Runner, SystemRunner, capability, program};
+use flashfit_medium::{Bytes, Medium, System};
+
+const MIB: u64 = 1 << 20;
+
+fn wish(table: Option<Table>) -> Wish {
+    Wish {
+        table,
+        start_bytes: None,
+        options: None,
+        scheduler: Scheduler::new("none"),
+        stripe_width: StripeWidth::Blocks,
+        recipe: None,
+        mount_point: PathBuf::from("/mnt/flash"),
+        allow: Durability::Safe,
+    }
+}
+
+fn geometry(erase_unit: u64, write_unit: Option<u64>) -> Geometry {
+    let known = |bytes| Known::new(Bytes(bytes), Source::Given);
+    Geometry { erase_unit: Some(known(erase_unit)), write_unit: write_unit.map(known) }
+}
+
+/// An image on a loop device, as long as the value lives.
+struct Bed {
+    device: LoopDevice,
+    _folder: tempfile::TempDir,
+}
+
+impl Bed {
+    fn new(size: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        std::fs::File::create(&image).unwrap().set_len(size).unwrap();
+        let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+        let device = LoopDevice::attach(&image, options).unwrap();
+        Self { device, _folder: folder }
+    }
+
+    fn medium(&self) -> PlannedMedium {
+        let system = System::default();
+        PlannedMedium::of(&Medium::at_a_glance(&system, self.device.node()).unwrap())
+    }
+
+    fn carry_out(&self, programs: &Programs) {
+        let runner = SystemRunner::default();
+        if let Some(partitioning) = &programs.partitioning {
+            runner.run_checked(partitioning).unwrap();
+            let node = self.device.node().display().to_string();
+            runner.run_checked(&Program::new("partx").args(["--update", &node])).unwrap();
+        }
+        runner.run_checked(&programs.mkfs).unwrap();
+        for program in &programs.tune {
+            runner.run_checked(program).unwrap();
+        }
+    }
+}
+
+/// What the file system says where the plan told a number of that name.
+fn found(facts: &Facts, number: &Number) -> Option<u64> {
+    match number.name.as_str() {
+        "data_start_bytes" => facts.data_start_bytes,
+        name => facts.number(name),
+    }
+}
+
+/// Makes `name` on a medium of this size and geometry, and compares.
+fn made(name: &str, size: u64, geometry: Geometry, table: Option<Table>) -> Option<Plan> {
+    let catalogue = Catalogue::load(None).unwrap();
+    let filesystem = catalogue.filesystem(name).unwrap();
+    if program::find(&filesystem.mkfs.tool.program).is_none() {
+        println!("skipped: {} is not installed", filesystem.mkfs.tool.program);
+        return None;
+    }
+    let unit = geometry.erase_unit.as_ref().unwrap().bytes.0;
+    let bed = Bed::new(size);
+    let none = Geometry::default();
+    let inputs = choose(filesystem, bed.medium(), geometry, none, &wish(table)).unwrap();
+    let plan = Plan::make(filesystem, &inputs).unwrap();
+    let programs = plan.programs(&catalogue, bed.device.node()).unwrap();
+    bed.carry_out(&programs);
+    let facts = read(&programs.place_node);
+    assert_eq!(facts.kind, filesystem.kind);
+    let mut compared = 0;
+    for number in &plan.numbers {
+        let Some(value) = found(&facts, number) else {
+            println!("{name}: {} is not read back", number.name);
+            continue;
+        };
+        compared += 1;
+        assert_eq!(value, number.value, "{name} {unit}: {}", number.name);
+    }
+    assert!(compared > 0 || plan.numbers.is_empty(), "{name}: nothing was compared");
+    if let ("vfat" | "exfat", Some(start)) = (facts.kind.as_str(), facts.data_start_bytes) {
+        let border = if name == "fat32" { unit } else { 1 << unit.trailing_zeros() };
+        assert_eq!((plan.place.start_bytes + start) % border, 0, "{name} {unit}");
+    }
+    Some(plan)
+}
+
+fn read(node: &Path) -> Facts {
+    facts::read(&SystemRunner::default(), node).unwrap().expect("a file system was made")
+}
+
+fn lacking() -> bool {
+    let reason = capability::missing_for_block_devices();
+    if let Some(reason) = &reason {
+        println!("skipped: {reason}");
+    }
+    reason.is_some()
+}
+
+const ALL: [&str; 9] = ["ext2", "ext3", "ext4", "btrfs", "f2fs", "fat32", "exfat", "xfs", "nilfs2"];
+
+#[test]
+fn on_a_partition_every_file_system_has_the_planned_numbers() {
+    if lacking() {
+        return;
+    }
+    for name in ALL {
+        made(name, 1 << 30, geometry(4 * MIB, Some(16 << 10)), None);
+    }
+}
+
+#[test]
+fn erase_units_of_three_times_a_power_of_two_are_met() {
+    if lacking() {
+        return;
+    }
+    for name in ALL {
+        // A section of three segments costs too much of a smaller medium; the others write more,
+        // the larger it is.
+        let size = if name == "f2fs" { 4 << 30 } else { 1 << 30 };
+        made(name, size, geometry(12 * MIB, Some(48 << 10)), None);
+    }
+}
+
+#[test]
+fn without_a_write_unit_and_without_a_table() {
+    if lacking() {
+        return;
+    }
+    for name in ALL {
+        made(name, 1 << 30, geometry(512 << 10, None), Some(Table::None));
+    }
+}
+
+#[test]
+fn a_large_erase_unit_brings_the_data_of_fat_on_it() {
+    if lacking() {
+        return;
+    }
+    for unit in [24 * MIB, 64 * MIB] {
+        let plan = made("fat32", 31_914_983_424, geometry(unit, None), None);
+        let Some(plan) = plan else { return };
+        assert_eq!(plan.table, Table::Mbr);
+        assert_eq!(plan.number("data_start_bytes").unwrap() % unit, 0);
+    }
+}
+
+fn program(command: &PlannedCommand, folder: &Path) -> Program {
+    let folder = folder.display().to_string();
+    let replaced = |word: &String| if word == "FOLDER" { folder.clone() } else { word.clone() };
+    Program::new(&command.program).args(command.args.iter().map(replaced))
+}
+
+/// Reads in a process of its own: a file that is open here is open in every child that another
+/// test starts meanwhile, and keeps what it lies on from being unmounted.
+fn cat(file: &Path) -> Option<String> {
+    let program = Program::new("cat").arg(file.display().to_string());
+    SystemRunner::default().run_checked(&program).ok().map(|outcome| outcome.stdout)
+}
+
+fn tee(file: &Path, text: &str) {
+    let program = Program::new("tee").arg(file.display().to_string()).stdin(text);
+    SystemRunner::default().run_checked(&program).unwrap();
+}
+
+/// Unmounts what is below a folder, the newest first, however the test ends.
+struct Below(PathBuf);
+
+impl Drop for Below {
+    fn drop(&mut self) {
+        let mounts = mountinfo::read().unwrap_or_default();
+        for entry in mounts.iter().rev().filter(|entry| entry.point.starts_with(&self.0)) {
+            let program = Program::new("umount").arg(entry.point.display().to_string());
+            let _ = SystemRunner::default().run(&program);
+        }
+    }
+}
+
+fn layers_lack() -> bool {
+    let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
+    let kind = ["squashfs", "overlay", "ext4"].into_iter().find(|kind| !listed.contains(kind));
+    let tool = ["mksquashfs", "mkfs.ext4", "e2fsck"]
+        .into_iter()
+        .find(|name| program::find(name).is_none());
+    if let Some(what) = kind.or(tool) {
+        println!("skipped: there is no {what} here");
+    }
+    kind.or(tool).is_some()
+}
+
+#[test]
+fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
+    if lacking() || layers_lack() {
+        return;
+    }
+    if let Err(error) = enter_private_namespace() {
+        println!("skipped: {error}");
+        return;
+    }
+    let catalogue = Catalogue::load(None).unwrap();
+    let squashfs = catalogue.filesystem("squashfs").unwrap();
+    let (bed, parent) = (Bed::new(256 * MIB), tempfile::tempdir().unwrap());
+    let folder = parent.path().canonicalize().unwrap();
+    let (system, point) = (folder.join("system"), folder.join("point"));
+    for folder in [&system, &point] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    std::fs::write(system.join("kept"), "packed".repeat(1000)).unwrap();
+    std::fs::write(system.join("changed"), "before").unwrap();
+    let wish = Wish { mount_point: point.clone(), ..wish(None) };
+    let both = [geometry(4 * MIB, Some(16 << 10)), Geometry::default()];
+    let inputs = choose_layered(&catalogue, squashfs, None, bed.medium(), both, &wish).unwrap();
+    let plan = Plan::of(&catalogue, &inputs).unwrap();
+    assert_eq!(plan.rebuild(&catalogue).unwrap(), plan);
+    let programs = plan.programs(&catalogue, bed.device.node()).unwrap();
+    bed.carry_out(&programs);
+    let layers = plan.layers.as_ref().unwrap();
+    let runner = SystemRunner::default();
+    {
+        let _below = Below(folder.clone());
+        runner.run_checked(&programs.mount).unwrap();
+        for command in &layers.commands {
+            runner.run_checked(&program(command, &system)).unwrap();
+        }
+        let facts = read(&layers.image);
+        assert_eq!(facts.number("block_bytes"), Some(16 << 10));
+        assert_eq!(facts.word("compressor"), Some("zstd"));
+        let at = |name: &str| layers.point.join(name);
+        assert_eq!(cat(&at("kept")), Some("packed".repeat(1000)));
+        tee(&at("changed"), "after");
+        tee(&at("new"), "new");
+        assert_eq!(cat(&point.join("lower/changed")).as_deref(), Some("before"));
+        for command in &layers.renewal {
+            runner.run_checked(&program(command, &system)).unwrap();
+        }
+        assert_eq!(cat(&point.join("lower/changed")).as_deref(), Some("after"));
+        assert_eq!(cat(&point.join("lower/new")).as_deref(), Some("new"));
+        assert_eq!(cat(&point.join("upper/new")), None, "the writable layer is empty");
+        tee(&at("new"), "newer");
+        assert_eq!(cat(&at("new")).as_deref(), Some("newer"));
+    }
+    let recipe = plan.recipe(&catalogue).unwrap();
+    runner.run_checked(&recipe.fsck(&programs.place_node)).unwrap();
+}

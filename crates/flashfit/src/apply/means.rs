@@ -1,0 +1,76 @@
+//! What a medium is written to with: programs that end when the user interrupts, and the memory of
+//! what was left unfinished.
+
+use flashfit_apply::{Event, Records, Stage, Tools};
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::program::find;
+use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability};
+use flashfit_medium::{Held, Medium, System};
+
+use crate::apply::args::Agreed;
+use crate::consent;
+use crate::failure::Failure;
+use crate::output::{note, note_with_commands};
+use crate::state;
+
+/// A medium that is taken, and what is needed to write to it.
+pub struct Means {
+    pub held: Held,
+    pub runner: SystemRunner,
+    system: System,
+    records: Records,
+    interrupt: Interrupt,
+}
+
+impl Means {
+    /// Asks for the data of a medium whose loss was shown, and takes the medium. Signals are caught
+    /// from then on.
+    pub fn take(medium: &Medium, agreed: &Agreed) -> Result<Self, Failure> {
+        let runner = SystemRunner::default();
+        let consent = consent::for_shown(medium, agreed.confirm.as_deref(), &runner)?;
+        let interrupt = Interrupt::on_signals().map_err(|error| {
+            Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+        })?;
+        let runner = SystemRunner::new(interrupt.clone());
+        let held = Held::take(&runner, consent)?;
+        Ok(Self { held, runner, system: System::default(), records: state::records(), interrupt })
+    }
+
+    /// The same for the crate that does the work.
+    pub fn tools(&self) -> Tools<'_> {
+        Tools {
+            system: &self.system,
+            runner: &self.runner,
+            records: &self.records,
+            interrupt: &self.interrupt,
+            tell: &tell,
+        }
+    }
+}
+
+/// What the machine must have, looked at before anybody is asked for a medium's data.
+pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
+    if let Some(reason) = capability::missing_for_block_devices() {
+        return Err(Failure::new(
+            ExitClass::Environment,
+            format!("no medium can be written to here: {reason}"),
+            Some("run it as root, with sudo"),
+        ));
+    }
+    match programs.into_iter().find(|name| find(name).is_none()) {
+        Some(name) => Err(ProgramError::Missing { name: name.to_owned() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn tell(event: &Event) {
+    match event {
+        Event::Begins(Stage::Done | Stage::Restored) | Event::Writes(_) => {}
+        Event::Begins(stage) => note(&stage.to_string()),
+        Event::Runs(line) => note_with_commands(&format!("  {line}")),
+        Event::GoesOn { backup } => note(&format!(
+            "going on with what was left unfinished; what the medium held before is in {}",
+            backup.display()
+        )),
+    }
+}

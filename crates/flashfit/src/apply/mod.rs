@@ -1,0 +1,167 @@
+//! `flashfit apply PLAN|RUN TARGET` makes a plan true, `flashfit restore DIR TARGET` takes it back.
+
+pub mod args;
+mod means;
+mod restore;
+mod show;
+mod source;
+
+use std::path::{Path, PathBuf};
+
+use flashfit_apply::{Applied, Install, Request, Unfinished, Work, backup};
+use flashfit_host::mount::Mounted;
+use flashfit_host::program::quote;
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_medium::{Kind, Medium, System, Target};
+use flashfit_report::text::plain;
+
+use crate::failure::Failure;
+use crate::output::{note, note_with_commands, warn};
+use crate::state;
+use args::ApplyArgs;
+use means::{Means, environment};
+use source::Source;
+
+pub use restore::run as restore;
+
+pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let runner = SystemRunner::default();
+    let medium = look(&args.target, &runner)?;
+    let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
+    let source = Source::read(&args.source, &medium, point.as_deref(), catalog)?;
+    // Also a plan that cannot be carried out is found now.
+    Work::of(&source.plan, &source.catalogue, &source.plan.example_node())?;
+    let install = install(args, &medium);
+    let backup = args
+        .backup
+        .clone()
+        .unwrap_or_else(|| backup::default_folder(&medium, flashfit_apply::clock::unix_seconds()));
+    let lost = show::lost(&runner, &medium);
+    let doing = show::doing(&source.plan, &backup, install.as_ref(), point.as_deref());
+    if args.agreed.dry_run {
+        return show::dry_run(args.agreed.json, &source.plan, &lost, &doing);
+    }
+    let programs = source.plan.commands.iter().map(|command| command.program.as_str());
+    environment(programs.chain(["blkid", "partx", "wipefs"]))?;
+    note_with_commands(&lost);
+    if let Ok(Some(found)) = unfinished(&medium) {
+        note(&plain(&format!("{found}.")));
+    }
+    note_with_commands(&doing);
+    let means = Means::take(&medium, &args.agreed)?;
+    let consent = means.held.consent();
+    let work = Work::of(&source.plan, &source.catalogue, consent.path())?;
+    let (again, undo) =
+        (|folder: &Path| again(args, &medium, folder), |folder: &Path| undo(&medium, folder));
+    let request = Request {
+        consent,
+        work: &work,
+        backup,
+        backup_is_given: args.backup.is_some(),
+        has_queue: medium.kind != Kind::Image,
+        install: install.as_ref(),
+        again: &again,
+        undo: &undo,
+    };
+    let applied = flashfit_apply::apply(&means.tools(), &request)
+        .map_err(|error| left(error.into(), consent.medium()))?;
+    if let Some(point) = &point {
+        mount(&means.runner, &work, point)?;
+    }
+    present(args, &source, &applied, &medium, point.as_deref())
+}
+
+fn look(target: &str, runner: &SystemRunner) -> Result<Medium, Failure> {
+    match Target::parse(target)? {
+        Target::Node(path) => Ok(Medium::of_node(&System::default(), runner, &path)?),
+        Target::Image(path) => Ok(Medium::of_image(runner, &path)?),
+        Target::Simulated(_) => Err(Failure::new(
+            ExitClass::Usage,
+            "a simulated card is gone when flashfit ends, and what was made on it too",
+            Some("name a device node or an image file, such as one of: truncate -s 1G card.img"),
+        )),
+    }
+}
+
+fn existing_folder(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
+        let message = format!("there is no folder {} to mount it on", path.display());
+        let hint = format!("mkdir -p {}", quote(&path.display().to_string()));
+        Failure::new(ExitClass::Usage, message, Some(&hint))
+    })
+}
+
+fn install(args: &ApplyArgs, medium: &Medium) -> Option<Install> {
+    let with_rule = medium.kind != Kind::Image;
+    args.install.then(|| Install { root: args.root.clone(), with_rule })
+}
+
+/// The command that goes on with the same, to be typed anywhere.
+fn again(args: &ApplyArgs, medium: &Medium, folder: &Path) -> String {
+    let shown = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        quote(&absolute.display().to_string())
+    };
+    let mut words = vec![
+        "flashfit".to_owned(),
+        "apply".to_owned(),
+        shown(&args.source),
+        shown(&medium.path),
+        "--backup".to_owned(),
+        shown(folder),
+    ];
+    if args.install {
+        words.push("--install".to_owned());
+        if args.root != Path::new("/") {
+            words.extend(["--root".to_owned(), shown(&args.root)]);
+        }
+    }
+    if let Some(point) = &args.mount_point {
+        words.extend(["--mount-point".to_owned(), shown(point)]);
+    }
+    words.join(" ")
+}
+
+/// The command that takes it back.
+fn undo(medium: &Medium, folder: &Path) -> String {
+    let words = [folder, &medium.path].map(|path| quote(&path.display().to_string()));
+    format!("flashfit restore {}", words.join(" "))
+}
+
+fn unfinished(medium: &Medium) -> Result<Option<Unfinished>, flashfit_apply::ApplyError> {
+    flashfit_apply::unfinished(&System::default(), medium, &state::records())
+}
+
+/// An error that ends the work tells what state the medium is in.
+fn left(failure: Failure, medium: &Medium) -> Failure {
+    let Ok(Some(Unfinished { stage, again: Some(again), undo: Some(undo), .. })) =
+        unfinished(medium)
+    else {
+        return failure;
+    };
+    let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
+    warn(&format!("the medium is unfinished{doing}: flashfit check names it so"));
+    let mut ways = format!("go on with:\n  {}", plain(&again));
+    if again != undo {
+        ways.push_str(&format!("\nor take it back with:\n  {}", plain(&undo)));
+    }
+    note_with_commands(&ways);
+    failure.or_hint(&format!("go on with: {again}"))
+}
+
+/// Mounts it where the user wants it, and leaves it there.
+fn mount(runner: &SystemRunner, work: &Work, point: &Path) -> Result<(), Failure> {
+    Mounted::new(runner, &work.node, &work.kind, point, &work.mount_options)?.keep();
+    Ok(())
+}
+
+fn present(
+    args: &ApplyArgs,
+    source: &Source,
+    applied: &Applied,
+    medium: &Medium,
+    point: Option<&Path>,
+) -> Result<(), Failure> {
+    let undo = undo(medium, &applied.backup);
+    show::done(args.agreed.json, source, applied, point, &undo)
+}

@@ -1,0 +1,106 @@
+//! `flashfit restore DIR TARGET`: writes back what apply saved.
+
+use std::path::Path;
+
+use flashfit_apply::{Backup, Journal, Stage, Who, clock};
+use flashfit_host::SystemRunner;
+use flashfit_medium::{Bytes, Kind, Medium, System};
+use flashfit_report::text::plain;
+use serde::Serialize;
+
+use super::args::RestoreArgs;
+use super::means::{Means, environment};
+use super::{left, look, show, undo};
+use crate::failure::Failure;
+use crate::output::{self, note_with_commands};
+
+const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. Between them \
+                            nothing is written: files whose contents were overwritten since do \
+                            not return.";
+
+#[derive(Serialize)]
+struct Document {
+    backup: String,
+    saved_unix_s: u64,
+    restored_bytes: u64,
+    done: bool,
+}
+
+pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
+    let runner = SystemRunner::default();
+    let medium = look(&args.target, &runner)?;
+    let backup = Backup::read(&args.dir)?;
+    let system = System::default();
+    if let Some(what) = backup.manifest().medium.difference(&Who::of(&system, &medium)) {
+        let folder = args.dir.clone();
+        return Err(flashfit_apply::ApplyError::OtherMedium { folder, what }.into());
+    }
+    let shown = shown(&show::lost(&runner, &medium), &backup, &args.dir);
+    if args.agreed.dry_run {
+        return match args.agreed.json {
+            true => output::json("restored", document(&backup, false)),
+            false => output::print_with_commands(&format!("{shown}\nNothing was changed.")),
+        };
+    }
+    environment(["blockdev"])?;
+    note_with_commands(&shown);
+    let means = Means::take(&medium, &args.agreed)?;
+    let consent = means.held.consent();
+    let has_queue = medium.kind != Kind::Image;
+    let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
+    let again = undo(&medium, &dir);
+    flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &again)
+        .map_err(|error| left(error.into(), consent.medium()))?;
+    present(args, &backup, &medium)
+}
+
+fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
+    let manifest = backup.manifest();
+    let lines: Vec<String> = manifest
+        .pieces
+        .iter()
+        .map(|piece| format!("  {} at {}", Bytes(piece.length_bytes), Bytes(piece.offset_bytes)))
+        .collect();
+    format!(
+        "{lost}\nWhat will be written, from {} (saved of {} at {} UTC):\n{}\n{WHAT_RETURNS}{}",
+        dir.display(),
+        plain(&manifest.medium.path.display().to_string()),
+        clock::stamp(manifest.created_unix_s),
+        lines.join("\n"),
+        stays(dir)
+    )
+}
+
+/// What is not on the medium and so does not go back with it.
+fn stays(dir: &Path) -> &'static str {
+    let installed =
+        |journal: &Journal| journal.stages.iter().any(|begun| begun.stage == Stage::Installing);
+    match Journal::read(dir) {
+        Ok(Some(journal)) if installed(&journal) => {
+            "\nThe line of fstab and the udev rule that --install wrote stay: remove the block \
+             `# flashfit begin` of this medium there."
+        }
+        _ => "",
+    }
+}
+
+fn document(backup: &Backup, done: bool) -> Document {
+    let manifest = backup.manifest();
+    Document {
+        backup: backup.folder().display().to_string(),
+        saved_unix_s: manifest.created_unix_s,
+        restored_bytes: manifest.pieces.iter().map(|piece| piece.length_bytes).sum(),
+        done,
+    }
+}
+
+fn present(args: &RestoreArgs, backup: &Backup, medium: &Medium) -> Result<(), Failure> {
+    if args.agreed.json {
+        return output::json("restored", document(backup, true));
+    }
+    let path = medium.path.display();
+    let stays = stays(&args.dir);
+    output::print_with_commands(&format!(
+        "What was saved is back on {path}.\n{WHAT_RETURNS}{stays}"
+    ))
+}

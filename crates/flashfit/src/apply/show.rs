@@ -1,0 +1,195 @@
+//! What the user sees of applying a plan: what will be lost and done, and what was done.
+
+use std::path::Path;
+
+use flashfit_apply::install::Installed;
+use flashfit_apply::verify::Verified;
+use flashfit_apply::{Applied, Install};
+use flashfit_filesystem::plan::{Plan, PlannedCommand};
+use flashfit_host::program::quote;
+use flashfit_host::{Program, Runner};
+use flashfit_medium::{Bytes, Medium};
+use flashfit_report::text::plain;
+use serde::Serialize;
+
+use crate::apply::source::Source;
+use crate::consent::what_is_lost;
+use crate::failure::Failure;
+use crate::output;
+
+/// What is on the medium: its partitions, the file systems on them and their labels.
+pub fn lost(runner: &dyn Runner, medium: &Medium) -> String {
+    let mut lines: Vec<String> = what_is_lost(medium).lines().map(str::to_owned).collect();
+    let whole = seen(runner, medium, Bytes(0), medium.capacity);
+    if let Some(whole) = whole {
+        lines.insert(1, format!("  on the whole of it: {whole}"));
+    }
+    for partition in &medium.partitions {
+        let name = format!("  {} of ", partition.name);
+        let found = seen(runner, medium, partition.start, partition.size);
+        if let (Some(line), Some(found)) =
+            (lines.iter_mut().find(|line| line.starts_with(&name)), found)
+        {
+            line.push_str(&format!(": {found}"));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What belongs to the setup and is set for the whole machine: left to the user.
+pub fn left_to_the_user(source: &Source) -> Vec<String> {
+    let Ok(recipe) = source.plan.recipe(&source.catalogue) else { return Vec::new() };
+    let set = |(key, value): &(String, String)| quote(&format!("{key}={value}"));
+    let sysctl = recipe.sysctl().iter().map(|setting| format!("sysctl -w {}", set(setting)));
+    let timers = recipe.timers().iter().map(|timer| format!("systemctl enable --now {timer}"));
+    let mut lines: Vec<String> = sysctl.chain(timers).collect();
+    lines.extend(source.plan.trim.command.clone().filter(|line| !lines.contains(line)));
+    lines
+}
+
+/// The file system at a place, with its label, as blkid(8) finds it.
+fn seen(runner: &dyn Runner, medium: &Medium, start: Bytes, size: Bytes) -> Option<String> {
+    let blkid = Program::new("blkid")
+        .args(["--probe", "--output", "export", "--usages", "filesystem,raid,crypto,other"])
+        .args(["--offset", &start.0.to_string(), "--size", &size.0.to_string()])
+        .arg(medium.path.display().to_string());
+    let outcome = runner.run_checked(&blkid).ok()?;
+    let value = |name: &str| {
+        let line = |line: &str| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
+        outcome.stdout.lines().find_map(line)
+    };
+    let kind = plain(&value("TYPE")?);
+    Some(match value("LABEL").or_else(|| value("UUID")) {
+        Some(label) => format!("{kind} `{}`", plain(&label)),
+        None => kind,
+    })
+}
+
+/// What is going to be done.
+pub fn doing(
+    plan: &Plan,
+    backup: &Path,
+    install: Option<&Install>,
+    point: Option<&Path>,
+) -> String {
+    let mut lines = vec![
+        format!("What will be done: {}, {}.", plan.setup, place(plan)),
+        format!(
+            "First the partition table and the first and last 4 MiB are saved into {}; nothing else \
+             is, so copy what you want to keep before.",
+            backup.display()
+        ),
+    ];
+    lines.extend(plan.commands.iter().filter(|command| command.writes).map(shown));
+    if let Some(install) = install {
+        lines.push(format!("Into {}: etc/fstab", install.root.display()));
+        lines.push(format!("  {}", plan.fstab_line));
+        if install.with_rule {
+            lines.push("and etc/udev/rules.d/60-flashfit.rules".to_owned());
+            lines.push(format!("  {}", plan.udev_rule));
+        }
+    }
+    if let Some(point) = point {
+        lines.push(format!("It stays mounted on {}.", point.display()));
+    }
+    lines.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.join("\n")
+}
+
+fn place(plan: &Plan) -> String {
+    match plan.partitions.first() {
+        None => "without a partition table".to_owned(),
+        Some(partition) => format!(
+            "in a partition of {} that starts at {} ({})",
+            Bytes(partition.size_bytes),
+            Bytes(partition.start_bytes),
+            plan.table
+        ),
+    }
+}
+
+fn shown(command: &PlannedCommand) -> String {
+    format!("  {}", command.line())
+}
+
+#[derive(Serialize)]
+struct Would<'a> {
+    lost: Vec<&'a str>,
+    plan: &'a Plan,
+}
+
+/// Everything that would be done, with nothing done.
+pub fn dry_run(json: bool, plan: &Plan, lost: &str, doing: &str) -> Result<(), Failure> {
+    if json {
+        return output::json("would-apply", Would { lost: lost.lines().collect(), plan });
+    }
+    output::print_with_commands(&format!("{lost}\n{doing}\nNothing was changed."))
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    backup: String,
+    undo: &'a str,
+    plan: &'a Plan,
+    verified: &'a Verified,
+    installed: Option<&'a Installed>,
+    mounted_on: Option<String>,
+    left_to_the_user: Vec<String>,
+    notes: &'a [String],
+}
+
+/// What was done, and how to take it back.
+pub fn done(
+    json: bool,
+    source: &Source,
+    applied: &Applied,
+    point: Option<&Path>,
+    undo: &str,
+) -> Result<(), Failure> {
+    let (plan, left_to_the_user) = (&source.plan, left_to_the_user(source));
+    if json {
+        return output::json(
+            "applied",
+            Done {
+                backup: applied.backup.display().to_string(),
+                undo,
+                plan,
+                verified: &applied.verified,
+                installed: applied.installed.as_ref(),
+                mounted_on: point.map(|point| point.display().to_string()),
+                left_to_the_user,
+                notes: &applied.notes,
+            },
+        );
+    }
+    let mut lines = vec![format!("{} is as planned: {}.", plan.medium.path.display(), plan.setup)];
+    lines.extend(applied.verified.as_planned.iter().map(|fact| format!("  as planned: {fact}")));
+    lines.extend(applied.verified.not_told.iter().map(|fact| format!("  not compared: {fact}")));
+    if let Some(installed) = &applied.installed {
+        let list = |what: &str, paths: &[std::path::PathBuf]| {
+            paths.iter().map(|path| format!("{what} {}", path.display())).collect::<Vec<_>>()
+        };
+        lines.extend(list("changed:", &installed.changed));
+        lines.extend(list("kept as it was:", &installed.kept));
+        lines.extend(installed.notes.iter().map(|text| format!("note: {text}")));
+    }
+    lines.extend(applied.notes.iter().map(|text| format!("note: {text}")));
+    if !left_to_the_user.is_empty() {
+        lines.push("Of the whole machine, and so left to you:".to_owned());
+        lines.extend(left_to_the_user.iter().map(|line| format!("  {line}")));
+    }
+    if let Some(point) = point {
+        lines.push(format!("It is mounted on {}.", point.display()));
+    }
+    lines.push(format!(
+        "Its partition table and its first and last 4 MiB as they were are in {}.",
+        applied.backup.display()
+    ));
+    lines.push("To take it back (file contents that were overwritten do not return):".to_owned());
+    lines.push(format!("  {undo}"));
+    output::print_with_commands(&plain_lines(&lines).join("\n"))
+}
+
+fn plain_lines(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| plain(line)).collect()
+}

@@ -1,0 +1,188 @@
+//! Where a plan comes from: a file, or the recommended setup of a run. Either is made anew for the
+//! medium that is here now, and refused where that gives anything else.
+
+use std::path::Path;
+
+use flashfit_filesystem::plan::{
+    Choices, Plan, PlanInputs, PlannedMedium, StripeWidth, differences, file,
+};
+use flashfit_filesystem::{Catalogue, Layout, Table};
+use flashfit_geometry::Geometry;
+use flashfit_host::{ExitClass, Explain};
+use flashfit_medium::identity::Identity;
+use flashfit_medium::{Kind, Medium};
+use flashfit_tune::{Run, RunHeader, Space};
+
+use crate::catalogues::Catalogues;
+use crate::failure::Failure;
+use crate::rendering::RunView;
+
+const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
+/// Parts of a plan that name the medium's node, which may be another today.
+const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
+
+/// A plan that holds for the medium, and the catalogue that it was made of.
+pub struct Source {
+    pub plan: Plan,
+    pub catalogue: Catalogue,
+}
+
+impl Source {
+    /// Reads the plan or the run at `path` for `medium`, to be mounted at `mount_point` where that
+    /// is given.
+    pub fn read(
+        path: &Path,
+        medium: &Medium,
+        mount_point: Option<&Path>,
+        catalog: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let (catalogue, inputs, earlier) = if path.is_dir() {
+            let (catalogue, inputs) = of_run(path, medium)?;
+            (catalogue, inputs, None)
+        } else {
+            let catalogue = Catalogue::load(catalog)?;
+            let plan = of_file(path, &catalogue)?;
+            (catalogue, plan.inputs(), Some(plan))
+        };
+        let now = PlannedMedium::of(medium);
+        same_medium(&inputs.medium, &now)?;
+        let mut inputs = PlanInputs { medium: now, ..inputs };
+        let again = Plan::of(&catalogue, &inputs)?;
+        if let Some(earlier) = earlier {
+            let differs = differences(&earlier, &again);
+            refuse(differs.into_iter().filter(|part| !BY_NODE.contains(part)).collect(), path)?;
+        }
+        let plan = match mount_point {
+            None => again,
+            Some(point) => {
+                point.clone_into(&mut inputs.choices.mount_point);
+                Plan::of(&catalogue, &inputs)?
+            }
+        };
+        Ok(Self { plan, catalogue })
+    }
+}
+
+/// A plan as it is written, once it is sure that it follows from its own choices.
+fn of_file(path: &Path, catalogue: &Catalogue) -> Result<Plan, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Failure::new(ExitClass::Usage, message, Some(ANEW))
+    })?;
+    let plan = file::read(&text).map_err(|error| {
+        let hint = error.hint();
+        let message = format!("{}: {error}", path.display());
+        Failure::new(error.class(), message, hint.as_deref())
+    })?;
+    let rebuilt = plan.rebuild(catalogue)?;
+    refuse(differences(&plan, &rebuilt), path)?;
+    Ok(plan)
+}
+
+fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), Failure> {
+    if differs.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ExitClass::Refused,
+        format!(
+            "{} does not follow from its own choices: {} would be different. It was edited, or \
+             another version of flashfit or of the catalogue made it",
+            path.display(),
+            differs.join(", ")
+        ),
+        Some(ANEW),
+    ))
+}
+
+/// The recommended setup of a run, where it was measured.
+fn of_run(dir: &Path, medium: &Medium) -> Result<(Catalogue, PlanInputs), Failure> {
+    let run = Run::read(dir)?;
+    if run.header.facts.card.is_some() {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            "the run was made on a simulated card, which is not there any more",
+            Some(ANEW),
+        ));
+    }
+    let catalogues = Catalogues::load(&run.header.spec)?;
+    let space = Space::of_run(&run.header, &catalogues.filesystems)?;
+    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space);
+    let Some(found) = &view.recommendation else {
+        return Err(Failure::new(
+            ExitClass::BadVerdict,
+            "the run recommends nothing: no setup was measured under all workloads",
+            Some("go on with it: flashfit tune --resume DIR"),
+        )
+        .in_dir(&dir.display().to_string()));
+    };
+    let setup = found.recommended().clone();
+    let inputs = PlanInputs {
+        medium: measured(&run.header, medium),
+        given: run.header.facts.geometry.clone(),
+        declared: Geometry::default(),
+        choices: choices(&run.header, setup),
+    };
+    Ok((catalogues.filesystems, inputs))
+}
+
+/// The medium of the run. An image was measured as the loop device over it.
+fn measured(header: &RunHeader, now: &Medium) -> PlannedMedium {
+    let mut medium = PlannedMedium::of(&header.facts.medium);
+    let is_named = Path::new(&header.spec.target) == header.facts.medium.path;
+    if medium.kind == Kind::Loop && !is_named && now.kind == Kind::Image {
+        medium.kind = Kind::Image;
+        medium.identity = Identity::default();
+        medium.sector_bytes = PlannedMedium::of(now).sector_bytes;
+    }
+    medium
+}
+
+fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> Choices {
+    let is_partition = header.facts.medium.partition_start.is_some();
+    let (table, start_bytes) = match header.facts.layout.layout {
+        _ if is_partition => (None, None),
+        Layout::WholeMedium => (Some(Table::None), None),
+        Layout::Partition { start_bytes, .. } => (Some(Table::Gpt), Some(start_bytes)),
+    };
+    Choices {
+        table,
+        start_bytes,
+        setup,
+        image: None,
+        stripe_width: StripeWidth::Blocks,
+        recipe: None,
+        mount_point: "/mnt/flash".into(),
+        allow: header.spec.allow,
+    }
+}
+
+/// Whether the medium is the one that the plan was made for. Its node may have another name today,
+/// and the kernel may have counted it anew.
+fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), Failure> {
+    let known = |identity: &Identity| Identity { disk_sequence: None, ..identity.clone() };
+    let (before, after) = (known(&planned.identity), known(&now.identity));
+    let what = if planned.capacity_bytes != now.capacity_bytes {
+        format!("it has {} bytes, not {}", now.capacity_bytes, planned.capacity_bytes)
+    } else if planned.sector_bytes != now.sector_bytes {
+        format!("its sectors have {} bytes, not {}", now.sector_bytes, planned.sector_bytes)
+    } else if planned.partition_start_bytes != now.partition_start_bytes {
+        "it starts elsewhere on its disk".to_owned()
+    } else if planned.kind != now.kind {
+        format!("it is a medium of the kind `{}`, not `{}`", now.kind, planned.kind)
+    } else if before != after {
+        let shown = |identity: &Identity| {
+            let number = identity.cid.as_ref().or(identity.serial.as_ref());
+            format!("{} {}", identity.summary(), number.map_or("", String::as_str))
+        };
+        format!("it is `{}`, not `{}`", shown(&after).trim(), shown(&before).trim())
+    } else {
+        return Ok(());
+    };
+    let path = now.path.display();
+    Err(Failure::new(
+        ExitClass::Refused,
+        format!("{path} is not the medium that the plan was made for: {what}"),
+        Some(ANEW),
+    ))
+}

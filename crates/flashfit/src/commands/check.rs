@@ -1,0 +1,130 @@
+//! `flashfit check TARGET`: what is wrong with a medium as it is, what it costs, and what would
+//! mend it. Reads only.
+
+use std::path::Path;
+
+use clap::Args;
+use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::check::{
+    self, Examined, Finding, Nodes, Severity, Unfinished, examine, verdict,
+};
+use flashfit_filesystem::plan::units;
+use flashfit_geometry::Geometry;
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use flashfit_host::{ExitClass, Program, Runner, SystemRunner};
+use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_stand::backing;
+use serde::Serialize;
+
+use crate::cli::size;
+use crate::failure::Failure;
+use crate::output;
+use crate::rendering;
+
+const EXAMPLES: &str = "\
+Examples:
+  flashfit check /dev/mmcblk0
+  flashfit check card.img --erase-unit 8MiB --json
+
+The exit code is 0 when nothing is wrong or it cannot be told, and 1 when something is bad.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CheckArgs {
+    /// A device node or an image file.
+    pub target: String,
+    /// The erase unit, where you know it better than the medium says.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub erase_unit: Option<Bytes>,
+    /// The page, or the pages written together.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub write_unit: Option<Bytes>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    verdict: Severity,
+    findings: Vec<Finding>,
+    medium: Examined,
+}
+
+pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let catalogue = Catalogue::load(catalog)?;
+    let runner = SystemRunner::default();
+    let system = System::default();
+    // The loop device is there for as long as its value lives.
+    let (medium, nodes, _attached) = match Target::parse(&args.target)? {
+        Target::Simulated(name) => {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!("the simulated card {name} starts empty, so there is nothing to check"),
+                Some("see what would fit it: flashfit plan sim:NAME"),
+            ));
+        }
+        Target::Node(path) => {
+            let medium = Medium::of_node(&system, &runner, &path)?;
+            (medium, Nodes { disk: Some(path) }, None)
+        }
+        Target::Image(path) => {
+            let medium = Medium::of_image(&runner, &path)?;
+            let (nodes, attached) = nodes_of_image(&runner, &medium);
+            (medium, nodes, attached)
+        }
+    };
+    let given = Geometry {
+        erase_unit: units::given(args.erase_unit),
+        write_unit: units::given(args.write_unit),
+    };
+    let declared = backing::declared(&medium);
+    let left = unfinished(&system, &medium)?;
+    let examined = examine(&runner, &args.target, &medium, &nodes, (&given, &declared), left);
+    let findings = check::check(&examined, &catalogue);
+    let bad = findings.iter().filter(|finding| finding.severity == Severity::Bad).count();
+    if args.json {
+        output::json("check", Checked { verdict: verdict(&findings), findings, medium: examined })?;
+    } else {
+        output::print(&rendering::check::text(&examined, &findings, output::width()))?;
+    }
+    if bad == 0 {
+        return Ok(());
+    }
+    let things = if bad == 1 { "one thing is".to_owned() } else { format!("{bad} things are") };
+    Err(Failure::new(ExitClass::BadVerdict, format!("{things} wrong with {}", args.target), None))
+}
+
+/// The partitions of an image are read through a loop device that refuses writes; where there can
+/// be none, they stay unread, and the checks say so.
+fn nodes_of_image(runner: &dyn Runner, medium: &Medium) -> (Nodes, Option<LoopDevice>) {
+    if medium.partitions.is_empty() {
+        return (Nodes { disk: Some(medium.path.clone()) }, None);
+    }
+    let options = LoopOptions { read_only: true, direct_io: false, ..LoopOptions::default() };
+    match LoopDevice::attach(&medium.path, options) {
+        Ok(device) => {
+            // A kernel without support for the table's format is told each partition.
+            let node = device.node().display().to_string();
+            let tell = Program::new("partx").args(["--update", &node]);
+            if let Err(error) = runner.run(&tell) {
+                output::warn(&error.to_string());
+            }
+            (Nodes { disk: Some(device.node().to_owned()) }, Some(device))
+        }
+        Err(error) => {
+            output::warn(&format!("{error}; its file systems are not read"));
+            (Nodes { disk: None }, None)
+        }
+    }
+}
+
+/// What an interrupted apply left, by the medium itself and by what this machine remembers.
+fn unfinished(system: &System, medium: &Medium) -> Result<Option<Unfinished>, Failure> {
+    let found = flashfit_apply::unfinished(system, medium, &crate::state::records())?;
+    let told = |left: &flashfit_apply::Unfinished| Unfinished {
+        what: left.to_string(),
+        mend: left.again.clone().or_else(|| left.undo.clone()),
+    };
+    Ok(found.as_ref().map(told))
+}

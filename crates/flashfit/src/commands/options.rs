@@ -1,0 +1,135 @@
+//! `flashfit options`: which options of the catalogue this kernel and the installed programs take,
+//! refuse, or take and ignore. Only scratch images are written to.
+
+use std::path::Path;
+
+use flashfit_filesystem::validity::{Cache, Finding, Found, Means, find_out, kernel};
+use flashfit_filesystem::{Catalogue, Conditions, FileSystem};
+use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_medium::Bytes;
+use serde::Serialize;
+
+use crate::cli::OptionsArgs;
+use crate::failure::Failure;
+use crate::output::{self, note};
+use crate::rendering::options as rendering;
+
+/// A common geometry, and none of it a default of any file system.
+const ERASE_UNIT: Bytes = Bytes::mib(4);
+const WRITE_UNIT: Bytes = Bytes::kib(8);
+
+#[derive(Serialize)]
+struct Document {
+    kernel: String,
+    /// Why nothing was mounted, where nothing was.
+    cannot_mount: Option<String>,
+    erase_unit_bytes: u64,
+    write_unit_bytes: u64,
+    filesystems: Vec<FileSystemDocument>,
+}
+
+#[derive(Serialize)]
+struct FileSystemDocument {
+    name: String,
+    title: String,
+    /// Whether it was found by an earlier call and is still true.
+    cached: bool,
+    not_mounted: Option<String>,
+    options: Vec<Finding>,
+}
+
+pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let catalogue = Catalogue::load(catalog)?;
+    let wanted = wanted(&catalogue, args.filesystems.as_deref())?;
+    // Before any thread: the namespace is one thread's.
+    let means = Means::take();
+    let interrupt = Interrupt::on_signals().map_err(|error| {
+        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })?;
+    let runner = SystemRunner::new(interrupt);
+    if let Some(reason) = means.cannot_mount() {
+        let hint = means.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        note(&format!("note: mount options are not tried: {reason}{hint}"));
+    }
+    let cache = Cache::of_user();
+    let mut all = Vec::new();
+    let mut not_kept = None;
+    let conditions = conditions();
+    for filesystem in wanted {
+        let found = find_out(&runner, filesystem, &conditions, &means, &cache, args.refresh)?;
+        not_kept = found.not_kept.clone().or(not_kept);
+        all.push((filesystem, found));
+    }
+    if let Some(reason) = not_kept {
+        note(&format!("note: what was found is not kept for the next time: {reason}"));
+    }
+    if args.json { output::json("options", document(&all, &means)) } else { print(&all) }
+}
+
+/// The file systems that were named, each once, or all.
+fn wanted<'a>(
+    catalogue: &'a Catalogue,
+    names: Option<&[String]>,
+) -> Result<Vec<&'a FileSystem>, Failure> {
+    let Some(names) = names else { return Ok(catalogue.filesystems().iter().collect()) };
+    let mut wanted: Vec<&FileSystem> = Vec::new();
+    for name in names {
+        let filesystem = catalogue.filesystem(name)?;
+        if !wanted.iter().any(|known| known.name == filesystem.name) {
+            wanted.push(filesystem);
+        }
+    }
+    Ok(wanted)
+}
+
+/// A medium that offers all that an option can need.
+fn conditions() -> Conditions {
+    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    Conditions {
+        geometry: Geometry { erase_unit: known(ERASE_UNIT), write_unit: known(WRITE_UNIT) },
+        discard: true,
+        volatile_cache: true,
+        ..Conditions::default()
+    }
+}
+
+fn document(all: &[(&FileSystem, Found)], means: &Means) -> Document {
+    let of = |(filesystem, found): &(&FileSystem, Found)| FileSystemDocument {
+        name: filesystem.name.clone(),
+        title: filesystem.title.clone(),
+        cached: found.cached,
+        not_mounted: found.findings.not_mounted.clone(),
+        options: found.findings.options.clone(),
+    };
+    Document {
+        kernel: kernel::release(),
+        cannot_mount: means.cannot_mount().map(str::to_owned),
+        erase_unit_bytes: ERASE_UNIT.0,
+        write_unit_bytes: WRITE_UNIT.0,
+        filesystems: all.iter().map(of).collect(),
+    }
+}
+
+fn print(all: &[(&FileSystem, Found)]) -> Result<(), Failure> {
+    let width = output::width();
+    let head = format!(
+        "Options on Linux {}, tried on scratch images; where one takes the geometry, with an erase \
+         unit of {ERASE_UNIT} and a write unit of {WRITE_UNIT}.{}",
+        kernel::release(),
+        if all.iter().any(|(_, found)| found.cached) {
+            " Some of it was found earlier; --refresh finds out anew."
+        } else {
+            ""
+        }
+    );
+    let mut text = flashfit_report::text::wrap(&head, width).join("\n");
+    text.push_str("\n\n");
+    for (filesystem, found) in all {
+        text.push_str(&rendering::file_system(&found.findings, &filesystem.title, width));
+        text.push('\n');
+    }
+    text.push_str(&rendering::legend(all.iter().map(|(_, found)| &found.findings), width));
+    output::print(&text)
+}

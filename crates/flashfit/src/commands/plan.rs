@@ -1,0 +1,443 @@
+//! `flashfit plan TARGET`: layouts and commands that fit a medium, with the reason for every
+//! number. Nothing is written but the plan's own file.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use flashfit_filesystem::plan::{
+    Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose,
+    choose_layered, file, units,
+};
+use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Start, Table, scheduler};
+use flashfit_geometry::Geometry;
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_stand::backing;
+use serde::Serialize;
+
+use crate::cli::{durability, size};
+use crate::failure::Failure;
+use crate::output;
+use crate::rendering;
+use crate::tune::resolve;
+
+/// The scheduler of a medium that is not attached yet: what the kernel gives a device with one
+/// queue.
+const USUAL_SCHEDULER: &str = "mq-deadline";
+
+const EXAMPLES: &str = "\
+Examples:
+  flashfit plan /dev/mmcblk0
+  flashfit plan /dev/mmcblk0 --fs ext4 --erase-unit 8MiB --write-unit 8KiB
+  flashfit plan sim:sd-c4-block --fs f2fs --output plan.json
+  flashfit plan /dev/sdb --fs squashfs --host f2fs
+  flashfit plan card.img --recipe dreamplug --allow may-corrupt
+
+Recipes are what others published for their own cards: dreamplug, gentoo, linutop, pandora.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlanArgs {
+    /// A device node, an image file or sim:NAME.
+    pub target: String,
+    /// File systems, separated by commas; all that are safe and fit unless given.
+    #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
+    pub filesystems: Option<Vec<String>>,
+    /// Options of the file system, separated by commas, or base for none; geometry and noatime
+    /// unless given.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub options: Option<Vec<String>>,
+    /// What an image (squashfs) and the writable layer over it lie on; of the file systems given,
+    /// or else of all, the first that is safe and can.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// The I/O scheduler; the one in use unless given.
+    #[arg(long, value_name = "NAME")]
+    pub scheduler: Option<String>,
+    /// The partition table.
+    #[arg(long, value_enum)]
+    pub table: Option<TableArg>,
+    /// Where the partition starts: auto, whole (no partition table) or a position such as 4MiB or
+    /// 63s.
+    #[arg(long, value_name = "WHERE")]
+    pub start: Option<String>,
+    /// The erase unit, where you know it better than the medium says.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub erase_unit: Option<Bytes>,
+    /// The page, or the pages written together.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub write_unit: Option<Bytes>,
+    /// Where the file system is to be mounted.
+    #[arg(long, value_name = "DIR", default_value = "/mnt/flash")]
+    pub mount_point: PathBuf,
+    /// Fill in what is not given from a published recipe, and count as it counts.
+    #[arg(long, value_name = "NAME")]
+    pub recipe: Option<String>,
+    /// The least safety at a power cut: safe, loses-recent, breaks-promise or may-corrupt.
+    #[arg(long, value_name = "DURABILITY", value_parser = durability, default_value = "safe")]
+    pub allow: Durability,
+    /// Write the plan of one file system to a file, for flashfit apply.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A partition table by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableArg {
+    /// The GUID partition table.
+    Gpt,
+    /// The table of the master boot record.
+    Mbr,
+    /// None: the file system has the whole medium.
+    None,
+}
+
+impl From<TableArg> for Table {
+    fn from(table: TableArg) -> Self {
+        match table {
+            TableArg::Gpt => Self::Gpt,
+            TableArg::Mbr => Self::Mbr,
+            TableArg::None => Self::None,
+        }
+    }
+}
+
+/// A medium, looked at for a plan.
+pub struct Subject {
+    /// The medium.
+    pub medium: PlannedMedium,
+    /// What it declares, or its model states.
+    pub declared: Geometry,
+    /// The scheduler in use, where it is a device.
+    pub scheduler: Option<String>,
+}
+
+/// All that is shown.
+#[derive(Debug, Serialize)]
+pub struct Plans {
+    /// The medium as the user named it.
+    pub target: String,
+    /// The plans, in the catalogue's order.
+    pub plans: Vec<Plan>,
+    /// File systems without a plan.
+    pub others: Vec<Other>,
+    /// What else there is to know.
+    pub notes: Vec<String>,
+}
+
+/// A file system that has no plan here.
+#[derive(Debug, Serialize)]
+pub struct Other {
+    /// Its name.
+    pub filesystem: String,
+    /// Why.
+    pub reason: String,
+}
+
+pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let catalogue = Catalogue::load(catalog)?;
+    let recipes = PublishedRecipes::load(catalog)?;
+    let recipe = args.recipe.as_deref().map(|name| recipes.find(name)).transpose()?;
+    let subject = look(&args.target, catalog)?;
+    usable(args, &subject)?;
+    let mut notes = Vec::new();
+    let given = given(args, recipe, &subject, &mut notes);
+    let wish = wish(args, recipe, &subject, &mut notes)?;
+    let names = args.filesystems.clone().or(recipe.map(|recipe| vec![recipe.filesystem.clone()]));
+    let mut plans = Vec::new();
+    let mut others = Vec::new();
+    let chosen = chosen(&catalogue, names.as_deref())?;
+    let host = host(args, &chosen)?;
+    for filesystem in &chosen {
+        let wish = permitted(filesystem, &wish, recipe.is_some(), &mut notes);
+        let made = unrequested(filesystem, names.is_some(), args.allow).map_or_else(
+            || make(&catalogue, filesystem, host.as_deref(), &subject, &given, &wish),
+            Err,
+        );
+        match made {
+            Ok(plan) => plans.push(plan),
+            Err(error) if names.is_some() => return Err(error),
+            Err(error) => {
+                let reason = error.message().to_owned();
+                others.push(Other { filesystem: filesystem.name.clone(), reason });
+            }
+        }
+    }
+    notes.extend(plans.first().and_then(|plan| alike(plan, &recipes)));
+    if let Some(path) = &args.output {
+        write(path, &plans)?;
+    }
+    let found = Plans { target: args.target.clone(), plans, others, notes };
+    let is_empty = found.plans.is_empty();
+    if args.json {
+        output::json("plans", found)?;
+    } else {
+        output::print(&rendering::plan::text(&found, output::width()))?;
+    }
+    if is_empty {
+        let text = format!("there is no plan for {}", args.target);
+        return Err(Failure::new(ExitClass::BadVerdict, text, None));
+    }
+    Ok(())
+}
+
+/// Refuses what would be wrong in every plan.
+fn usable(args: &PlanArgs, subject: &Subject) -> Result<(), Failure> {
+    if !args.mount_point.is_absolute() {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!("the mount point {} does not begin with /", args.mount_point.display()),
+            Some("fstab takes whole paths: --mount-point /mnt/flash"),
+        ));
+    }
+    let sector = Bytes(subject.medium.sector_bytes);
+    let is_whole = |bytes: Bytes| bytes.0 > 0 && bytes.0 % sector.0.max(1) == 0;
+    match args.erase_unit {
+        Some(unit) if !is_whole(unit) => Err(Failure::new(
+            ExitClass::Usage,
+            format!("an erase unit of {} bytes is not made of sectors of {}", unit.0, sector.0),
+            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-unit 4MiB"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Looks at a target without opening it for writing.
+pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
+    let runner = SystemRunner::default();
+    let medium = match Target::parse(target)? {
+        Target::Simulated(name) => {
+            let model = flashfit_card::catalogue::load(&name, catalog)?;
+            return Ok(Subject {
+                medium: PlannedMedium::simulated(
+                    &name,
+                    model.capacity.0,
+                    u64::from(model.sector_bytes),
+                    model.discard.is_some(),
+                    model.cache.is_some(),
+                ),
+                declared: backing::modelled(&model),
+                scheduler: None,
+            });
+        }
+        Target::Node(path) => Medium::of_node(&System::default(), &runner, &path)?,
+        Target::Image(path) => Medium::of_image(&runner, &path)?,
+    };
+    Ok(Subject {
+        declared: backing::declared(&medium),
+        scheduler: medium.queue.scheduler.clone(),
+        medium: PlannedMedium::of(&medium),
+    })
+}
+
+/// What the flags give. The geometry of a recipe is that of its author's card, so it is taken only
+/// where nothing else is known.
+fn given(
+    args: &PlanArgs,
+    recipe: Option<&Published>,
+    subject: &Subject,
+    notes: &mut Vec<String>,
+) -> Geometry {
+    let given = Geometry {
+        erase_unit: units::given(args.erase_unit),
+        write_unit: units::given(args.write_unit),
+    };
+    let Some(recipe) = recipe else { return given };
+    if given.erase_unit.is_some() || subject.declared.erase_unit.is_some() {
+        return given;
+    }
+    notes.push(format!(
+        "nothing is known of this medium's erase unit, so {} of the recipe is taken: it was found \
+         on its author's card",
+        recipe.erase_unit
+    ));
+    given.or(recipe.geometry())
+}
+
+fn wish(
+    args: &PlanArgs,
+    recipe: Option<&Published>,
+    subject: &Subject,
+    notes: &mut Vec<String>,
+) -> Result<Wish, Failure> {
+    let (table, start_bytes) = place(args, recipe, subject)?;
+    let named = args.scheduler.clone().or(recipe.and_then(|recipe| recipe.scheduler.clone()));
+    let scheduler = match named {
+        Some(name) => {
+            let understood = scheduler::understand(&name)?;
+            notes.extend(understood.note);
+            understood.scheduler
+        }
+        None => Scheduler::new(subject.scheduler.as_deref().unwrap_or(USUAL_SCHEDULER)),
+    };
+    Ok(Wish {
+        table,
+        start_bytes,
+        options: args.options.clone().or(recipe.map(|recipe| recipe.options.clone())),
+        scheduler,
+        stripe_width: recipe.map_or(StripeWidth::Blocks, |recipe| recipe.stripe_width),
+        recipe: recipe.map(|recipe| recipe.name.clone()),
+        mount_point: args.mount_point.clone(),
+        allow: args.allow,
+    })
+}
+
+/// Table and start: as given, or else as the recipe has them where the target is a whole medium.
+fn place(
+    args: &PlanArgs,
+    recipe: Option<&Published>,
+    subject: &Subject,
+) -> Result<(Option<Table>, Option<u64>), Failure> {
+    let table = args.table.map(Table::from);
+    match args.start.as_deref().map(resolve::start).transpose()? {
+        Some(Start::Whole) if table.is_some_and(|table| table != Table::None) => Err(Failure::new(
+            ExitClass::Usage,
+            "--start whole leaves no room for a partition table",
+            Some("leave out --table or --start"),
+        )),
+        Some(Start::At(_)) if table == Some(Table::None) => Err(Failure::new(
+            ExitClass::Usage,
+            "without a partition table the file system starts where the medium starts",
+            Some("leave out --table or --start"),
+        )),
+        Some(Start::Whole) => Ok((Some(Table::None), None)),
+        Some(Start::At(at)) => Ok((table, Some(at.0))),
+        Some(Start::Auto) => Ok((table, None)),
+        None if table.is_some() || subject.medium.partition_start_bytes.is_some() => {
+            Ok((table, None))
+        }
+        None => Ok(recipe.map_or((None, None), |recipe| {
+            let start = (recipe.table != Table::None).then_some(recipe.start.0);
+            (Some(recipe.table), start)
+        })),
+    }
+}
+
+/// The wish without those options of a recipe that are less safe than is allowed: who names a
+/// recipe has not named each of its options.
+fn permitted(
+    filesystem: &FileSystem,
+    wish: &Wish,
+    by_recipe: bool,
+    notes: &mut Vec<String>,
+) -> Wish {
+    let mut wish = wish.clone();
+    let (Some(options), true) = (&mut wish.options, by_recipe) else { return wish };
+    options.retain(|name| {
+        let Ok(option) = filesystem.option(name) else { return true };
+        let allowed = option.durability <= wish.allow;
+        if !allowed {
+            notes.push(format!(
+                "`{name}` of the recipe is left out: {} Agree with --allow {}.",
+                option.risk, option.durability
+            ));
+        }
+        allowed
+    });
+    wish
+}
+
+fn chosen<'a>(
+    catalogue: &'a Catalogue,
+    names: Option<&[String]>,
+) -> Result<Vec<&'a FileSystem>, Failure> {
+    match names {
+        None => Ok(catalogue.filesystems().iter().collect()),
+        Some(names) => {
+            names.iter().map(|name| catalogue.filesystem(name).map_err(Failure::from)).collect()
+        }
+    }
+}
+
+/// What an image is to lie on, where that is said.
+fn host(args: &PlanArgs, chosen: &[&FileSystem]) -> Result<Option<String>, Failure> {
+    let layered = chosen.iter().find_map(|filesystem| filesystem.layered.as_ref());
+    match (layered, &args.host) {
+        (None, Some(name)) => Err(Failure::new(
+            ExitClass::Usage,
+            format!("--host {name}: none of the file systems is an image that would lie on it"),
+            Some("leave --host out, or name an image such as --fs squashfs"),
+        )),
+        (_, Some(name)) => Ok(Some(name.clone())),
+        (None, None) => Ok(None),
+        (Some(_), None) if args.filesystems.is_none() => Ok(None),
+        (Some(layered), None) => {
+            let can = |filesystem: &&&FileSystem| {
+                layered.hosts.contains(&filesystem.name) && filesystem.durability <= args.allow
+            };
+            Ok(chosen.iter().find(can).map(|filesystem| filesystem.name.clone()))
+        }
+    }
+}
+
+/// Why a file system is not planned without being named.
+fn unrequested(filesystem: &FileSystem, named: bool, allow: Durability) -> Option<Failure> {
+    if filesystem.layered.is_some() && !named {
+        let name = &filesystem.name;
+        let reason = format!("it is packed from a folder of yours. Name it with --fs {name}.");
+        return Some(Failure::new(ExitClass::Usage, reason, None));
+    }
+    (!named && filesystem.durability > allow).then(|| {
+        Failure::new(
+            ExitClass::Refused,
+            format!(
+                "{}: {} Name it with --fs {}.",
+                filesystem.durability, filesystem.risk, filesystem.name
+            ),
+            None,
+        )
+    })
+}
+
+fn make(
+    catalogue: &Catalogue,
+    filesystem: &FileSystem,
+    host: Option<&str>,
+    subject: &Subject,
+    given: &Geometry,
+    wish: &Wish,
+) -> Result<Plan, Failure> {
+    let made = || -> Result<Plan, PlanError> {
+        let medium = subject.medium.clone();
+        let (given, declared) = (given.clone(), subject.declared.clone());
+        let inputs = if filesystem.layered.is_some() {
+            choose_layered(catalogue, filesystem, host, medium, [given, declared], wish)?
+        } else {
+            choose(filesystem, medium, given, declared, wish)?
+        };
+        Plan::of(catalogue, &inputs)
+    };
+    made().map_err(Failure::from)
+}
+
+/// A recipe that was made for a medium built like this one, and where it differs.
+fn alike(plan: &Plan, recipes: &PublishedRecipes) -> Option<String> {
+    let used = &plan.geometry.used;
+    let recipe = recipes.all().iter().find(|recipe| recipe.is_for(used))?;
+    let own = plan.choices.recipe.as_deref() == Some(&recipe.name);
+    let name = &recipe.name;
+    let mut text = if own {
+        format!("The recipe `{name}` was made for a medium built like this.")
+    } else {
+        format!("The recipe `{name}` was made for a medium built like this; see --recipe {name}.")
+    };
+    if !recipe.differs.is_empty() {
+        text.push(' ');
+        text.push_str(&recipe.differs);
+    }
+    Some(text)
+}
+
+fn write(path: &Path, plans: &[Plan]) -> Result<(), Failure> {
+    let [plan] = plans else {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            format!("a file holds one plan, and there are {}", plans.len()),
+            Some("name one file system, such as --fs ext4"),
+        ));
+    };
+    output::file(path, &file::write(plan, env!("CARGO_PKG_VERSION")))
+}

@@ -1,0 +1,229 @@
+//! Plans as text: each number with its reason, each command ready to be copied.
+
+use std::fmt::Write;
+
+use flashfit_filesystem::Table;
+use flashfit_filesystem::plan::{Plan, PlannedCommand, PlannedGeometry, PlannedMedium};
+use flashfit_geometry::Known;
+use flashfit_host::program::quote;
+use flashfit_medium::Bytes;
+use flashfit_report::text::{plain, plain_command, wrap};
+
+use crate::commands::plan::Plans;
+
+const NAME_COLUMNS: usize = 20;
+
+/// All plans, for a terminal of `width` columns.
+pub fn text(found: &Plans, width: usize) -> String {
+    let mut page = Page { text: String::new(), width };
+    if let Some(first) = found.plans.first() {
+        page.medium(&found.target, &first.medium, &first.geometry);
+    }
+    for plan in &found.plans {
+        page.plan(plan);
+    }
+    if !found.others.is_empty() {
+        page.head("Not planned:");
+        for other in &found.others {
+            page.fact(&other.filesystem, &other.reason);
+        }
+    }
+    if !found.notes.is_empty() {
+        page.head("Notes:");
+        for note in &found.notes {
+            page.paragraph("  ", note);
+        }
+    }
+    page.text.push('\n');
+    page.paragraph("", "Nothing was written: these are plans.");
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+}
+
+impl Page {
+    fn head(&mut self, text: &str) {
+        writeln!(self.text, "\n{}", plain(text)).expect("a string takes any text");
+    }
+
+    fn paragraph(&mut self, indent: &str, text: &str) {
+        for line in wrap(&plain(text), self.width.saturating_sub(indent.len())) {
+            writeln!(self.text, "{indent}{line}").expect("a string takes any text");
+        }
+    }
+
+    /// A name and what there is to say of it, broken beside the name.
+    fn fact(&mut self, name: &str, text: &str) {
+        let text = plain(text);
+        let lines = wrap(&text, self.width.saturating_sub(NAME_COLUMNS + 3));
+        for (index, line) in lines.iter().enumerate() {
+            let name = if index == 0 { plain(name) } else { String::new() };
+            writeln!(self.text, "  {name:<NAME_COLUMNS$} {line}").expect("a string takes any text");
+        }
+    }
+
+    fn medium(&mut self, target: &str, medium: &PlannedMedium, geometry: &PlannedGeometry) {
+        let size = Bytes(medium.capacity_bytes);
+        let line = format!(
+            "{}: {}, {}, {size} ({}), sectors of {} bytes",
+            target,
+            medium.kind,
+            medium.identity.summary(),
+            size.si(),
+            medium.sector_bytes
+        );
+        self.paragraph("", &line);
+        self.fact("erase unit", &known(geometry.used.erase_unit.as_ref()));
+        self.fact("write unit", &known(geometry.used.write_unit.as_ref()));
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        match &plan.choices.image {
+            None => self.head(&format!("=== {} ===", plan.setup)),
+            Some(image) => self.head(&format!(
+                "=== {} {} on {} ===",
+                image.filesystem,
+                image.options_label(),
+                plan.setup
+            )),
+        }
+        let table = if plan.table == Table::None { "no table" } else { plan.table.name() };
+        self.fact("table", &format!("{table}: {}", plan.table_reason));
+        for partition in &plan.partitions {
+            let sector = plan.medium.sector_bytes;
+            let place = format!(
+                "start {} (sector {}), size {} ({} sectors), type {}: {}",
+                Bytes(partition.start_bytes),
+                partition.start_bytes / sector,
+                Bytes(partition.size_bytes),
+                partition.size_bytes / sector,
+                partition.kind,
+                partition.reason
+            );
+            self.fact(&format!("partition {}", partition.number), &place);
+        }
+        for number in &plan.numbers {
+            self.fact(&number.name, &format!("{}: {}", number.value, number.reason));
+        }
+        let lost = Bytes(plan.lost_bytes);
+        self.fact("lost space", &format!("{lost}: {}", plan.lost_reason));
+        self.fact("freed space", &plan.trim.reason);
+        if let Some(layers) = &plan.layers {
+            self.fact("image", &layers.image_reason);
+            for setting in &layers.settings {
+                self.fact(&setting.name, &format!("{}: {}", setting.value, setting.reason));
+            }
+        }
+        self.fact("at a power cut", &power_cut(plan));
+        for warning in &plan.warnings {
+            self.fact("warning", warning);
+        }
+        self.head("  Commands:");
+        for command in &plan.commands {
+            self.command(command);
+        }
+        if let Some(layers) = &plan.layers {
+            self.steps(&layers.commands);
+        }
+        self.aside(plan);
+        if let Some(layers) = &plan.layers {
+            self.head("  To take in later what was changed, and empty the writable layer:");
+            self.paragraph("  ", &layers.renewal_note);
+            self.steps(&layers.renewal);
+        }
+    }
+
+    fn steps(&mut self, steps: &[PlannedCommand]) {
+        for step in steps {
+            self.paragraph("  # ", &step.purpose);
+            self.words(&words(step));
+        }
+    }
+
+    fn command(&mut self, command: &PlannedCommand) {
+        let writes = if command.writes { " (erases what is there)" } else { "" };
+        self.paragraph("  # ", &format!("{}{writes}", command.purpose));
+        self.words(&words(command));
+    }
+
+    /// What goes into the system's configuration.
+    fn aside(&mut self, plan: &Plan) {
+        let more = plan.layers.as_ref().map_or(&[][..], |layers| &layers.fstab_lines);
+        let lines = if more.is_empty() { "a line" } else { "lines" };
+        self.paragraph("  # ", &format!("{lines} for /etc/fstab"));
+        self.line(&plan.fstab_line);
+        for line in more {
+            self.line(line);
+        }
+        let rule = "a rule for /etc/udev/rules.d/60-flashfit.rules; it reads an erase unit ahead, \
+                    or the nearest from 128 KiB to 1 MiB";
+        let plain_rule = "a rule for /etc/udev/rules.d/60-flashfit.rules";
+        let is_known = plan.geometry.used.erase_unit.is_some();
+        self.paragraph("  # ", if is_known { rule } else { plain_rule });
+        self.words(&plan.udev_rule.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        if let Some(parameter) = &plan.kernel_parameter {
+            self.paragraph("  # ", "instead of the rule, a parameter for kernels before 5.0");
+            self.line(parameter);
+        }
+        if let Some(command) = &plan.trim.command {
+            self.paragraph("  # ", "tell the medium what is free, once a week");
+            self.line(command);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        writeln!(self.text, "    {}", plain_command(line)).expect("a string takes any text");
+    }
+
+    /// Words that may be broken between; a backslash joins the lines for a shell and for udev.
+    fn words(&mut self, words: &[String]) {
+        let mut line = String::from("   ");
+        for word in words {
+            let word = plain_command(word);
+            if line.trim_start().len() > 2 && line.len() + word.len() + 3 > self.width {
+                writeln!(self.text, "{line} \\").expect("a string takes any text");
+                line = String::from("     ");
+            }
+            line.push(' ');
+            line.push_str(&word);
+        }
+        writeln!(self.text, "{line}").expect("a string takes any text");
+    }
+}
+
+fn words(command: &PlannedCommand) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(stdin) = &command.stdin {
+        words.push("printf".to_owned());
+        words.push(quote(&stdin.replace('\n', "\\n")));
+        words.push("|".to_owned());
+    }
+    words.push(quote(&command.program));
+    words.extend(command.args.iter().map(|word| quote(word)));
+    words
+}
+
+fn known(known: Option<&Known>) -> String {
+    known.map_or_else(
+        || "not known; give it as a flag".to_owned(),
+        |known| format!("{}, {}", known.bytes, known.source),
+    )
+}
+
+fn power_cut(plan: &Plan) -> String {
+    let verdict = &plan.durability;
+    let risks: Vec<String> =
+        verdict.risks.iter().map(|risk| format!("{}: {}", risk.option, risk.risk)).collect();
+    let text = if risks.is_empty() {
+        format!("{}: what was synced is kept", verdict.durability)
+    } else {
+        format!("{}. {}", verdict.durability, risks.join(" "))
+    };
+    match &plan.layers {
+        None => text,
+        Some(layers) => format!("{}. {}", text.trim_end_matches('.'), layers.power_cut),
+    }
+}

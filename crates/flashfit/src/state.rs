@@ -1,0 +1,15 @@
+//! Where this machine remembers what it left unfinished.
+
+use std::path::PathBuf;
+
+use flashfit_apply::Records;
+
+/// The variable that names another folder.
+pub const VARIABLE: &str = "FLASHFIT_STATE_DIR";
+const USUAL: &str = "/var/lib/flashfit";
+
+/// The records of unfinished media.
+pub fn records() -> Records {
+    let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
+    Records::in_folder(&named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from))
+}

@@ -1,0 +1,91 @@
+//! Which options are no choice on this machine, because they are refused, ignored or so anyway:
+//! found out on scratch images before the medium is touched, or known from before.
+
+use std::collections::BTreeMap;
+
+use flashfit_filesystem::validity::{Cache, Findings, Means, find_out};
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, Explain, SystemRunner};
+use flashfit_medium::Target;
+use flashfit_tune::RunSpec;
+
+use crate::catalogues::Catalogues;
+use crate::failure::Failure;
+use crate::tune::subject::{Subject, What};
+
+/// What is known of the options of a run's file systems.
+#[derive(Debug, Default)]
+pub struct Validity {
+    by_file_system: BTreeMap<String, Findings>,
+    /// What the user should know of what could not be found out.
+    pub notes: Vec<String>,
+}
+
+impl Validity {
+    /// Finds out what is not known yet. To be called before any thread is started, since images
+    /// are mounted where no other process sees them.
+    pub fn look(
+        spec: &RunSpec,
+        subject: &Subject,
+        catalogues: &Catalogues,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let runner = SystemRunner::new(interrupt.clone());
+        let (means, cache) = (Means::take().rotational(rotational(subject)), Cache::of_user());
+        let mut validity = Self::default();
+        for name in &spec.filesystems {
+            let filesystem = catalogues.filesystems.filesystem(name)?;
+            if filesystem.plan_only.is_some() {
+                continue;
+            }
+            match find_out(&runner, filesystem, &subject.conditions, &means, &cache, false) {
+                Ok(found) => {
+                    validity.by_file_system.insert(name.clone(), found.findings);
+                }
+                Err(error) if error.class() == ExitClass::Interrupted => return Err(error.into()),
+                // The trials themselves still show which setups do not work.
+                Err(error) => validity.notes.push(format!(
+                    "whether the options of {name} have an effect here was not found out: {error}{}",
+                    error.hint().map_or_else(String::new, |hint| format!(" ({hint})"))
+                )),
+            }
+        }
+        Ok(validity)
+    }
+
+    /// Why an option is no choice here; `None` where it is one, or where that is not known.
+    pub fn why_no_choice(&self, filesystem: &str, option: &str) -> Option<String> {
+        self.by_file_system.get(filesystem)?.of(option)?.why_no_choice()
+    }
+
+    /// The refusal of an option that the user named although it is no choice here.
+    pub fn check_named<'a>(
+        &self,
+        filesystem: &str,
+        named: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), Failure> {
+        for option in named {
+            if let Some(reason) = self.why_no_choice(filesystem, option) {
+                return Err(Failure::new(
+                    ExitClass::Usage,
+                    format!("{filesystem} {option} cannot be tried: {reason}"),
+                    Some(&format!(
+                        "take it out of [options.{filesystem}]; flashfit options --fs {filesystem} \
+                         shows what was found"
+                    )),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the kernel takes the medium for, where that is known before it is attached: btrfs has
+/// `ssd` as its default by it. A simulated card's loop device has no disk below it.
+fn rotational(subject: &Subject) -> Option<bool> {
+    match (&subject.what, &subject.target) {
+        (What::Card(_), _) => Some(false),
+        (What::Medium(_), Target::Image(_)) => None,
+        (What::Medium(medium), _) => Some(medium.queue.rotational),
+    }
+}

@@ -1,0 +1,234 @@
+//! `flashfit plan` as a user runs it: the worked examples of the published recipes, and that a plan
+//! touches nothing.
+//!
+//! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit --test plan` writes the golden
+//! files anew.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flashfit_filesystem::plan::file;
+use flashfit_host::capability;
+use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use serde_json::Value;
+
+/// The capacities of the cards in the recipes; Gentoo's and Linutop's are of the usual size of
+/// their class.
+const DREAMPLUG: u64 = 8_068_792_320;
+const CLASS_32: u64 = 31_914_983_424;
+const PANDORA: u64 = 66_436_726_784;
+
+fn flashfit(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashfit"));
+    command.args(args).current_dir(folder).output().expect("the binary was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let output = flashfit(folder, args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn image(folder: &Path, size: u64) {
+    let file = std::fs::File::create(folder.join("card.img")).unwrap();
+    file.set_len(size).unwrap();
+}
+
+fn golden(name: &str, rendered: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("FLASHFIT_BLESS").is_some() {
+        std::fs::write(&path, rendered).expect("the source tree can be written");
+        return;
+    }
+    let golden = std::fs::read_to_string(&path).expect("a golden file");
+    let differs = golden.lines().zip(rendered.lines()).position(|(old, new)| old != new);
+    assert!(
+        golden == rendered,
+        "{name} changed, first at line {}; see this file's heading",
+        differs.map_or_else(|| "the end".to_owned(), |index| (index + 1).to_string())
+    );
+}
+
+/// The text of a plan, with no line that a terminal of 80 columns would break, but for a word that
+/// is longer and for lines of fstab(5).
+fn planned(size: u64, args: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), size);
+    let text = good(folder.path(), &[&["plan", "card.img"], args].concat());
+    for line in text.lines().filter(|line| line.chars().count() > 80) {
+        assert!(line.trim_start().starts_with('\'') || line.ends_with(" 0 0"), "{line}");
+    }
+    text
+}
+
+#[test]
+fn the_dreamplugs_example() {
+    let text = planned(DREAMPLUG, &["--recipe", "dreamplug", "--allow", "may-corrupt"]);
+    assert!(text.contains("start=16384,"), "{text}");
+    assert!(text.contains("-b 4096 -O ^has_journal -E stride=2,stripe-width=1024"), "{text}");
+    golden("plan-dreamplug.txt", &text);
+    let geometry = ["--erase-unit", "8MiB", "--write-unit", "8KiB", "--fs", "ext4"];
+    let ours = planned(DREAMPLUG, &geometry);
+    assert!(ours.contains("start=16384,"), "{ours}");
+    assert!(ours.contains("-b 4096 -E stride=2,stripe-width=2048"), "{ours}");
+    assert!(ours.contains("The recipe `dreamplug`"), "{ours}");
+    golden("plan-dreamplug-by-rule.txt", &ours);
+}
+
+#[test]
+fn without_leave_the_dreamplug_keeps_its_journal() {
+    let text = planned(DREAMPLUG, &["--recipe", "dreamplug"]);
+    assert!(text.contains("-b 4096 -E stride=2,stripe-width=1024"), "{text}");
+    assert!(text.contains("--allow may-corrupt"), "{text}");
+}
+
+#[test]
+fn the_gentoo_wikis_example() {
+    let geometry = ["--erase-unit", "4MiB", "--write-unit", "16KiB", "--fs", "ext4"];
+    let text = planned(CLASS_32, &geometry);
+    assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
+    golden("plan-gentoo.txt", &text);
+    let by_recipe = planned(CLASS_32, &["--recipe", "gentoo"]);
+    assert!(by_recipe.contains("-E stride=4,stripe-width=1024"), "{by_recipe}");
+}
+
+#[test]
+fn the_linutops_example() {
+    let text = planned(CLASS_32, &["--recipe", "linutop", "--allow", "may-corrupt"]);
+    assert!(text.contains("-E stride=128,stripe-width=128"), "{text}");
+    assert!(!text.contains("sfdisk"), "{text}");
+    golden("plan-linutop.txt", &text);
+}
+
+#[test]
+fn the_pandoras_example() {
+    let text = planned(PANDORA, &["--recipe", "pandora"]);
+    assert!(text.contains("start=16384,"), "{text}");
+    golden("plan-pandora.txt", &text);
+}
+
+#[test]
+fn an_image_under_a_writable_layer() {
+    let geometry = ["--erase-unit", "4MiB", "--write-unit", "16KiB"];
+    let text = planned(CLASS_32, &[&geometry[..], &["--fs", "squashfs"]].concat());
+    assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
+    assert!(text.contains("mksquashfs FOLDER /mnt/flash/system.squashfs"), "{text}");
+    assert!(text.contains("flashfit apply does not carry"), "{text}");
+    let fstab = "\n    overlay /mnt/flash/merged overlay lowerdir=/mnt/flash/lower,";
+    assert!(text.contains(fstab), "{text}");
+    golden("plan-squashfs.txt", &text);
+    let options = ["--host", "f2fs", "--options", "xz,block-256k,noatime"];
+    let own = planned(CLASS_32, &[&["--fs", "squashfs"][..], &geometry, &options].concat());
+    assert!(own.contains("squashfs block-256k+xz on f2fs noatime"), "{own}");
+    assert!(own.contains("-b 262144"), "{own}");
+    let both = planned(CLASS_32, &[&geometry[..], &["--fs", "btrfs,squashfs"]].concat());
+    assert!(both.contains("=== squashfs block-16k+zstd on btrfs "), "{both}");
+}
+
+#[test]
+fn a_simulated_card_is_planned_for_by_its_model() {
+    let folder = tempfile::tempdir().unwrap();
+    golden("plan-simulated.txt", &good(folder.path(), &["plan", "sim:sd-c4-block"]));
+}
+
+#[test]
+fn an_image_is_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let before: Vec<u8> = (0..96u32 << 20).map(|n| (n >> 9) as u8 ^ (n % 251) as u8).collect();
+    let path = folder.path().join("card.img");
+    std::fs::write(&path, &before).unwrap();
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    good(folder.path(), &["plan", "card.img", "--erase-unit", "1MiB"]);
+    good(folder.path(), &["plan", "card.img", "--erase-unit", "1MiB", "--fs", "fat32", "--json"]);
+    assert!(std::fs::read(&path).unwrap() == before);
+    assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), modified);
+}
+
+#[test]
+fn a_device_that_refuses_writes_can_be_planned_for() {
+    if let Some(reason) = capability::missing_for_block_devices() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 1 << 30);
+    let options = LoopOptions { read_only: true, direct_io: false, ..LoopOptions::default() };
+    let device = LoopDevice::attach(&folder.path().join("card.img"), options).unwrap();
+    let node = device.node().display().to_string();
+    let text = good(folder.path(), &["plan", &node, "--erase-unit", "4MiB", "--fs", "ext4"]);
+    assert!(text.contains(&format!("{node}p1")), "{text}");
+}
+
+#[test]
+fn a_plan_in_a_file_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), DREAMPLUG);
+    let unit = ["--erase-unit", "8MiB", "--fs", "f2fs"];
+    let args = [&["plan", "card.img", "--output", "plan.json", "--json"][..], &unit].concat();
+    let printed: Value = serde_json::from_str(&good(folder.path(), &args)).unwrap();
+    assert_eq!(printed["schema"], "flashfit.plans");
+    let written = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
+    let plan = file::read(&written).unwrap();
+    assert_eq!(serde_json::to_value(&plan).unwrap(), printed["data"]["plans"][0]);
+    assert_eq!(plan.number("section_bytes"), Some(8 << 20));
+    let other = written.replace("flashfit.plan\"", "flashfit.run\"");
+    assert!(file::read(&other).unwrap_err().to_string().contains("flashfit.run"));
+}
+
+#[test]
+fn what_cannot_be_planned_is_told_with_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 1 << 30);
+    let squashfs = |args: &[&'static str]| [&["--fs", "squashfs"][..], args].concat();
+    let cases: [(&[&str], i32, &str); 12] = [
+        (&["--fs", "ext5"], 2, "did you mean"),
+        (&["--recipe", "dreamplugs"], 2, "did you mean `dreamplug`"),
+        (&["--fs", "ext4", "--options", "noatme"], 2, "did you mean `noatime`"),
+        (&["--fs", "ext4", "--options", "nojournal"], 3, "--allow may-corrupt"),
+        (&["--fs", "ext4", "--options", "geometry"], 2, "erase unit is not known"),
+        (&["--start", "whole", "--table", "gpt"], 2, "leave out --table or --start"),
+        (&["--output", "plan.json", "--erase-unit", "4MiB"], 2, "--fs ext4"),
+        (&squashfs(&["--host", "fat32"]), 2, "one of ext4, btrfs"),
+        (&squashfs(&["--host", "ext2"]), 0, ""),
+        (&squashfs(&["--options", "zst"]), 2, "did you mean"),
+        (&squashfs(&["--mount-point", "/mnt/a,b"]), 2, "--mount-point"),
+        (&["--fs", "ext4", "--host", "ext4"], 2, "leave --host out"),
+    ];
+    for (args, code, part) in cases {
+        let output = flashfit(folder.path(), &[&["plan", "card.img"], args].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
+        assert!(errors.contains(part), "{args:?}: {errors}");
+    }
+    assert!(!folder.path().join("plan.json").exists());
+}
+
+#[test]
+fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 64 << 20);
+    for (flag, value, said) in [
+        ("--erase-unit", "4MB", "4000000 bytes is not made of sectors of 512"),
+        ("--erase-unit", "0", "0 bytes is not made of sectors of 512"),
+        ("--mount-point", "mnt", "does not begin with /"),
+    ] {
+        let output = flashfit(folder.path(), &["plan", "card.img", flag, value]);
+        assert_eq!(output.status.code(), Some(2), "{flag} {value}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn where_nothing_can_be_planned_the_exit_code_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    image(folder.path(), 1 << 20);
+    let output = flashfit(folder.path(), &["plan", "card.img", "--erase-unit", "4MiB"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("Not planned:"), "{}", text(&output.stdout));
+}

@@ -1,0 +1,53 @@
+//! What --install writes keeps what is there.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::{flashfit, plan, read};
+use crate::fixture::{Place, skip_without_block_devices};
+use crate::machine::PlainLoop;
+
+#[test]
+fn the_systems_files_keep_what_is_in_them() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    std::fs::create_dir_all(place.path("root/etc")).unwrap();
+    let theirs = "# static\nproc /proc proc defaults 0 0\nUUID=1 / ext4 errors=remount-ro 0 1";
+    let fstab = place.file("root/etc/fstab", theirs);
+    std::fs::set_permissions(&fstab, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+    plan(&place, node, &["--fs", "ext4", "--scheduler", "none"]);
+    let install = |backup: &str| {
+        let args = ["apply", "plan.json", node, "--confirm", name, "--backup", backup];
+        flashfit(&place, &[&args[..], &["--install", "--root", "root", "--json"]].concat())
+            .document("flashfit.applied")
+    };
+    let done = install("one");
+    let uuid = done["verified"]["uuid"].as_str().unwrap().to_owned();
+    let text = read(fstab.clone());
+    assert!(text.starts_with(theirs), "{text}");
+    let line = format!("\nUUID={uuid} /mnt/flash ext4 noatime,nofail 0 2\n");
+    assert!(text.contains(&line) && text.contains(&format!("# flashfit begin {uuid}")), "{text}");
+    assert_eq!(fstab.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    let kept = Path::new(done["installed"]["kept"][0].as_str().unwrap()).to_owned();
+    assert_eq!(read(kept), theirs);
+    let rules = place.path("root/etc/udev/rules.d/60-flashfit.rules");
+    assert!(read(rules.clone()).contains("ATTR{queue/scheduler}=\"none\""));
+    // A second time there is another file system, and one block all the same.
+    let again = install("two")["verified"]["uuid"].as_str().unwrap().to_owned();
+    assert_ne!(again, uuid);
+    let text = read(fstab.clone());
+    assert!(text.contains(&again) && !text.contains(&uuid), "{text}");
+    assert_eq!(text.matches("# flashfit begin").count(), 1, "{text}");
+    assert_eq!(read(rules).matches("# flashfit begin").count(), 1);
+    // Somebody else's line for the same mount point stands in the way, before anything is done.
+    place.file("root/etc/fstab", "LABEL=x /mnt/flash/ ext4 defaults 0 0\n");
+    let before = std::fs::read(&image).unwrap();
+    let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "three", "--install"];
+    let ended = flashfit(&place, &[&args[..], &["--root", "root"]].concat());
+    ended.said(2, &["it has a line for /mnt/flash already"]);
+    assert!(std::fs::read(&image).unwrap() == before, "the medium was written to");
+}

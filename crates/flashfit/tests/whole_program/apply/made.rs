@@ -1,0 +1,168 @@
+//! What is made is as planned, and goes away again.
+
+use std::path::PathBuf;
+
+use flashfit_host::program::find;
+use flashfit_host::{Program, Runner, SystemRunner};
+
+use super::{END, apply, ends, flashfit, plan, read};
+use crate::fixture::{FLASHFIT, Place, skip, skip_without_block_devices};
+use crate::machine::{PlainLoop, wait_for_no_traces};
+
+/// Makes a file system, compares, and takes it back.
+fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
+    let place = Place::in_memory();
+    let image = place.image("image", mib);
+    let before = ends(&image);
+    plan(&place, "image", &[&["--fs", filesystem], more].concat());
+    let done = apply(&place, &["--json"]).document("flashfit.applied");
+    assert_eq!(done["plan"]["setup"]["filesystem"], filesystem);
+    let told = done["verified"]["as_planned"].as_array().unwrap();
+    let compared = told.iter().chain(done["verified"]["not_told"].as_array().unwrap());
+    assert!(compared.count() > 0, "nothing was compared: {done}");
+    assert!(done["verified"]["uuid"].is_string(), "{done}");
+    assert!(ends(&image) != before, "nothing was made");
+    let again = apply(&place, &[]);
+    again.said(2, &["saved holds something already"]);
+    let back = ["restore", "saved", "image", "--confirm", "image"];
+    flashfit(&place, &["restore", "saved", "image", "--dry-run"]).said(0, &[]);
+    assert!(ends(&image) != before, "a dry run restored it");
+    flashfit(&place, &["restore", "saved", "image"]).said(3, &["nobody agreed"]);
+    let restored = flashfit(&place, &back);
+    restored.said(0, &["files whose contents were overwritten"]);
+    assert!(ends(&image) == before, "{filesystem}: the ends are not as they were");
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn every_file_system_there_and_back() {
+    if skip_without_block_devices() {
+        return;
+    }
+    for (filesystem, mib, more) in [
+        ("ext4", 64, &[][..]),
+        ("ext4", 64, &["--table", "mbr"]),
+        ("ext4", 64, &["--table", "none"]),
+        ("ext2", 64, &[]),
+        ("btrfs", 256, &[]),
+        ("xfs", 1024, &[]),
+        ("fat32", 128, &[]),
+        ("fat32", 128, &["--table", "none"]),
+        ("exfat", 128, &[]),
+        ("f2fs", 256, &[]),
+        ("nilfs2", 256, &[]),
+    ] {
+        let kind = if filesystem == "fat32" { "fat" } else { filesystem };
+        let program = format!("mkfs.{kind}");
+        if skip(find(&program).is_none().then(|| format!("there is no {program}"))) {
+            continue;
+        }
+        there_and_back(filesystem, mib, more);
+    }
+}
+
+#[test]
+fn a_run_is_carried_out_where_it_was_made() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    place.tune("image", &["--confirm", "image"]).said(0, &[]);
+    let args = ["apply", "run", "image", "--confirm", "image", "--backup", "saved", "--json"];
+    let done = flashfit(&place, &args).document("flashfit.applied");
+    assert_eq!(done["plan"]["setup"]["filesystem"], "ext4");
+    std::fs::File::options().write(true).open(&image).unwrap().set_len(65 << 20).unwrap();
+    let other = ["apply", "run", "image", "--confirm", "image", "--backup", "other"];
+    flashfit(&place, &other).said(3, &["not the medium that the plan was made for"]);
+}
+
+#[test]
+fn a_partition_is_made_anew_and_nothing_beside_it_is_touched() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let table = "label: dos\nstart=8192, size=65536\nstart=73728, size=40960\n";
+    let sfdisk = Program::new("sfdisk").arg("--quiet").arg(image.display().to_string());
+    SystemRunner::default().run_checked(&sfdisk.stdin(table)).unwrap();
+    let before = std::fs::read(&image).unwrap();
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+    // For a kernel that does not read tables itself.
+    let tell = Program::new("partx").args(["--update", node]);
+    SystemRunner::default().run_checked(&tell).unwrap();
+    let (node, name) = (&format!("{node}p1"), &format!("{name}p1"));
+    plan(&place, node, &["--fs", "ext4", "--scheduler", "none"]);
+    let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+    flashfit(&place, &args).said(0, &[]);
+    let beside = |bytes: &[u8]| [&bytes[..8192 * 512], &bytes[73728 * 512..]].concat();
+    let after = std::fs::read(&image).unwrap();
+    assert!(beside(&after) == beside(&before), "something beside the partition was written");
+    assert!(after != before);
+    let disk = ["restore", "saved", name.trim_end_matches("p1"), "--confirm", name];
+    assert_ne!(flashfit(&place, &disk).code, Some(0), "restored to the whole disk");
+    flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
+    let after = std::fs::read(&image).unwrap();
+    assert!(after[8192 * 512..][..END] == before[8192 * 512..][..END]);
+    assert!(beside(&after) == beside(&before));
+}
+
+fn scheduler(node: &str) -> String {
+    let name = node.strip_prefix("/dev/").unwrap();
+    let text = read(PathBuf::from(format!("/sys/block/{name}/queue/scheduler")));
+    let (_, rest) = text.split_once('[').unwrap();
+    rest.split_once(']').unwrap().0.to_owned()
+}
+
+#[test]
+fn the_scheduler_comes_and_goes() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+    let before = scheduler(node);
+    let other = if before == "none" { "mq-deadline" } else { "none" };
+    plan(&place, node, &["--fs", "ext4", "--scheduler", other]);
+    let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+    let ended = flashfit(&place, &args);
+    if skip(ended.stderr.contains("the queue offers").then(|| format!("there is no {other}"))) {
+        return;
+    }
+    ended.said(0, &[]);
+    assert_eq!(scheduler(node), other);
+    flashfit(&place, &["restore", "saved", node, "--confirm", name]).said(0, &[]);
+    assert_eq!(scheduler(node), before);
+}
+
+/// In a namespace of its own, so that what stays mounted goes with it.
+#[test]
+fn it_stays_mounted_where_the_user_wants_it() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4"]);
+    std::fs::create_dir(place.path("point")).unwrap();
+    let script = format!(
+        "cd {} && {1} apply plan.json image --confirm image --backup saved --mount-point point && \
+         echo hello > point/file && umount point && {1} apply plan.json image --backup saved \
+         --confirm image --mount-point nowhere",
+        place.folder().display(),
+        FLASHFIT,
+    );
+    let program = Program::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .env("FLASHFIT_STATE_DIR", place.arg("state"));
+    let outcome = SystemRunner::default().run(&program).unwrap();
+    assert!(outcome.stdout.contains("It is mounted on"), "{outcome:?}");
+    assert!(outcome.stderr.contains("there is no folder nowhere"), "{outcome:?}");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let place_on_it = format!("{}?offset={}", place.arg("image"), 1 << 20);
+    let found = Program::new("debugfs").args(["-R", "cat /file", &place_on_it]);
+    let found = SystemRunner::default().run(&found).unwrap();
+    assert_eq!(found.stdout, "hello\n", "{found:?}");
+}

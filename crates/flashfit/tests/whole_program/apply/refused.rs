@@ -1,0 +1,151 @@
+//! What stands in the way is found before anything is written.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use flashfit_host::mount::Mounted;
+use flashfit_host::{Program, Runner, SystemRunner};
+
+use super::{apply, flashfit, plan};
+use crate::fixture::{Place, skip_without_block_devices};
+use crate::machine::PlainLoop;
+
+/// Fails if the image is changed by `work`, or if a backup of it or a memory of it is left.
+#[track_caller]
+fn untouched(place: &Place, work: impl FnOnce()) {
+    let image = place.path("image");
+    let before = std::fs::read(&image).unwrap();
+    work();
+    assert!(before == std::fs::read(&image).unwrap(), "the image was written to");
+    assert!(!place.path("saved").exists(), "a backup was made");
+    let records = std::fs::read_dir(place.path("state/unfinished"));
+    assert!(records.map_or(0, Iterator::count) == 0, "it is remembered as unfinished");
+}
+
+#[test]
+fn nothing_is_written_without_being_asked_for() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4"]);
+    untouched(&place, || {
+        let dry = apply(&place, &["--dry-run", "--install"]);
+        dry.said(0, &[]);
+        for text in ["All data on", "sfdisk", "mkfs.ext4", "etc/fstab", "Nothing was changed."] {
+            assert!(dry.stdout.contains(text), "no `{text}` in {}", dry.stdout);
+        }
+        let json = apply(&place, &["--dry-run", "--json"]).document("flashfit.would-apply");
+        assert_eq!(json["plan"]["setup"]["filesystem"], "ext4");
+        let bare = ["apply", "plan.json", "image", "--backup", "saved"];
+        flashfit(&place, &bare).said(3, &["nobody agreed", "hint: add --confirm image"]);
+        let wrong = [&bare[..], &["--confirm", "card"]].concat();
+        flashfit(&place, &wrong).said(3, &["`card` is not the name of the medium"]);
+    });
+}
+
+#[test]
+fn a_plan_for_something_else_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4"]);
+    let whole = std::fs::read_to_string(place.path("plan.json")).unwrap();
+    untouched(&place, || {
+        let bytes = (64 << 20).to_string();
+        for (from, to, said) in [
+            ("mkfs.ext4", "mkfs.ext3", "commands would be different"),
+            ("16384", "32768", "would be different"),
+            (bytes.as_str(), "134217728", "would be different"),
+            ("flashfit.plan", "flashfit.run", "it is a document `flashfit.run`"),
+        ] {
+            assert!(whole.contains(from), "{from}");
+            place.file("plan.json", &whole.replace(from, to));
+            let ended = apply(&place, &[]);
+            assert!(matches!(ended.code, Some(2 | 3)), "{from}: {ended:#?}");
+            assert!(ended.stderr.contains(said), "{from}: {}", ended.stderr);
+        }
+        place.file("plan.json", "{");
+        apply(&place, &[]).said(2, &["plan.json: it is no plan"]);
+    });
+    place.file("plan.json", &whole);
+    place.image("image", 48);
+    untouched(&place, || {
+        apply(&place, &[]).said(3, &["not the medium that the plan was made for"]);
+    });
+    let card = place.card();
+    let args = ["apply", "plan.json", &card, "--confirm", "fast"];
+    flashfit(&place, &args).said(2, &["a simulated card is gone"]);
+}
+
+#[test]
+fn what_somebody_uses_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(image.display().to_string());
+    SystemRunner::default().run_checked(&mkfs).unwrap();
+    plan(&place, "image", &["--fs", "ext4"]);
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &[]);
+    untouched(&place, || apply(&place, &[]).said(3, &["in use", "losetup -d"]));
+    plan(&place, node, &["--fs", "ext4", "--scheduler", "none"]);
+    let point = place.path("point");
+    std::fs::create_dir(&point).unwrap();
+    let options = ["ro".to_owned(), "noload".to_owned()];
+    let runner = SystemRunner::default();
+    let mounted = Mounted::new(&runner, Path::new(node), "ext4", &point, &options).unwrap();
+    untouched(&place, || {
+        // The folder for the backup is on the medium too.
+        let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "point/saved"];
+        flashfit(&place, &args).said(3, &["in use", "is mounted on"]);
+    });
+    mounted.unmount().unwrap();
+}
+
+#[test]
+fn what_is_read_only_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &["--read-only"]);
+    plan(&place, node, &["--fs", "ext4", "--scheduler", "none"]);
+    untouched(&place, || {
+        let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
+        flashfit(&place, &args).said(3, &["write-protected"]);
+    });
+}
+
+#[test]
+fn a_backup_is_not_written_back_to_what_somebody_uses() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4"]);
+    apply(&place, &[]).said(0, &[]);
+    assert_eq!(place.path("saved").metadata().unwrap().permissions().mode() & 0o77, 0);
+    let made = std::fs::read(&image).unwrap();
+    let back = ["restore", "saved", "image", "--confirm", "image"];
+    {
+        let PlainLoop { node, name } = &PlainLoop::attach(&image, 512, &["--read-only"]);
+        flashfit(&place, &back).said(3, &["in use"]);
+        let to_loop = ["restore", "saved", node, "--confirm", name];
+        flashfit(&place, &to_loop).said(3, &["write-protected"]);
+        flashfit(&place, &["restore", "saved", node, "--confirm", "image"]).said(3, &["name"]);
+    }
+    place.image("other", 63);
+    let other = ["restore", "saved", "other", "--confirm", "other"];
+    flashfit(&place, &other).said(3, &["saved was made of another medium"]);
+    flashfit(&place, &["restore", "nothing", "image"]).said(4, &["nothing/manifest.json"]);
+    place.file("saved/first.img", "short");
+    flashfit(&place, &back).said(2, &["first.img: it is not as it was when it was saved"]);
+    assert!(std::fs::read(&image).unwrap() == made, "the image was written to");
+}

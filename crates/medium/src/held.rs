@@ -1,0 +1,102 @@
+//! A consented medium taken as a block device for as long as work on it lasts: the user's own node,
+//! or a loop device over an image.
+
+use std::fs::File;
+use std::path::Path;
+
+use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
+use flashfit_host::{ExitClass, Explain, Runner};
+
+use crate::describe::Kind;
+use crate::guard::{Refusal, WriteConsent};
+
+/// Why a medium cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum HeldError {
+    /// The guard refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No loop device.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+}
+
+impl Explain for HeldError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Refused(error) => error.class(),
+            Self::Loop(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(error) => error.hint(),
+            Self::Loop(error) => error.hint(),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Attached {
+    /// Open and locked: another flashfit then sees that the medium is taken, also between two
+    /// steps, and udev leaves it alone (systemd's block device locking).
+    Node { _locked: File },
+    /// Detached by the kernel when the value goes.
+    Image { _device: LoopDevice, _locked: File },
+}
+
+/// A block device that may be written to, taken until the value goes.
+#[derive(Debug)]
+pub struct Held {
+    consent: WriteConsent,
+    _attached: Attached,
+}
+
+impl Held {
+    /// Takes the consented medium.
+    ///
+    /// # Errors
+    /// When it cannot be opened, another process has locked it, or no loop device can be had.
+    pub fn take(runner: &dyn Runner, consent: WriteConsent) -> Result<Self, HeldError> {
+        match consent.medium().kind {
+            Kind::Image => Self::image(runner, &consent),
+            _ => Self::node(consent),
+        }
+    }
+
+    /// Takes the user's own device.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or another process has locked it.
+    pub fn node(consent: WriteConsent) -> Result<Self, HeldError> {
+        let locked = lock(consent.path())?;
+        Ok(Self { consent, _attached: Attached::Node { _locked: locked } })
+    }
+
+    /// Takes an image, as a loop device.
+    ///
+    /// # Errors
+    /// When it cannot be attached or is used by someone else.
+    pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, HeldError> {
+        // Two that looked at the same time would each attach it.
+        let locked = lock(consent.path())?;
+        consent.check(runner)?;
+        let device = LoopDevice::attach(consent.path(), LoopOptions::default())?;
+        let consent = consent.through_loop(runner, device.node())?;
+        Ok(Self { consent, _attached: Attached::Image { _device: device, _locked: locked } })
+    }
+
+    /// Leave to write to the block device.
+    pub fn consent(&self) -> &WriteConsent {
+        &self.consent
+    }
+}
+
+fn lock(path: &Path) -> Result<File, Refusal> {
+    let file =
+        File::open(path).map_err(|source| Refusal::Open { path: path.to_owned(), source })?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| Refusal::Busy { path: path.to_owned() })?;
+    Ok(file)
+}
