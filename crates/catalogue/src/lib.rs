@@ -11,6 +11,10 @@ use flashfit_host::{ExitClass, Explain};
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
+/// The folders of a catalogue.
+pub const FOLDERS: [&str; 7] =
+    ["cards", "filesystems", "findings", "knobs", "published", "recipes", "workloads"];
+
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -163,6 +167,14 @@ pub fn read(path: &Path) -> Result<Entry, EntryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folders_are_those_that_are_built_in() {
+        let mut built_in: Vec<&str> =
+            BUILT_IN.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
+        built_in.dedup();
+        assert_eq!(built_in, FOLDERS);
+    }
 
     #[test]
     fn the_users_entry_replaces_the_built_in_one_of_the_same_name() {

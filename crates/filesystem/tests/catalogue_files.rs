@@ -130,6 +130,7 @@ fn what_is_said_of_an_option_is_checked() {
         (25, "try = \"no\"", "expected a boolean"),
         (25, "sysctl = { \"vm/../../etc\" = \"1\" }", "is no sysctl"),
         (25, "sysctl = { \"vm..dirty\" = \"1\" }", "is no sysctl"),
+        (25, "sysctl = { \"kernel.panic\" = \"1\" }", "is no sysctl"),
         (25, "sysfs = { \"../../etc/passwd\" = \"1\" }", "is no attribute of a queue"),
         (25, "sysfs = { \"queue/../device/delete\" = \"1\" }", "is no attribute of a queue"),
         (25, "timer = \"fstrim.timer; reboot\"", "is no name of a timer"),

@@ -159,16 +159,30 @@ impl From<ByArg> for flashfit_tune::By {
     }
 }
 
-/// Refuses a catalogue folder that is not there: its entries would be missing in silence.
+/// Refuses a catalogue folder that is not there, or has a folder with a slip in its name: their
+/// entries would be missing in silence.
 pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
-    match catalog {
-        Some(path) if !path.is_dir() => Err(Failure::new(
+    let Some(catalog) = catalog else { return Ok(()) };
+    let Ok(entries) = std::fs::read_dir(catalog) else {
+        return Err(Failure::new(
             ExitClass::Usage,
-            format!("there is no catalogue folder {}", path.display()),
+            format!("there is no catalogue folder {}", catalog.display()),
             Some("name the folder that holds cards/, filesystems/, knobs/ or workloads/"),
-        )),
-        _ => Ok(()),
+        ));
+    };
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let nearest = flashfit_catalogue::nearest(&name, flashfit_catalogue::FOLDERS);
+        // What is near to a folder's name, but is none, is a slip, and would be passed over.
+        if let Some(nearest) = nearest.filter(|nearest| *nearest != name) {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!("{} is no folder of a catalogue", entry.path().display()),
+                Some(&format!("did you mean `{nearest}`?")),
+            ));
+        }
     }
+    Ok(())
 }
 
 /// Parses a size for clap.

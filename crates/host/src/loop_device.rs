@@ -159,7 +159,7 @@ fn attach(file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
         let mut config = config_for(&backing, file, options);
         match ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast()) {
             Ok(_) => {
-                set_read_only(&device, options.read_only)?;
+                clear_own_read_only(&device)?;
                 return Ok(LoopDevice { node, _open: device });
             }
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
@@ -169,9 +169,11 @@ fn attach(file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
     Err(last)
 }
 
-/// Sets the device's own flag: it outlives the attachment, so an earlier user may have left it on.
-fn set_read_only(device: &File, read_only: bool) -> std::io::Result<()> {
-    let mut flag = i32::from(read_only);
+/// Clears the device's own flag: it outlives the attachment, so an earlier user may have left it
+/// on, and for the same reason it is not what protects a file that is attached read-only; that is
+/// the disk's flag, which the kernel sets with each attachment.
+fn clear_own_read_only(device: &File) -> std::io::Result<()> {
+    let mut flag: i32 = 0;
     ioctl(device, BLKROSET, std::ptr::from_mut(&mut flag).cast()).map(drop)
 }
 
@@ -206,6 +208,31 @@ fn ioctl(file: &File, request: libc::c_ulong, argument: *mut libc::c_void) -> st
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether the next user of the node is refused to write, whoever attaches what.
+    fn is_read_only(node: &Path) -> bool {
+        let name = node.file_name().unwrap().to_string_lossy().into_owned();
+        std::fs::read_to_string(format!("/sys/block/{name}/ro")).unwrap().trim() == "1"
+    }
+
+    #[test]
+    fn a_file_attached_read_only_is_protected_and_leaves_no_flag_behind() {
+        if let Some(reason) = crate::capability::missing_for_block_devices() {
+            println!("skipped: {reason}");
+            return;
+        }
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(1 << 20).unwrap();
+        let options = LoopOptions { direct_io: false, read_only: true, ..LoopOptions::default() };
+        let device = LoopDevice::attach(image.path(), options).unwrap();
+        assert!(is_read_only(device.node()));
+        let write = OpenOptions::new().write(true).open(device.node());
+        let refused = write.and_then(|file| std::io::Write::write_all(&mut &file, &[1; 512]));
+        assert!(refused.is_err());
+        let mut flag: libc::c_int = 0;
+        ioctl(&device._open, BLKROSET, std::ptr::from_mut(&mut flag).cast()).unwrap();
+        assert!(is_read_only(device.node()), "the disk's own flag is what protects the file");
+    }
 
     #[test]
     fn structures_have_the_kernels_size() {

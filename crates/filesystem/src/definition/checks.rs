@@ -129,8 +129,10 @@ fn check_settings(option: &OptionToml) -> Result<(), At> {
         |key: &str| key.chars().all(plain) && key.split(['/', '.']).all(|part| !part.is_empty());
     for key in option.sysctl.keys() {
         let text = key.get_ref();
-        if !sound(text) || text.contains('/') || !text.contains('.') {
-            return Err(at(key, format!("`{text}` is no sysctl: write it as vm.dirty_bytes")));
+        // A shared catalogue must not reach `kernel.panic` and its like.
+        if !sound(text) || text.contains('/') || !text.starts_with("vm.") {
+            let form = "write it as vm.dirty_bytes; only those of vm can be set";
+            return Err(at(key, format!("`{text}` is no sysctl of the virtual memory: {form}")));
         }
     }
     for key in option.sysfs.keys() {
