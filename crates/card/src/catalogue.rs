@@ -41,18 +41,24 @@ impl Explain for CardError {
 /// # Errors
 /// As [`CardError`] tells.
 pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, CardError> {
+    model(&entry(name_or_path, user_dir)?)
+}
+
+/// The card file itself, with its comments; it is not looked at.
+///
+/// # Errors
+/// When there is no such card, or its file cannot be read.
+pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<Entry, CardError> {
     let path = Path::new(name_or_path);
     if name_or_path.contains('/') || path.extension().is_some_and(|ending| ending == "toml") {
-        return model(&read(path)?);
+        return Ok(read(path)?);
     }
     let entries = entries("cards", "toml", user_dir)?;
-    match entries.iter().find(|entry| entry.name == name_or_path) {
-        Some(entry) => model(entry),
-        None => {
-            let known = entries.iter().map(|entry| entry.name.as_str());
-            Err(EntryError::unknown("card", name_or_path, known).into())
-        }
+    if let Some(entry) = entries.iter().find(|entry| entry.name == name_or_path) {
+        return Ok(entry.clone());
     }
+    let known = entries.iter().map(|entry| entry.name.as_str());
+    Err(EntryError::unknown("card", name_or_path, known).into())
 }
 
 /// All cards of the catalogue, sorted by name.

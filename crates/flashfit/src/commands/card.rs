@@ -14,7 +14,10 @@ use crate::output;
 pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     match &args.command {
         CardCommand::List { json } => list(*json, catalog),
-        CardCommand::Show { name, json } => {
+        CardCommand::Show { name, file: true, .. } => {
+            output::print(&flashfit_card::catalogue::entry(name, catalog)?.text)
+        }
+        CardCommand::Show { name, json, .. } => {
             let model = flashfit_card::catalogue::load(name, catalog)?;
             if *json { output::json("card", model) } else { output::print(&card_text(&model)) }
         }

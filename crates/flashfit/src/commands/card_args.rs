@@ -30,6 +30,9 @@ pub enum CardCommand {
     Show {
         /// Its name, or the path of a card file.
         name: String,
+        /// Print the card file itself, to be changed and used as sim:FILE.
+        #[arg(long, conflicts_with = "json")]
+        file: bool,
         /// Print one JSON document.
         #[arg(long)]
         json: bool,

@@ -248,6 +248,20 @@ fn a_user_of_a_device_that_ends_is_named() {
 }
 
 #[test]
+fn a_shown_card_file_is_the_same_card_again() {
+    let place = Place::new();
+    let shown = |args: &[&str]| {
+        let output = place.command(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let file = shown(&["card", "show", "emmc-5.1", "--file"]);
+    std::fs::write(place.arg("mine.toml"), file).unwrap();
+    let again = shown(&["card", "show", &place.arg("mine.toml"), "--json"]);
+    assert_eq!(again, shown(&["card", "show", "emmc-5.1", "--json"]));
+}
+
+#[test]
 fn what_is_no_served_card_is_refused() {
     let place = Place::new();
     for args in [&["card", "stats", "/dev/null"][..], &["card", "cut", "card.toml"]] {
