@@ -40,7 +40,7 @@ fn name(text: &str) -> Option<String> {
 fn conditions(erase_unit: u64, write_unit: u64) -> Conditions {
     let known = |bytes| Some(Known::new(Bytes(bytes), Source::Given));
     let geometry = Geometry { erase_unit: known(erase_unit), write_unit: known(write_unit) };
-    Conditions { geometry, discard: true, volatile_cache: true }
+    Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }
 
 fn try_options(filesystem: &FileSystem, conditions: &Conditions) {

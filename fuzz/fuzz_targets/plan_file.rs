@@ -1,0 +1,23 @@
+//! Plan files, which strangers hand around: what is read can be made anew or is refused, and what
+//! was made anew is made the same once more.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::plan::file;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+static CATALOGUE: LazyLock<Catalogue> =
+    LazyLock::new(|| Catalogue::load(None).expect("the built-in files are sound"));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
+});
+
+fuzz_target!(|text: &str| {
+    let Ok(plan) = file::read(text) else { return };
+    let Ok(made) = plan.rebuild(&CATALOGUE) else { return };
+    assert_eq!(made.rebuild(&CATALOGUE).expect("as it was made"), made);
+});
