@@ -17,6 +17,10 @@ use crate::cut::{CutMoment, CutOptions, CutReport, Fault};
 /// How a card that cannot write zeros by itself is sent them.
 const ZEROS: &[u8] = &[0; 512 << 10];
 
+/// The latest that a card can be told to be: half of what its time can express, so that what it
+/// does afterwards has as much left, three centuries.
+const LATEST_NS: u64 = u64::MAX / 2;
+
 /// When a request is done.
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
@@ -85,9 +89,11 @@ impl Timed {
         Ok(self.moment(done_ns))
     }
 
-    /// Lets the card's time be the present, and `more_ns` later; what it does in idle time is done.
+    /// Lets the card's time be the present, and `more_ns` later, though at the latest in the middle
+    /// of all the time there is; what it does in idle time is done.
     pub fn pass_time(&mut self, more_ns: u64) {
-        self.epoch_ns = self.epoch_ns.saturating_add(more_ns);
+        let latest_ns = LATEST_NS.max(self.epoch_ns);
+        self.epoch_ns = self.epoch_ns.saturating_add(more_ns).min(latest_ns);
         let now_ns = self.now_ns(Instant::now());
         self.card.idle_until(now_ns);
     }
@@ -263,6 +269,18 @@ pub(crate) mod tests {
         live.lock().card.power_on().unwrap();
         let due = live.submit(Instant::now(), Request::Flush).unwrap();
         assert!(!live.is_cut(due));
+    }
+
+    #[test]
+    fn a_card_serves_on_after_all_the_time_there_is() {
+        let background = ("[discard]", "[background]\nafter_ns = 1000\n[discard]");
+        let live = serving(&[background]);
+        live.lock().pass_time(u64::MAX);
+        live.lock().pass_time(u64::MAX);
+        let arrival = Instant::now();
+        let write = Request::Write { offset: 0, data: &[1; 4096] };
+        let due = live.submit(arrival, write).unwrap();
+        assert_eq!(due.moment, arrival + Duration::from_nanos(10 + 4096 + 700));
     }
 
     #[test]

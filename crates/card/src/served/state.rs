@@ -1,11 +1,11 @@
 //! The state of a served card in a file, and the file of its bytes.
 
 use std::fs::{File, OpenOptions};
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{ExitClass, Explain};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use super::live::LiveCard;
 use super::serve::ServeOptions;
@@ -19,6 +19,14 @@ pub enum StateError {
     /// It cannot be written. What was there before is as it was.
     #[error("the state of the card is not saved: {0}")]
     Save(SnapshotError),
+    /// It could not be written at the end, when it would be too late.
+    #[error("cannot save a card in {}: {source}", file.display())]
+    NoPlace {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It is there and cannot be read.
     #[error("cannot go on with a saved card: {0}")]
     Load(SnapshotError),
@@ -56,7 +64,7 @@ impl Explain for StateError {
             Self::Save(_) => ExitClass::Io,
             Self::Load(error) => error.class(),
             Self::Other { .. } => ExitClass::Usage,
-            Self::Data { .. } => ExitClass::Environment,
+            Self::NoPlace { .. } | Self::Data { .. } => ExitClass::Environment,
             Self::Image { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
                 ExitClass::Refused
             }
@@ -67,6 +75,9 @@ impl Explain for StateError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Save(_) => Some("make room there; what was saved before is as it was".to_owned()),
+            Self::NoPlace { .. } => {
+                Some("name a file in a folder that is there and can be written to".to_owned())
+            }
             Self::Load(error) => error.hint(),
             Self::Other { .. } => Some("name another file; one that is not there is made".into()),
             Self::Data { .. } => Some("name a folder of a file system with room".to_owned()),
@@ -78,8 +89,9 @@ impl Explain for StateError {
 /// The card in the file of its state where there is one, or a new one.
 ///
 /// # Errors
-/// [`StateError::Load`], [`StateError::Other`] or [`StateError::Data`].
+/// [`StateError::NoPlace`], [`StateError::Load`], [`StateError::Other`] or [`StateError::Data`].
 pub fn card(model: &CardModel, options: &ServeOptions) -> Result<Card, StateError> {
+    options.state.as_deref().map_or(Ok(()), can_be_saved)?;
     let data = options.data_folder.as_deref().map(unnamed_file).transpose()?;
     let Some(file) = options.state.as_deref().filter(|file| file.exists()) else {
         return Ok(match data {
@@ -95,6 +107,21 @@ pub fn card(model: &CardModel, options: &ServeOptions) -> Result<Card, StateErro
     }
     let (found, wanted) = (card.model().name.clone(), model.name.clone());
     Err(StateError::Other { file: file.to_owned(), found, wanted })
+}
+
+/// Whether a card can be saved as `file`, as far as that can be known before: not how much room
+/// there will be.
+fn can_be_saved(file: &Path) -> Result<(), StateError> {
+    let no_place = |source| StateError::NoPlace { file: file.to_owned(), source };
+    if file.is_dir() {
+        return Err(no_place(ErrorKind::IsADirectory.into()));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    rustix::fs::accessat(rustix::fs::CWD, folder, access, AtFlags::EACCESS)
+        .map_err(|error| no_place(error.into()))?;
+    if folder.is_dir() { Ok(()) } else { Err(no_place(ErrorKind::NotADirectory.into())) }
 }
 
 fn load(file: &Path, data: Option<File>) -> Result<Card, SnapshotError> {
@@ -138,4 +165,30 @@ pub fn write_image(card: &LiveCard, file: &Path) -> Result<u64, StateError> {
         })
     });
     written.map_err(|source| StateError::Image { file: file.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::{SMALL, parse};
+
+    #[test]
+    fn a_card_that_could_not_be_saved_is_not_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let not_a_folder = folder.path().join("file");
+        std::fs::write(&not_a_folder, "").unwrap();
+        let model = parse(SMALL).unwrap();
+        let begun = |file: &Path| {
+            let options = ServeOptions { state: Some(file.to_owned()), ..ServeOptions::default() };
+            card(&model, &options)
+        };
+        let impossible =
+            [folder.path().join("none/card"), not_a_folder.join("card"), folder.path().into()];
+        for file in &impossible {
+            let error = begun(file).unwrap_err();
+            assert!(matches!(error, StateError::NoPlace { .. }), "{error}");
+            assert!(error.to_string().contains(&file.display().to_string()), "{error}");
+        }
+        assert!(begun(&folder.path().join("card")).is_ok());
+    }
 }

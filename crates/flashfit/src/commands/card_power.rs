@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::CutReport;
 use flashfit_card::cut::DamageUnit;
-use flashfit_card::served;
+use flashfit_card::served::{self, AskError};
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use serde::Serialize;
@@ -39,23 +39,41 @@ pub fn cut(args: &CutArgs) -> Result<(), Failure> {
             Some("name a file that is not there"),
         ));
     }
+    if let Some(file) = args.image.as_ref().filter(|file| !has_folder(file)) {
+        return Err(Failure::new(
+            ExitClass::Refused,
+            format!("{} is in no folder, and the power was not cut", file.display()),
+            Some("name a file in a folder that is there"),
+        ));
+    }
     let report = served::cut(&args.device, &args.faults, args.seed)?;
+    let afterwards = afterwards(args);
+    let (powered_on, unreadable) = afterwards.as_ref().copied().unwrap_or_default();
+    let file_of =
+        |unreadable_bytes| args.image.as_ref().map(|file| Image { file, unreadable_bytes });
+    let image = unreadable.and_then(file_of);
+    let honest = report.is_honest();
+    let cut = Cut { report: &report, honest, powered_on, image };
+    // What the cut did is told also where the rest fails: it cannot be asked for again.
+    if args.json { output::json("card-cut", cut) } else { output::print(&text(&cut, args)) }?;
+    Ok(afterwards.map(drop)?)
+}
+
+/// Whether the card was given its power back, and how much of its image could not be read.
+fn afterwards(args: &CutArgs) -> Result<(bool, Option<u64>), AskError> {
     if args.power_on {
         served::power_on(&args.device)?;
     }
-    let image = match &args.image {
-        Some(file) => {
-            Some(Image { file, unreadable_bytes: served::write_image(&args.device, file)? })
-        }
-        None => None,
-    };
-    let honest = report.is_honest();
-    let cut = Cut { report: &report, honest, powered_on: args.power_on, image };
-    if args.json { output::json("card-cut", cut) } else { output::print(&text(&cut, args)) }
+    let image = args.image.as_ref().map(|file| served::write_image(&args.device, file));
+    Ok((args.power_on, image.transpose()?))
 }
 
 pub fn on(device: &Path) -> Result<(), Failure> {
     Ok(served::power_on(device)?)
+}
+
+fn has_folder(file: &Path) -> bool {
+    file.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir())
 }
 
 fn text(cut: &Cut<'_>, args: &CutArgs) -> String {
@@ -91,4 +109,16 @@ fn text(cut: &Cut<'_>, args: &CutArgs) -> String {
         line(format!("power on: flashfit card power-on {}", args.device.display()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_needs_a_folder() {
+        for (file, has) in [("image", true), ("/image", true), ("/nonexistent/image", false)] {
+            assert_eq!(has_folder(Path::new(file)), has, "{file}");
+        }
+    }
 }
