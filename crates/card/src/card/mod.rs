@@ -156,6 +156,11 @@ impl Card {
         &self.model
     }
 
+    /// Whether it has power; one that a cut has bricked never has it again.
+    pub fn is_powered(&self) -> bool {
+        self.power == Power::On
+    }
+
     /// Its fixed facts.
     pub fn description(&self) -> Description {
         let model = &self.model;

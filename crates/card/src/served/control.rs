@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read, Write};
 use std::sync::mpsc::Sender;
 
-use flashfit_host::Explain;
+use flashfit_host::{ExitClass, Explain};
 
 use super::live::LiveCard;
 use super::protocol::{Answer, Failure, Question, RequestKind, VERSION, line};
@@ -68,6 +68,13 @@ impl Control {
             RequestKind::Idle { duration_ns } => {
                 self.card.lock().pass_time(*duration_ns);
                 self.done()
+            }
+            RequestKind::Cut { .. } if !self.card.lock().card.is_powered() => {
+                Answer::Failed(Failure {
+                    message: "the card has no power that could be cut".to_owned(),
+                    hint: Some("give it back first: flashfit card power-on".to_owned()),
+                    class: ExitClass::Usage.code(),
+                })
             }
             RequestKind::Cut { faults, seed } => Answer::Cut(self.card.cut(*seed, faults.clone())),
             RequestKind::PowerOn => {
@@ -162,6 +169,8 @@ mod tests {
     fn a_cut_is_reported_and_power_given_back() {
         let cut = "{\"cut\":{\"faults\":[],\"seed\":1}}";
         let unknown = "{\"cut\":{\"faults\":[{\"class\":\"gnomes\"}],\"seed\":1}}";
+        let (twice, _) = ask(&[cut, cut]);
+        assert!(matches!(twice[1], Answer::Failed(_)), "a second cut that cuts nothing");
         let (answers, _) = ask(&[unknown, cut, "\"power_on\"", "\"counters\""]);
         assert!(matches!(answers[0], Answer::Refused { .. }));
         assert!(matches!(answers[1], Answer::Cut(_)));
