@@ -31,4 +31,4 @@ pub use document::{
 pub use error::PlanError;
 pub use layers::{PlannedLayers, PlannedSetting};
 pub use make::differences;
-pub use published::{Published, PublishedError, PublishedRecipes};
+pub use published::{Published, PublishedRecipes};

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{Entry, EntryError, Origin};
+use flashfit_catalogue::{Entry, EntryError};
 use flashfit_geometry::{Geometry, Known, Source};
-use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::CatalogueError;
 use crate::layout::Table;
 
 use super::document::StripeWidth;
@@ -67,41 +67,6 @@ impl Published {
     }
 }
 
-/// Why the recipes cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum PublishedError {
-    /// A file or folder cannot be had, or there is no such recipe.
-    #[error(transparent)]
-    Entry(#[from] EntryError),
-    /// A file is not valid.
-    #[error("{origin}, line {line}: {reason}")]
-    Invalid {
-        /// The file.
-        origin: Origin,
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong there.
-        reason: String,
-    },
-}
-
-impl Explain for PublishedError {
-    fn class(&self) -> ExitClass {
-        match self {
-            Self::Entry(error) => error.class(),
-            Self::Invalid { origin: Origin::BuiltIn(_), .. } => ExitClass::Bug,
-            Self::Invalid { .. } => ExitClass::Usage,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Entry(error) => error.hint(),
-            Self::Invalid { .. } => None,
-        }
-    }
-}
-
 /// All recipes.
 #[derive(Debug, Clone)]
 pub struct PublishedRecipes(Vec<Published>);
@@ -111,7 +76,7 @@ impl PublishedRecipes {
     ///
     /// # Errors
     /// The first file that cannot be read or is not valid.
-    pub fn load(user_dir: Option<&Path>) -> Result<Self, PublishedError> {
+    pub fn load(user_dir: Option<&Path>) -> Result<Self, CatalogueError> {
         let entries = flashfit_catalogue::entries("recipes", "toml", user_dir)?;
         Ok(Self(entries.iter().map(read).collect::<Result<_, _>>()?))
     }
@@ -132,8 +97,8 @@ impl PublishedRecipes {
     }
 }
 
-fn read(entry: &Entry) -> Result<Published, PublishedError> {
-    let invalid = |start: usize, reason: String| PublishedError::Invalid {
+fn read(entry: &Entry) -> Result<Published, CatalogueError> {
+    let invalid = |start: usize, reason: String| CatalogueError::Invalid {
         origin: entry.origin.clone(),
         line: entry.text.get(..start).unwrap_or("").matches('\n').count() + 1,
         reason,
@@ -169,7 +134,11 @@ mod tests {
     #[test]
     fn a_wrong_word_is_found_with_its_line() {
         let text = "name = \"x\"\ntitel = \"y\"\n".to_owned();
-        let entry = Entry { name: "x".into(), text, origin: Origin::File("x.toml".into()) };
+        let entry = Entry {
+            name: "x".into(),
+            text,
+            origin: flashfit_catalogue::Origin::File("x.toml".into()),
+        };
         let error = read(&entry).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("titel"), "{error}");
     }
