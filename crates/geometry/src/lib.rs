@@ -3,7 +3,9 @@
 //! Limits: this version knows what is declared and what the user gives; it does not probe. It can
 //! measure and read flashbench's open-unit tables ([`flashbench`]).
 
+pub mod findings;
 pub mod flashbench;
 pub mod geometry;
 
+pub use findings::{Candidate, Finding, Findings, Value, Verdict};
 pub use geometry::{Geometry, Known, Source};
