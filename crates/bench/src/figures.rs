@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::steady::Steady;
 use crate::workload::{FigureKind, Point};
 
 /// How long single operations took, in nanoseconds. Percentiles are fio's, whose buckets are up to
@@ -96,6 +97,9 @@ pub struct Stage {
     pub read: Option<Figures>,
     /// Figures of writing, where the stage yields them.
     pub write: Option<Figures>,
+    /// Whether it was in a steady state, where that was looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steady>,
 }
 
 /// What one point yielded.
@@ -122,6 +126,8 @@ pub struct WorkloadResult {
     pub points: Vec<PointResult>,
     /// Time for laying out files, no part of any figure.
     pub fill_ns: u64,
+    /// Bytes that were laid out.
+    pub fill_bytes: u64,
     /// Time for writing back and dropping caches before each stage, no part of any figure.
     pub settle_ns: u64,
     /// Time that measuring took: fio's, its start included, and the writing back that belongs to a
