@@ -8,6 +8,7 @@ use crate::workload::{FigureKind, Point};
 /// How long single operations took, in nanoseconds. Percentiles are fio's, whose buckets are up to
 /// 1.6 % wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latency {
     /// The arithmetic mean.
     pub mean_ns: u64,
@@ -27,16 +28,22 @@ pub struct Latency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Bytes moved. For stages that make or remove files, their nominal size.
+    #[serde(default)]
     pub bytes: u64,
     /// Operations done.
+    #[serde(default)]
     pub operations: u64,
     /// How long that took, writing back included where the stage says so.
+    #[serde(default)]
     pub runtime_ns: u64,
     /// `bytes` by `runtime_ns`.
+    #[serde(default)]
     pub bytes_per_second: u64,
     /// `operations` by `runtime_ns`, in thousandths.
+    #[serde(default)]
     pub operations_per_second_thousandths: u64,
     /// Completion latency of the operations.
+    #[serde(default)]
     pub latency: Latency,
     /// Latency of fsync or msync, where the jobs issued any between their writes.
     pub sync: Option<Latency>,
@@ -106,12 +113,15 @@ pub struct Stage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointResult {
     /// The point.
+    #[serde(default)]
     pub point: Point,
     /// Its stages, in the workload's order.
     pub stages: Vec<Stage>,
     /// What fio calls its version, such as `fio-3.33`.
+    #[serde(default)]
     pub fio_version: String,
     /// The time measured over, all stages together.
+    #[serde(default)]
     pub runtime_ns: u64,
     /// fio's own results: the text of a JSON array with one document for each stage. Empty once
     /// it has been put away elsewhere.

@@ -3,8 +3,10 @@
 pub mod analysis;
 pub mod choice;
 pub mod config;
+pub mod limits;
 pub mod merit;
 mod order;
+pub mod quantity;
 pub mod recommend;
 pub mod record;
 pub mod results;

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{Percent, Span};
-use crate::record::TrialRecord;
+use crate::course::Cost;
 use flashfit_medium::Bytes;
 
 /// How near to the best is near enough where the user does not say.
@@ -47,30 +47,14 @@ pub struct Spent {
     pub time_ns: u64,
     /// Bytes that they wrote to the medium, as far as that is known.
     pub written_bytes: u64,
-    /// The longest of them in nanoseconds.
-    pub longest_ns: u64,
-    /// The most that one wrote, in bytes.
-    pub most_written_bytes: u64,
 }
 
 impl Spent {
-    /// Of some trials.
-    pub fn of(trials: &[TrialRecord]) -> Self {
-        let mut spent = Self::default();
-        for trial in trials {
-            spent.add(trial);
-        }
-        spent
-    }
-
     /// Takes one more trial in.
-    pub fn add(&mut self, trial: &TrialRecord) {
+    pub fn add(&mut self, cost: Cost) {
         self.trials += 1;
-        self.time_ns = self.time_ns.saturating_add(trial.phases.total_ns);
-        self.longest_ns = self.longest_ns.max(trial.phases.total_ns);
-        let written = trial.written_bytes();
-        self.written_bytes = self.written_bytes.saturating_add(written);
-        self.most_written_bytes = self.most_written_bytes.max(written);
+        self.time_ns = self.time_ns.saturating_add(cost.time_ns);
+        self.written_bytes = self.written_bytes.saturating_add(cost.written_bytes);
     }
 
     /// The mean time of a trial in nanoseconds; 0 before the first.
@@ -145,7 +129,7 @@ mod tests {
     use super::*;
 
     fn spent(trials: u64, time_ns: u64, written_bytes: u64) -> Spent {
-        Spent { trials, time_ns, written_bytes, ..Spent::default() }
+        Spent { trials, time_ns, written_bytes }
     }
 
     #[test]
