@@ -6,6 +6,7 @@
 //! happened.
 
 mod history;
+pub mod landscape;
 mod limits;
 mod random;
 mod space;
