@@ -18,4 +18,4 @@ pub use random::Random;
 pub use space::{
     Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
-pub use strategy::{Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, next_step};
+pub use strategy::{all_failed, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, next_step};

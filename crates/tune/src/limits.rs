@@ -61,6 +61,11 @@ impl Spent {
     pub fn mean_ns(&self) -> u64 {
         self.time_ns.checked_div(self.trials).unwrap_or(0)
     }
+
+    /// The mean of the bytes that a trial wrote; 0 before the first.
+    pub fn mean_written_bytes(&self) -> u64 {
+        self.written_bytes.checked_div(self.trials).unwrap_or(0)
+    }
 }
 
 /// The limit that a run came to.
@@ -87,13 +92,12 @@ impl Limits {
         if spent.trials == 0 {
             return None;
         }
-        let mean_written = spent.written_bytes / spent.trials;
         let over = |limit: Option<u64>, used: u64, next: u64| {
             limit.is_some_and(|limit| used.saturating_add(next) > limit)
         };
         if over(self.budget_ns, spent.time_ns, spent.mean_ns()) {
             Some(Reached::Budget)
-        } else if over(self.max_write_bytes, spent.written_bytes, mean_written) {
+        } else if over(self.max_write_bytes, spent.written_bytes, spent.mean_written_bytes()) {
             Some(Reached::MaxWrite)
         } else {
             None

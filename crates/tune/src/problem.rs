@@ -13,6 +13,7 @@ use flashfit_search::{
     Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 
+use crate::record::TrialKey;
 use crate::space::{Choices, Space};
 use crate::spec::RunSpec;
 
@@ -154,6 +155,11 @@ impl Problem {
     /// The place of a workload.
     pub fn workload(&self, name: &str) -> Option<WorkloadIndex> {
         self.workloads.iter().position(|known| known == name)
+    }
+
+    /// Whether it has the setup and the workload of a trial.
+    pub fn has(&self, key: &TrialKey) -> bool {
+        self.candidate(&key.setup).is_some() && self.workload(&key.workload).is_some()
     }
 
     /// The untuned setup.

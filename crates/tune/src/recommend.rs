@@ -2,18 +2,14 @@
 //!
 //! The gain is taken from the confirming trials alone: those of the search chose the winner, so
 //! they flatter it. A winner whose interval touches no gain is not called better.
-//!
-//! The search ranks by the methodology's merits, which add up over reads, writes, stages and
-//! workloads; a gain is a ratio, with every workload counting alike. The two can disagree, and then
-//! the gain decides.
+
+use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
+use flashfit_search::{CandidateIndex, Outcome, Purpose, Told};
 
-use crate::record::Purpose;
-use crate::results::{Results, Standing};
-use crate::space::Space;
+use crate::problem::Problem;
 use crate::stats::{Estimate, paired_difference};
-use crate::strategy::best;
 
 /// What can be said of the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +40,9 @@ pub struct Recommendation {
     pub gain: Option<Estimate>,
     /// The same for each workload.
     pub gain_by_workload: Vec<(String, Estimate)>,
-    /// Where the winner is another file system than the reference: its gain over its own untuned
-    /// setup.
-    pub gain_within: Option<(Setup, Estimate)>,
-    /// A setup that scored higher but is less safe than the user allows.
+    /// The best other setup that has confirming trials, and the winner's gain over it.
+    pub runner_up: Option<(Setup, Estimate)>,
+    /// A setup that came out higher but is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
 }
 
@@ -63,52 +58,110 @@ impl Recommendation {
         }
     }
 
-    /// Of the results so far; `None` when no allowed setup was measured under all workloads.
-    pub fn of(space: &Space, results: &Results) -> Option<Self> {
-        let (winner, score) = best(space, results)?;
-        let untuned = space.reference()?;
-        let less_safe = less_safe(space, results, score);
-        if *winner != untuned && results.failure(Purpose::Confirm, winner).is_some() {
-            return Some(Self::of_failed(winner, untuned, less_safe));
-        }
-        let per_workload = |workload: &String| {
-            let logs = |setup| results.logs(Purpose::Confirm, setup, workload, results.by());
-            paired_difference(&logs(winner), &logs(&untuned))
+    /// Of the trials so far, of which the search chose `winner`.
+    pub fn of(problem: &Problem, history: &[Told], winner: CandidateIndex) -> Self {
+        let untuned = problem.space.reference;
+        let confirmed = Confirmed::of(problem, history);
+        let failed = |candidate| confirmed.failed.contains(&candidate);
+        let gain = confirmed.gain(winner, untuned).filter(|_| !failed(untuned));
+        let verdict = if winner == untuned {
+            Verdict::NothingBeatsUntuned
+        } else if failed(winner) {
+            Verdict::Worse
+        } else {
+            verdict(gain)
         };
-        let gain_by_workload: Vec<(String, Estimate)> = results
-            .workloads()
-            .iter()
-            .filter_map(|workload| Some((workload.clone(), per_workload(workload)?)))
-            .collect();
-        // A comparison that broke off is none.
-        let compared = results.failure(Purpose::Confirm, &untuned).is_none();
-        let gain = overall_gain(results, winner, &untuned).filter(|_| compared);
-        let gain_within = space
-            .untuned(&winner.filesystem)
-            .filter(|own| *own != untuned && own != winner)
-            .and_then(|own| overall_gain(results, winner, &own).map(|gain| (own, gain)));
-        Some(Self {
-            winner: winner.clone(),
-            verdict: if *winner == untuned { Verdict::NothingBeatsUntuned } else { verdict(gain) },
-            better_but_less_safe: less_safe,
-            untuned,
-            gain,
+        let shown = gain.filter(|_| verdict != Verdict::NothingBeatsUntuned && !failed(winner));
+        let gain_by_workload = match shown {
+            None => Vec::new(),
+            Some(_) => (0..problem.workloads.len())
+                .filter_map(|workload| {
+                    let gain = confirmed.gain_under(winner, untuned, workload)?;
+                    Some((problem.workloads[workload].clone(), gain))
+                })
+                .collect(),
+        };
+        let runner_up = confirmed
+            .candidates()
+            .into_iter()
+            .filter(|&other| other != winner && other != untuned && !failed(other))
+            .filter_map(|other| Some((other, confirmed.gain(winner, other)?)))
+            .min_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
+            .map(|(other, gain)| (problem.setups[other].clone(), gain));
+        Self {
+            winner: problem.setups[winner].clone(),
+            untuned: problem.setups[untuned].clone(),
+            verdict,
+            gain: shown,
             gain_by_workload,
-            gain_within,
-        })
+            runner_up,
+            better_but_less_safe: None,
+        }
+    }
+}
+
+/// The confirming trials.
+struct Confirmed {
+    /// By candidate, round and workload.
+    merits: BTreeMap<CandidateIndex, BTreeMap<u32, BTreeMap<usize, f64>>>,
+    failed: Vec<CandidateIndex>,
+    weights: Vec<f64>,
+}
+
+impl Confirmed {
+    fn of(problem: &Problem, history: &[Told]) -> Self {
+        let mut merits: BTreeMap<usize, BTreeMap<u32, BTreeMap<usize, f64>>> = BTreeMap::new();
+        let mut failed = Vec::new();
+        for Told { ask, outcome, .. } in history {
+            if ask.purpose != Purpose::Confirm {
+                continue;
+            }
+            match outcome {
+                Outcome::Measured { log_merit, .. } => {
+                    let rounds = merits.entry(ask.candidate).or_default();
+                    rounds.entry(ask.repeat).or_default().insert(ask.workload, *log_merit);
+                }
+                Outcome::Failed => failed.push(ask.candidate),
+                Outcome::Missing => {}
+            }
+        }
+        Self { merits, failed, weights: problem.space.weights() }
     }
 
-    /// A winner that did not work when it was tried again has no gain, whatever it did before.
-    fn of_failed(winner: &Setup, untuned: Setup, less_safe: Option<Setup>) -> Self {
-        Self {
-            winner: winner.clone(),
-            untuned,
-            verdict: Verdict::Worse,
-            gain: None,
-            gain_by_workload: Vec::new(),
-            gain_within: None,
-            better_but_less_safe: less_safe,
-        }
+    fn candidates(&self) -> Vec<CandidateIndex> {
+        self.merits.keys().copied().collect()
+    }
+
+    /// Round by round the weighted mean over the workloads, so that a round's common drift cancels.
+    fn gain(&self, ours: CandidateIndex, theirs: CandidateIndex) -> Option<Estimate> {
+        let mean = |round: &BTreeMap<usize, f64>| {
+            (round.len() == self.weights.len())
+                .then(|| round.iter().map(|(workload, merit)| self.weights[*workload] * merit).sum())
+        };
+        self.paired(ours, theirs, mean)
+    }
+
+    fn gain_under(
+        &self,
+        ours: CandidateIndex,
+        theirs: CandidateIndex,
+        workload: usize,
+    ) -> Option<Estimate> {
+        self.paired(ours, theirs, |round| round.get(&workload).copied())
+    }
+
+    fn paired(
+        &self,
+        ours: CandidateIndex,
+        theirs: CandidateIndex,
+        value: impl Fn(&BTreeMap<usize, f64>) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let (ours, theirs) = (self.merits.get(&ours)?, self.merits.get(&theirs)?);
+        let pairs: (Vec<f64>, Vec<f64>) = ours
+            .iter()
+            .filter_map(|(round, own)| Some((value(own)?, value(theirs.get(round)?)?)))
+            .unzip();
+        paired_difference(&pairs.0, &pairs.1)
     }
 }
 
@@ -124,33 +177,4 @@ fn verdict(gain: Option<Estimate>) -> Verdict {
         Some(gain) if gain.is_below(0.0) => Verdict::Worse,
         Some(_) => Verdict::CannotTell,
     }
-}
-
-/// Round by round the mean over the workloads, so that a round's common drift cancels.
-#[expect(clippy::cast_precision_loss, reason = "a run has few workloads")]
-fn overall_gain(results: &Results, winner: &Setup, untuned: &Setup) -> Option<Estimate> {
-    let rounds = |setup: &Setup| {
-        let series: Vec<Vec<f64>> = results
-            .workloads()
-            .iter()
-            .map(|workload| results.logs(Purpose::Confirm, setup, workload, results.by()))
-            .collect();
-        let complete = series.iter().map(Vec::len).min().unwrap_or(0);
-        (0..complete)
-            .map(|round| series.iter().map(|s| s[round]).sum::<f64>() / series.len() as f64)
-            .collect::<Vec<f64>>()
-    };
-    paired_difference(&rounds(winner), &rounds(untuned))
-}
-
-fn less_safe(space: &Space, results: &Results, score: f64) -> Option<Setup> {
-    let mut better: Option<(&Setup, f64)> = None;
-    for setup in results.setups(Purpose::Search).filter(|setup| !space.allows(setup)) {
-        if let Standing::Score(found) = results.standing(setup) {
-            if found > better.map_or(score, |(_, known)| known) {
-                better = Some((setup, found));
-            }
-        }
-    }
-    better.map(|(setup, _)| setup.clone())
 }

@@ -9,6 +9,8 @@ use flashfit_filesystem::Setup;
 use flashfit_stand::{Phases, Written};
 use serde::{Deserialize, Serialize};
 
+use crate::course::Cost;
+
 /// The version that is written.
 pub const RECORD_VERSION: u32 = 1;
 
@@ -121,6 +123,11 @@ impl TrialRecord {
             Outcome::Completed { points } => Some(points),
             Outcome::Failed { .. } => None,
         }
+    }
+
+    /// What it has cost.
+    pub fn cost(&self) -> Cost {
+        Cost { time_ns: self.phases.total_ns, written_bytes: self.written_bytes() }
     }
 
     /// Bytes written to the medium in the whole trial, by the best count there is; 0 without any.

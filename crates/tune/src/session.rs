@@ -1,11 +1,12 @@
 //! The way of a run: ask the search, make the trials, keep each one before the next begins.
 
-use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashfit_bench::{Point, Workload};
 use flashfit_host::{ExitClass, Explain};
-use flashfit_search::{Ask, CandidateIndex, Outcome as Found, SearchError, Step, Stop, Told};
+use flashfit_search::{
+    self as search, Ask, CandidateIndex, Outcome as Found, SearchError, Step, Stop, Told,
+};
 use flashfit_stand::{Stand, TrialError, TrialReport, TrialRequest};
 
 use crate::course::{Cost, Course, Rules};
@@ -134,16 +135,10 @@ impl<'a> Session<'a> {
         trials: Vec<TrialRecord>,
     ) -> Result<Self, TuneError> {
         let judge = spec.judge();
-        let known: Vec<TrialRecord> = trials
-            .iter()
-            .filter(|trial| {
-                problem.candidate(&trial.key.setup).is_some()
-                    && problem.workload(&trial.key.workload).is_some()
-            })
-            .cloned()
-            .collect();
+        let known: Vec<TrialRecord> =
+            trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = told::history(problem, judge, &known)?;
-        let costs = known.iter().map(cost).collect();
+        let costs = known.iter().map(TrialRecord::cost).collect();
         let rules = spec.rules();
         Ok(Self { spec, problem, rules, judge, workloads, dir, trials, history, costs })
     }
@@ -159,12 +154,14 @@ impl<'a> Session<'a> {
     ) -> Result<Ended, TuneError> {
         let rules = self.rules.clone();
         let course = Course::new(self.problem, &rules);
-        self.pass_over_failed();
         loop {
-            // A resumed run may have nothing left to try, and nothing that worked.
             self.stop_if_all_failed()?;
             match course.next(&self.history, &self.costs)? {
-                Step::Done(stop) => return Ok(Ended::Search(stop)),
+                Step::Done(stop) => {
+                    // Nothing may be left to try because nothing worked.
+                    let worked = self.history.iter().any(is_measured);
+                    return if worked { Ok(Ended::Search(stop)) } else { Err(self.all_failed()) };
+                }
                 Step::Try(asks) => {
                     if let Some(reached) = self.make(&course, &asks, stand, observer)? {
                         return Ok(Ended::Limit(reached));
@@ -207,22 +204,25 @@ impl<'a> Session<'a> {
             let record = self.one(stand, key, ask)?;
             let outcome = self.judge.outcome(&record)?;
             observer.ended(&record);
-            self.costs.push(cost(&record));
+            self.costs.push(record.cost());
             self.tell(*ask, outcome);
             self.trials.push(record);
+            self.stop_if_all_failed()?;
         }
         Ok(None)
     }
 
     fn tell(&mut self, ask: Ask, outcome: Found) {
-        let visit = u64::try_from(self.history.len()).expect("a run has few trials");
+        // Those that were passed over are in no record, and do not count.
+        let made = self.history.iter().filter(|told| told.outcome != Found::Missing).count();
+        let visit = u64::try_from(made).expect("a run has few trials");
         self.history.push(Told { ask, visit, outcome });
     }
 
     /// Whether a trial of a setup failed.
     fn is_out(&self, candidate: CandidateIndex) -> bool {
-        let failed = |told: &&Told| !matches!(told.outcome, Found::Measured { .. });
-        self.history.iter().filter(failed).any(|told| told.ask.candidate == candidate)
+        let failed = |told: &Told| !is_measured(told) && told.ask.candidate == candidate;
+        self.history.iter().any(failed)
     }
 
     /// A trial of a setup that is out is not made; its batch goes on without it.
@@ -231,24 +231,16 @@ impl<'a> Session<'a> {
         self.costs.push(Cost::default());
     }
 
-    /// What an earlier part of the run passed over in its last batch is not in its record.
-    fn pass_over_failed(&mut self) {}
-
     fn spent(&self) -> Spent {
         let mut spent = Spent::default();
         self.costs.iter().filter(|cost| **cost != Cost::default()).for_each(|cost| spent.add(*cost));
         spent
     }
 
-    /// Once every workload was tried, it shows whether the limits reach for one trial of each file
-    /// system.
+    /// The first trials show whether the limits reach for one trial of each file system.
     fn reaches(&self, spent: &Spent) -> Result<(), TuneError> {
-        let tried: BTreeSet<usize> = self.history.iter().map(|told| told.ask.workload).collect();
         let families = u64::try_from(self.problem.families()).expect("few file systems");
-        if spent.trials == 0
-            || spent.trials >= families
-            || tried.len() < self.problem.workloads.len().min(usize::try_from(families).unwrap_or(1))
-        {
+        if spent.trials == 0 || spent.trials >= families {
             return Ok(());
         }
         let need = |mean: u64| mean.saturating_mul(families);
@@ -346,25 +338,23 @@ impl<'a> Session<'a> {
     }
 
     fn stop_if_all_failed(&self) -> Result<(), TuneError> {
-        let worked = |told: &Told| matches!(told.outcome, Found::Measured { .. });
-        let failed: BTreeSet<CandidateIndex> =
-            self.history.iter().filter(|told| !worked(told)).map(|told| told.ask.candidate).collect();
-        let enough = FAILURES_ENOUGH.max(2 * self.problem.families());
-        let all = self.problem.setups.len();
-        if self.history.iter().any(worked) || failed.len() < enough.min(all) {
-            return Ok(());
+        match search::all_failed(&self.problem.space, &self.history) {
+            Some(_) => Err(self.all_failed()),
+            None => Ok(()),
         }
+    }
+
+    fn all_failed(&self) -> TuneError {
         let last = self.trials.iter().rev().find_map(|trial| match &trial.outcome {
             Outcome::Failed { message } => Some(message.clone()),
             Outcome::Completed { .. } => None,
         });
-        last.map_or(Ok(()), |last| Err(TuneError::AllFailed { last }))
+        TuneError::AllFailed { last: last.unwrap_or_else(|| "nothing".to_owned()) }
     }
 }
 
-/// What a recorded trial has cost.
-fn cost(record: &TrialRecord) -> Cost {
-    Cost { time_ns: record.phases.total_ns, written_bytes: record.written_bytes() }
+fn is_measured(told: &Told) -> bool {
+    matches!(told.outcome, Found::Measured { .. })
 }
 
 /// A point's part of a file name.

@@ -10,8 +10,10 @@ use flashfit_stand::Facts;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{By, OptionChoice, StrategyKind};
+use crate::course::Rules;
 use crate::limits::Limits;
 use crate::quantity::Weight;
+use crate::told::Judge;
 
 /// The name of the format in `run.json`.
 pub const SCHEMA: &str = "flashfit.run";
@@ -80,6 +82,23 @@ impl RunSpec {
     /// When a stage of a workload ends although not all its data was moved, in nanoseconds.
     pub fn runtime_ns(&self) -> u64 {
         self.runtime_ms.saturating_mul(1_000_000)
+    }
+
+    /// By what its trials are judged.
+    pub fn judge(&self) -> Judge {
+        Judge { by: self.by, p99_write_max_ns: self.p99_write_max_ns }
+    }
+
+    /// How its trials are chosen.
+    pub fn rules(&self) -> Rules {
+        Rules {
+            strategy: self.strategy,
+            repeats: self.repeats,
+            confirm_rounds: self.confirm_rounds,
+            limits: self.limits.clone(),
+            seed: self.seed,
+            short: true,
+        }
     }
 
     /// How much a workload counts.

@@ -71,8 +71,9 @@ pub fn paired_difference(ours: &[f64], theirs: &[f64]) -> Option<Estimate> {
     Estimate::of_mean(&differences)
 }
 
+/// The mean; not a number of no values.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
-fn mean(values: &[f64]) -> f64 {
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 

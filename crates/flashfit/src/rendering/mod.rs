@@ -15,7 +15,9 @@ use flashfit_bench::Workload;
 use flashfit_filesystem::{Catalogue, Setup};
 use flashfit_report::{Failure as FailedTrials, Report, Role, SetupDetail};
 use flashfit_stand::MemoryFacts;
-use flashfit_tune::{Outcome, Purpose, Recommendation, Results, RunHeader, Space, TrialRecord};
+use flashfit_tune::{
+    Conclusion, ConclusionError, Outcome, Recommendation, Results, RunHeader, Space, TrialRecord,
+};
 
 /// A run with what is derived from it.
 pub struct RunView<'a> {
@@ -24,26 +26,34 @@ pub struct RunView<'a> {
     pub workloads: &'a [Workload],
     pub space: &'a Space,
     pub results: Results,
-    pub recommendation: Option<Recommendation>,
+    pub conclusion: Conclusion,
 }
 
 impl<'a> RunView<'a> {
     /// Derives what is needed to show a run.
+    ///
+    /// # Errors
+    /// When the trials do not tell what the run is judged by.
     pub fn new(
         header: &'a RunHeader,
         trials: &'a [TrialRecord],
         workloads: &'a [Workload],
         space: &'a Space,
-    ) -> Self {
+    ) -> Result<Self, ConclusionError> {
         let spec = &header.spec;
-        let results = Results::of(trials, &spec.workloads, spec.repeats, spec.by);
-        let recommendation = Recommendation::of(space, &results);
-        Self { header, trials, workloads, space, results, recommendation }
+        let results = Results::of(trials, &spec.workloads);
+        let conclusion = Conclusion::of_run(space, spec, trials)?;
+        Ok(Self { header, trials, workloads, space, results, conclusion })
+    }
+
+    /// The answer, where there is one.
+    pub fn recommendation(&self) -> Option<&Recommendation> {
+        self.conclusion.recommendation.as_ref()
     }
 
     /// The part that a setup plays in this run.
     fn role(&self, setup: &Setup) -> Role {
-        let recommended = self.recommendation.as_ref().map(Recommendation::recommended);
+        let recommended = self.recommendation().map(Recommendation::recommended);
         if recommended == Some(setup) {
             Role::Recommended
         } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {
@@ -161,7 +171,7 @@ fn wear(view: &RunView<'_>) -> Option<String> {
 
 fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
     view.results
-        .setups(Purpose::Search)
+        .setups()
         .filter_map(|setup| {
             let filesystem = &view.space.of(&setup.filesystem)?.filesystem;
             let option = |name: &String| {

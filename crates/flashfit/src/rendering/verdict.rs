@@ -11,7 +11,7 @@ use super::setup_commands::commands;
 
 /// The verdict of a run.
 pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
-    let Some(found) = &view.recommendation else {
+    let Some(found) = view.recommendation() else {
         return Verdict {
             outcome: Outcome::NoResult,
             headline: "no setup was measured under all workloads yet".to_owned(),
@@ -72,9 +72,9 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
         .iter()
         .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())))
         .collect();
-    if let Some((own, gain)) = &found.gain_within {
+    if let Some((other, gain)) = &found.runner_up {
         detail.extend(
-            as_gain(gain).map(|gain| format!("Over the untuned {own}: {}", gain.describe())),
+            as_gain(gain).map(|gain| format!("Over the runner-up {other}: {}", gain.describe())),
         );
     }
     if view.header.facts.geometry.is_unknown() {

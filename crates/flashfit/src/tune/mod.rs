@@ -2,6 +2,7 @@
 
 mod announce;
 pub mod args;
+mod demands;
 mod outcome;
 mod progress;
 pub(crate) mod resolve;
@@ -18,7 +19,7 @@ use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
 use flashfit_medium::{System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
-use flashfit_tune::{Claimed, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
+use flashfit_tune::{Claimed, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
 
 use crate::catalogues::Catalogues;
 use crate::commands::card_server;
@@ -205,9 +206,10 @@ fn take(
     let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
     let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept, &validity)?;
     header.warnings.iter().for_each(|text| warn(text));
-    announce::run(spec, &space, trials.len(), dir);
+    let problem = Problem::of_run(&space, spec)?;
+    announce::run(spec, &problem, trials.len(), dir);
     let mut progress = Progress::new(when, trials.len());
-    let mut session = Session::new(spec, &space, &catalogues.workloads, run_dir, trials);
+    let mut session = Session::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
     let ended = session.run(&mut here, &mut progress);
     progress.finish();
     let trials = session.into_trials();

@@ -53,7 +53,7 @@ pub fn present(
     json: bool,
 ) -> Result<(), Failure> {
     let space = Space::of_run(header, &catalogues.filesystems)?;
-    let view = RunView::new(header, trials, &catalogues.workloads, &space);
+    let view = RunView::new(header, trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, dir);
     let path = dir.join("report.html");
     output::file(&path, &html::render(&report))?;
@@ -63,7 +63,7 @@ pub fn present(
     }
     let verdict = report.verdict;
     let hundredths = |percent: f64| rounded(percent * 100.0);
-    let recommended = view.recommendation.as_ref();
+    let recommended = view.recommendation();
     output::json(
         "recommendation",
         Answer {

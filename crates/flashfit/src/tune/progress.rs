@@ -6,7 +6,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use flashfit_tune::{Observer, TrialKey, TrialRecord};
+use flashfit_tune::{Observer, SoFar, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::note;
@@ -71,8 +71,8 @@ fn bar() -> ProgressBar {
 }
 
 impl Observer for Progress {
-    fn began(&mut self, key: &TrialKey, left: usize) {
-        let left = u64::try_from(left).expect("a run has few trials");
+    fn began(&mut self, key: &TrialKey, so_far: &SoFar<'_>) {
+        let left = so_far.left.unwrap_or(1);
         let most = self.at_most(left);
         let what = format!("{} under {}", key.setup.label(), key.workload);
         match &mut self.shown {
@@ -104,6 +104,8 @@ impl Observer for Progress {
             bar.set_position(self.made);
         }
     }
+
+    fn thought(&mut self, _so_far: &SoFar<'_>) {}
 }
 
 /// A duration for people: `45 s`, `3 min 20 s`, `2 h 5 min`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::plan::Points;
 use flashfit_bench::{Profile, RunPlan, Workloads};
 use flashfit_catalogue::EntryError;
-use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
+use flashfit_filesystem::{Catalogue, Scheduler, Start, scheduler};
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use flashfit_tune::{By, Config, RunSpec, StrategyKind};
@@ -15,6 +15,7 @@ use flashfit_tune::{By, Config, RunSpec, StrategyKind};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::tune::args::TuneArgs;
+use crate::tune::demands;
 
 /// What a short look at a medium measures.
 const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
@@ -55,23 +56,37 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     let filesystems = Catalogue::load(catalog_dir.as_deref())?;
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
+    let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
+    let chosen_fs = once(what.filesystems.clone().or(chosen_fs).unwrap_or_else(all_filesystems));
+    let chosen_workloads =
+        once(what.workloads.clone().or(chosen_workloads).unwrap_or_else(default_workloads));
+    for (name, option) in args.asked.with.iter().chain(&args.asked.without) {
+        filesystems.filesystem(name)?.option(option)?;
+    }
+    for (name, _) in &args.asked.weights {
+        workloads.find(name)?;
+    }
     let spec = RunSpec {
-        filesystems: once(
-            what.filesystems.clone().or(config.filesystems).unwrap_or_else(all_filesystems),
-        ),
-        workloads: once(
-            what.workloads.clone().or(config.workloads).unwrap_or_else(default_workloads),
-        ),
+        options: demands::options(&args.asked, &config, &chosen_fs)?,
+        weights_thousandths: demands::weights(&args.asked, &config, &chosen_workloads)?,
+        p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
+        limits: demands::limits(&args.spend, &config)?,
+        state: demands::state(&args.asked, &config)?,
+        allow: demands::allow(args, &config)?,
+        filesystems: chosen_fs,
+        workloads: chosen_workloads,
         schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
-        options: config.options,
-        strategy: what.strategy.map(Into::into).or(config.strategy).unwrap_or(StrategyKind::Greedy),
+        strategy: what
+            .strategy
+            .map(Into::into)
+            .or(config.strategy)
+            .unwrap_or(StrategyKind::Adaptive),
         profile,
         by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
         repeats: what.repeats.or(config.repeats).unwrap_or(3),
         confirm_rounds: what.confirm_rounds.or(config.confirm_rounds).unwrap_or(5),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
-        allow: what.allow.or(config.allow).unwrap_or(Durability::Safe),
         data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
             16
         } else {

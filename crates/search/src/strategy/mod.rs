@@ -11,7 +11,7 @@ mod scores;
 
 use std::collections::BTreeMap;
 
-use crate::history::{Ask, Batch, Length, Outcome, Purpose, Told};
+use crate::history::{Ask, Batch, Length, Purpose, Told};
 use crate::limits::{Limits, SearchError};
 use crate::random::Random;
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
@@ -178,8 +178,8 @@ fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
 }
 
 /// How many candidates were tried, when that is enough and all of them failed.
-fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
-    if history.iter().any(|told| !matches!(told.outcome, Outcome::Failed)) {
+pub fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
+    if history.is_empty() || history.iter().any(|told| told.log_merit().is_some()) {
         return None;
     }
     let mut tried: Vec<CandidateIndex> = history.iter().map(|told| told.ask.candidate).collect();
