@@ -8,6 +8,7 @@
 mod history;
 pub mod landscape;
 mod limits;
+mod model;
 mod random;
 mod space;
 mod strategy;
@@ -18,4 +19,7 @@ pub use random::Random;
 pub use space::{
     Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
-pub use strategy::{all_failed, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, next_step};
+pub use strategy::{
+    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Tuning, Wish,
+    all_failed, next_step,
+};

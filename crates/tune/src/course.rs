@@ -52,7 +52,7 @@ pub struct Cost {
 /// The strategy of that kind.
 pub fn strategy(kind: StrategyKind) -> Box<dyn Strategy> {
     match kind {
-        StrategyKind::Adaptive => Box::new(search::RandomSearch),
+        StrategyKind::Adaptive => Box::new(search::Adaptive::default()),
         StrategyKind::Greedy => Box::new(search::Greedy),
         StrategyKind::Exhaustive => Box::new(search::Exhaustive),
         StrategyKind::Random => Box::new(search::RandomSearch),

@@ -4,6 +4,7 @@
 //! any trial: the rest of an unfinished batch is found again by planning it again, which gives the
 //! same batch because a plan is a function of what was known before it.
 
+mod adaptive;
 mod exhaustive;
 mod greedy;
 mod random;
@@ -16,6 +17,7 @@ use crate::limits::{Limits, SearchError};
 use crate::random::Random;
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
+pub use adaptive::{Adaptive, Tuning};
 pub use exhaustive::Exhaustive;
 pub use greedy::Greedy;
 pub use random::RandomSearch;
