@@ -6,8 +6,10 @@
 //! found again. And strategies that only rank get confirming trials at their end: the choice, the
 //! runner-up and the untuned setup afresh, in turn.
 
+use std::collections::BTreeSet;
+
 use flashfit_search::{
-    self as search, Ask, Batch, CandidateIndex, Goal, Outcome, Purpose, SearchError, ShortRun, Step,
+    self as search, Ask, Batch, CandidateIndex, Goal, Purpose, SearchError, ShortRun, Step,
     Stop, Strategy, Told,
 };
 
@@ -94,7 +96,10 @@ impl<'a> Course<'a> {
     /// What is chosen after these trials.
     pub fn choice(&self, history: &[Told], costs: &[Cost]) -> Option<CandidateIndex> {
         let limits = self.limits(history, costs);
-        self.strategy.choice(&self.problem.space, history, &limits)
+        if self.confirms_itself() {
+            return self.strategy.choice(&self.problem.space, history, &limits);
+        }
+        self.strategy.choice(&self.problem.space, &searched(history), &limits)
     }
 
     /// How many trials will be made at the most, as far as that is known.
@@ -159,19 +164,15 @@ impl<'a> Course<'a> {
         self.rules.strategy == StrategyKind::Adaptive
     }
 
-    /// Winner, runner-up and untuned setup, in every round under every workload.
+    /// Winner, runner-up and two untuned setups, in every round under every workload.
     fn confirming_cost(&self) -> f64 {
-        3.0 * f64::from(self.rules.confirm_rounds) * to_f64(count(self.problem.workloads.len()))
+        4.0 * f64::from(self.rules.confirm_rounds) * to_f64(count(self.problem.workloads.len()))
     }
 
     /// The confirming trials that are still to be made, if any.
     fn confirming(&self, history: &[Told]) -> Option<Vec<Ask>> {
         let reference = self.problem.space.reference;
-        let searched: Vec<Told> = history
-            .iter()
-            .filter(|told| told.ask.purpose != Purpose::Confirm)
-            .copied()
-            .collect();
+        let searched = searched(history);
         let limits =
             search::Limits { repeats: self.rules.repeats.max(1), ..search::Limits::default() };
         let winner = self.strategy.choice(&self.problem.space, &searched, &limits)?;
@@ -182,11 +183,10 @@ impl<'a> Course<'a> {
         others.candidates[winner].allowed = false;
         let second = self.strategy.choice(&others, &searched, &limits);
         let mut finalists = vec![winner, reference];
-        finalists.extend(second.filter(|second| *second != reference));
-        let is_out = |candidate: CandidateIndex| {
-            let failed = |told: &&Told| !matches!(told.outcome, Outcome::Measured { .. });
-            history.iter().filter(failed).any(|told| told.ask.candidate == candidate)
-        };
+        finalists.extend(second);
+        finalists.extend(self.problem.own_untuned(winner));
+        let mut seen = BTreeSet::new();
+        finalists.retain(|finalist| seen.insert(*finalist));
         let total = finalists.len()
             * self.problem.workloads.len()
             * usize::try_from(self.rules.confirm_rounds).expect("at least 32 bits");
@@ -200,7 +200,7 @@ impl<'a> Course<'a> {
         let mut asks = Vec::new();
         for repeat in 0..self.rules.confirm_rounds {
             let mut round = Vec::new();
-            for &candidate in finalists.iter().filter(|candidate| !is_out(**candidate)) {
+            for &candidate in finalists.iter().filter(|candidate| !is_out(history, **candidate)) {
                 for workload in 0..self.problem.workloads.len() {
                     let ask = Ask {
                         candidate,
@@ -224,6 +224,26 @@ impl<'a> Course<'a> {
     }
 }
 
+/// Whether a trial of a candidate failed or could not be made: no more are made of it.
+pub fn is_out(history: &[Told], candidate: CandidateIndex) -> bool {
+    history.iter().any(|told| told.ask.candidate == candidate && told.log_merit().is_none())
+}
+
+/// The last batch is over although trials of candidates that are out were not made: it counts as
+/// whole. A run that goes on finds the same, because it passes over the same.
+pub fn close_batch(history: &mut [Told]) {
+    let Some(last) = history.iter().map(|told| told.ask.batch.number).max() else { return };
+    let made = history.iter().filter(|told| told.ask.batch.number == last).count();
+    for told in history.iter_mut().filter(|told| told.ask.batch.number == last) {
+        told.ask.batch.size = u32::try_from(made).expect("a batch is far below 2^32 trials");
+    }
+}
+
+/// Without confirming trials: what a strategy that only ranks has chosen by.
+fn searched(history: &[Told]) -> Vec<Told> {
+    history.iter().filter(|told| told.ask.purpose != Purpose::Confirm).copied().collect()
+}
+
 /// Tells the trials of whole batches from those of one under way.
 fn whole_batches(history: &[Told]) -> impl Fn(&Told) -> bool {
     let last = history.iter().map(|told| told.ask.batch.number).max().unwrap_or(0);
@@ -231,6 +251,14 @@ fn whole_batches(history: &[Told]) -> impl Fn(&Told) -> bool {
     let size = of_last().next().map_or(0, |told| told.ask.batch.size);
     let is_whole = of_last().count() >= usize::try_from(size).expect("at least 32 bits");
     move |told| is_whole || told.ask.batch.number < last
+}
+
+/// What trials cost together, in full-length ones: short ones by their time beside that of whole
+/// ones.
+pub fn full_length_trials(history: &[Told], costs: &[Cost]) -> f64 {
+    let known: Vec<(&Told, &Cost)> = history.iter().zip(costs).collect();
+    let short = Some(ShortRun { cost: short_cost(&known) });
+    search::spent(history, &search::Limits { short, ..search::Limits::default() })
 }
 
 fn spent(costs: &[Cost]) -> Spent {

@@ -35,3 +35,4 @@ pub use run_dir::{Claimed, Run, RunDir};
 pub use session::{Ended, Observer, Session, SoFar, TuneError};
 pub use space::{Choices, Space};
 pub use spec::{RunHeader, RunSpec};
+pub use told::Judge;

@@ -167,6 +167,16 @@ impl Problem {
         &self.setups[self.space.reference]
     }
 
+    /// The untuned setup of a candidate's own file system.
+    pub fn own_untuned(&self, candidate: CandidateIndex) -> Option<CandidateIndex> {
+        let untuned = Setup {
+            filesystem: self.setups[candidate].filesystem.clone(),
+            options: Vec::new(),
+            scheduler: self.reference().scheduler.clone(),
+        };
+        self.candidate(&untuned)
+    }
+
     /// How many file systems there are.
     pub fn families(&self) -> usize {
         self.space.families().len()

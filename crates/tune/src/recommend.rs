@@ -42,6 +42,9 @@ pub struct Recommendation {
     pub gain_by_workload: Vec<(String, Estimate)>,
     /// The best other setup that has confirming trials, and the winner's gain over it.
     pub runner_up: Option<(Setup, Estimate)>,
+    /// Where the winner is another file system than the reference: its gain over its own untuned
+    /// setup.
+    pub gain_within: Option<(Setup, Estimate)>,
     /// A setup that came out higher but is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
 }
@@ -81,10 +84,15 @@ impl Recommendation {
                 })
                 .collect(),
         };
+        let own = problem.own_untuned(winner).filter(|own| *own != untuned && *own != winner);
+        let gain_within = own
+            .filter(|own| !failed(*own))
+            .and_then(|own| Some((problem.setups[own].clone(), confirmed.gain(winner, own)?)));
         let runner_up = confirmed
             .candidates()
             .into_iter()
             .filter(|&other| other != winner && other != untuned && !failed(other))
+            .filter(|&other| Some(other) != own)
             .filter_map(|other| Some((other, confirmed.gain(winner, other)?)))
             .min_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
             .map(|(other, gain)| (problem.setups[other].clone(), gain));
@@ -95,6 +103,7 @@ impl Recommendation {
             gain: shown,
             gain_by_workload,
             runner_up,
+            gain_within,
             better_but_less_safe: None,
         }
     }

@@ -5,11 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flashfit_bench::{Point, Workload};
 use flashfit_host::{ExitClass, Explain};
 use flashfit_search::{
-    self as search, Ask, CandidateIndex, Outcome as Found, SearchError, Step, Stop, Told,
+    self as search, Ask, Outcome as Found, SearchError, Step, Stop, Told,
 };
 use flashfit_stand::{Stand, TrialError, TrialReport, TrialRequest};
 
-use crate::course::{Cost, Course, Rules};
+use crate::course::{self, Cost, Course, Rules};
 use crate::limits::{Reached, Spent};
 use crate::order;
 use crate::problem::Problem;
@@ -187,8 +187,7 @@ impl<'a> Session<'a> {
     ) -> Result<Option<Reached>, TuneError> {
         let confirms = course.turns_to_confirming(&self.history, &self.costs);
         for ask in asks {
-            if self.is_out(ask.candidate) {
-                self.pass_over(*ask);
+            if course::is_out(&self.history, ask.candidate) {
                 continue;
             }
             let spent = self.spent();
@@ -209,31 +208,18 @@ impl<'a> Session<'a> {
             self.trials.push(record);
             self.stop_if_all_failed()?;
         }
+        course::close_batch(&mut self.history);
         Ok(None)
     }
 
     fn tell(&mut self, ask: Ask, outcome: Found) {
-        // Those that were passed over are in no record, and do not count.
-        let made = self.history.iter().filter(|told| told.outcome != Found::Missing).count();
-        let visit = u64::try_from(made).expect("a run has few trials");
+        let visit = u64::try_from(self.history.len()).expect("a run has few trials");
         self.history.push(Told { ask, visit, outcome });
-    }
-
-    /// Whether a trial of a setup failed.
-    fn is_out(&self, candidate: CandidateIndex) -> bool {
-        let failed = |told: &Told| !is_measured(told) && told.ask.candidate == candidate;
-        self.history.iter().any(failed)
-    }
-
-    /// A trial of a setup that is out is not made; its batch goes on without it.
-    fn pass_over(&mut self, ask: Ask) {
-        self.tell(ask, Found::Missing);
-        self.costs.push(Cost::default());
     }
 
     fn spent(&self) -> Spent {
         let mut spent = Spent::default();
-        self.costs.iter().filter(|cost| **cost != Cost::default()).for_each(|cost| spent.add(*cost));
+        self.costs.iter().for_each(|cost| spent.add(*cost));
         spent
     }
 

@@ -5,6 +5,7 @@ mod figures;
 pub mod options;
 pub mod plan;
 mod rankings;
+pub mod replay;
 pub mod setup_commands;
 mod verdict;
 

@@ -2,7 +2,8 @@
 
 use flashfit_filesystem::{Catalogue, Durability, Setup};
 use flashfit_report::{Gain, Outcome, Verdict};
-use flashfit_tune::Recommendation;
+use flashfit_search::Stop;
+use flashfit_tune::{Ended, Recommendation, StrategyKind};
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
 
@@ -34,7 +35,7 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
     }
 }
 
-fn outcome(verdict: recommend::Verdict) -> Outcome {
+pub fn outcome(verdict: recommend::Verdict) -> Outcome {
     match verdict {
         recommend::Verdict::Better => Outcome::Better,
         recommend::Verdict::Worse | recommend::Verdict::NothingBeatsUntuned => Outcome::NoGain,
@@ -42,7 +43,7 @@ fn outcome(verdict: recommend::Verdict) -> Outcome {
     }
 }
 
-fn headline(found: &Recommendation) -> String {
+pub fn headline(found: &Recommendation) -> String {
     let (winner, untuned) = (found.winner.label(), found.untuned.label());
     match found.verdict {
         recommend::Verdict::Better => format!("{winner} beats the untuned {untuned}"),
@@ -66,12 +67,41 @@ fn headline(found: &Recommendation) -> String {
     }
 }
 
+/// A strategy as it is named in a sentence.
+pub fn strategy_name(strategy: StrategyKind) -> &'static str {
+    match strategy {
+        StrategyKind::Adaptive => "Adaptive",
+        StrategyKind::Greedy => "Greedy",
+        StrategyKind::Exhaustive => "Exhaustive",
+        StrategyKind::Random => "Random",
+    }
+}
+
+/// Why a search ended, as part of a sentence.
+pub fn ended(ended: Ended) -> String {
+    match ended {
+        Ended::Search(Stop::SureEnough { probability }) => format!(
+            "ended when the choice was near enough to the best with a chance of {:.0} %",
+            100.0 * probability
+        ),
+        Ended::Search(Stop::Budget) => "ended when the trials were spent".to_owned(),
+        Ended::Search(Stop::Exhausted) => "ended with nothing more to try".to_owned(),
+        Ended::Search(Stop::AllFailed { .. }) => "ended because every trial failed".to_owned(),
+        Ended::Limit(reached) => format!("ended because {reached}"),
+    }
+}
+
 fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let mut detail: Vec<String> = found
         .gain_by_workload
         .iter()
         .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())))
         .collect();
+    if let Some((own, gain)) = &found.gain_within {
+        detail.extend(
+            as_gain(gain).map(|gain| format!("Over the untuned {own}: {}", gain.describe())),
+        );
+    }
     if let Some((other, gain)) = &found.runner_up {
         detail.extend(
             as_gain(gain).map(|gain| format!("Over the runner-up {other}: {}", gain.describe())),
@@ -99,7 +129,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
 }
 
 /// A logarithm of a ratio as a gain in percent; `None` without an interval.
-fn as_gain(estimate: &Estimate) -> Option<Gain> {
+pub fn as_gain(estimate: &Estimate) -> Option<Gain> {
     let (low, high) = estimate.interval?;
     Some(Gain {
         percent_low: percent(low),

@@ -12,8 +12,8 @@ use flashfit_tune::{Config, Limits, OptionChoice, Percent};
 use crate::failure::Failure;
 use crate::tune::args::{Asked, Spend, TuneArgs};
 
-/// The least safety of a recommended setup.
-pub fn allow(args: &TuneArgs, config: &Config) -> Result<Durability, Failure> {
+/// The least safety of a recommended setup, where it is given.
+pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, Failure> {
     let agreed = |allow: Option<Durability>, require: Option<Durability>, names: [&str; 2]| {
         match (allow, require) {
             (Some(allow), Some(require)) if allow != require => Err(contradiction(
@@ -25,7 +25,7 @@ pub fn allow(args: &TuneArgs, config: &Config) -> Result<Durability, Failure> {
     };
     let typed = agreed(args.what.allow, args.asked.require, ["--allow", "--require"])?;
     let written = agreed(config.allow, config.require, ["allow", "require"])?;
-    Ok(typed.or(written).unwrap_or(Durability::Safe))
+    Ok(typed.or(written))
 }
 
 /// Options fixed and left out: the file's, and those of the flags, which go before them.

@@ -5,6 +5,7 @@ pub mod args;
 mod demands;
 mod outcome;
 mod progress;
+mod replay;
 pub(crate) mod resolve;
 mod scratch;
 mod space;
@@ -34,6 +35,9 @@ use subject::{Subject, What};
 use valid::Validity;
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    if let Some(dirs) = &args.replay {
+        return replay::run(args, dirs, catalog);
+    }
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(dir)?,
         None => (resolve::resolve(args, catalog)?, None),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::plan::Points;
 use flashfit_bench::{Profile, RunPlan, Workloads};
 use flashfit_catalogue::EntryError;
-use flashfit_filesystem::{Catalogue, Scheduler, Start, scheduler};
+use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use flashfit_tune::{By, Config, RunSpec, StrategyKind};
@@ -21,7 +21,11 @@ use crate::tune::demands;
 const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
 /// What distributions put on a card when nobody chooses.
 const USUAL_FILESYSTEM: &str = "ext4";
-const DEFAULT_SEED: u64 = 1;
+pub const DEFAULT_SEED: u64 = 1;
+/// Trials of each setup under each workload, of strategies that fix it.
+pub const DEFAULT_REPEATS: u32 = 3;
+/// Rounds of confirming trials of strategies that only rank.
+pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
 /// One day: longer is a unit mistaken.
 const MOST_RUNTIME_MS: u64 = 86_400_000;
 
@@ -72,7 +76,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
         limits: demands::limits(&args.spend, &config)?,
         state: demands::state(&args.asked, &config)?,
-        allow: demands::allow(args, &config)?,
+        allow: demands::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,
         schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
@@ -83,8 +87,8 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
             .unwrap_or(StrategyKind::Adaptive),
         profile,
         by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
-        repeats: what.repeats.or(config.repeats).unwrap_or(3),
-        confirm_rounds: what.confirm_rounds.or(config.confirm_rounds).unwrap_or(5),
+        repeats: what.repeats.or(config.repeats).unwrap_or(DEFAULT_REPEATS),
+        confirm_rounds: what.confirm_rounds.or(config.confirm_rounds).unwrap_or(DEFAULT_CONFIRM_ROUNDS),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
         data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
@@ -139,7 +143,7 @@ fn default_dir(target: &str) -> PathBuf {
 }
 
 /// Schedulers by today's names; earlier names are translated, which the user is told.
-fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> {
+pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> {
     let mut schedulers = Vec::new();
     for name in names.unwrap_or_default() {
         let understood = scheduler::understand(&name)?;

@@ -5,17 +5,19 @@
 //! the same. Limit: media without an identity cannot be told apart by it; their size and the rest
 //! must do.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flashfit_filesystem::{Scheduler, Setup};
+use flashfit_filesystem::{Durability, Scheduler, Setup};
 use flashfit_host::{ExitClass, Explain};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::choice::By;
 use crate::problem::ProblemError;
 use crate::record::TrialRecord;
 use crate::run_dir::{self, RunDirError};
-use crate::told::NoFigure;
+use crate::told::{Judge, NoFigure};
 
 /// Why a replay is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -137,6 +139,10 @@ struct SpecPart {
     runtime_ms: Option<Value>,
     start: Option<Value>,
     state: Option<Value>,
+    by: Option<By>,
+    allow: Option<Durability>,
+    p99_write_max_ns: Option<u64>,
+    weights_thousandths: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -184,6 +190,12 @@ pub struct Recording {
     pub default_scheduler: Option<Scheduler>,
     /// Whether a run says that its medium was a simulated card.
     pub simulated: bool,
+    /// By what the first run was judged.
+    pub judge: Judge,
+    /// What the first run allowed, where it says so.
+    pub allow: Option<Durability>,
+    /// How much workloads counted in the first run that did not count once, in thousandths.
+    pub weights_thousandths: BTreeMap<String, u32>,
     /// The runs.
     pub paths: Vec<PathBuf>,
 }
@@ -200,6 +212,9 @@ impl Recording {
             filesystems: Vec::new(),
             default_scheduler: None,
             simulated: false,
+            judge: Judge { by: By::Throughput, p99_write_max_ns: None },
+            allow: None,
+            weights_thousandths: BTreeMap::new(),
             paths: paths.to_vec(),
         };
         let mut headers: Vec<(&Path, Header)> = Vec::new();
@@ -207,6 +222,13 @@ impl Recording {
             let (header, trials): (Header, Vec<TrialRecord>) = run_dir::read_any(path)?;
             for (earlier_path, earlier) in &headers {
                 same(earlier_path, earlier, path, &header)?;
+            }
+            if headers.is_empty() {
+                let spec = &header.spec;
+                recording.judge.by = spec.by.unwrap_or(By::Throughput);
+                recording.judge.p99_write_max_ns = spec.p99_write_max_ns;
+                recording.allow = spec.allow;
+                recording.weights_thousandths = spec.weights_thousandths.clone();
             }
             recording.simulated |= header.facts.card.is_some();
             let scheduler = header.facts.default_scheduler.clone();

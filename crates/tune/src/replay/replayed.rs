@@ -9,7 +9,7 @@ use flashfit_search::{CandidateIndex, Outcome, Step, Stop, Told};
 
 use super::recording::{Recording, ReplayError};
 use super::urn::Urn;
-use crate::course::{Cost, Course, Rules};
+use crate::course::{self, Cost, Course, Rules};
 use crate::limits::Reached;
 use crate::problem::{Problem, Standing};
 use crate::record::Outcome as Recorded;
@@ -58,6 +58,11 @@ pub struct Replayed {
 }
 
 impl Replayed {
+    /// What the trials cost together, in full-length ones.
+    pub fn full_length_trials(&self) -> f64 {
+        course::full_length_trials(&self.history, &self.costs)
+    }
+
     /// The place of a candidate by what is recorded, from 1, and of how many.
     pub fn rank(&self, candidate: CandidateIndex) -> Option<(usize, usize)> {
         let own = self.recorded[candidate]?;
@@ -130,16 +135,15 @@ pub fn replay(
             if !confirms && course.turns_to_confirming(&history, &costs) {
                 break;
             }
-            let out = history.iter().any(|told| {
-                told.ask.candidate == ask.candidate && told.log_merit().is_none()
-            });
-            let (outcome, cost) =
-                if out { (Outcome::Missing, Cost::default()) } else { urn.draw(&ask) };
-            let made = history.iter().filter(|told| told.outcome != Outcome::Missing).count();
-            let visit = u64::try_from(made).expect("at most 64 bits");
+            if course::is_out(&history, ask.candidate) {
+                continue;
+            }
+            let (outcome, cost) = urn.draw(&ask);
+            let visit = u64::try_from(history.len()).expect("at most 64 bits");
             history.push(Told { ask, visit, outcome });
             costs.push(cost);
         }
+        course::close_batch(&mut history);
     };
     if !history.iter().any(|told| told.log_merit().is_some()) {
         return Err(all_failed(recording, ended));

@@ -17,7 +17,7 @@ fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
 
 fn ranked(trials: &[TrialRecord], workloads: &[&str], by: By) -> Vec<Ranking> {
     let workloads: Vec<String> = workloads.iter().map(|&name| name.to_owned()).collect();
-    let results = Results::of(trials, &workloads, 2, By::Throughput);
+    let results = Results::of(trials, &workloads);
     rankings(&results, &["x".to_owned(), "y".to_owned()], by)
 }
 
