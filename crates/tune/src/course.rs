@@ -115,13 +115,19 @@ impl<'a> Course<'a> {
     /// Whether what is left only suffices to confirm, or confirming has begun; never for a strategy
     /// that sees to that itself.
     pub fn turns_to_confirming(&self, history: &[Told], costs: &[Cost]) -> bool {
-        if self.confirms_itself() || self.rules.confirm_rounds == 0 || history.is_empty() {
+        let limits = &self.rules.limits;
+        let limited = limits.budget_ns.is_some() || limits.max_write_bytes.is_some();
+        if !limited
+            || self.confirms_itself()
+            || self.rules.confirm_rounds == 0
+            || history.is_empty()
+        {
             return false;
         }
         if history.iter().any(|told| told.ask.purpose == Purpose::Confirm) {
             return true;
         }
-        let left = self.rules.limits.trials_left(&spent(costs));
+        let left = limits.trials_left(&spent(costs));
         left.is_some_and(|left| to_f64(left) < self.confirming_cost() + 1.0)
     }
 

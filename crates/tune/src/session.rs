@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flashfit_bench::{Point, Workload};
 use flashfit_host::{ExitClass, Explain};
 use flashfit_search::{
-    self as search, Ask, Outcome as Found, SearchError, Step, Stop, Told,
+    self as search, Ask, CandidateIndex, Outcome as Found, SearchError, Step, Stop, Told,
 };
 use flashfit_stand::{Stand, TrialError, TrialReport, TrialRequest};
 
@@ -83,8 +83,8 @@ pub trait Observer {
     /// A trial was kept.
     fn ended(&mut self, record: &TrialRecord);
 
-    /// A batch is over, after which the search thinks anew.
-    fn thought(&mut self, so_far: &SoFar<'_>);
+    /// A batch is over, after which the search thinks anew; it would choose `leader` now.
+    fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>);
 }
 
 /// Where a run stands.
@@ -168,7 +168,8 @@ impl<'a> Session<'a> {
                     }
                 }
             }
-            observer.thought(&self.so_far(&course));
+            let leader = course.choice(&self.history, &self.costs);
+            observer.thought(&self.so_far(&course), leader);
         }
     }
 

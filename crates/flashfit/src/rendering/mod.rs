@@ -7,7 +7,7 @@ pub mod plan;
 mod rankings;
 pub mod replay;
 pub mod setup_commands;
-mod verdict;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,8 +6,10 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use flashfit_search::CandidateIndex;
 use flashfit_tune::{Observer, SoFar, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
 use crate::output::note;
 use crate::tune::args::ProgressArg;
@@ -22,6 +24,21 @@ pub struct Progress {
     /// Time in the trials made here, and how many they are.
     spent: (Duration, u32),
     began: Instant,
+    /// Whether what is believed is printed to standard output, a line of JSON each time.
+    stream: bool,
+    leader: Option<String>,
+}
+
+/// What is believed after a batch.
+#[derive(Serialize)]
+struct Believed {
+    schema: &'static str,
+    schema_version: u32,
+    trials: usize,
+    time_ns: u64,
+    written_bytes: u64,
+    trials_left_at_most: Option<u64>,
+    leader: Option<String>,
 }
 
 enum Shown {
@@ -32,7 +49,7 @@ enum Shown {
 
 impl Progress {
     /// `made` trials were made before.
-    pub fn new(when: ProgressArg, made: usize) -> Self {
+    pub fn new(when: ProgressArg, made: usize, stream: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown = match when {
             ProgressArg::Never => Shown::Nothing,
@@ -42,7 +59,8 @@ impl Progress {
             }
         };
         let made = u64::try_from(made).expect("a run has few trials");
-        Self { shown, made, spent: (Duration::ZERO, 0), began: Instant::now() }
+        let (spent, began) = ((Duration::ZERO, 0), Instant::now());
+        Self { shown, made, spent, began, stream, leader: None }
     }
 
     /// Takes the bar off the screen.
@@ -105,7 +123,33 @@ impl Observer for Progress {
         }
     }
 
-    fn thought(&mut self, _so_far: &SoFar<'_>) {}
+    fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>) {
+        let leader = leader.map(|leader| so_far.problem.setups[leader].label());
+        if self.stream {
+            let believed = Believed {
+                schema: "flashfit.belief",
+                schema_version: 1,
+                trials: so_far.history.len(),
+                time_ns: so_far.spent.time_ns,
+                written_bytes: so_far.spent.written_bytes,
+                trials_left_at_most: so_far.left,
+                leader: leader.clone(),
+            };
+            let line = serde_json::to_string(&believed).expect("documents are plain data");
+            // A reader that has gone away does not end a run that takes hours.
+            let _ = crate::output::print(&(line + "\n"));
+        }
+        let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
+            return;
+        };
+        let text = format!("after {} trials {leader} leads", so_far.history.len());
+        match &self.shown {
+            Shown::Bar(bar) => bar.println(text),
+            Shown::Lines { .. } => note(&text),
+            Shown::Nothing => {}
+        }
+        self.leader = Some(leader);
+    }
 }
 
 /// A duration for people: `45 s`, `3 min 20 s`, `2 h 5 min`.

@@ -18,5 +18,6 @@ mod media;
 mod one_at_a_time;
 mod output;
 mod ranking;
+mod replay;
 mod sudden_end;
 mod usage;

@@ -90,7 +90,7 @@ impl Observer for Watcher {
         self.kept.push(record.number);
     }
 
-    fn thought(&mut self, so_far: &SoFar<'_>) {
+    fn thought(&mut self, so_far: &SoFar<'_>, _leader: Option<usize>) {
         self.thoughts.push(so_far.history.len());
     }
 }
