@@ -5,6 +5,7 @@
 //! verdict comes first, then what to type, then the evidence.
 
 mod figures;
+mod findings;
 mod parts;
 mod rankings;
 mod verdict;
@@ -42,6 +43,7 @@ fn body(report: &Report) -> Element {
         .child(verdict::section(report))
         .children(verdict::commands(&report.verdict))
         .child(contents(report))
+        .children(findings::section(&report.findings))
         .children(rankings::section(&report.rankings))
         .children(figures::sections(&report.figures, &drawing))
         .children(parts::setups(&report.setups))
@@ -65,9 +67,10 @@ fn banner() -> Element {
 fn contents(report: &Report) -> Element {
     let groups = report.figures.iter().enumerate();
     let links =
-        [(!report.rankings.is_empty()).then(|| ("rankings".to_owned(), "Rankings".to_owned()))]
+        [("findings", "Findings", report.findings.len()), ("rankings", "Rankings", report.rankings.len())]
             .into_iter()
-            .flatten()
+            .filter(|(_, _, count)| *count > 0)
+            .map(|(anchor, title, _)| (anchor.to_owned(), title.to_owned()))
             .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
             .chain([
                 ("facts".to_owned(), "Facts".to_owned()),

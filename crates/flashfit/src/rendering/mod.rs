@@ -2,6 +2,7 @@
 
 pub mod check;
 mod figures;
+mod findings;
 pub mod options;
 pub mod plan;
 mod rankings;
@@ -76,6 +77,7 @@ pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
         simulated: view.is_simulated(),
         verdict: verdict::verdict(view, catalogue),
         facts: facts(view, dir),
+        findings: findings::findings(view),
         rankings: rankings::rankings(view, view.header.spec.by, 5),
         figures: figures::figures(view),
         setups: setups(view),

@@ -10,7 +10,7 @@ mod greedy;
 mod random;
 mod scores;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{Ask, Batch, Length, Purpose, Told};
 use crate::limits::{Limits, SearchError};
@@ -147,18 +147,20 @@ fn planned(
     if wishes.is_empty() {
         return Step::Done(Stop::Budget);
     }
-    let mut repeats: BTreeMap<Wish, u32> = BTreeMap::new();
+    // Not counted but looked up: a record may have lost some.
+    let mut repeats: BTreeMap<Wish, BTreeSet<u32>> = BTreeMap::new();
     for told in history {
-        let Ask { candidate, workload, length, purpose, .. } = told.ask;
-        *repeats.entry(Wish { candidate, workload, length, purpose }).or_default() += 1;
+        let Ask { candidate, workload, length, purpose, repeat, .. } = told.ask;
+        let wish = Wish { candidate, workload, length, purpose };
+        repeats.entry(wish).or_default().insert(repeat);
     }
     let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
     let mut asks: Vec<Ask> = wishes
         .into_iter()
         .map(|wish| {
-            let next = repeats.entry(wish).or_default();
-            let repeat = *next;
-            *next += 1;
+            let used = repeats.entry(wish).or_default();
+            let repeat = (0..).find(|repeat| !used.contains(repeat)).expect("few are used");
+            used.insert(repeat);
             let Wish { candidate, workload, length, purpose } = wish;
             Ask { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }
         })
