@@ -8,7 +8,7 @@
 mod history;
 pub mod landscape;
 mod limits;
-mod model;
+pub mod model;
 mod random;
 mod space;
 mod strategy;

@@ -10,6 +10,8 @@ use super::linear::Cholesky;
 /// So many candidates are looked at together: the best by their means, and some others.
 const LOOKED_AT: usize = 180;
 const OTHERS: usize = 40;
+/// The best by the columns alone, whose means are worked out whole.
+const FIRST_LOOK: usize = 400;
 /// How often the joint posterior is drawn from.
 const DRAWS: usize = 256;
 
@@ -40,9 +42,16 @@ impl Belief {
         random: &mut Random,
     ) -> Self {
         let surface = model.surface();
-        let mut ranked: Vec<(f64, CandidateIndex)> =
-            eligible.iter().map(|&candidate| (surface.mean(candidate), candidate)).collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut ranked = ranked(eligible, |candidate| surface.mean_of_columns(candidate));
+        let mut first: Vec<CandidateIndex> =
+            ranked.iter().take(FIRST_LOOK).map(|&(_, index)| index).collect();
+        first.extend(model.measured().filter(|index| eligible.contains(index)));
+        first.sort_unstable();
+        first.dedup();
+        let near = |&(_, index): &(f64, CandidateIndex)| first.binary_search(&index).is_err();
+        let far: Vec<(f64, CandidateIndex)> = ranked.into_iter().filter(near).collect();
+        ranked = self::ranked(&first, |candidate| surface.mean(candidate));
+        ranked.extend(far);
         if ranked.len() > LOOKED_AT + OTHERS {
             let mut rest = ranked.split_off(LOOKED_AT);
             random.shuffle(&mut rest);
@@ -92,6 +101,16 @@ impl Belief {
         }
         choice.map(|(share, at)| (self.candidates[at], share))
     }
+}
+
+fn ranked(
+    candidates: &[CandidateIndex],
+    mean: impl Fn(CandidateIndex) -> f64,
+) -> Vec<(f64, CandidateIndex)> {
+    let mut ranked: Vec<(f64, CandidateIndex)> =
+        candidates.iter().map(|&candidate| (mean(candidate), candidate)).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    ranked
 }
 
 /// Where the highest value is, and what it is.

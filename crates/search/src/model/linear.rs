@@ -93,9 +93,14 @@ impl Cholesky {
 
     /// Solves `L x = b` in place.
     pub fn forward(&self, b: &mut [f64]) {
-        for row in 0..b.len() {
+        self.forward_from(b, 0);
+    }
+
+    /// Solves `L x = b` in place, where `b` is 0 before `first`.
+    pub fn forward_from(&self, b: &mut [f64], first: usize) {
+        for row in first..b.len() {
             let lower = self.lower.row(row);
-            b[row] = (b[row] - dot(&lower[..row], &b[..row])) / lower[row];
+            b[row] = (b[row] - dot(&lower[first..row], &b[first..row])) / lower[row];
         }
     }
 

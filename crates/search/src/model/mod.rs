@@ -122,9 +122,24 @@ impl<'a> Model<'a> {
         &self.surface
     }
 
+    /// The candidates that were measured, in order, some more than once.
+    pub fn measured(&self) -> impl Iterator<Item = CandidateIndex> {
+        self.points.iter().map(|&(candidate, _)| candidate)
+    }
+
+    /// The standard deviation of what a cell deviates beyond noise.
+    pub fn deviation_sd(&self) -> f64 {
+        self.deviation.sqrt()
+    }
+
     /// The standard deviation of noise under each workload, in full-length and short trials.
     pub fn noise_sd(&self) -> Vec<[f64; 2]> {
         self.noise.iter().map(|both| both.map(f64::sqrt)).collect()
+    }
+
+    /// The variance of a cell's mean.
+    fn noise_of(&self, cell: &Cell) -> f64 {
+        noise::SPREAD * self.noise[cell.workload][usize::from(cell.short)] / cell.weight()
     }
 
     /// What is expected of a cell: merit, and bias if short, and what the workload makes of it.
@@ -177,7 +192,7 @@ impl<'a> Model<'a> {
             let own = &self.own[cell.workload];
             let value = cell.mean() - own.offset(self.coding, candidate, short);
             let doubt = self.deviation + own.variance(self.coding, candidate, short);
-            let noise = self.noise[cell.workload][usize::from(short)] / cell.weight();
+            let noise = self.noise_of(cell);
             let share = doubt / (doubt + noise);
             precision += 1.0 / (doubt + noise);
             mean += value / (doubt + noise);
@@ -206,7 +221,7 @@ impl<'a> Model<'a> {
         let means = self.means_of_cells();
         let mut deviations: Vec<Vec<Deviation>> = vec![Vec::new(); self.weights.len()];
         for (cell, (mean, bias)) in self.cells.iter().zip(&means) {
-            let noise = self.noise[cell.workload][usize::from(cell.short)] / cell.weight();
+            let noise = self.noise_of(cell);
             deviations[cell.workload].push(Deviation {
                 candidate: cell.candidate,
                 short: cell.short,
@@ -238,8 +253,9 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Noise from repeats, with the misfit as the guess; what the misfit has beyond it is the
-    /// cells' own deviation; then what each trial counts.
+    /// Noise from repeats; what the model's misfit has beyond it is the cells' own deviation; then
+    /// what each trial counts.
+    #[expect(clippy::cast_precision_loss, reason = "cells are few")]
     fn learn_noise(&mut self) {
         let means = self.means_of_cells();
         let misfits: Vec<f64> = self
@@ -248,8 +264,12 @@ impl<'a> Model<'a> {
             .enumerate()
             .map(|(at, cell)| cell.mean() - self.expected(cell, &means, at))
             .collect();
-        let misfit = noise::median_scale(&misfits).unwrap_or(0.01);
+        let freedom: f64 = self.surface.freedom() + self.own.iter().map(Own::freedom).sum::<f64>();
+        let count = self.cells.len().max(1) as f64;
+        let widen = (count / (count - freedom).max(0.25 * count)).sqrt();
+        let misfit = noise::median_scale(&misfits).unwrap_or(0.01) * widen.powi(2);
         let pooled = self.pooled_noise(misfit);
+        let mut beyond = (0.0, 0.0);
         for workload in 0..self.weights.len() {
             for short in [false, true] {
                 let here: Vec<usize> = (0..self.cells.len())
@@ -259,32 +279,33 @@ impl<'a> Model<'a> {
                     .collect();
                 let repeats: Vec<f64> =
                     here.iter().flat_map(|&at| repeat_deviations(&self.cells[at])).collect();
-                self.noise[workload][usize::from(short)] =
-                    noise::scale(&repeats, pooled[usize::from(short)]);
+                let pooled = pooled[usize::from(short)];
+                // A cell of many trials shows its own deviation, one of few mostly noise.
+                let single: Vec<f64> = here
+                    .iter()
+                    .filter(|&&at| self.cells[at].values.len() == 1)
+                    .map(|&at| widen * misfits[at])
+                    .collect();
+                let total = noise::scale(&single, pooled);
+                let by_repeats = noise::scale(&repeats, pooled.min(total));
+                let noise = by_repeats.min(total);
+                self.noise[workload][usize::from(short)] = noise;
+                beyond.0 += single.len() as f64 * (total - noise);
+                beyond.1 += single.len() as f64;
             }
         }
-        let beyond: f64 = self
-            .cells
-            .iter()
-            .zip(&misfits)
-            .map(|(cell, misfit)| {
-                let noise = self.noise[cell.workload][usize::from(cell.short)];
-                let capped = misfit.powi(2).min(9.0 * (noise + self.deviation));
-                capped - noise / cell.weight()
-            })
-            .sum();
-        #[expect(clippy::cast_precision_loss, reason = "cells are few")]
-        let count = self.cells.len().max(1) as f64;
-        self.deviation = (beyond / count).max(1e-5);
+        if beyond.1 > 0.0 {
+            self.deviation = (beyond.0 / beyond.1).max(1e-5);
+        }
         for at in 0..self.cells.len() {
             let expected = self.expected(&self.cells[at], &means, at);
             let cell = &mut self.cells[at];
             let scale = self.noise[cell.workload][usize::from(cell.short)];
-            let doubt = self.deviation;
-            let centre = if cell.values.len() > 2 { median(&cell.values) } else { expected };
-            let doubt = if cell.values.len() > 2 { 0.0 } else { doubt };
+            let many = cell.values.len() > 2;
+            let (centre, doubt) =
+                if many { (median(&cell.values), 0.0) } else { (expected, self.deviation) };
             for (weight, value) in cell.weights.iter_mut().zip(&cell.values) {
-                *weight = noise::weight(value - centre, scale + doubt).min(1.0);
+                *weight = noise::weight(value - centre, scale + doubt);
             }
         }
     }

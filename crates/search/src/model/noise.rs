@@ -26,6 +26,10 @@ pub fn scale(deviations: &[f64], guess: f64) -> f64 {
     scale
 }
 
+/// What the variance of a weighted mean is of: Fisher's information of the distribution's middle
+/// makes it larger than the squared scale.
+pub const SPREAD: f64 = (NU + 3.0) / (NU + 1.0);
+
 /// What a trial counts that is off by this much, where the squared scale is `scale`.
 pub fn weight(deviation: f64, scale: f64) -> f64 {
     (NU + 1.0) / (NU + deviation.powi(2) / scale)

@@ -29,7 +29,7 @@ pub struct Point {
 }
 
 /// Degrees of freedom of the prior of an effect.
-const NU: f64 = 2.0;
+const NU: f64 = 4.0;
 /// The least that an effect, an interaction and a candidate's own part are taken to vary.
 const LEAST_MAIN_SD: f64 = 0.003;
 const LEAST_PAIR_SD: f64 = 0.001;
@@ -43,6 +43,11 @@ const BIAS_OWN_SD: f64 = 0.01;
 const MEAN_SD: f64 = 0.5;
 /// How often variances are improved when they are learned.
 const ROUNDS: usize = 6;
+
+fn step(scale: f64, (wanted, allowed): (f64, f64), least: f64) -> f64 {
+    let ratio = if allowed > 0.0 { wanted / allowed } else { 1.0 };
+    (scale * ratio.clamp(0.25, 4.0)).clamp(least.powi(2), 4.0)
+}
 
 /// The variances of the kernel's parts.
 #[derive(Debug, Clone)]
@@ -111,8 +116,11 @@ impl<'a> Surface<'a> {
     /// Given these points, with the variances learned from them.
     pub fn learn(coding: &'a Coding, points: Vec<Point>, scales: Scales) -> Self {
         let mut surface = Self::of(coding, points, scales);
-        for _ in 0..ROUNDS {
-            surface.improve();
+        for round in 0..ROUNDS {
+            surface.improve_columns();
+            if round % 2 == 1 {
+                surface.improve_rest();
+            }
             surface.solve();
         }
         surface
@@ -182,38 +190,49 @@ impl<'a> Surface<'a> {
         }
     }
 
+    /// How many degrees of freedom the points' values are fitted with.
+    pub fn freedom(&self) -> f64 {
+        let mut unit = vec![0.0; self.points.len()];
+        let mut sum = 0.0;
+        for (row, point) in self.points.iter().enumerate() {
+            unit.fill(0.0);
+            unit[row] = 1.0;
+            self.factor.forward_from(&mut unit, row);
+            sum += 1.0 - point.variance * dot(&unit[row..], &unit[row..]);
+        }
+        sum
+    }
+
     /// One round of expectation maximisation over the variances.
-    fn improve(&mut self) {
-        let count = self.points.len();
+    fn improve_columns(&mut self) {
         let columns = self.rows.transposed();
         let mut found = Vec::with_capacity(columns.rows());
+        // By how much the data wants a group of columns against what it allows: the fixed point of
+        // the marginal likelihood's derivative, which is reached much sooner than by expectations.
+        let mut groups = [(0.0, 0.0); 2];
         for column in 0..columns.rows() {
             let scale = self.scales.columns[column];
             let mut code = columns.row(column).to_vec();
             self.factor.forward(&mut code);
             let mean = self.coefficients[column];
-            found.push(mean * mean + scale - scale * scale * dot(&code, &code));
+            let known = dot(&code, &code);
+            found.push(mean * mean + scale - scale * scale * known);
+            let group = &mut groups[usize::from(column >= self.coding.mains())];
+            group.0 += mean * mean / scale;
+            group.1 += scale * known;
         }
         let mains = self.coding.mains();
-        let (of_mains, of_pairs) = found.split_at(mains);
-        let group = |found: &[f64], group: f64, least: f64| {
-            if found.is_empty() {
-                return group;
-            }
-            #[expect(clippy::cast_precision_loss, reason = "columns are few")]
-            let count = found.len() as f64;
-            let inverse: f64 =
-                found.iter().map(|square| (NU + 1.0) / NU.mul_add(group, *square)).sum();
-            (count / inverse).max(least.powi(2))
-        };
-        self.scales.main_group = group(of_mains, self.scales.main_group, LEAST_MAIN_SD);
-        self.scales.pair_group = group(of_pairs, self.scales.pair_group, LEAST_PAIR_SD);
+        self.scales.main_group = step(self.scales.main_group, groups[0], LEAST_MAIN_SD);
+        self.scales.pair_group = step(self.scales.pair_group, groups[1], LEAST_PAIR_SD);
         for (column, square) in found.iter().enumerate() {
             let of = if column < mains { self.scales.main_group } else { self.scales.pair_group };
             self.scales.columns[column] = NU.mul_add(of, *square) / (NU + 1.0);
         }
-        // The parts that are no columns, by how much of them the data wants against what it allows
-        // (the fixed point of the marginal likelihood's derivative).
+    }
+
+    /// The parts that are no columns, likewise.
+    fn improve_rest(&mut self) {
+        let count = self.points.len();
         let mut inverse = Matrix::zeros(count, count);
         for row in 0..count {
             inverse.row_mut(row)[row] = 1.0;
@@ -236,12 +255,13 @@ impl<'a> Surface<'a> {
                 }
             }
         }
-        let step = |scale: f64, (wanted, allowed): (f64, f64)| {
-            let ratio = if allowed > 0.0 { wanted / allowed } else { 1.0 };
-            (scale * ratio.clamp(0.25, 4.0)).clamp(LEAST_OWN_SD.powi(2), 4.0)
-        };
-        self.scales.near = step(self.scales.near, near);
-        self.scales.own = step(self.scales.own, own);
+        self.scales.near = step(self.scales.near, near, LEAST_OWN_SD);
+        self.scales.own = step(self.scales.own, own, LEAST_OWN_SD);
+    }
+
+    /// The part of a candidate's believed merit that its levels and pairs of levels make.
+    pub fn mean_of_columns(&self, candidate: CandidateIndex) -> f64 {
+        self.coding.sum(candidate, &self.coefficients)
     }
 
     /// The believed merit of a candidate in full-length trials.

@@ -105,6 +105,20 @@ impl Own {
         }
     }
 
+    /// How many degrees of freedom the deviations were fitted with.
+    pub fn freedom(&self) -> f64 {
+        let size = self.scales.len();
+        let mut unit = vec![0.0; size];
+        let mut sum = 0.0;
+        for (column, scale) in self.scales.iter().enumerate() {
+            unit.fill(0.0);
+            unit[column] = 1.0;
+            self.factor.forward_from(&mut unit, column);
+            sum += 1.0 - dot(&unit[column..], &unit[column..]) / scale;
+        }
+        sum.max(0.0)
+    }
+
     /// Takes what all workloads have in common out of each.
     pub fn centre(all: &mut [Self], weights: &[f64]) {
         let size = all.first().map_or(0, |own| own.coefficients.len());

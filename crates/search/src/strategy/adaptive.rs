@@ -40,7 +40,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { race: 0.3, batch: 6, share: 0.5, start: 1.0, full_late: 0.0, finalists: 6 }
+        Self { race: 0.3, batch: 6, share: 0.5, start: 1.0, full_late: 0.6, finalists: 6 }
     }
 }
 
@@ -275,7 +275,7 @@ impl<'a> Thought<'a> {
     fn explore(&mut self, coding: &Coding, model: &Model, belief: &Belief, left: f64) -> Vec<Wish> {
         let _ = (coding, model);
         let mut visits: Vec<CandidateIndex> = Vec::new();
-        let batch = self.t.batch;
+        let batch = self.t.batch.max(model.measured().count() / 12);
         let mut tries = 0;
         while visits.len() < batch && tries < 200 {
             tries += 1;
