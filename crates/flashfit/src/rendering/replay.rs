@@ -159,7 +159,7 @@ fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
         label: setup.label(),
         setup,
         rank: replayed.rank(candidate).map(|(rank, _)| rank),
-        regret_percent_hundredths: replayed.regret(candidate).map(|log| -hundredths(-log)),
+        regret_percent_hundredths: replayed.regret(candidate).map(|log| rounded(below(log) * 100.0)),
         recorded_gain_percent_hundredths: replayed.recorded[candidate].map(hundredths),
     }
 }
@@ -171,6 +171,11 @@ fn gain(estimate: &Estimate) -> Gain {
         high_percent_hundredths: estimate.interval.map(|(_, high)| hundredths(high)),
         repeats: estimate.count,
     }
+}
+
+/// How far below something is, in percent, by the logarithm of the ratio.
+fn below(log: f64) -> f64 {
+    (-percent(-log)).max(0.0)
 }
 
 /// A logarithm of a ratio in hundredths of a percent.
@@ -266,19 +271,19 @@ fn recorded_line(replayed: &Replayed, name: &str, candidate: CandidateIndex) -> 
     let label = replayed.problem.setups[candidate].label();
     match (replayed.rank(candidate), replayed.regret(candidate), replayed.recorded[candidate]) {
         (Some((rank, of)), Some(regret), Some(gain)) => format!(
-            "  {name:<12} {label}: place {rank} of {of}, {:.1} % below the best, {:+.1} % over the \
-             untuned setup",
-            -percent(-regret),
+            "  {name}: {label}: place {rank} of {of}, {:.1} % below the best, {:+.1} % over the untuned \
+             setup",
+            below(regret),
             percent(gain)
         ),
-        _ => format!("  {name:<12} {label}: its record is not complete"),
+        _ => format!("  {name}: {label}: its record is not complete"),
     }
 }
 
 fn wrapped(lines: &[String], width: usize) -> String {
     let mut text = String::new();
     for line in lines {
-        let indent = if line.starts_with("  ") { 15 } else { 0 };
+        let indent = if line.starts_with("  ") { 4 } else { 0 };
         for (index, part) in wrap(line.trim_start(), width.saturating_sub(indent)).iter().enumerate()
         {
             let before = match (indent, index) {

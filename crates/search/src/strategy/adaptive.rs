@@ -63,7 +63,7 @@ impl Strategy for Adaptive {
         }
         let interest = thought.interest();
         let coding = Coding::of(space, &interest);
-        if history.is_empty() {
+        if !history.iter().any(|told| told.log_merit().is_some()) {
             return Plan::Try(thought.start(&coding));
         }
         let scales = self.scales(&thought, &coding);
@@ -96,7 +96,7 @@ impl Strategy for Adaptive {
         limits: &Limits,
     ) -> Option<CandidateIndex> {
         let mut thought = Thought::new(space, history, limits, &self.t);
-        if thought.eligible.is_empty() || history.is_empty() {
+        if thought.eligible.is_empty() || !history.iter().any(|told| told.log_merit().is_some()) {
             return None;
         }
         let coding = Coding::of(space, &thought.interest());
@@ -215,7 +215,9 @@ impl<'a> Thought<'a> {
         }
         let reference = self.space.reference;
         visited.retain(|&index| index != reference);
-        visited.insert(0, reference);
+        if self.table.out(reference).is_none() {
+            visited.insert(0, reference);
+        }
         let most = (0.35 * share / per_visit as f64) as usize;
         let wanted = ((coding.mains() as f64 * self.t.start) as usize)
             .min(most)
