@@ -5,6 +5,8 @@
 //! there is no clock and no input or output here, so a resumed run goes on as if nothing had
 //! happened.
 
+mod answer;
+mod confirm;
 mod history;
 pub mod landscape;
 mod limits;
@@ -12,7 +14,10 @@ pub mod model;
 mod random;
 mod space;
 mod strategy;
+mod student;
 
+pub use answer::{Answer, Effect, Interaction, Tie, answer, front};
+pub use confirm::{Confirmed, Gain};
 pub use history::{Ask, Batch, Length, Outcome, Purpose, Table, Told, spent};
 pub use limits::{Goal, Limits, SearchError, ShortRun};
 pub use random::Random;

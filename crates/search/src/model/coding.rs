@@ -109,6 +109,18 @@ impl Coding {
         &self.terms
     }
 
+    /// The columns of a term.
+    pub fn columns_of(&self, term: Term) -> Vec<usize> {
+        (0..self.columns()).filter(|&column| self.terms[column] == term).collect()
+    }
+
+    /// The pairs of factors that have columns.
+    pub fn pairs(&self) -> Vec<Term> {
+        let mut pairs = self.terms[self.mains..].to_vec();
+        pairs.dedup();
+        pairs
+    }
+
     /// The main columns of a candidate.
     pub fn mains_of(&self, candidate: CandidateIndex) -> &[f64] {
         &self.codes[candidate * self.mains..(candidate + 1) * self.mains]
