@@ -14,6 +14,7 @@ use flashfit_search::{
 };
 
 use crate::choice::StrategyKind;
+use crate::demand;
 use crate::limits::{Limits, Spent};
 use crate::order;
 use crate::problem::Problem;
@@ -83,9 +84,15 @@ impl<'a> Course<'a> {
             return Ok(self.confirming(history).map_or(Step::Done(Stop::Budget), Step::Try));
         }
         let limits = self.limits(history, costs);
-        let step =
-            search::next_step(self.strategy.as_ref(), &self.problem.space, history, &limits)?;
-        match step {
+        let before = whole_batches(history);
+        let known: Vec<Told> = history.iter().filter(|told| before(told)).copied().collect();
+        let space = demand::without_broken(&self.problem.space, &known);
+        if !space.candidates.iter().any(|candidate| candidate.allowed) {
+            // Nothing that may be tried meets the demand.
+            self.problem.space.check().map_err(SearchError::from)?;
+            return Ok(Step::Done(Stop::Exhausted));
+        }
+        match search::next_step(self.strategy.as_ref(), &space, history, &limits)? {
             Step::Done(stop) if !self.confirms_itself() => {
                 Ok(self.confirming(history).map_or(Step::Done(stop), Step::Try))
             }
@@ -96,10 +103,25 @@ impl<'a> Course<'a> {
     /// What is chosen after these trials.
     pub fn choice(&self, history: &[Told], costs: &[Cost]) -> Option<CandidateIndex> {
         let limits = self.limits(history, costs);
+        let space = demand::without_broken(&self.problem.space, history);
         if self.confirms_itself() {
-            return self.strategy.choice(&self.problem.space, history, &limits);
+            return self.strategy.choice(&space, history, &limits);
         }
-        self.strategy.choice(&self.problem.space, &searched(history), &limits)
+        self.strategy.choice(&space, &searched(history), &limits)
+    }
+
+    /// What can be said after these trials; `None` before anything that may be chosen was
+    /// measured. `wear` is that of each candidate where it is known, less being better.
+    pub fn answer(
+        &self,
+        history: &[Told],
+        costs: &[Cost],
+        wear: &[Option<f64>],
+    ) -> Option<search::Answer> {
+        let winner = self.choice(history, costs)?;
+        let space = demand::without_broken(&self.problem.space, history);
+        let limits = self.limits(history, costs);
+        Some(search::answer(&space, history, &limits, winner, wear))
     }
 
     /// How many trials will be made at the most, as far as that is known.
@@ -181,11 +203,12 @@ impl<'a> Course<'a> {
         let searched = searched(history);
         let limits =
             search::Limits { repeats: self.rules.repeats.max(1), ..search::Limits::default() };
-        let winner = self.strategy.choice(&self.problem.space, &searched, &limits)?;
+        let space = demand::without_broken(&self.problem.space, &searched);
+        let winner = self.strategy.choice(&space, &searched, &limits)?;
         if winner == reference {
             return None;
         }
-        let mut others = self.problem.space.clone();
+        let mut others = space;
         others.candidates[winner].allowed = false;
         let second = self.strategy.choice(&others, &searched, &limits);
         let mut finalists = vec![winner, reference];

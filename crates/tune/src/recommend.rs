@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
-use flashfit_search::{CandidateIndex, Outcome, Purpose, Told};
+use flashfit_search::{Answer, CandidateIndex, Gain, Outcome, Purpose, Told};
 
 use crate::problem::Problem;
 use crate::stats::{Estimate, paired_difference};
@@ -31,11 +31,17 @@ pub enum Verdict {
 pub struct Recommendation {
     /// The setup that came first.
     pub winner: Setup,
+    /// Of those that cannot be told from it the safest, then the least wearing, then the nearest to
+    /// the defaults.
+    pub best_of_ties: Setup,
     /// What it is compared with: the first file system without options, under the kernel's own
     /// scheduler.
     pub untuned: Setup,
     /// What can be said.
     pub verdict: Verdict,
+    /// The chance that the winner is within the asked distance of the best, 0 to 1, as the search
+    /// believes it.
+    pub within: f64,
     /// The logarithm of the ratio to the untuned setup, over all workloads.
     pub gain: Option<Estimate>,
     /// The same for each workload.
@@ -50,10 +56,12 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// What to use: the winner where fresh trials show it better, else what it is compared with.
+    /// What to use: where fresh trials show the winner better, the safest of those that cannot be
+    /// told from it, then the least wearing, then the nearest to the defaults; else what it is
+    /// compared with.
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
-            Verdict::Better => &self.winner,
+            Verdict::Better => &self.best_of_ties,
             Verdict::CannotTell
             | Verdict::Worse
             | Verdict::NothingBeatsUntuned
@@ -61,12 +69,12 @@ impl Recommendation {
         }
     }
 
-    /// Of the trials so far, of which the search chose `winner`.
-    pub fn of(problem: &Problem, history: &[Told], winner: CandidateIndex) -> Self {
-        let untuned = problem.space.reference;
+    /// Of the trials so far and what the search says of them.
+    pub fn of(problem: &Problem, history: &[Told], answer: &Answer) -> Self {
+        let (winner, untuned) = (answer.winner, problem.space.reference);
         let confirmed = Confirmed::of(problem, history);
         let failed = |candidate| confirmed.failed.contains(&candidate);
-        let gain = confirmed.gain(winner, untuned).filter(|_| !failed(untuned));
+        let gain = answer.gain.map(Estimate::from).filter(|_| !failed(untuned));
         let verdict = if winner == untuned {
             Verdict::NothingBeatsUntuned
         } else if failed(winner) {
@@ -74,8 +82,8 @@ impl Recommendation {
         } else {
             verdict(gain)
         };
-        let shown = gain.filter(|_| verdict != Verdict::NothingBeatsUntuned && !failed(winner));
-        let gain_by_workload = match shown {
+        let gain = gain.filter(|_| verdict != Verdict::NothingBeatsUntuned && !failed(winner));
+        let gain_by_workload = match gain {
             None => Vec::new(),
             Some(_) => (0..problem.workloads.len())
                 .filter_map(|workload| {
@@ -88,24 +96,29 @@ impl Recommendation {
         let gain_within = own
             .filter(|own| !failed(*own))
             .and_then(|own| Some((problem.setups[own].clone(), confirmed.gain(winner, own)?)));
-        let runner_up = confirmed
-            .candidates()
-            .into_iter()
-            .filter(|&other| other != winner && other != untuned && !failed(other))
-            .filter(|&other| Some(other) != own)
-            .filter_map(|other| Some((other, confirmed.gain(winner, other)?)))
-            .min_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
-            .map(|(other, gain)| (problem.setups[other].clone(), gain));
+        let runner_up = answer
+            .runner_up
+            .filter(|other| *other != untuned && Some(*other) != own && !failed(*other))
+            .zip(answer.gain_over_runner_up)
+            .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
         Self {
             winner: problem.setups[winner].clone(),
+            best_of_ties: problem.setups[answer.recommended].clone(),
             untuned: problem.setups[untuned].clone(),
             verdict,
-            gain: shown,
+            within: answer.within,
+            gain,
             gain_by_workload,
             runner_up,
             gain_within,
             better_but_less_safe: None,
         }
+    }
+}
+
+impl From<Gain> for Estimate {
+    fn from(gain: Gain) -> Self {
+        Self { middle: gain.mean, interval: gain.interval, count: gain.rounds }
     }
 }
 
@@ -135,10 +148,6 @@ impl Confirmed {
             }
         }
         Self { merits, failed, weights: problem.space.weights() }
-    }
-
-    fn candidates(&self) -> Vec<CandidateIndex> {
-        self.merits.keys().copied().collect()
     }
 
     /// Round by round the weighted mean over the workloads, so that a round's common drift cancels.

@@ -43,6 +43,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         replayed.history.clone(),
         replayed.costs.clone(),
         &choice.rules,
+        &recording.trials,
     );
     let shown = rendering::Shown {
         recording: &recording,
