@@ -24,8 +24,8 @@ const ROUND_MS: u64 = 1000;
 const WINDOW_ROUNDS: usize = 5;
 const MOST_RANGE_THOUSANDTHS: u64 = 200;
 const MOST_SLOPE_THOUSANDTHS: u64 = 100;
-/// A round that the log has less of than this is not whole.
-const WHOLE_ROUND_HUNDREDTHS: u64 = 90;
+/// An entry further than this from the end of a round is of one that is not whole.
+const SLACK_MS: u64 = 100;
 
 /// What was found of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ fn rounds(logs: &[String]) -> Vec<u64> {
             let (Some(Ok(at_ms)), Some(Ok(rate))) = (fields.next(), fields.next()) else { continue };
             // The entry at 1001 ms is that of the first second.
             let round = (at_ms + ROUND_MS / 2) / ROUND_MS;
-            if at_ms * 100 >= round * ROUND_MS * WHOLE_ROUND_HUNDREDTHS && round > 0 {
+            if at_ms.abs_diff(round * ROUND_MS) <= SLACK_MS && round > 0 {
                 *by_round.entry(round).or_default() += rate;
                 end = end.max(round);
             }

@@ -1,5 +1,6 @@
 //! From a run as it is kept to the documents that are shown: the report's plain data.
 
+pub mod answer;
 pub mod check;
 mod figures;
 mod findings;
@@ -17,6 +18,8 @@ use flashfit_bench::Workload;
 use flashfit_filesystem::{Catalogue, Setup};
 use flashfit_report::{Failure as FailedTrials, Report, Role, SetupDetail};
 use flashfit_stand::MemoryFacts;
+use flashfit_tune::recommend::percent;
+use flashfit_tune::stats::Estimate;
 use flashfit_tune::{
     Conclusion, ConclusionError, Outcome, Recommendation, Results, RunHeader, Space, TrialRecord,
 };
@@ -79,7 +82,10 @@ pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
         facts: facts(view, dir),
         findings: findings::findings(view),
         rankings: rankings::rankings(view, view.header.spec.by, 5),
-        figures: figures::figures(view),
+        figures: findings::effects_figure(&view.conclusion)
+            .into_iter()
+            .chain(figures::figures(view))
+            .collect(),
         setups: setups(view),
         warnings: warnings(view),
         failures: failures(view),
@@ -193,7 +199,24 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
 /// What the user was told before, and what the trials noted, each once.
 fn warnings(view: &RunView<'_>) -> Vec<String> {
     let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
-    view.header.warnings.iter().chain(noted).cloned().collect()
+    let drift = view.conclusion.drift.and_then(|drift| drift_warning(&drift));
+    view.header.warnings.iter().chain(noted).cloned().chain(drift).collect()
+}
+
+/// That the medium changed while it was measured, where that is sure.
+fn drift_warning(drift: &Estimate) -> Option<String> {
+    let (low, high) = drift.interval?;
+    if low <= 0.0 && high >= 0.0 {
+        return None;
+    }
+    let shown = |log: f64| flashfit_report::Unit::PercentChange.show(percent(log));
+    Some(format!(
+        "the medium drifts: over 100 trials the untuned setup changed by {} (95 % interval {} to \
+         {}); gains are made of trials that lie close together in time",
+        shown(drift.middle),
+        shown(low),
+        shown(high)
+    ))
 }
 
 fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {

@@ -7,10 +7,10 @@ use flashfit_search::{CandidateIndex, Length, Stop};
 use flashfit_tune::limits::Reached;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::replay::{Recording, Replayed};
-use flashfit_tune::stats::Estimate;
 use flashfit_tune::{By, Conclusion, Ended, Rules};
 use serde::Serialize;
 
+use super::answer::{AnswerParts, Change, hundredths, rounded};
 use super::verdict;
 
 /// A replay with all that is told of it.
@@ -44,7 +44,9 @@ pub struct Document {
     untuned: Place,
     verdict: Option<&'static str>,
     /// The gain that the search claims, from the confirming trials that it drew.
-    gain: Option<Gain>,
+    gain: Option<Change>,
+    #[serde(flatten)]
+    answer: AnswerParts,
     /// Setups that lack a workload, and setups of which a trial failed.
     incomplete: Vec<Setup>,
     failed: Vec<Setup>,
@@ -80,14 +82,6 @@ struct Place {
     recorded_gain_percent_hundredths: Option<i64>,
 }
 
-#[derive(Serialize)]
-struct Gain {
-    percent_hundredths: i64,
-    low_percent_hundredths: Option<i64>,
-    high_percent_hundredths: Option<i64>,
-    repeats: usize,
-}
-
 /// As JSON.
 pub fn document(shown: &Shown<'_>) -> Document {
     let Shown { recording, replayed, conclusion, rules, by } = shown;
@@ -114,7 +108,8 @@ pub fn document(shown: &Shown<'_>) -> Document {
         best: replayed.best().map(|at| place(replayed, at)),
         untuned: place(replayed, replayed.problem.space.reference),
         verdict: found.map(|found| verdict::outcome(found.verdict).label()),
-        gain: found.and_then(|found| found.gain.as_ref()).map(gain),
+        gain: found.and_then(|found| found.gain.as_ref()).map(Change::from),
+        answer: AnswerParts::of(conclusion),
         incomplete: setups(&replayed.incomplete),
         failed: setups(&replayed.failed),
     }
@@ -164,28 +159,9 @@ fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
     }
 }
 
-fn gain(estimate: &Estimate) -> Gain {
-    Gain {
-        percent_hundredths: hundredths(estimate.middle),
-        low_percent_hundredths: estimate.interval.map(|(low, _)| hundredths(low)),
-        high_percent_hundredths: estimate.interval.map(|(_, high)| hundredths(high)),
-        repeats: estimate.count,
-    }
-}
-
 /// How far below something is, in percent, by the logarithm of the ratio.
 fn below(log: f64) -> f64 {
     (-percent(-log)).max(0.0)
-}
-
-/// A logarithm of a ratio in hundredths of a percent.
-fn hundredths(log: f64) -> i64 {
-    rounded(percent(log) * 100.0)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a change in percent is far below 2^53")]
-fn rounded(value: f64) -> i64 {
-    value.round() as i64
 }
 
 /// For people.

@@ -46,7 +46,14 @@ pub fn outcome(verdict: recommend::Verdict) -> Outcome {
 pub fn headline(found: &Recommendation) -> String {
     let (winner, untuned) = (found.winner.label(), found.untuned.label());
     match found.verdict {
-        recommend::Verdict::Better => format!("{winner} beats the untuned {untuned}"),
+        recommend::Verdict::Better if found.winner == *found.recommended() => {
+            format!("{winner} beats the untuned {untuned}")
+        }
+        recommend::Verdict::Better => format!(
+            "{winner} beats the untuned {untuned}, and {} cannot be told from it but is the better \
+             choice: safer, less wearing or nearer to the defaults",
+            found.recommended().label()
+        ),
         recommend::Verdict::CannotTell => format!(
             "{winner} came first, but fresh trials do not tell it from the untuned {untuned}: keep \
              {untuned}"
@@ -92,11 +99,18 @@ pub fn ended(ended: Ended) -> String {
 }
 
 fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
-    let mut detail: Vec<String> = found
+    let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
+    let chance = format!(
+        "The chance that {} is within {within} of the best setup: {:.0} %, as the search believes it.",
+        found.winner.label(),
+        100.0 * found.within
+    );
+    let mut detail = vec![chance];
+    let by_workload = found
         .gain_by_workload
         .iter()
-        .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())))
-        .collect();
+        .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())));
+    detail.extend(by_workload);
     if let Some((own, gain)) = &found.gain_within {
         detail.extend(
             as_gain(gain).map(|gain| format!("Over the untuned {own}: {}", gain.describe())),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::catalogues::Catalogues;
 use crate::failure::Failure;
 use crate::output;
+use crate::rendering::answer::{AnswerParts, rounded};
 use crate::rendering::{self, RunView, verdict};
 
 #[derive(Serialize)]
@@ -28,6 +29,10 @@ struct Answer {
     gain: Option<GainParts>,
     commands: Vec<Step>,
     risk: String,
+    #[serde(flatten)]
+    answer: AnswerParts,
+    /// Setups of which a trial failed: they are out.
+    failed: Vec<Failed>,
     simulated: bool,
     trials: usize,
     report: String,
@@ -38,6 +43,13 @@ struct Answer {
 struct Step {
     caption: String,
     line: String,
+}
+
+/// A setup that is out.
+#[derive(Serialize)]
+struct Failed {
+    setup: String,
+    message: String,
 }
 
 /// A gain in hundredths of a percent, with its 95 % interval.
@@ -116,14 +128,18 @@ pub fn present(
                 .map(|Command { caption, line }| Step { caption, line })
                 .collect(),
             risk: shown.risk.clone(),
+            answer: AnswerParts::of(&view.conclusion),
+            failed: report
+                .failures
+                .iter()
+                .map(|failure| Failed {
+                    setup: failure.setup.clone(),
+                    message: failure.reason.clone(),
+                })
+                .collect(),
             simulated: report.simulated,
             trials: trials.len(),
             report: path.display().to_string(),
         },
     )
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a gain in percent is far below 2^63")]
-fn rounded(value: f64) -> i64 {
-    value.round() as i64
 }
