@@ -25,5 +25,5 @@ pub use space::{
     Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 pub use strategy::{
-    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Tuning, Wish, next_step,
+    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, next_step,
 };
