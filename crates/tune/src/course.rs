@@ -92,7 +92,8 @@ impl<'a> Course<'a> {
             self.problem.space.check().map_err(SearchError::from)?;
             return Ok(Step::Done(Stop::Exhausted));
         }
-        match search::next_step(self.strategy.as_ref(), &space, history, &limits)? {
+        let plain = without_demands(history);
+        match search::next_step(self.strategy.as_ref(), &space, &plain, &limits)? {
             Step::Done(stop) if !self.confirms_itself() => {
                 Ok(self.confirming(history).map_or(Step::Done(stop), Step::Try))
             }
@@ -105,9 +106,9 @@ impl<'a> Course<'a> {
         let limits = self.limits(history, costs);
         let space = demand::without_broken(&self.problem.space, history);
         if self.confirms_itself() {
-            return self.strategy.choice(&space, history, &limits);
+            return self.strategy.choice(&space, &without_demands(history), &limits);
         }
-        self.strategy.choice(&space, &searched(history), &limits)
+        self.strategy.choice(&space, &without_demands(&searched(history)), &limits)
     }
 
     /// What can be said after these trials; `None` before anything that may be chosen was
@@ -121,7 +122,7 @@ impl<'a> Course<'a> {
         let winner = self.choice(history, costs)?;
         let space = demand::without_broken(&self.problem.space, history);
         let limits = self.limits(history, costs);
-        Some(search::answer(&space, history, &limits, winner, wear))
+        Some(search::answer(&space, &without_demands(history), &limits, winner, wear))
     }
 
     /// How many trials will be made at the most, as far as that is known.
@@ -201,16 +202,17 @@ impl<'a> Course<'a> {
     fn confirming(&self, history: &[Told]) -> Option<Vec<Ask>> {
         let reference = self.problem.space.reference;
         let searched = searched(history);
+        let plain = without_demands(&searched);
         let limits =
             search::Limits { repeats: self.rules.repeats.max(1), ..search::Limits::default() };
         let space = demand::without_broken(&self.problem.space, &searched);
-        let winner = self.strategy.choice(&space, &searched, &limits)?;
+        let winner = self.strategy.choice(&space, &plain, &limits)?;
         if winner == reference {
             return None;
         }
         let mut others = space;
         others.candidates[winner].allowed = false;
-        let second = self.strategy.choice(&others, &searched, &limits);
+        let second = self.strategy.choice(&others, &plain, &limits);
         let mut finalists = vec![winner, reference];
         finalists.extend(second);
         finalists.extend(self.problem.own_untuned(winner));
@@ -266,6 +268,17 @@ pub fn close_batch(history: &mut [Told]) {
     for told in history.iter_mut().filter(|told| told.ask.batch.number == last) {
         told.ask.batch.size = u32::try_from(made).expect("a batch is far below 2^32 trials");
     }
+}
+
+/// Without what breaks demands: who is out for that is told by the space, where it is beyond noise.
+fn without_demands(history: &[Told]) -> Vec<Told> {
+    let plain = |told: &Told| match told.outcome {
+        search::Outcome::Measured { log_merit, .. } => {
+            Told { outcome: search::Outcome::Measured { log_merit, excess: None }, ..*told }
+        }
+        _ => *told,
+    };
+    history.iter().map(plain).collect()
 }
 
 /// Without confirming trials: what a strategy that only ranks has chosen by.

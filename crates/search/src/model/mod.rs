@@ -33,6 +33,9 @@ const POOL_REPEATS: usize = 3;
 /// How much more short trials are taken to vary while only one length was repeated.
 const SHORT_RATIO: f64 = 1.5;
 
+/// So many standard errors make a drift sure.
+const SURE_DRIFT: f64 = 3.5;
+
 /// One candidate's trials under one workload with one length.
 #[derive(Debug, Clone)]
 struct Cell {
@@ -66,6 +69,9 @@ pub struct Model<'a> {
     noise: Vec<[f64; 2]>,
     /// The variance of a cell's own deviation.
     deviation: f64,
+    /// By how much a trial changes from one to the next in time, and where that is 0.
+    drift: f64,
+    middle: f64,
     surface: Surface<'a>,
     points: Vec<(CandidateIndex, bool)>,
 }
@@ -95,6 +101,8 @@ impl<'a> Model<'a> {
             cells,
             own,
             deviation: 0.1 * spread,
+            drift: 0.0,
+            middle: middle(history),
             surface: Surface::of(coding, Vec::new(), guess),
             points: Vec::new(),
         };
@@ -112,6 +120,7 @@ impl<'a> Model<'a> {
             if !last {
                 model.learn_workloads();
                 model.learn_noise();
+                model.learn_drift();
             }
         }
         model
@@ -235,6 +244,37 @@ impl<'a> Model<'a> {
         Own::centre(&mut self.own, &self.weights);
     }
 
+    /// A trend in time of what the rest does not explain is taken out where it surely is one.
+    fn learn_drift(&mut self) {
+        let means = self.means_of_cells();
+        let (mut along, mut length) = (0.0, 0.0);
+        for (at, cell) in self.cells.iter().enumerate() {
+            let expected = self.expected(cell, &means, at);
+            let noise = self.noise_of(cell) * cell.weight() + self.deviation;
+            for ((value, visit), weight) in cell.values.iter().zip(&cell.visits).zip(&cell.weights)
+            {
+                let time = visit - self.middle;
+                along += weight * time * (value - expected) / noise;
+                length += weight * time * time / noise;
+            }
+        }
+        if length > 0.0 && (along / length.sqrt()).abs() > SURE_DRIFT {
+            let step = along / length;
+            self.drift += step;
+            for cell in &mut self.cells {
+                for (value, visit) in cell.values.iter_mut().zip(&cell.visits) {
+                    *value -= step * (visit - self.middle);
+                }
+            }
+        }
+    }
+
+    /// By how much trials change from one to the next in time, in natural logarithm; 0 where no
+    /// drift is sure.
+    pub fn drift(&self) -> f64 {
+        self.drift
+    }
+
     /// The noise that all workloads together show, in full-length and short trials.
     fn pooled_noise(&self, misfit: f64) -> [f64; 2] {
         let repeats = |short: bool| -> Vec<f64> {
@@ -315,6 +355,13 @@ fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
+}
+
+/// The middle of a history in time.
+#[expect(clippy::cast_precision_loss, reason = "visits are few")]
+fn middle(history: &[Told]) -> f64 {
+    let sum: f64 = history.iter().map(|told| told.visit as f64).sum();
+    sum / history.len().max(1) as f64
 }
 
 /// What repeats of a cell deviate from their median, widened for being around their own middle.

@@ -17,7 +17,7 @@ use crate::limits::{Limits, SearchError};
 use crate::random::Random;
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
-pub use adaptive::{Adaptive, Tuning};
+pub use adaptive::Adaptive;
 pub use exhaustive::Exhaustive;
 pub use greedy::Greedy;
 pub use random::RandomSearch;
