@@ -19,5 +19,6 @@ mod one_at_a_time;
 mod output;
 mod ranking;
 mod replay;
+mod search;
 mod sudden_end;
 mod usage;

@@ -52,6 +52,14 @@ impl Stand for FakeStand<'_> {
                 report.points = vec![point(rate)];
                 Ok(report)
             }
+            Answer::SlowAt99(rate) => {
+                let mut slow = point(rate);
+                for write in slow.stages.iter_mut().filter_map(|stage| stage.write.as_mut()) {
+                    write.latency.p99_ns = 1_000_000_000;
+                }
+                report.points = vec![slow];
+                Ok(report)
+            }
             Answer::Fails => {
                 let message = format!("{} fails", request.setup);
                 Err(TrialError::Setup { message, report: Box::new(report) })

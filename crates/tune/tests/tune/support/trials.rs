@@ -11,6 +11,8 @@ use flashfit_tune::{Outcome, Purpose, TrialKey, TrialRecord};
 pub enum Answer {
     /// It writes so many KiB a second.
     Kib(u64),
+    /// The same, but one write of 100 takes a second.
+    SlowAt99(u64),
     /// It does not work.
     Fails,
 }
