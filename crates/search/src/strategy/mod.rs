@@ -90,7 +90,7 @@ pub trait Strategy {
     ) -> Option<CandidateIndex>;
 }
 
-/// So many trials that all failed end a search, if the families are not more.
+/// So many candidates that all failed end a search, if the families are not more than half that.
 const FAILURES_ENOUGH: usize = 12;
 
 /// The trials to make now: the rest of the last batch, or else a new one.
@@ -137,11 +137,16 @@ fn planned(
     limits: &Limits,
     number: u32,
 ) -> Step {
-    if let Some(candidates) = all_failed(space, history) {
+    let failed = all_failed(history);
+    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
+    if let Some(candidates) = failed.filter(|&candidates| candidates >= enough) {
         return Step::Done(Stop::AllFailed { candidates });
     }
     let wishes = match strategy.plan(space, history, limits) {
-        Plan::Done(stop) => return Step::Done(stop),
+        Plan::Done(stop) => {
+            let all_failed = failed.map(|candidates| Stop::AllFailed { candidates });
+            return Step::Done(all_failed.unwrap_or(stop));
+        }
         Plan::Try(wishes) => within_budget(wishes, limits.left(history), limits),
     };
     if wishes.is_empty() {
@@ -179,14 +184,13 @@ fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
     wishes.into_iter().take_while(affordable).collect()
 }
 
-/// How many candidates were tried, when that is enough and all of them failed.
-fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
+/// How many candidates were tried, when all of them failed.
+fn all_failed(history: &[Told]) -> Option<usize> {
     if history.iter().any(|told| !matches!(told.outcome, Outcome::Failed)) {
         return None;
     }
     let mut tried: Vec<CandidateIndex> = history.iter().map(|told| told.ask.candidate).collect();
     tried.sort_unstable();
     tried.dedup();
-    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
-    (tried.len() >= enough).then_some(tried.len())
+    (!tried.is_empty()).then_some(tried.len())
 }
