@@ -110,12 +110,14 @@ impl<'a> Model<'a> {
         for round in 0..ROUNDS {
             let points = model.merits();
             model.points = points.iter().map(|point| (point.candidate, point.short)).collect();
-            let known = model.surface.scales().clone();
             let last = round + 1 == ROUNDS;
-            model.surface = if scales.is_none() && !last && round > 0 {
-                Surface::learn(coding, points, known)
+            let known = model.surface;
+            model.surface = if round == 0 {
+                Surface::of(coding, points, known.scales().clone())
+            } else if scales.is_none() && !last {
+                known.given(points).learned()
             } else {
-                Surface::of(coding, points, known)
+                known.given(points)
             };
             if !last {
                 model.learn_workloads();

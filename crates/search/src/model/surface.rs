@@ -81,6 +81,8 @@ pub struct Surface<'a> {
     points: Vec<Point>,
     scales: Scales,
     rows: Matrix,
+    /// The lower triangle of the points' covariance without noise.
+    prior: Matrix,
     factor: Cholesky,
     alpha: Vec<f64>,
     /// The posterior means of the columns' coefficients.
@@ -104,26 +106,42 @@ impl<'a> Surface<'a> {
             points,
             scales,
             rows,
+            prior: Matrix::zeros(0, 0),
             factor: Cholesky::of(Matrix::zeros(0, 0)),
             alpha: Vec::new(),
             coefficients: Vec::new(),
             decay: decay_table(),
         };
+        surface.build();
         surface.solve();
         surface
     }
 
-    /// Given these points, with the variances learned from them.
-    pub fn learn(coding: &'a Coding, points: Vec<Point>, scales: Scales) -> Self {
-        let mut surface = Self::of(coding, points, scales);
+    /// The same with other values and variances of the same points.
+    ///
+    /// # Panics
+    /// When the points are of other candidates.
+    pub fn given(mut self, points: Vec<Point>) -> Self {
+        let same = |(one, other): (&Point, &Point)| {
+            one.candidate == other.candidate && one.short == other.short
+        };
+        assert!(points.len() == self.points.len() && points.iter().zip(&self.points).all(same));
+        self.points = points;
+        self.solve();
+        self
+    }
+
+    /// The same with the variances learned from the points.
+    pub fn learned(mut self) -> Self {
         for round in 0..ROUNDS {
-            surface.improve_columns();
+            self.improve_columns();
             if round % 2 == 1 {
-                surface.improve_rest();
+                self.improve_rest();
             }
-            surface.solve();
+            self.build();
+            self.solve();
         }
-        surface
+        self
     }
 
     /// The variances.
@@ -161,9 +179,9 @@ impl<'a> Surface<'a> {
         sum
     }
 
-    fn solve(&mut self) {
+    fn build(&mut self) {
         let count = self.points.len();
-        let mut matrix = Matrix::zeros(count, count);
+        self.prior = Matrix::zeros(count, count);
         let mut scaled = vec![0.0; self.coding.columns()];
         for row in 0..count {
             for ((value, code), scale) in
@@ -173,10 +191,16 @@ impl<'a> Surface<'a> {
             }
             for column in 0..=row {
                 let product = dot(&scaled, self.rows.row(column));
-                matrix.row_mut(row)[column] =
+                self.prior.row_mut(row)[column] =
                     self.covariance(&self.points[row], &self.points[column], product);
             }
-            matrix.row_mut(row)[row] += self.points[row].variance;
+        }
+    }
+
+    fn solve(&mut self) {
+        let mut matrix = self.prior.clone();
+        for (row, point) in self.points.iter().enumerate() {
+            matrix.row_mut(row)[row] += point.variance;
         }
         self.factor = Cholesky::of(matrix);
         self.alpha = self.points.iter().map(|point| point.value).collect();

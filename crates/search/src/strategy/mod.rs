@@ -90,7 +90,7 @@ pub trait Strategy {
     ) -> Option<CandidateIndex>;
 }
 
-/// So many trials that all failed end a search, if the families are not more.
+/// So many candidates that all failed end a search, if the families are not more than half that.
 const FAILURES_ENOUGH: usize = 12;
 
 /// The trials to make now: the rest of the last batch, or else a new one.
@@ -140,8 +140,12 @@ fn planned(
     if let Some(candidates) = all_failed(space, history) {
         return Step::Done(Stop::AllFailed { candidates });
     }
+    let failed = failed_so_far(history);
     let wishes = match strategy.plan(space, history, limits) {
-        Plan::Done(stop) => return Step::Done(stop),
+        Plan::Done(stop) => {
+            let all_failed = failed.map(|candidates| Stop::AllFailed { candidates });
+            return Step::Done(all_failed.unwrap_or(stop));
+        }
         Plan::Try(wishes) => within_budget(wishes, limits.left(history), limits),
     };
     if wishes.is_empty() {
@@ -181,14 +185,19 @@ fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
     wishes.into_iter().take_while(affordable).collect()
 }
 
-/// How many candidates were tried, when that is enough and all of them failed.
+/// How many candidates were tried, when that is enough to end a search and all of them failed.
 pub fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
-    if history.is_empty() || history.iter().any(|told| told.log_merit().is_some()) {
+    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
+    failed_so_far(history).filter(|&candidates| candidates >= enough)
+}
+
+/// How many candidates were tried, when all of them failed.
+fn failed_so_far(history: &[Told]) -> Option<usize> {
+    if history.iter().any(|told| told.log_merit().is_some()) {
         return None;
     }
     let mut tried: Vec<CandidateIndex> = history.iter().map(|told| told.ask.candidate).collect();
     tried.sort_unstable();
     tried.dedup();
-    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
-    (tried.len() >= enough).then_some(tried.len())
+    (!tried.is_empty()).then_some(tried.len())
 }

@@ -11,10 +11,10 @@ use crate::strategy::Wish;
 use super::Situation;
 
 /// How many visits a batch has: so many, or this share of the candidates measured so far.
-const LEAST_VISITS: usize = 6;
-const SHARE_OF_MEASURED: usize = 12;
+const LEAST_VISITS: usize = 8;
+const SHARE_OF_MEASURED: usize = 8;
 /// The share of the search, from its end, that is measured in full length.
-const FULL_SHARE: f64 = 0.6;
+const FULL_SHARE: f64 = 0.7;
 /// Neighbours are sought of so many leaders, in so many differences.
 const LEADERS: usize = 4;
 const DIFFERENCES: usize = 2;

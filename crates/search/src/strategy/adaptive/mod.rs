@@ -27,6 +27,8 @@ use super::{Plan, Stop, Strategy, Wish};
 
 /// The share of a budget that is kept for the race.
 const RACE_SHARE: f64 = 0.2;
+/// So much of a budget may go to the race; a budget of which two rounds take more has none.
+const MOST_RACE_SHARE: f64 = 0.3;
 /// The search is not begun to be ended by a race that barely confirms it: so much surer it has to
 /// be than is asked for.
 const SURER: f64 = 0.04;
@@ -192,13 +194,13 @@ impl<'a> Situation<'a> {
     }
 
     /// How much is spent on the search, in full-length trials. Two rounds of the reference and one
-    /// finalist are kept back, unless they would take more than half of all.
+    /// finalist are kept back, unless they would take too much of all: then nothing is confirmed.
     #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
     fn search_share(&self) -> f64 {
         let Some(total) = self.limits.trials else { return MOST_SEARCH };
         let least = 2.0 * 2.0 * self.workloads() as f64;
         let race = (RACE_SHARE * total).max(least);
-        if race > 0.5 * total { total } else { (total - race).min(MOST_SEARCH) }
+        if race > MOST_RACE_SHARE * total { total } else { (total - race).min(MOST_SEARCH) }
     }
 
     fn wish(candidate: CandidateIndex, workload: usize, length: Length) -> Wish {

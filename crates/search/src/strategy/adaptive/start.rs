@@ -11,6 +11,11 @@ use super::Situation;
 
 /// The share of the search that the start takes at the most.
 const START_SHARE: f64 = 0.35;
+/// The share of the search that the reference is tried again with at the start, for the noise; not
+/// less than a few trials, and not more often than so many times under each workload.
+const SENTINEL_SHARE: f64 = 0.1;
+const LEAST_SENTINELS: usize = 3;
+const SENTINELS_A_WORKLOAD: usize = 3;
 /// How many candidates are compared when one is sought that is unlike those before.
 const COMPARED: usize = 40;
 /// What merits are taken to vary, and a trial to be noisy, before anything is known.
@@ -71,18 +76,19 @@ impl Situation<'_> {
             first.extend(at.map(|at| wishes.remove(at)));
         }
         first.extend(wishes);
-        let reference = |workload: usize| Wish {
+        // Those workloads first under which the reference is tried anyway.
+        let reference = self.space.reference;
+        let mut order: Vec<usize> = (0..workloads).collect();
+        order.sort_by_key(|workload| {
+            !first.iter().any(|wish| wish.candidate == reference && wish.workload == *workload)
+        });
+        let repeats = ((SENTINEL_SHARE * trials) as usize)
+            .max(LEAST_SENTINELS)
+            .min(SENTINELS_A_WORKLOAD * workloads);
+        first.extend(order.iter().cycle().take(repeats).map(|&workload| Wish {
             purpose: Purpose::Sentinel,
-            ..Self::wish(self.space.reference, workload, length)
-        };
-        let repeats = match trials / workloads as f64 {
-            many if many > 12.0 => 3,
-            some if some > 5.0 => 2,
-            _ => 0,
-        };
-        for _ in 0..repeats {
-            first.extend((0..workloads).map(reference));
-        }
+            ..Self::wish(reference, workload, length)
+        }));
         first
     }
 
