@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use flashfit_filesystem::Setup;
 use flashfit_search::{Answer, CandidateIndex, Gain, Outcome, Purpose, Told};
 
+use crate::demand;
 use crate::problem::Problem;
 use crate::stats::{Estimate, paired_difference};
 
@@ -37,6 +38,9 @@ pub struct Recommendation {
     /// What it is compared with: the first file system without options, under the kernel's own
     /// scheduler.
     pub untuned: Setup,
+    /// Whether the untuned setup meets the user's demands: it does not where it lacks an option
+    /// that every setup is to have, or breaks a demand beyond noise.
+    pub untuned_will_do: bool,
     /// What can be said.
     pub verdict: Verdict,
     /// The chance that the winner is within the asked distance of the best, 0 to 1, as the search
@@ -58,10 +62,11 @@ pub struct Recommendation {
 impl Recommendation {
     /// What to use: where fresh trials show the winner better, the safest of those that cannot be
     /// told from it, then the least wearing, then the nearest to the defaults; else what it is
-    /// compared with.
+    /// compared with, unless that is not what the user asked for.
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
             Verdict::Better => &self.best_of_ties,
+            _ if !self.untuned_will_do => &self.best_of_ties,
             Verdict::CannotTell
             | Verdict::Worse
             | Verdict::NothingBeatsUntuned
@@ -105,6 +110,8 @@ impl Recommendation {
             winner: problem.setups[winner].clone(),
             best_of_ties: problem.setups[answer.recommended].clone(),
             untuned: problem.setups[untuned].clone(),
+            untuned_will_do: problem.space.candidates[untuned].allowed
+                && !demand::broken(history).contains_key(&untuned),
             verdict,
             within: answer.within,
             gain,

@@ -15,7 +15,12 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
     let Some(found) = view.recommendation() else {
         return Verdict {
             outcome: Outcome::NoResult,
-            headline: "no setup was measured under all workloads yet".to_owned(),
+            headline: match view.conclusion.broken.len() {
+                0 => "no setup was measured under all workloads yet".to_owned(),
+                count => format!(
+                    "{count} setups break the demand, and no other was measured under all workloads"
+                ),
+            },
             ..Verdict::default()
         };
     };
@@ -45,6 +50,13 @@ pub fn outcome(verdict: recommend::Verdict) -> Outcome {
 
 pub fn headline(found: &Recommendation) -> String {
     let (winner, untuned) = (found.winner.label(), found.untuned.label());
+    if !found.untuned_will_do && found.verdict != recommend::Verdict::Better {
+        return format!(
+            "{} is the choice among those that meet the demands, which the untuned {untuned} does \
+             not; that it is faster was not shown",
+            found.recommended().label()
+        );
+    }
     match found.verdict {
         recommend::Verdict::Better if found.winner == *found.recommended() => {
             format!("{winner} beats the untuned {untuned}")

@@ -218,3 +218,27 @@ fn a_setup_that_breaks_the_demand_is_not_recommended() {
     let winner = found.recommendation.unwrap().winner.label();
     assert_eq!(winner, "x b none");
 }
+
+#[test]
+fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
+    let spec = RunSpec { p99_write_max_ns: Some(1_000_000), ..adaptive(Some(90)) };
+    // Only `a` is quick enough, and it gains nothing.
+    let slow = |setup: &Setup, _: &str| match setup.options_label().as_str() {
+        "a" => Answer::Kib(10_000),
+        "bad" | "a+bad" => Answer::Fails,
+        _ => Answer::SlowAt99(10_000),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let went = go(dir.path(), &spec, FakeStand::new(&slow));
+    went.ended.unwrap();
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    let recommended = found.recommendation.unwrap();
+    assert!(!recommended.untuned_will_do);
+    assert_eq!(recommended.recommended().options_label(), "a");
+    let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
+    let dir = tempfile::tempdir().unwrap();
+    let went = go(dir.path(), &spec, FakeStand::new(&never));
+    assert_eq!(went.ended.unwrap(), Ended::Search(Stop::Exhausted));
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    assert!(found.recommendation.is_none() && !found.broken.is_empty());
+}
