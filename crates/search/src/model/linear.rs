@@ -19,7 +19,7 @@ impl Matrix {
 
     /// How many rows it has.
     pub fn rows(&self) -> usize {
-        if self.columns == 0 { 0 } else { self.values.len() / self.columns }
+        self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// A row.

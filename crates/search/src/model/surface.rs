@@ -372,9 +372,9 @@ impl<'a> Surface<'a> {
             }
         }
         let mut covariance = Matrix::zeros(wanted.len(), wanted.len());
-        for row in 0..wanted.len() {
+        for (row, &of_row) in wanted.iter().enumerate() {
             for column in 0..=row {
-                let prior = if row == column { self.scales.columns[wanted[row]] } else { 0.0 };
+                let prior = if row == column { self.scales.columns[of_row] } else { 0.0 };
                 covariance.row_mut(row)[column] =
                     prior - dot(reduced.row(row), reduced.row(column));
             }

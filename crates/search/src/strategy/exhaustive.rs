@@ -9,7 +9,7 @@ use super::scores::Scores;
 use super::{Plan, Stop, Strategy};
 
 /// How many trials a batch has at the most: after each, those that failed are left out.
-const BATCH_TRIALS: usize = 256;
+const BATCH_TRIALS: usize = 4096;
 
 /// Tries every candidate.
 #[derive(Debug, Clone, Copy, Default)]

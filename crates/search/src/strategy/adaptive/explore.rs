@@ -10,9 +10,11 @@ use crate::strategy::Wish;
 
 use super::Situation;
 
-/// How many visits a batch has: so many, or this share of the candidates measured so far.
-const LEAST_VISITS: usize = 8;
+/// How many visits a batch has: so many, and more when the model, having much to fit, thinks
+/// longer; but few where the whole search has only a few batches' worth.
+const VISITS: usize = 8;
 const SHARE_OF_MEASURED: usize = 8;
+const BATCHES: f64 = 20.0;
 /// The share of the search, from its end, that is measured in full length.
 const FULL_SHARE: f64 = 0.7;
 /// Neighbours are sought of so many leaders, in so many differences.
@@ -32,14 +34,13 @@ impl Situation<'_> {
 
     /// A batch, within what is left for the search.
     pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Wish> {
-        let measured = self.table.candidates().len();
-        let wanted = LEAST_VISITS.max(measured / SHARE_OF_MEASURED);
+        let wanted = self.visits(left);
         let mut visits: Vec<CandidateIndex> = Vec::new();
-        for slot in 0..wanted {
+        for _ in 0..wanted {
             let drawn = (0..DRAWS).find_map(|_| {
-                let next = match slot % 6 {
-                    4 => self.neighbour(belief),
-                    5 => self.any(belief),
+                let next = match self.random.below(6) {
+                    0 => self.neighbour(belief),
+                    1 => self.any(belief),
                     _ => self.top_two(belief),
                 };
                 next.filter(|index| !visits.contains(index))
@@ -69,6 +70,19 @@ impl Situation<'_> {
             left >= 0.0
         });
         wishes
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "counts of trials are small and not negative"
+    )]
+    fn visits(&self, left: f64) -> usize {
+        let measured = self.table.candidates().len();
+        let cost = self.limits.cost(self.length(left)) * self.per_visit() as f64;
+        let few = (self.search_share() / cost / BATCHES).min(1e6) as usize;
+        VISITS.max(measured / SHARE_OF_MEASURED).min(few).max(2)
     }
 
     /// The workloads under which a candidate was tried least, in random order among equals.

@@ -28,7 +28,6 @@ impl Situation<'_> {
     /// How many workloads a candidate is tried under when it is visited: half of them, so that more
     /// candidates are seen; the rest when it is visited again.
     #[expect(
-        clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "counts of trials are small and not negative"
