@@ -109,6 +109,9 @@ pub fn bring_about(
     tools: Tools<'_>,
 ) -> Result<StateReached, BenchError> {
     let was = target.look()?;
+    // fio looks for what is not absolute in its own folder for leftovers.
+    let scratch = tools.scratch.canonicalize().map_err(system(tools.scratch))?;
+    let tools = Tools { scratch: &scratch, ..tools };
     let folder = was.path.join(FOLDER);
     std::fs::create_dir(&folder).map_err(system(&folder))?;
     let mut making = Making { tools, target, was, folder, written_bytes: 0, calls: 0 };

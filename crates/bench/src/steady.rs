@@ -120,7 +120,9 @@ fn rounds(logs: &[String]) -> Vec<u64> {
         let mut end = 0;
         for line in log.lines() {
             let mut fields = line.split(',').map(|field| field.trim().parse::<u64>());
-            let (Some(Ok(at_ms)), Some(Ok(rate))) = (fields.next(), fields.next()) else { continue };
+            let (Some(Ok(at_ms)), Some(Ok(rate))) = (fields.next(), fields.next()) else {
+                continue;
+            };
             // The entry at 1001 ms is that of the first second.
             let round = (at_ms + ROUND_MS / 2) / ROUND_MS;
             if at_ms.abs_diff(round * ROUND_MS) <= SLACK_MS && round > 0 {
@@ -132,7 +134,8 @@ fn rounds(logs: &[String]) -> Vec<u64> {
     }
     // A job that ended sooner leaves the others alone, which is another state.
     let shared = ends.into_iter().min().unwrap_or(0);
-    let mut rounds: Vec<u64> = (1..=shared).map(|r| by_round.get(&r).copied().unwrap_or(0)).collect();
+    let mut rounds: Vec<u64> =
+        (1..=shared).map(|r| by_round.get(&r).copied().unwrap_or(0)).collect();
     while rounds.last() == Some(&0) {
         rounds.pop();
     }

@@ -66,21 +66,23 @@ fn banner() -> Element {
 /// Links to the sections that are there.
 fn contents(report: &Report) -> Element {
     let groups = report.figures.iter().enumerate();
-    let links =
-        [("findings", "Findings", report.findings.len()), ("rankings", "Rankings", report.rankings.len())]
-            .into_iter()
-            .filter(|(_, _, count)| *count > 0)
-            .map(|(anchor, title, _)| (anchor.to_owned(), title.to_owned()))
-            .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
-            .chain([
-                ("facts".to_owned(), "Facts".to_owned()),
-                ("reading".to_owned(), "How to read this".to_owned()),
-            ])
-            .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty())
-            .map(|(anchor, title)| {
-                let link = Element::new("a").attr("href", format!("#{anchor}")).text(title);
-                Element::new("li").child(link)
-            });
+    let links = [
+        ("findings", "Findings", report.findings.len()),
+        ("rankings", "Rankings", report.rankings.len()),
+    ]
+    .into_iter()
+    .filter(|(_, _, count)| *count > 0)
+    .map(|(anchor, title, _)| (anchor.to_owned(), title.to_owned()))
+    .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
+    .chain([
+        ("facts".to_owned(), "Facts".to_owned()),
+        ("reading".to_owned(), "How to read this".to_owned()),
+    ])
+    .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty())
+    .map(|(anchor, title)| {
+        let link = Element::new("a").attr("href", format!("#{anchor}")).text(title);
+        Element::new("li").child(link)
+    });
     Element::new("nav").attr("aria-label", "Contents").child(Element::new("ul").children(links))
 }
 

@@ -71,11 +71,8 @@ fn whole_medium(results: &Results, setup: &Setup, by: By) -> Option<Estimate> {
     if results.failure(setup).is_some() {
         return None;
     }
-    let series: Vec<Vec<f64>> = results
-        .workloads()
-        .iter()
-        .map(|workload| results.merits(setup, workload, by))
-        .collect();
+    let series: Vec<Vec<f64>> =
+        results.workloads().iter().map(|workload| results.merits(setup, workload, by)).collect();
     let complete = series.iter().map(Vec::len).min()?;
     let sums: Vec<f64> =
         (0..complete).map(|repeat| series.iter().map(|merits| merits[repeat]).sum()).collect();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_search::{Answer, CandidateIndex, Told};
 
+use crate::choice::StrategyKind;
 use crate::course::{Cost, Course, Rules};
 use crate::demand;
 use crate::drift::drift;
@@ -101,7 +102,8 @@ impl Conclusion {
         }
         let answer = Course::new(&problem, rules).answer(&history, &costs, &wear);
         let recommendation = answer.as_ref().map(|answer| {
-            let mut found = Recommendation::of(&problem, &history, answer);
+            let chosen_before = rules.strategy != StrategyKind::Adaptive;
+            let mut found = Recommendation::of(&problem, &history, answer, chosen_before);
             let riskier = if_all_were_allowed(&problem, rules, &history, &costs);
             found.better_but_less_safe = riskier
                 .filter(|other| !problem.space.candidates[*other].allowed)

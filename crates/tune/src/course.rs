@@ -9,8 +9,8 @@
 use std::collections::BTreeSet;
 
 use flashfit_search::{
-    self as search, Ask, Batch, CandidateIndex, Goal, Purpose, SearchError, ShortRun, Step,
-    Stop, Strategy, Told,
+    self as search, Ask, Batch, CandidateIndex, Goal, Purpose, SearchError, ShortRun, Step, Stop,
+    Strategy, Told,
 };
 
 use crate::choice::StrategyKind;

@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn what_is_too_slow_again_and_again_is_out() {
         let again = [0.1, 0.12, 0.09, 0.11].map(|excess| told(1, Some(excess)));
-        let calm: Vec<Told> = (0..40).map(|at| told(2, Some(-1.0 + f64::from(at % 2) / 50.0))).collect();
+        let calm: Vec<Told> =
+            (0..40).map(|at| told(2, Some(-1.0 + f64::from(at % 2) / 50.0))).collect();
         let history = [&again[..], &calm].concat();
         assert_eq!(broken(&history).into_keys().collect::<Vec<_>>(), [1]);
     }

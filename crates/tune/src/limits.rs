@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Percent, Span};
 use crate::course::Cost;
+use crate::quantity::{Percent, Span};
 use flashfit_medium::Bytes;
 
 /// How near to the best is near enough where the user does not say.
@@ -149,11 +149,8 @@ mod tests {
 
     #[test]
     fn the_scarcer_of_two_limits_says_how_many_trials_are_left() {
-        let limits = Limits {
-            budget_ns: Some(100),
-            max_write_bytes: Some(1000),
-            ..Limits::default()
-        };
+        let limits =
+            Limits { budget_ns: Some(100), max_write_bytes: Some(1000), ..Limits::default() };
         assert_eq!(limits.trials_left(&spent(0, 0, 0)), None);
         assert_eq!(limits.trials_left(&spent(5, 50, 100)), Some(5));
         assert_eq!(limits.trials_left(&spent(5, 10, 900)), Some(0));

@@ -114,7 +114,8 @@ mod tests {
     }
 
     fn point(read: Option<Figures>, write: Option<Figures>) -> PointResult {
-        let stage = Stage { name: "s".into(), kind: FigureKind::Throughput, read, write, steady: None };
+        let stage =
+            Stage { name: "s".into(), kind: FigureKind::Throughput, read, write, steady: None };
         PointResult {
             point: Point::Only,
             stages: vec![stage],

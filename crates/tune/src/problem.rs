@@ -97,8 +97,7 @@ impl Problem {
             let durability = verdict.map_or(Durability::MayCorrupt, |verdict| verdict.durability);
             Standing { durability, allowed: listed && durability <= space.allow }
         };
-        let order: Vec<String> =
-            space.choices.iter().flat_map(Choices::option_names).collect();
+        let order: Vec<String> = space.choices.iter().flat_map(Choices::option_names).collect();
         Self::new(setups, &reference, &order, &spec.workloads, |w| spec.weight(w), standing)
     }
 

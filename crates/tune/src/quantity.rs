@@ -183,8 +183,7 @@ impl fmt::Display for Weight {
 
 /// A number at the beginning of a text, in thousandths, and what is behind it.
 fn number(text: &str) -> Option<(u64, &str)> {
-    let length =
-        text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let length = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, rest) = text.split_at(length);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() || fraction.len() > 3 || digits.ends_with('.') || fraction.contains('.') {

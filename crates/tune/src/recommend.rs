@@ -74,12 +74,17 @@ impl Recommendation {
         }
     }
 
-    /// Of the trials so far and what the search says of them.
-    pub fn of(problem: &Problem, history: &[Told], answer: &Answer) -> Self {
+    /// Of the trials so far and what the search says of them. Where the winner was `chosen_before`
+    /// the confirming trials, its interval need not allow for the other finalists.
+    pub fn of(problem: &Problem, history: &[Told], answer: &Answer, chosen_before: bool) -> Self {
         let (winner, untuned) = (answer.winner, problem.space.reference);
         let confirmed = Confirmed::of(problem, history);
         let failed = |candidate| confirmed.failed.contains(&candidate);
-        let gain = answer.gain.map(Estimate::from).filter(|_| !failed(untuned));
+        let gain = match chosen_before {
+            true => confirmed.gain(winner, untuned),
+            false => answer.gain.map(Estimate::from),
+        };
+        let gain = gain.filter(|_| !failed(untuned));
         let verdict = if winner == untuned {
             Verdict::NothingBeatsUntuned
         } else if failed(winner) {
@@ -89,6 +94,8 @@ impl Recommendation {
         };
         let gain = gain.filter(|_| verdict != Verdict::NothingBeatsUntuned && !failed(winner));
         let gain_by_workload = match gain {
+            // Of a single workload the gain says all.
+            Some(_) if problem.workloads.len() == 1 => Vec::new(),
             None => Vec::new(),
             Some(_) => (0..problem.workloads.len())
                 .filter_map(|workload| {
@@ -160,8 +167,9 @@ impl Confirmed {
     /// Round by round the weighted mean over the workloads, so that a round's common drift cancels.
     fn gain(&self, ours: CandidateIndex, theirs: CandidateIndex) -> Option<Estimate> {
         let mean = |round: &BTreeMap<usize, f64>| {
-            (round.len() == self.weights.len())
-                .then(|| round.iter().map(|(workload, merit)| self.weights[*workload] * merit).sum())
+            (round.len() == self.weights.len()).then(|| {
+                round.iter().map(|(workload, merit)| self.weights[*workload] * merit).sum()
+            })
         };
         self.paired(ours, theirs, mean)
     }

@@ -10,7 +10,7 @@ use flashfit_search::{
 use flashfit_stand::{Stand, TrialError, TrialReport, TrialRequest};
 
 use crate::course::{self, Cost, Course, Rules};
-use crate::limits::{Reached, Spent};
+use crate::limits::{Limits, Reached, Spent};
 use crate::order;
 use crate::problem::Problem;
 use crate::record::{Batch, Outcome, RECORD_VERSION, TrialKey, TrialRecord};
@@ -69,7 +69,9 @@ impl Explain for TuneError {
                 Some(format!("use --trials {} or more, or fewer file systems", least.ceil()))
             }
             Self::Search(_) => None,
-            Self::TooLittle { flag, .. } => Some(format!("use {flag} or more, or fewer file systems")),
+            Self::TooLittle { flag, .. } => {
+                Some(format!("use {flag} or more, or fewer file systems"))
+            }
             Self::NoFigure(_) => Some("rank by another merit: --by throughput".into()),
         }
     }
@@ -95,6 +97,8 @@ pub struct SoFar<'a> {
     pub history: &'a [Told],
     /// What that cost.
     pub spent: Spent,
+    /// What may be spent.
+    pub limits: &'a Limits,
     /// Trials that are still to be made, at the most, the one that begins included; `None` where
     /// that cannot be told.
     pub left: Option<u64>,
@@ -234,7 +238,8 @@ impl<'a> Session<'a> {
         let (time, written) = (need(spent.mean_ns()), need(spent.mean_written_bytes()));
         let limits = &self.rules.limits;
         let short = |needed: String, flag: String| {
-            let needed = format!("one trial of each of {families} file systems takes about {needed}");
+            let needed =
+                format!("one trial of each of {families} file systems takes about {needed}");
             Err(TuneError::TooLittle { needed, flag })
         };
         if limits.budget_ns.is_some_and(|budget| budget < time) {
@@ -255,7 +260,8 @@ impl<'a> Session<'a> {
         let by_limits = self.rules.limits.trials_left(&spent);
         let by_search = (most.is_finite()).then(|| (most - made).max(1.0).ceil() as u64);
         let left = by_search.into_iter().chain(by_limits.map(|left| left.max(1))).min();
-        SoFar { problem: self.problem, history: &self.history, spent, left }
+        let limits = &self.rules.limits;
+        SoFar { problem: self.problem, history: &self.history, spent, limits, left }
     }
 
     /// Makes one trial and keeps it.

@@ -137,8 +137,7 @@ pub fn history(
     trials: &[TrialRecord],
 ) -> Result<Vec<search::Told>, NoFigure> {
     let without = trials.iter().filter(|trial| trial.batch.is_none()).count();
-    let unbatched =
-        search::Batch { number: 0, size: u32::try_from(without).unwrap_or(u32::MAX) };
+    let unbatched = search::Batch { number: 0, size: u32::try_from(without).unwrap_or(u32::MAX) };
     let mut told = Vec::new();
     for trial in trials {
         let batch = trial

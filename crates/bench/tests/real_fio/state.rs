@@ -17,8 +17,7 @@ pub const TESTS: &[Test] = &[
 
 fn reach(bed: &Bed, fill_hundredths: u32, age_rounds: u32) -> StateReached {
     let runner = SystemRunner::default();
-    let tools =
-        Tools { runner: &runner, scratch: &bed.plan.scratch, memory_limit: None, seed: 3 };
+    let tools = Tools { runner: &runner, scratch: &bed.plan.scratch, memory_limit: None, seed: 3 };
     let target = Target::Mounted(&bed.mounted, bed.node());
     state::bring_about(MediumState { fill_hundredths, age_rounds }, target, tools).unwrap()
 }

@@ -100,7 +100,11 @@ impl AnswerParts {
         let setup = |candidate: usize| problem.setups[candidate].clone();
         let factor = |factor: usize| problem.space.factors[factor].name.clone();
         let level = |factor: usize, level: u16| {
-            problem.space.factors[factor].levels.get(usize::from(level)).cloned().unwrap_or_default()
+            problem.space.factors[factor]
+                .levels
+                .get(usize::from(level))
+                .cloned()
+                .unwrap_or_default()
         };
         let front = conclusion.profiles.iter().filter(|profile| profile.on_front);
         let parts = Self {
@@ -122,9 +126,9 @@ impl AnswerParts {
         let found = conclusion.recommendation.as_ref();
         Self {
             within_probability: Some(answer.within),
-            runner_up: found.and_then(|found| found.runner_up.as_ref()).map(|(setup, gain)| {
-                RunnerUp { setup: setup.clone(), gain: Change::from(gain) }
-            }),
+            runner_up: found
+                .and_then(|found| found.runner_up.as_ref())
+                .map(|(setup, gain)| RunnerUp { setup: setup.clone(), gain: Change::from(gain) }),
             ties: answer
                 .ties
                 .iter()

@@ -154,7 +154,9 @@ fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
         label: setup.label(),
         setup,
         rank: replayed.rank(candidate).map(|(rank, _)| rank),
-        regret_percent_hundredths: replayed.regret(candidate).map(|log| rounded(below(log) * 100.0)),
+        regret_percent_hundredths: replayed
+            .regret(candidate)
+            .map(|log| rounded(below(log) * 100.0)),
         recorded_gain_percent_hundredths: replayed.recorded[candidate].map(hundredths),
     }
 }
@@ -260,7 +262,8 @@ fn wrapped(lines: &[String], width: usize) -> String {
     let mut text = String::new();
     for line in lines {
         let indent = if line.starts_with("  ") { 4 } else { 0 };
-        for (index, part) in wrap(line.trim_start(), width.saturating_sub(indent)).iter().enumerate()
+        for (index, part) in
+            wrap(line.trim_start(), width.saturating_sub(indent)).iter().enumerate()
         {
             let before = match (indent, index) {
                 (0, _) => String::new(),

@@ -3,9 +3,9 @@
 use flashfit_filesystem::{Catalogue, Durability, Setup};
 use flashfit_report::{Gain, Outcome, Verdict};
 use flashfit_search::Stop;
-use flashfit_tune::{Ended, Recommendation, StrategyKind};
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
+use flashfit_tune::{Ended, Recommendation, StrategyKind};
 
 use super::RunView;
 use super::setup_commands::commands;

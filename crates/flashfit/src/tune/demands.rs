@@ -14,14 +14,14 @@ use crate::tune::args::{Asked, Spend, TuneArgs};
 
 /// The least safety of a recommended setup, where it is given.
 pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, Failure> {
-    let agreed = |allow: Option<Durability>, require: Option<Durability>, names: [&str; 2]| {
-        match (allow, require) {
-            (Some(allow), Some(require)) if allow != require => Err(contradiction(
-                format!("{} {allow} and {} {require} contradict each other", names[0], names[1]),
-                "they are two names of one choice: give one of them",
-            )),
-            (allow, require) => Ok(allow.or(require)),
-        }
+    let agreed = |allow: Option<Durability>, require: Option<Durability>, names: [&str; 2]| match (
+        allow, require,
+    ) {
+        (Some(allow), Some(require)) if allow != require => Err(contradiction(
+            format!("{} {allow} and {} {require} contradict each other", names[0], names[1]),
+            "they are two names of one choice: give one of them",
+        )),
+        (allow, require) => Ok(allow.or(require)),
     };
     let typed = agreed(args.what.allow, args.asked.require, ["--allow", "--require"])?;
     let written = agreed(config.allow, config.require, ["allow", "require"])?;
@@ -46,7 +46,9 @@ pub fn options(
         for (filesystem, option) in list {
             if !filesystems.contains(filesystem) {
                 return Err(contradiction(
-                    format!("{flag} {filesystem}:{option} is about a file system that is not tried"),
+                    format!(
+                        "{flag} {filesystem}:{option} is about a file system that is not tried"
+                    ),
                     &format!("tried are {}; name others with --fs", filesystems.join(", ")),
                 ));
             }
@@ -104,9 +106,8 @@ pub fn weights(
 
 /// What the run may spend.
 pub fn limits(spend: &Spend, config: &Config) -> Result<Limits, Failure> {
-    let within = spend.within.or(config.within).unwrap_or(Percent(
-        Limits::default().within_hundredths,
-    ));
+    let within =
+        spend.within.or(config.within).unwrap_or(Percent(Limits::default().within_hundredths));
     if within.0 == 0 {
         return Err(contradiction(
             "nothing can be shown to be within 0% of the best".to_owned(),

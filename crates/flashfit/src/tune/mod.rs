@@ -20,7 +20,9 @@ use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
 use flashfit_medium::{System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
-use flashfit_tune::{Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
+use flashfit_tune::{
+    Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord,
+};
 
 use crate::catalogues::Catalogues;
 use crate::commands::card_server;

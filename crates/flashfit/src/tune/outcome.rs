@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use flashfit_report::{Command, html, terminal};
 use flashfit_report::text::wrap;
+use flashfit_report::{Command, html, terminal};
 use flashfit_tune::{Ended, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 

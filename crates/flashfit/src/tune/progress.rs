@@ -6,8 +6,9 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use flashfit_medium::Bytes;
 use flashfit_search::CandidateIndex;
-use flashfit_tune::{Observer, SoFar, TrialKey, TrialRecord};
+use flashfit_tune::{Observer, SoFar, Span, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -76,12 +77,13 @@ impl Progress {
         if count == 0 {
             return "no estimate yet".to_owned();
         }
-        human((total / count).saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)))
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        format!("at most {}", human((total / count).saturating_mul(left)))
     }
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:16} {pos}/{len} at most, {wide_msg}")
+    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}, {wide_msg}")
         .expect("the template is constant");
     let bar = ProgressBar::new(1).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(500));
@@ -93,6 +95,7 @@ impl Observer for Progress {
         let left = so_far.left.unwrap_or(1);
         let most = self.at_most(left);
         let what = format!("{} under {}", key.setup.label(), key.workload);
+        let most = of_limits(so_far).map_or(most.clone(), |used| format!("{used}; {most}"));
         match &mut self.shown {
             Shown::Bar(bar) => {
                 bar.set_length(self.made + left);
@@ -106,7 +109,7 @@ impl Observer for Progress {
                 *last = Instant::now();
                 let made = self.made;
                 note(&format!(
-                    "trials made: {made} in {}; at most {left} to go, at most {most}; now {what}",
+                    "trials made: {made} in {}; at most {left} to go; {most}; now {what}",
                     human(self.began.elapsed())
                 ));
             }
@@ -150,6 +153,19 @@ impl Observer for Progress {
         }
         self.leader = Some(leader);
     }
+}
+
+/// What was spent of the limits of time and writing, where there are any.
+fn of_limits(so_far: &SoFar<'_>) -> Option<String> {
+    let (spent, limits) = (&so_far.spent, so_far.limits);
+    let time = limits.budget_ns.map(|budget| {
+        format!("{} of {}", human(Duration::from_nanos(spent.time_ns)), Span(budget))
+    });
+    let written = limits
+        .max_write_bytes
+        .map(|most| format!("{} of {} written", Bytes(spent.written_bytes), Bytes(most)));
+    let parts: Vec<String> = time.into_iter().chain(written).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// A duration for people: `45 s`, `3 min 20 s`, `2 h 5 min`.

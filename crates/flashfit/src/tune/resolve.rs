@@ -88,7 +88,10 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
         profile,
         by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
         repeats: what.repeats.or(config.repeats).unwrap_or(DEFAULT_REPEATS),
-        confirm_rounds: what.confirm_rounds.or(config.confirm_rounds).unwrap_or(DEFAULT_CONFIRM_ROUNDS),
+        confirm_rounds: what
+            .confirm_rounds
+            .or(config.confirm_rounds)
+            .unwrap_or(DEFAULT_CONFIRM_ROUNDS),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
         data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {

@@ -112,7 +112,10 @@ fn another_weighting_and_another_demand_choose_another_setup() {
     };
     assert_eq!(chosen(&["--weight", "database=9"]), "ext4 noatime+geometry none");
     assert_eq!(chosen(&["--weight", "sync-files=9"]), "ext4 noatime none");
-    assert_eq!(chosen(&["--workload", "sync-files", "--without", "ext4:noatime"]), "ext4 base none");
+    assert_eq!(
+        chosen(&["--workload", "sync-files", "--without", "ext4:noatime"]),
+        "ext4 base none"
+    );
     let risky = chosen(&["--workload", "sync-files", "--require", "may-corrupt"]);
     assert_eq!(risky, "ext4 noatime+nojournal none");
 }

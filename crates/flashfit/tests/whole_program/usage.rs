@@ -227,7 +227,7 @@ fn demands_and_limits_that_make_no_sense_are_refused() {
     let wrong: [(&[&str], &str); 16] = [
         (&["--budget", "2"], "`2` is not a duration: its unit is missing"),
         (&["--budget", "2 fortnights"], "the unit is unknown"),
-        (&["--p99-write-max", "-5ms"], "--p99-write-max"),
+        (&["--p99-write-max", "5 parsecs"], "the unit is unknown"),
         (&["--within", "120%"], "it is more than the whole"),
         (&["--within", "0%"], "nothing can be shown to be within 0%"),
         (&["--max-write", "40 apples"], "is not a size"),

@@ -3,8 +3,8 @@
 
 use flashfit_report::{
     Bar, BarChart, Chart, Command, Direction, Failure, FigureGroup, Finding, Gain, Kind, LineChart,
-    Outcome, Point, RankRow, Ranking, Report, Role, Series, SetupDetail, Spread, Unit, ValueScale, Verdict,
-    XAxis,
+    Outcome, Point, RankRow, Ranking, Report, Role, Series, SetupDetail, Spread, Unit, ValueScale,
+    Verdict, XAxis,
 };
 
 const RECOMMENDED: &str = "f2fs noatime,discard mq-deadline";

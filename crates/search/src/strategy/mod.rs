@@ -121,7 +121,8 @@ pub fn next_step(
         let before: Vec<Told> =
             history.iter().filter(|told| told.ask.batch.number < last).copied().collect();
         if let Step::Try(mut asks) = planned(strategy, space, &before, limits, last) {
-            asks.retain(|ask| !made.contains(ask));
+            // Who goes on with other limits has planned a batch of another size.
+            asks.retain(|ask| !made.iter().any(|made| Ask { batch: ask.batch, ..*made } == *ask));
             if !asks.is_empty() {
                 return Ok(Step::Try(asks));
             }

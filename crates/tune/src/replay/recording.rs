@@ -105,12 +105,8 @@ impl Explain for ReplayError {
                 Some("docs/run-format.md tells what trials.jsonl must hold".to_owned())
             }
             Self::NoWorkload { known, .. } => Some(format!("recorded were {}", known.join(", "))),
-            Self::NoCompleteSetup { .. } => {
-                Some("name fewer workloads with --workload".to_owned())
-            }
-            Self::NoReference { wanted } => {
-                Some(format!("record {wanted} as well"))
-            }
+            Self::NoCompleteSetup { .. } => Some("name fewer workloads with --workload".to_owned()),
+            Self::NoReference { wanted } => Some(format!("record {wanted} as well")),
             Self::NoFigure(_) => Some("rank by another merit: --by throughput".to_owned()),
             Self::Search(flashfit_search::SearchError::TooFewTrials { least, .. }) => {
                 Some(format!("use --trials {} or more", least.ceil()))
@@ -250,9 +246,7 @@ impl Recording {
         recording.workloads = once(recording.workloads);
         // A run may name workloads under which it made no trial yet.
         let trials = &recording.trials;
-        recording
-            .workloads
-            .retain(|name| trials.iter().any(|trial| trial.key.workload == *name));
+        recording.workloads.retain(|name| trials.iter().any(|trial| trial.key.workload == *name));
         Ok(recording)
     }
 

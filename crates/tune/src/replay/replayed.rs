@@ -110,8 +110,7 @@ pub fn replay(
         .iter()
         .flat_map(|found| found.options.iter().map(|o| format!("{}/{}", found.name, o.name)))
         .collect();
-    let problem =
-        Problem::new(setups, &reference, &order, &workloads, question.weight, standing)?;
+    let problem = Problem::new(setups, &reference, &order, &workloads, question.weight, standing)?;
     let mut urn = urn(recording, question, &problem)?;
     let (incomplete, failed) = gaps(&problem, &urn);
     let recorded = recorded(&problem, &urn);
@@ -175,7 +174,9 @@ fn all_failed(recording: &Recording, ended: Ended) -> ReplayError {
         Recorded::Completed { .. } => None,
     });
     let last = last.unwrap_or_else(|| match ended {
-        Ended::Search(Stop::Budget) => "the trials were spent on setups without a record".to_owned(),
+        Ended::Search(Stop::Budget) => {
+            "the trials were spent on setups without a record".to_owned()
+        }
         _ => "nothing".to_owned(),
     });
     ReplayError::AllFailed { last }
@@ -188,10 +189,9 @@ fn workloads(recording: &Recording, question: &Question<'_>) -> Result<Vec<Strin
     }
     match question.workloads.iter().find(|name| !recording.workloads.contains(name)) {
         None => Ok(question.workloads.clone()),
-        Some(name) => Err(ReplayError::NoWorkload {
-            name: name.clone(),
-            known: recording.workloads.clone(),
-        }),
+        Some(name) => {
+            Err(ReplayError::NoWorkload { name: name.clone(), known: recording.workloads.clone() })
+        }
     }
 }
 
@@ -256,8 +256,8 @@ fn recorded(problem: &Problem, urn: &Urn) -> Vec<Option<f64>> {
     (0..problem.setups.len())
         .map(|candidate| {
             // The untuned setup can always be kept.
-            let may = problem.space.candidates[candidate].allowed
-                || candidate == problem.space.reference;
+            let may =
+                problem.space.candidates[candidate].allowed || candidate == problem.space.reference;
             Some(merit(candidate).filter(|_| may)? - reference.unwrap_or(0.0))
         })
         .collect()

@@ -33,8 +33,7 @@ impl Urn {
         trials: impl IntoIterator<Item = (usize, usize, Length, Outcome, Cost)>,
         seed: u64,
     ) -> Self {
-        let mut urn =
-            Self { trials: BTreeMap::new(), drawn: BTreeMap::new(), seed, again: 0 };
+        let mut urn = Self { trials: BTreeMap::new(), drawn: BTreeMap::new(), seed, again: 0 };
         for (candidate, workload, length, outcome, cost) in trials {
             let kind = (candidate, workload, length == Length::Short);
             urn.trials.entry(kind).or_default().push((outcome, cost));

@@ -5,8 +5,8 @@ use flashfit_host::{ExitClass, Explain};
 use flashfit_search::Stop;
 use flashfit_tune::limits::Reached;
 use flashfit_tune::{
-    Conclusion, Ended, Limits, Problem, Purpose, Run, RunDir, RunSpec, Session, Space, StrategyKind,
-    TrialKey, TrialRecord, TuneError, Verdict,
+    Conclusion, Ended, Limits, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
+    StrategyKind, TrialKey, TrialRecord, TuneError, Verdict,
 };
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};

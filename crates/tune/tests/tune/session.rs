@@ -6,8 +6,8 @@ use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_tune::{
-    Conclusion, Ended, Outcome, Problem, Purpose, Run, RunDir, RunSpec, Session, Space, StrategyKind,
-    TrialKey, TrialRecord, TuneError, Verdict,
+    Conclusion, Ended, Outcome, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
+    StrategyKind, TrialKey, TrialRecord, TuneError, Verdict,
 };
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};

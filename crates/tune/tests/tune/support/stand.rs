@@ -3,9 +3,7 @@
 use flashfit_bench::Workload;
 use flashfit_catalogue::{Entry, Origin};
 use flashfit_filesystem::Setup;
-use flashfit_stand::{
-    Facts, Phases, Stand, TrialError, TrialReport, TrialRequest, Written,
-};
+use flashfit_stand::{Facts, Phases, Stand, TrialError, TrialReport, TrialRequest, Written};
 use flashfit_tune::{Observer, SoFar, TrialKey, TrialRecord};
 
 use super::{Answer, facts, point};
@@ -25,7 +23,13 @@ pub struct FakeStand<'a> {
 impl<'a> FakeStand<'a> {
     /// One that lives on.
     pub fn new(landscape: &'a dyn Fn(&Setup, &str) -> Answer) -> Self {
-        Self { facts: facts(), landscape, made: Vec::new(), trial_ns: 1_000_000_000, gone_after: None }
+        Self {
+            facts: facts(),
+            landscape,
+            made: Vec::new(),
+            trial_ns: 1_000_000_000,
+            gone_after: None,
+        }
     }
 }
 

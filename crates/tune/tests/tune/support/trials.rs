@@ -24,7 +24,13 @@ pub fn point(kib_per_second: u64) -> PointResult {
     let kind = FigureKind::Throughput;
     PointResult {
         point: Point::Only,
-        stages: vec![Stage { name: "write".into(), kind, read: None, write: Some(figures), steady: None }],
+        stages: vec![Stage {
+            name: "write".into(),
+            kind,
+            read: None,
+            write: Some(figures),
+            steady: None,
+        }],
         fio_version: "fio-3.33".into(),
         runtime_ns: 1_000_000_000,
         raw_json: format!("[{kib_per_second}]"),
