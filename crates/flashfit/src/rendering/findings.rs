@@ -111,6 +111,7 @@ fn sorted_effects(answer: &Answer) -> Vec<flashfit_search::Effect> {
 /// The effects as a figure; `None` without any.
 pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
     let answer = conclusion.answer.as_ref()?;
+    let trials = u32::try_from(conclusion.history.len()).unwrap_or(u32::MAX);
     let bars: Vec<Bar> = sorted_effects(answer)
         .iter()
         .map(|effect| Bar {
@@ -119,13 +120,13 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
             value: percent(effect.mean),
             low: percent(effect.interval.0),
             high: percent(effect.interval.1),
-            n: 0,
+            n: trials,
         })
         .collect();
     (!bars.is_empty()).then(|| FigureGroup {
         title: "What each option did".to_owned(),
         explanation: "The change of the merit by one option, averaged over the others, with its \
-                      95 % interval, as the search believes it by all trials."
+                      95 % interval, as the search believes it by all n trials."
             .to_owned(),
         charts: vec![Chart::Bars(BarChart {
             title: "Change of the merit".to_owned(),
