@@ -66,7 +66,7 @@ pub struct Played {
 /// Every case with every seed.
 pub fn play(cases: &[Case], seeds: &[u64]) -> Vec<Vec<Played>> {
     let all: Vec<(usize, u64)> =
-        (0..cases.len()).flat_map(|case| seeds.iter().map(move |seed| (case, *seed))).collect();
+        seeds.iter().flat_map(|seed| (0..cases.len()).map(move |case| (case, *seed))).collect();
     let next = AtomicUsize::new(0);
     let played = Mutex::new(vec![Vec::new(); cases.len()]);
     std::thread::scope(|scope| {

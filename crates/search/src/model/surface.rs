@@ -42,7 +42,7 @@ const BIAS_OWN_SD: f64 = 0.01;
 /// How far the mean of all may be from 0.
 const MEAN_SD: f64 = 0.5;
 /// How often variances are improved when they are learned.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 4;
 
 fn step(scale: f64, (wanted, allowed): (f64, f64), least: f64) -> f64 {
     let ratio = if allowed > 0.0 { wanted / allowed } else { 1.0 };
@@ -88,6 +88,23 @@ pub struct Surface<'a> {
     /// The posterior means of the columns' coefficients.
     coefficients: Vec<f64>,
     decay: Vec<f64>,
+}
+
+/// Where values are not 0. Most columns of a candidate are those of other families, and lie
+/// together.
+fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
+    let mut found: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..values.len()).filter(|&at| values[at] != 0.0) {
+        match found.last_mut() {
+            Some(run) if at - run.end < 4 => run.end = at + 1,
+            _ => found.push(at..at + 1),
+        }
+    }
+    found
+}
+
+fn dot_of_runs(runs: &[std::ops::Range<usize>], one: &[f64], other: &[f64]) -> f64 {
+    runs.iter().map(|run| dot(&one[run.clone()], &other[run.clone()])).sum()
 }
 
 fn decay_table() -> Vec<f64> {
@@ -189,8 +206,9 @@ impl<'a> Surface<'a> {
             {
                 *value = code * scale;
             }
+            let runs = runs(&scaled);
             for column in 0..=row {
-                let product = dot(&scaled, self.rows.row(column));
+                let product = dot_of_runs(&runs, &scaled, self.rows.row(column));
                 self.prior.row_mut(row)[column] =
                     self.covariance(&self.points[row], &self.points[column], product);
             }
@@ -237,9 +255,11 @@ impl<'a> Surface<'a> {
         for column in 0..columns.rows() {
             let scale = self.scales.columns[column];
             let mut code = columns.row(column).to_vec();
-            self.factor.forward(&mut code);
+            // Candidates are in the order of their families: a column of a late family is 0 first.
+            let first = code.iter().position(|code| *code != 0.0).unwrap_or(code.len());
+            self.factor.forward_from(&mut code, first);
             let mean = self.coefficients[column];
-            let known = dot(&code, &code);
+            let known = dot(&code[first..], &code[first..]);
             found.push(mean * mean + scale - scale * scale * known);
             let group = &mut groups[usize::from(column >= self.coding.mains())];
             group.0 += mean * mean / scale;
@@ -338,8 +358,9 @@ impl<'a> Surface<'a> {
             {
                 *value = code * scale;
             }
+            let runs = runs(&scaled);
             for (column, point) in self.points.iter().enumerate() {
-                let product = dot(&scaled, self.rows.row(column));
+                let product = dot_of_runs(&runs, &scaled, self.rows.row(column));
                 reduced.row_mut(row)[column] = self.covariance(&full[row], point, product);
             }
             if !self.points.is_empty() {
@@ -347,7 +368,7 @@ impl<'a> Surface<'a> {
                 self.factor.forward(reduced.row_mut(row));
             }
             for column in 0..=row {
-                let product = dot(&scaled, &rows.row(column)[..scaled.len()]);
+                let product = dot_of_runs(&runs, &scaled, rows.row(column));
                 let prior = self.covariance(&full[row], &full[column], product);
                 covariance.row_mut(row)[column] =
                     prior - dot(reduced.row(row), reduced.row(column));

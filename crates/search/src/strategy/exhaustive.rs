@@ -8,7 +8,9 @@ use crate::space::{CandidateIndex, SearchSpace};
 use super::scores::Scores;
 use super::{Plan, Stop, Strategy};
 
-/// How many trials a batch has at the most: after each, those that failed are left out.
+/// How many trials a batch has at the most: after each, those that failed are left out. The first
+/// is small, so that it is soon known when everything fails.
+const FIRST_TRIALS: usize = 256;
 const BATCH_TRIALS: usize = 4096;
 
 /// Tries every candidate.
@@ -22,7 +24,8 @@ impl Strategy for Exhaustive {
         if missing.is_empty() {
             return Plan::Done(Stop::Exhausted);
         }
-        Plan::Try(missing.into_iter().take(BATCH_TRIALS).collect())
+        let size = if history.is_empty() { FIRST_TRIALS } else { BATCH_TRIALS };
+        Plan::Try(missing.into_iter().take(size).collect())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]

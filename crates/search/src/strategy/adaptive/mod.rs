@@ -132,11 +132,11 @@ impl Adaptive {
     }
 }
 
-/// The sizes at which variances are learned grow by a fifth.
+/// The sizes at which variances are learned grow by a quarter.
 fn learning_size(trials: usize) -> usize {
     let mut size: usize = 8;
-    while size + size.div_ceil(5) <= trials {
-        size += size.div_ceil(5);
+    while size + size.div_ceil(4) <= trials {
+        size += size.div_ceil(4);
     }
     size.min(trials)
 }

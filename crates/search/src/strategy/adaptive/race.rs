@@ -2,6 +2,7 @@
 //! full length. Every two rounds the weaker half is out (sequential halving: Karnin, Koren and
 //! Somekh, 2013), as the model of all trials sees it. These trials are the confirming ones.
 
+use crate::confirm::Confirmed;
 use crate::history::{Length, Purpose};
 use crate::model::Belief;
 use crate::space::CandidateIndex;
@@ -11,9 +12,12 @@ use super::{MOST_ROUNDS, Situation};
 
 /// How many finalists there are at the most.
 pub(super) const MOST_FINALISTS: usize = 5;
-/// How many rounds the field is kept for, and the least number before a race is decided.
+/// How many rounds the field is kept for.
 const ROUNDS_A_FIELD: usize = 2;
+/// So many rounds there are at the least before a race is decided; and so many to see whether the
+/// leader's gain over the reference can be told from noise.
 const LEAST_ROUNDS: usize = 3;
+const ROUNDS_FOR_A_GAIN: usize = 6;
 
 impl Situation<'_> {
     /// Who was in the race so far beside the reference.
@@ -32,6 +36,17 @@ impl Situation<'_> {
         batches.len()
     }
 
+    /// Whether the leader's gain is sure, or was given rounds enough to be.
+    fn is_told(&self, belief: &Belief, rounds: usize) -> bool {
+        let confirmed = Confirmed::of(self.space, self.history);
+        let raced = |index: &&CandidateIndex| confirmed.rounds(**index) > 0;
+        let Some(&leader) = belief.candidates.iter().find(raced) else { return true };
+        let reference = self.space.reference;
+        rounds >= ROUNDS_FOR_A_GAIN
+            || leader == reference
+            || confirmed.gain(leader, reference).is_some_and(|gain| gain.is_sure())
+    }
+
     /// The next round, or the end. `probability` is that of the choice being near enough.
     #[expect(
         clippy::cast_precision_loss,
@@ -44,7 +59,7 @@ impl Situation<'_> {
         let raced = self.raced();
         let reference = self.space.reference;
         let sure = probability >= self.limits.goal.probability;
-        if sure && rounds >= LEAST_ROUNDS {
+        if sure && rounds >= LEAST_ROUNDS && self.is_told(belief, rounds) {
             return Plan::Done(Stop::SureEnough { probability });
         }
         let left = self.limits.left(self.history).max(0.0);
