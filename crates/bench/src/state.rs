@@ -1,10 +1,10 @@
 //! The state of a file system in which a workload is measured: how full it is, and how old.
 //!
 //! Filling writes files through the file system until the asked share of it is used: by bytes a
-//! tenth of 16 KiB, three tenths of 256 KiB, the rest of 4 MiB, all three sorts at the same time, so
-//! that they lie among one another. A round of ageing removes half of all files at random, writes as
-//! many new ones of each sort into the holes, and overwrites blocks of 4 KiB at random places of
-//! what is there, an eighth of it by volume. Then everything is written back.
+//! tenth of 16 KiB, three tenths of 256 KiB, the rest of 4 MiB, all three sorts at the same time,
+//! so that they lie among one another. A round of ageing removes half of all files at random,
+//! writes as many new ones of each sort into the holes, and overwrites blocks of 4 KiB at random
+//! places of what is there, an eighth of it by volume. Then everything is written back.
 //!
 //! Limits: this is a stated procedure, not a year of use; Geriatrix and the like go further. What
 //! was reached is told by statvfs(3), which counts the file system's own blocks too.
@@ -220,12 +220,15 @@ impl Making<'_> {
     fn fio(&mut self, text: &str, folder: &Path, volume: u64) -> Result<(), BenchError> {
         let seed = Random::new(self.tools.seed ^ STATE_SEED ^ self.calls).next_u64() >> 1;
         self.calls += 1;
-        // fio takes `:` in a directory's name for a separator; a link needs no quoting.
+        // fio takes `:` in a directory's name for a separator; a link needs no quoting, but fio
+        // takes none for the directory itself.
         let link = self.tools.scratch.join("state");
         let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(folder, &link).map_err(system(&link))?;
+        let (above, name) = (folder.parent(), folder.file_name());
+        let (above, name) = above.zip(name).expect("the folder was made below a mount point");
+        std::os::unix::fs::symlink(above, &link).map_err(system(&link))?;
         let variables = [
-            ("STATE".to_owned(), link.display().to_string()),
+            ("STATE".to_owned(), link.join(name).display().to_string()),
             ("SEED".to_owned(), seed.to_string()),
         ];
         let invocation = Invocation {
