@@ -255,6 +255,16 @@ impl<'a> Course<'a> {
     }
 }
 
+/// Why a search cannot begin, in the words of who asked for it.
+pub(crate) fn in_words(error: &SearchError) -> String {
+    match error {
+        SearchError::TooFewTrials { trials, least } => format!(
+            "a limit of {trials} is too few trials: one of each of {least} file systems is the least"
+        ),
+        other => other.to_string(),
+    }
+}
+
 /// Whether a trial of a candidate failed or could not be made: no more are made of it.
 pub fn is_out(history: &[Told], candidate: CandidateIndex) -> bool {
     history.iter().any(|told| told.ask.candidate == candidate && told.log_merit().is_none())

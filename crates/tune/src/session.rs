@@ -34,7 +34,7 @@ pub enum TuneError {
         last: String,
     },
     /// The space or the limits make no search possible.
-    #[error(transparent)]
+    #[error("{}", course::in_words(.0))]
     Search(#[from] SearchError),
     /// The first trials show that the limits do not reach.
     #[error("the limit is too small: {needed}")]

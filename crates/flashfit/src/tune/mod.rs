@@ -13,6 +13,7 @@ mod subject;
 mod valid;
 
 use std::path::Path;
+use std::time::Duration;
 
 use flashfit_filesystem::{Conditions, FileSystem, Layout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
@@ -36,6 +37,10 @@ use resolve::Resolved;
 use scratch::Scratch;
 use subject::{Subject, What};
 use valid::Validity;
+
+/// How often and after how long it is looked again whether a mount point is free.
+const TIDY_TRIES: u32 = 20;
+const TIDY_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     if let Some(dirs) = &args.replay {
@@ -341,8 +346,16 @@ fn forget_unbegun(dir: &Path, was_there: bool) {
 /// Removes the folders that are only needed while trials are made.
 fn tidy(dir: &Path) {
     Scratch::tidy(dir);
-    // Should something still be mounted on it, it stays.
-    let _ = std::fs::remove_dir(dir.join("mnt"));
+    // A file system that was busy when it was unmounted leaves its place a moment later. Should
+    // something still be mounted there then, it stays.
+    for _ in 0..TIDY_TRIES {
+        match std::fs::remove_dir(dir.join("mnt")) {
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(TIDY_INTERVAL);
+            }
+            _ => return,
+        }
+    }
 }
 
 /// An error that ends a run tells how to go on with it.

@@ -167,7 +167,7 @@ fn what_cannot_be_replayed_is_told() {
     refused(&["nowhere"], &["nowhere holds no run"]);
     refused(&["grid", "--workload", "grep"], &["`grep`", "recorded were database, sync-files"]);
     refused(&["grid", "--fs", "xfs"], &["`xfs`", "recorded were ext4, btrfs"]);
-    refused(&["grid", "--trials", "1"], &["too few", "--trials 2 or more"]);
+    refused(&["grid", "--trials", "1"], &["too few trials", "--trials 2 or more"]);
     refused(&["grid", "--by", "wear"], &["does not tell what was written", "--by throughput"]);
     refused(&["grid", "--by", "latency"], &["has no figure of latency"]);
     refused(&["grid", "--weight", "grep=2"], &["`grep`", "not measured"]);

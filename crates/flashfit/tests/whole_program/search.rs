@@ -106,7 +106,7 @@ fn a_budget_that_does_not_reach_is_refused_with_what_would() {
     place.file("my.toml", &ADAPTIVE.replace("[\"ext4\"]", "[\"ext4\", \"btrfs\"]"));
     let card = place.card();
     let few = place.flashfit(&tune(&card, &["--trials", "1"]));
-    few.said(2, &["1 trials are too few", "--trials 2 or more"]);
+    few.said(2, &["too few trials: one of each of 2 file systems", "--trials 2 or more"]);
     assert!(!place.path("run/trials.jsonl").exists() || place.recorded().is_empty());
     std::fs::remove_dir_all(place.path("run")).unwrap_or_default();
     let short = place.flashfit(&tune(&card, &["--budget", "1ms"]));

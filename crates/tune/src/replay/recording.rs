@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::choice::By;
+use crate::course;
 use crate::problem::ProblemError;
 use crate::record::TrialRecord;
 use crate::run_dir::{self, RunDirError};
@@ -76,7 +77,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Problem(#[from] ProblemError),
     /// The search cannot begin.
-    #[error(transparent)]
+    #[error("{}", course::in_words(.0))]
     Search(#[from] flashfit_search::SearchError),
     /// Every recorded setup has failed.
     #[error("every recorded trial failed; the last said: {last}")]
