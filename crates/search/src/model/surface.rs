@@ -4,8 +4,8 @@
 //! own, shrunk towards its group's: most options do little, some much), a part that falls off with
 //! the number of differences (interactions of three and more), and a part that is each candidate's
 //! own. Short trials see the merit through a bias of the same make. The variances are learned by
-//! expectation maximisation, with Student's distribution (`NU` degrees of freedom) as prior of each
-//! effect.
+//! expectation maximisation, with Student's distribution (`NU` degrees of freedom) as prior of
+//! each effect.
 //!
 //! Source of the additive kernel with learned variances: D. Duvenaud and others, Additive Gaussian
 //! Processes, 2011; of the effects' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a
