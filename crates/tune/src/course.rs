@@ -188,6 +188,14 @@ impl<'a> Course<'a> {
         found
     }
 
+    /// How many rounds of confirming the limit of trials leaves, where the search made so many.
+    fn affordable_rounds(&self, searched: u64, a_round: u64) -> u32 {
+        let wanted = self.rules.confirm_rounds;
+        let Some(trials) = self.rules.limits.trials else { return wanted };
+        let left = u64::from(trials).saturating_sub(searched) / a_round.max(1);
+        u32::try_from(left).unwrap_or(u32::MAX).min(wanted)
+    }
+
     /// Whether the strategy compares its finalists afresh.
     fn confirms_itself(&self) -> bool {
         self.rules.strategy == StrategyKind::Adaptive
@@ -218,9 +226,9 @@ impl<'a> Course<'a> {
         finalists.extend(self.problem.own_untuned(winner));
         let mut seen = BTreeSet::new();
         finalists.retain(|finalist| seen.insert(*finalist));
-        let total = finalists.len()
-            * self.problem.workloads.len()
-            * usize::try_from(self.rules.confirm_rounds).expect("at least 32 bits");
+        let a_round = count(finalists.len() * self.problem.workloads.len());
+        let rounds = self.affordable_rounds(count(searched.len()), a_round);
+        let total = a_round.saturating_mul(u64::from(rounds));
         let begun = history.iter().find(|told| told.ask.purpose == Purpose::Confirm);
         let last = history.iter().map(|told| told.ask.batch.number).max();
         let number = begun.map_or_else(
@@ -229,7 +237,7 @@ impl<'a> Course<'a> {
         );
         let batch = Batch { number, size: u32::try_from(total).unwrap_or(u32::MAX) };
         let mut asks = Vec::new();
-        for repeat in 0..self.rules.confirm_rounds {
+        for repeat in 0..rounds {
             let mut round = Vec::new();
             for &candidate in finalists.iter().filter(|candidate| !is_out(history, **candidate)) {
                 for workload in 0..self.problem.workloads.len() {
