@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build demo test lint bench cards findings clean
+.PHONY: help prepare build demo test lint bench cards findings grids clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench  measure the simulated card: requests a second, and the delay that serving adds"
 	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
 	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
+	@echo "make grids  record examples/grids: all setups of a small space on two simulated cards (root, hours)"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -46,6 +47,9 @@ cards: build
 findings:
 	$(CARGO) bench --locked --quiet -p flashfit --bench findings > docs/findings.md.new
 	mv docs/findings.md.new docs/findings.md
+
+grids: build
+	sh scripts/record-grid.sh emmc-5.1 usd-a1-pagemap
 
 clean:
 	$(CARGO) clean
