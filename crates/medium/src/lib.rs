@@ -15,12 +15,14 @@ pub mod list;
 pub mod partitions;
 pub mod queue;
 pub mod random;
+pub mod registers;
 pub mod system;
 pub mod target;
 pub mod units;
 
 pub use blockdev::{BlockDev, BlockDevError, Description};
 pub use clock::{Clock, SystemClock, VirtualClock};
+pub use declared::{Declared, DeclaredBytes};
 pub use describe::{Kind, Medium, MediumError};
 pub use guard::{Agreement, Refusal, WriteConsent};
 pub use held::{Held, HeldError};

@@ -54,6 +54,7 @@ pub fn facts() -> Facts {
             identity: Identity::default(),
             queue: Queue::default(),
             declared_erase_unit: None,
+            declared: flashfit_medium::Declared::default(),
             partitions: Vec::new(),
             mounts: Vec::new(),
             read_only: false,
