@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::cli::{durability, size};
 use crate::failure::Failure;
 use crate::output;
+use crate::probe::saved as probed;
 use crate::rendering;
 use crate::tune::resolve;
 
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   flashfit plan /dev/mmcblk0
   flashfit plan /dev/mmcblk0 --fs ext4 --erase-unit 8MiB --write-unit 8KiB
+  flashfit plan /dev/mmcblk0 --geometry geometry.json
   flashfit plan sim:sd-c4-block --fs f2fs --output plan.json
   flashfit plan /dev/sdb --fs squashfs --host f2fs
   flashfit plan card.img --recipe dreamplug --allow may-corrupt
@@ -67,6 +69,10 @@ pub struct PlanArgs {
     /// The page, or the pages written together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
+    /// What flashfit probe --output wrote; where it and the medium disagree, the plan is safe for
+    /// both.
+    #[arg(long, value_name = "FILE")]
+    pub geometry: Option<PathBuf>,
     /// Where the file system is to be mounted.
     #[arg(long, value_name = "DIR", default_value = "/mnt/flash")]
     pub mount_point: PathBuf,
@@ -144,7 +150,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let subject = look(&args.target, catalog)?;
     usable(args, &subject)?;
     let mut notes = Vec::new();
-    let given = given(args, recipe, &subject, &mut notes);
+    let probed = probed::read(args.geometry.as_deref(), &subject.medium, &mut notes)?;
+    let given = given(args, &probed, recipe, &subject, &mut notes);
     let wish = wish(args, recipe, &subject, &mut notes)?;
     let names = args.filesystems.clone().or(recipe.map(|recipe| vec![recipe.filesystem.clone()]));
     let mut plans = Vec::new();
@@ -233,10 +240,11 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
     })
 }
 
-/// What the flags give. The geometry of a recipe is that of its author's card, so it is taken only
-/// where nothing else is known.
+/// What the flags give, or else a probe found. The geometry of a recipe is that of its author's
+/// card, so it is taken only where nothing else is known.
 fn given(
     args: &PlanArgs,
+    probed: &Geometry,
     recipe: Option<&Published>,
     subject: &Subject,
     notes: &mut Vec<String>,
@@ -245,6 +253,7 @@ fn given(
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
     };
+    let given = given.or(probed.clone());
     let Some(recipe) = recipe else { return given };
     if given.erase_unit.is_some() || subject.declared.erase_unit.is_some() {
         return given;

@@ -116,7 +116,12 @@ impl Subject {
     }
 }
 
-fn look_at(target: &Target, runner: &dyn Runner, catalog: Option<&Path>) -> Result<What, Failure> {
+/// Looks at a target without opening it for writing.
+pub fn look_at(
+    target: &Target,
+    runner: &dyn Runner,
+    catalog: Option<&Path>,
+) -> Result<What, Failure> {
     Ok(match target {
         Target::Simulated(name) => {
             What::Card(Box::new(flashfit_card::catalogue::load(name, catalog)?))
