@@ -11,6 +11,7 @@ mod commands;
 mod consent;
 mod failure;
 mod output;
+mod probe;
 mod rendering;
 mod state;
 mod tune;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use flashfit_card::CardModel;
 use flashfit_filesystem::plan::{
     Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose,
     choose_layered, file, units,
@@ -219,13 +220,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
         Target::Simulated(name) => {
             let model = flashfit_card::catalogue::load(&name, catalog)?;
             return Ok(Subject {
-                medium: PlannedMedium::simulated(
-                    &name,
-                    model.capacity.0,
-                    u64::from(model.sector_bytes),
-                    model.discard.is_some(),
-                    model.cache.is_some(),
-                ),
+                medium: simulated(&name, &model),
                 declared: backing::modelled(&model),
                 scheduler: None,
             });
@@ -238,6 +233,17 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
         scheduler: medium.queue.scheduler.clone(),
         medium: PlannedMedium::of(&medium),
     })
+}
+
+/// A simulated card as a plan takes it.
+pub fn simulated(name: &str, model: &CardModel) -> PlannedMedium {
+    PlannedMedium::simulated(
+        name,
+        model.capacity.0,
+        u64::from(model.sector_bytes),
+        model.discard.is_some(),
+        model.cache.is_some(),
+    )
 }
 
 /// What the flags give, or else a probe found. The geometry of a recipe is that of its author's
