@@ -32,6 +32,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         runtime_ms: 2000,
         erase_unit: None,
         write_unit: None,
+        probed: flashfit_geometry::Geometry::default(),
         mount_dir: None,
         catalog_dir: None,
     }
