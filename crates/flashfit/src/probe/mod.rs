@@ -12,6 +12,7 @@ mod render;
 pub mod saved;
 mod subject;
 mod watch;
+mod writing;
 
 use std::path::{Path, PathBuf};
 
@@ -41,11 +42,14 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let subject = Subject::look(name, catalog)?;
     let region = subject.region(args.region)?;
     if args.dry_run {
-        return output::print(&reading::announcement(&subject, region));
+        return output::print(&match args.write {
+            true => writing::announcement(args, &subject, region)?,
+            false => reading::announcement(&subject, region),
+        });
     }
     let asked = Asked {
         target: name.to_owned(),
-        mode: Mode::Read,
+        mode: if args.write { Mode::Write } else { Mode::Read },
         simulated: subject.is_simulated(),
         seed: args.seed,
         region: Some(region),
@@ -53,7 +57,11 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         declared: subject.declared.clone(),
     };
     let mut progress = Progress::new(signals()?);
-    let ended = reading::probe(args, &subject, region, &mut progress);
+    let ended = if args.write {
+        writing::probe(args, &subject, region, &mut progress)
+    } else {
+        reading::probe(args, &subject, region, &mut progress)
+    };
     progress.finish();
     present(args, asked, ended?, Some(&subject), &catalogue)
 }
