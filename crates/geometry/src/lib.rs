@@ -8,6 +8,7 @@ pub mod findings;
 pub mod flashbench;
 pub mod geometry;
 pub mod probed;
+pub mod reading;
 
 pub use belief::{Belief, Structure};
 pub use findings::{Candidate, Finding, Findings, Value, Verdict};
