@@ -1,0 +1,136 @@
+//! Times turned into normal scores, so that stalls of a thousand times a read weigh no more than
+//! any other long read, and nothing has to be assumed of how times are spread.
+//!
+//! Places differ (flash of another kind, areas never written) and media drift, so each group of
+//! reads, made in one region within moments, is first set against its own median. Where a read
+//! falls in its group is random, so under "nothing shows" every order of the scores is equally
+//! likely, whatever the noise is. Source: van der Waerden's scores, on aligned ranks.
+
+use crate::belief::median;
+
+/// A read across one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crossing {
+    /// The place that the read spans, in bytes from the start of the medium.
+    pub centre: u64,
+    /// The reads that it is compared with.
+    pub group: u32,
+    /// How long it took, in nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+/// The times less the median of their group, in nanoseconds.
+pub fn aligned(crossings: &[Crossing]) -> Vec<f64> {
+    let groups = crossings.iter().map(|crossing| crossing.group as usize + 1).max().unwrap_or(0);
+    let mut times = vec![Vec::new(); groups];
+    for crossing in crossings {
+        times[crossing.group as usize].push(as_float(crossing.elapsed_ns));
+    }
+    let medians: Vec<f64> = times.iter().map(|times| median(times)).collect();
+    let rest =
+        |crossing: &Crossing| as_float(crossing.elapsed_ns) - medians[crossing.group as usize];
+    crossings.iter().map(rest).collect()
+}
+
+/// The normal score of each value: the quantile of its rank. Equal values share theirs.
+pub fn normal_scores(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&one, &other| values[one].total_cmp(&values[other]));
+    let mut scores = vec![0.0; values.len()];
+    let mut first = 0;
+    while first < order.len() {
+        let alike = |&&at: &&usize| values[at] <= values[order[first]];
+        let end = first + order[first..].iter().take_while(alike).count();
+        let rank = f64::midpoint(first as f64, (end - 1) as f64);
+        let score = normal_quantile((rank + 0.5) / values.len() as f64);
+        for &at in &order[first..end] {
+            scores[at] = score;
+        }
+        first = end;
+    }
+    scores
+}
+
+/// The quantile of the standard normal distribution, for `0 < p < 1`, to 1 part in 10^9. Source:
+/// P. J. Acklam's rational approximation.
+pub fn normal_quantile(p: f64) -> f64 {
+    const A: [f64; 6] = [
+        -3.969_683_028_665_376e1,
+        2.209_460_984_245_205e2,
+        -2.759_285_104_469_687e2,
+        1.383_577_518_672_69e2,
+        -3.066_479_806_614_716e1,
+        2.506_628_277_459_239,
+    ];
+    const B: [f64; 5] = [
+        -5.447_609_879_822_406e1,
+        1.615_858_368_580_409e2,
+        -1.556_989_798_598_866e2,
+        6.680_131_188_771_972e1,
+        -1.328_068_155_288_572e1,
+    ];
+    const C: [f64; 6] = [
+        -7.784_894_002_430_293e-3,
+        -3.223_964_580_411_365e-1,
+        -2.400_758_277_161_838,
+        -2.549_732_539_343_734,
+        4.374_664_141_464_968,
+        2.938_163_982_698_783,
+    ];
+    const D: [f64; 4] = [
+        7.784_695_709_041_462e-3,
+        3.224_671_290_700_398e-1,
+        2.445_134_137_142_996,
+        3.754_408_661_907_416,
+    ];
+    const TAIL: f64 = 0.02425;
+    let polynomial = |of: &[f64], x: f64| of.iter().fold(0.0, |sum, term| sum * x + term);
+    let tail = |p: f64| {
+        let q = (-2.0 * p.ln()).sqrt();
+        polynomial(&C, q) / (polynomial(&D, q) * q + 1.0)
+    };
+    if p < TAIL {
+        tail(p)
+    } else if p > 1.0 - TAIL {
+        -tail(1.0 - p)
+    } else {
+        let q = p - 0.5;
+        let r = q * q;
+        polynomial(&A, r) * q / (polynomial(&B, r) * r + 1.0)
+    }
+}
+
+/// A time for arithmetic; exact below 2^53 ns, which are 104 days.
+pub fn as_float(time_ns: u64) -> f64 {
+    time_ns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_the_known_ones() {
+        let known =
+            [(0.5, 0.0), (0.975, 1.959_963_985), (0.001, -3.090_232_306), (0.9, 1.281_551_566)];
+        for (p, quantile) in known {
+            assert!((normal_quantile(p) - quantile).abs() < 1e-7, "{p}");
+        }
+    }
+
+    #[test]
+    fn scores_keep_the_order_and_equal_values_share_theirs() {
+        let scores = normal_scores(&[5.0, 1.0, 1e9, 5.0, 2.0]);
+        assert!(scores[1] < scores[4] && scores[4] < scores[0] && scores[0] < scores[2]);
+        assert_eq!(scores[0], scores[3]);
+        assert!(scores[2] < 2.0, "a stall is only the longest");
+        assert_eq!(normal_scores(&[7.0; 4]), [0.0; 4]);
+    }
+
+    #[test]
+    fn groups_are_set_against_their_own_median() {
+        let of = |group, elapsed_ns| Crossing { centre: 0, group, elapsed_ns };
+        let rest = aligned(&[of(0, 10), of(1, 110), of(0, 12), of(1, 112), of(0, 11), of(1, 111)]);
+        assert_eq!(rest, [-1.0, -1.0, 1.0, 1.0, 0.0, 0.0]);
+    }
+}
