@@ -41,7 +41,8 @@ pub fn section() -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = written(&folder.path().join("file"));
     row("a file on a disk", real(&file));
-    if let (Ok(memory), None) = (tempfile::tempdir_in("/dev/shm"), capability::missing_for_block_devices())
+    if let (Ok(memory), None) =
+        (tempfile::tempdir_in("/dev/shm"), capability::missing_for_block_devices())
     {
         let file = written(&memory.path().join("file"));
         let options = LoopOptions { direct_io: false, read_only: true, ..LoopOptions::default() };

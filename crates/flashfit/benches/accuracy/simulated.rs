@@ -32,7 +32,8 @@ struct Trial {
 /// The section, as Markdown.
 pub fn section(seeds: Range<u64>) -> String {
     let trials = running::of_each(seeds, trial);
-    let mut text = format!("\n## 1. Simulated cards of known geometry\n\n{} cards.\n", trials.len());
+    let mut text =
+        format!("\n## 1. Simulated cards of known geometry\n\n{} cards.\n", trials.len());
     summary(&mut text, &trials);
     by_layer(&mut text, &trials);
     by_noise(&mut text, &trials);
@@ -134,7 +135,8 @@ fn answers(text: &mut String, what: &str, wanted: &str, answers: Answers) {
 fn summary(text: &mut String, trials: &[Trial]) {
     line(text, "\n| what | answered | right, of those answered | wanted |\n|---|---|---|---|");
     let all = trials.iter();
-    let written = all.clone().map(|t| (t.found_erase_unit(), t.found_erase_unit() == Some(t.erase_unit())));
+    let written =
+        all.clone().map(|t| (t.found_erase_unit(), t.found_erase_unit() == Some(t.erase_unit())));
     answers(text, "erase unit, by writing", "95 %, 99 %", Answers::of(written));
     let shown = all.clone().filter(|t| t.card.shows_units_to_readers);
     let shown = shown.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
@@ -151,7 +153,8 @@ fn summary(text: &mut String, trials: &[Trial]) {
         });
         trials.map(move |t| {
             let findings = &t.written.findings;
-            let found = if linear { &findings.open_units_linear } else { &findings.open_units_random };
+            let found =
+                if linear { &findings.open_units_linear } else { &findings.open_units_random };
             let (in_order, mixed) = t.open_units().expect("filtered");
             let truth = if linear { in_order } else { mixed };
             (count(found), count(found).is_some_and(|found| found.abs_diff(truth) <= 1))

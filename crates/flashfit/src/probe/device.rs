@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_medium::{BlockDev, Clock, SystemClock, VirtualClock, WriteConsent};
-use flashfit_medium::DirectMedium;
+use flashfit_medium::{BlockDev, Clock, DirectMedium, SystemClock, VirtualClock, WriteConsent};
 
 use crate::failure::Failure;
 
@@ -18,19 +17,24 @@ pub struct Opened {
     pub device: Box<dyn BlockDev>,
     /// The clock.
     pub clock: Box<dyn Clock>,
+    /// What the user should know of how it is opened.
+    pub notes: Vec<String>,
 }
 
 impl Opened {
     /// A node or an image, for reading only.
     pub fn read_only(path: &Path) -> Result<Self, Failure> {
-        let device = DirectMedium::read_only(path)?;
-        Ok(Self { device: Box::new(device), clock: Box::new(SystemClock::default()) })
+        Ok(Self::direct(DirectMedium::read_only(path)?))
     }
 
     /// A medium whose data the user agreed to lose.
     pub fn writable(consent: &WriteConsent) -> Result<Self, Failure> {
-        let device = DirectMedium::writable(consent)?;
-        Ok(Self { device: Box::new(device), clock: Box::new(SystemClock::default()) })
+        Ok(Self::direct(DirectMedium::writable(consent)?))
+    }
+
+    fn direct(device: DirectMedium) -> Self {
+        let notes = device.notes().to_vec();
+        Self { device: Box::new(device), clock: Box::new(SystemClock::default()), notes }
     }
 
     /// A simulated card that was written all over once, as cards are that are in use: what was never
@@ -49,6 +53,7 @@ impl Opened {
             offset += length;
         }
         device.flush()?;
-        Ok(Self { device: Box::new(device), clock: Box::new(clock) })
+        let notes = Vec::new();
+        Ok(Self { device: Box::new(device), clock: Box::new(clock), notes })
     }
 }

@@ -37,7 +37,10 @@ pub fn probe(
     let options = options(args, subject, region);
     let probed = reading::probe(opened.device.as_mut(), opened.clock.as_ref(), &options, progress);
     match probed {
-        Ok(probed) => Ok(Ended { probed, failure: None }),
+        Ok(mut probed) => {
+            probed.notes.append(&mut opened.notes);
+            Ok(Ended { probed, failure: None })
+        }
         Err(error @ ProbeError::Interrupted) => {
             Ok(Ended { probed: Default::default(), failure: Some(error.into()) })
         }

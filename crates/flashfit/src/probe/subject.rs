@@ -41,7 +41,12 @@ impl Subject {
             What::Card(model) => {
                 let geometry = backing::modelled(model);
                 let declared = modelled(model, &geometry);
-                (plan::simulated(name.strip_prefix("sim:").unwrap_or(name), model), geometry, None, declared)
+                (
+                    plan::simulated(name.strip_prefix("sim:").unwrap_or(name), model),
+                    geometry,
+                    None,
+                    declared,
+                )
             }
         };
         let planned = plan::Subject { medium, declared: geometry, scheduler };

@@ -72,7 +72,10 @@ pub fn probe(
         Err(error) => return Err(error.into()),
     };
     match writing::probe(device, clock, &options(args, subject, region), Some(&read), progress) {
-        Ok(probed) => Ok(Ended { probed, failure: None }),
+        Ok(mut probed) => {
+            probed.notes.append(&mut opened.notes);
+            Ok(Ended { probed, failure: None })
+        }
         Err(error @ ProbeError::Interrupted) => Ok(ended(read, error)),
         Err(error) => Err(error.into()),
     }

@@ -84,7 +84,8 @@ pub fn find(
         if taken >= look {
             look = (taken as f64 * LOOKS) as usize;
             let found = distances(&times, write_bytes, belief, bits);
-            let agreed = matches!((&clear, &found), (Some(one), Some(other)) if one.unit == other.unit);
+            let agreed =
+                matches!((&clear, &found), (Some(one), Some(other)) if one.unit == other.unit);
             clear = found.filter(Distances::is_clear);
             if agreed && clear.is_some() {
                 return Ok(clear);
@@ -109,12 +110,7 @@ fn area(window: &Range<u64>, write_bytes: u64) -> Range<u64> {
 }
 
 /// What the last of the times say; erasures may have begun only lately.
-fn distances(
-    times: &[f32],
-    write_bytes: u64,
-    belief: &Belief,
-    bits: &[u64],
-) -> Option<Distances> {
+fn distances(times: &[f32], write_bytes: u64, belief: &Belief, bits: &[u64]) -> Option<Distances> {
     let mut best: Option<Distances> = None;
     let mut from = times.len().saturating_sub(MOST_TIMES);
     while times.len() - from >= FIRST_LOOK {

@@ -74,7 +74,8 @@ impl<'a> Session<'a> {
             Ok(()) => {}
             Err(Stop::Spent) => {
                 let most = Bytes(self.options.max_write_bytes);
-                let note = format!("not everything was measured: {most} were allowed to be written");
+                let note =
+                    format!("not everything was measured: {most} were allowed to be written");
                 self.meter.probed.notes.push(note);
             }
             Err(Stop::Failed(error)) => return Err(error),
@@ -208,8 +209,14 @@ impl<'a> Session<'a> {
             self.write_unit.as_ref().map_or(64 << 10, |unit| unit.stripe).clamp(4096, 512 << 10);
         let left = self.meter.left_bytes();
         let window = self.window.clone();
-        let found =
-            erasures::find(&mut self.meter, &window, write_bytes, &self.belief, &[1], left / 4 * 3)?;
+        let found = erasures::find(
+            &mut self.meter,
+            &window,
+            write_bytes,
+            &self.belief,
+            &[1],
+            left / 4 * 3,
+        )?;
         let Some(found) = found else {
             self.lacking = "no write stalled at a regular distance: the medium may erase in idle \
                             time, or had not begun to erase when no more could be written"
