@@ -8,6 +8,7 @@ use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::BlockDevError;
 use serde::{Deserialize, Serialize};
 
+use crate::belief::Belief;
 use crate::findings::Findings;
 
 /// The result of a probe.
@@ -29,6 +30,9 @@ pub struct Probed {
     pub errors: Vec<Fault>,
     /// What the user should know of how it was measured. One sentence each.
     pub notes: Vec<String>,
+    /// What it says of the erase unit, for evidence of another kind to be added to.
+    #[serde(skip)]
+    pub belief: Option<Belief>,
 }
 
 /// Every sample, and what a plot shows of them.

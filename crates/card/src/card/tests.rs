@@ -33,6 +33,18 @@ fn a_request_takes_command_transfer_and_nand_time() {
 }
 
 #[test]
+fn a_read_that_reaches_into_another_erase_unit_looks_it_up() {
+    let layer = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nlookup_ns = 30");
+    let mut card = Card::new(&small_but(&[layer]).unwrap());
+    let unit = 64 << 10;
+    assert_eq!(read(&mut card, unit, PAGE).0, 10 + 4096);
+    assert_eq!(read(&mut card, unit - 512, 1024).0, 10 + 1024 + 30);
+    assert_eq!(read(&mut card, unit - 512, 1024 + 64 * 1024).0, 10 + 65 * 1024 + 2 * 30);
+    write(&mut card, unit - 4096, &[1; 2 * PAGE]);
+    assert_eq!(read(&mut card, unit - 512, 1024).0, 10 + 1024 + 2 * 50 + 30);
+}
+
+#[test]
 fn counters_tell_what_happened_and_reset_forgets_all_but_wear() {
     let mut card = Card::new(&parse(SMALL).unwrap());
     for round in 0..3000_u64 {

@@ -45,6 +45,7 @@ impl Zone {
             map_cache: None,
             collection: None,
             wear_spread: None,
+            lookup_ns: 0,
         };
         // As many units in all, so that their numbers stay the same.
         let pslc = within.nand.pslc.take();

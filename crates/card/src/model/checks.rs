@@ -119,6 +119,7 @@ fn times(model: &CardModel) -> Checked {
         ("nand.erase_ns", model.nand.erase_ns),
         ("nand.copy_ns", model.nand.copy_ns),
         ("layer.log_ns", model.layer.log_ns.unwrap_or(0)),
+        ("layer.lookup_ns", model.layer.lookup_ns),
         ("bus.command_ns", model.bus.command_ns),
         ("nand.pslc.read_ns", pslc(|pslc| pslc.read_ns)),
         ("nand.pslc.program_ns", pslc(|pslc| pslc.program_ns)),
@@ -303,6 +304,9 @@ mod tests {
         refused(&[("capacity = \"1MiB\"", "capacity = \"15000P\"")], "nand.page");
         refused(&[("endurance_cycles = 1000", "endurance_cycles = 0")], "nand.endurance_cycles");
         refused(&[("read_ns = 50", "read_ns = 60_000_000_001")], "nand.read_ns");
+        let layer = "kind = \"page-mapped\"";
+        let slow = "kind = \"page-mapped\"\nlookup_ns = 60_000_000_001";
+        refused(&[(layer, slow)], "layer.lookup_ns");
         let rate = "bytes_per_second = 1_000_000_000";
         refused(&[(rate, "bytes_per_second = 0")], "bus.bytes_per_second");
     }

@@ -54,6 +54,16 @@ pub struct LayerModel {
     /// never changes is moved. None where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear_spread: Option<u32>,
+    /// What a read takes longer for each further erase unit of the address space that it reaches
+    /// into, in nanoseconds: the card looks up another unit in its map. It shows to readers where
+    /// erase units begin, whether anything was written there or not. All kinds of layers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lookup_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(time_ns: &u64) -> bool {
+    *time_ns == 0
 }
 
 /// The kinds of translation layer.

@@ -1,21 +1,22 @@
-//! The erase unit in alignment tables: the step above which every read across a boundary takes
-//! longer.
+//! The units in alignment tables: the steps above which every read across a boundary takes longer.
 //!
 //! A boundary at an odd multiple of `align` lies on one of the units where `align` is the unit or a
 //! larger power of two, so the rows of a table lie on a level below it and on a higher one from it
 //! on. The rows are partitioned into levels ([`super::segments`]); each partition speaks for the
-//! unit at its step, or for none. Rows that can lie at the page, and reads at the first units, which
-//! are often mapped in another way, are allowed for. Several tables of one medium are pooled first,
+//! unit at its step, or for none. Reads at the first units, which are often mapped in another way,
+//! are allowed for. Several tables of one medium are pooled first,
 //! because what one row does, it does in all of them. Limits: flashbench takes powers of two only,
 //! and seven places of which some wrap around the end of the medium, so the height of the step says
 //! little; a unit of 3 x 2^k would show as a step of 2/7 of its height at 2^k.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use flashfit_medium::Bytes;
 
 use super::segments::{Level, Series};
 use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp, median};
+use crate::findings::{Candidate, Value};
 use crate::flashbench::AlignTable;
 
 /// A step less than this share of the time beside it is none that a medium shows on purpose.
@@ -84,6 +85,32 @@ pub fn noise_ns(rows: &[PooledRow]) -> f64 {
     noise.max(grain).max(1.0)
 }
 
+/// Which step is sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sought {
+    /// The last one from 64 KiB on: the erase unit.
+    Erase,
+    /// The last one up to 256 KiB, below the erase unit: what is written together.
+    Write,
+    /// The first one there, of at least two: the page.
+    Page,
+}
+
+impl Sought {
+    /// Where the step can be, in bytes.
+    fn range(self) -> RangeInclusive<u64> {
+        match self {
+            Self::Erase => ANSWERS,
+            Self::Write | Self::Page => 1 << 10..=256 << 10,
+        }
+    }
+
+    /// How many rows there must be below it to judge it by: pages have few.
+    fn least_below(self) -> usize {
+        if self == Self::Erase { 2 } else { 1 }
+    }
+}
+
 /// What the rows say, by the smallest unit that would show so; unnormalized logarithms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steps {
@@ -93,7 +120,7 @@ pub struct Steps {
 
 impl Steps {
     /// Weighs every partition of pooled rows; `None` where they are too few.
-    pub fn of(rows: &[PooledRow]) -> Option<Self> {
+    pub fn of(rows: &[PooledRow], sought: Sought) -> Option<Self> {
         if rows.len() < LEAST_ROWS {
             return None;
         }
@@ -108,7 +135,7 @@ impl Steps {
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         // The place of the step is the belief's own prior; the partition's is taken back.
         let place = (rows.len() as f64).ln();
-        series.partitions(|levels, log| match erase_step(rows, levels, least_rise) {
+        series.partitions(|levels, log| match step(rows, levels, sought, least_rise) {
             Some(step) => {
                 // So are the place and the height of a row on the way up.
                 let way = (ON_THE_WAY * series.range / step.rise).ln() + place;
@@ -140,6 +167,24 @@ impl Steps {
     pub fn teach(&self, belief: &mut Belief) {
         belief.learn(|structure| self.log_likelihood(structure));
     }
+
+    /// The sizes and their probabilities where each row is as likely as any other before, and all
+    /// together as likely as none; the likeliest first.
+    pub fn posterior(&self, rows: usize) -> Vec<Candidate> {
+        let prior = (rows.max(1) as f64).ln();
+        let logs = self.at.values().map(|log| log - prior).chain([self.nothing]);
+        let total = log_sum_exp(logs.collect::<Vec<_>>().into_iter());
+        let mut all: Vec<Candidate> = self
+            .at
+            .iter()
+            .map(|(&align, log)| Candidate {
+                value: Value::Bytes(align),
+                probability: (log - prior - total).exp(),
+            })
+            .collect();
+        all.sort_by(|one, other| other.probability.total_cmp(&one.probability));
+        all
+    }
 }
 
 /// A step that an erase unit can make.
@@ -153,14 +198,14 @@ struct Step {
     own_level: bool,
 }
 
-/// The step at which the levels show an erase unit.
-fn erase_step(rows: &[PooledRow], levels: &[Level], least_rise: f64) -> Option<Step> {
+/// The step that the levels show.
+fn step(rows: &[PooledRow], levels: &[Level], sought: Sought, least_rise: f64) -> Option<Step> {
     let rise = |at: usize| levels[at].mean - levels[at - 1].mean;
-    // Below, reads step at the page; above, at what the medium's end does to the places. On both
-    // sides there must be a level to judge it by.
+    // For an erase unit: below, reads step at the page; above, at what the medium's end does to the
+    // places. On both sides there must be a level to judge it by.
     let can_be = |at: usize| {
-        ANSWERS.contains(&rows[levels[at].first].align.0)
-            && levels[at].first >= 2
+        sought.range().contains(&rows[levels[at].first].align.0)
+            && levels[at].first >= sought.least_below()
             && rows.len() - levels[at].first >= 2
     };
     let stays = |at: usize| {
@@ -169,10 +214,16 @@ fn erase_step(rows: &[PooledRow], levels: &[Level], least_rise: f64) -> Option<S
     let steps: Vec<usize> =
         (1..levels.len()).filter(|&at| rise(at) > 0.0 && can_be(at) && stays(at)).collect();
     let highest = steps.iter().map(|&at| rise(at)).fold(0.0, f64::max);
-    let last = steps.into_iter().rev().find(|&at| rise(at) >= NOTABLE * highest)?;
+    let notable: Vec<usize> =
+        steps.into_iter().filter(|&at| rise(at) >= NOTABLE * highest).collect();
+    let last = match sought {
+        Sought::Erase | Sought::Write => *notable.last()?,
+        Sought::Page => *notable.first().filter(|_| notable.len() > 1)?,
+    };
     // A single row on the way up is the unit's own, whether it is a level or one that is off.
     let worth = |height: f64, whole: f64| height > least_rise.max(WORTH_A_PLACE * whole);
-    let own_level = last >= 2
+    let own_level = sought == Sought::Erase
+        && last >= 2
         && levels[last - 1].count() == 1
         && worth(rise(last - 1), rise(last - 1) + rise(last))
         && can_be(last - 1);
@@ -182,10 +233,11 @@ fn erase_step(rows: &[PooledRow], levels: &[Level], least_rise: f64) -> Option<S
     let sure = normal_below((rise - least_rise) / low.error.hypot(high.error));
     let off = low.off.filter(|&off| {
         let height = rows[off].extra_ns - low.mean;
-        off + 1 == levels[first].first
+        sought == Sought::Erase
+            && off + 1 == levels[first].first
             && worth(height, rise)
             && height < rise
-            && ANSWERS.contains(&rows[off].align.0)
+            && sought.range().contains(&rows[off].align.0)
     });
     let align = rows[off.unwrap_or(levels[first].first)].align;
     Some(Step { align, rise, sure, own_level })
