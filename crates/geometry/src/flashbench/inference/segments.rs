@@ -131,7 +131,8 @@ impl Series<'_> {
         let scale = SHAPE * self.noise * self.noise;
         let shape = SHAPE + (count - 1.0) / 2.0;
         let rate = scale + squares / 2.0;
-        let log = -self.range.ln() - (count - 1.0) / 2.0 * (2.0 * std::f64::consts::PI).ln()
+        let log = -self.range.ln()
+            - (count - 1.0) / 2.0 * (2.0 * std::f64::consts::PI).ln()
             - count.ln() / 2.0
             + SHAPE * scale.ln()
             - shape * rate.ln()
