@@ -163,7 +163,7 @@ impl Reader {
         if let Some(context) = title(line).or_else(|| command(&words)) {
             self.context = context;
             self.anew = true;
-        } else if let Some(at) = words.windows(2).position(|pair| is_align(pair)) {
+        } else if let Some(at) = words.windows(2).position(is_align) {
             self.align(number, &words[at + 1..]);
         } else if let Some(write) = words.first().and_then(|word| number::size_bytes(word)) {
             self.rates(number, Bytes(write), &words[1..]);

@@ -10,6 +10,7 @@ pub mod align;
 pub mod comparison;
 pub mod fat;
 pub mod import;
+pub mod inference;
 mod number;
 pub mod procedure;
 pub mod table;
