@@ -16,6 +16,7 @@ pub mod confirm;
 pub mod contest;
 pub mod places;
 mod question;
+mod regions;
 pub mod scores;
 mod session;
 pub mod steps;
@@ -31,6 +32,7 @@ use crate::belief::{Belief, Structure};
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
 use places::Places;
 use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, WriteUnit};
+use regions::Regions;
 use scores::Crossing;
 use session::Session;
 pub use session::is_gone;
@@ -43,6 +45,8 @@ const USUAL_TIME_NS: u64 = 15_000_000_000;
 const GROUPS_AT_ONCE: u32 = 2;
 /// Groups that look at everything, before reads go where the doubt is.
 const SURVEYS: u32 = 4;
+/// Reads of such a group that cross nothing.
+const WITHIN_PAGES: usize = 10;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
@@ -122,6 +126,7 @@ pub fn probe(
         max_reads,
         first: EraseUnit::new(bytes),
         second: WriteUnit::new(sector),
+        regions: Regions::new(bounds.clone()),
         places: Places::new(bounds),
         random: Random::new(options.seed),
         crossings: Vec::new(),
@@ -154,6 +159,7 @@ struct Search {
     first: EraseUnit,
     second: WriteUnit,
     places: Places,
+    regions: Regions,
     random: Random,
     crossings: Vec<Crossing>,
     groups: u32,
@@ -208,7 +214,7 @@ impl Search {
 
     /// Looks whether the step of a unit is a map's, and remembers it.
     fn is_no_map(&mut self, session: &mut Session<'_>, unit: u64) -> Result<bool, ProbeError> {
-        let step = verdict::step(&self.crossings, unit);
+        let step = verdict::step(&self.telling(), unit);
         let (places, random) = (&mut self.places, &mut self.random);
         self.remains = confirm::remains(session, places, random, unit, step.ns, step.spread_ns)?;
         if self.remains < 0.5 {
@@ -219,10 +225,19 @@ impl Search {
         Ok(true)
     }
 
+    /// The reads where the flash was written, as far as that shows.
+    fn telling(&self) -> Vec<Crossing> {
+        let reads = self.crossings.iter().copied();
+        reads.filter(|crossing| self.regions.tells(crossing.centre)).collect()
+    }
+
     /// Weighs all reads anew.
     fn think(&mut self) {
+        let (reads, within) = (self.crossings.iter().copied(), 2 * self.sector);
+        self.regions.weigh(reads.filter(|read| read.centre % within != 0));
+        let telling = self.telling();
         let unit = self.belief.likeliest().0.bytes().filter(|_| self.belief.likeliest().1 > 0.5);
-        (self.write_unit, self.page) = self.second.shares(&self.crossings, unit);
+        (self.write_unit, self.page) = self.second.shares(&telling, unit);
         let write_unit = &self.write_unit;
         // Well below the erase unit, or it may be the same step.
         let smaller_shows = |unit: u64| {
@@ -230,8 +245,7 @@ impl Search {
             let shares = write_unit.iter().filter(|(size, _)| well_below(size));
             shares.map(|(_, share)| share).sum()
         };
-        self.belief =
-            self.first.belief(&self.crossings, self.bytes, &self.disproved, smaller_shows);
+        self.belief = self.first.belief(&telling, self.bytes, &self.disproved, smaller_shows);
     }
 
     /// Reads of two groups in random order.
@@ -243,7 +257,8 @@ impl Search {
     ) -> Result<(), ProbeError> {
         let mut reads: Vec<(u64, u32)> = Vec::new();
         for units in [one(self), other(self)] {
-            let region = self.region();
+            let largest = units.iter().copied().max().unwrap_or(0);
+            let region = self.regions.draw(&mut self.random, largest);
             let group = self.groups;
             self.groups += 1;
             for unit in units {
@@ -265,21 +280,13 @@ impl Search {
         Ok(())
     }
 
-    /// A part of the medium, small enough that places in it are alike.
-    fn region(&mut self) -> Range<u64> {
-        let size = (self.bytes / 8).max(1 << 30).min(self.bytes);
-        let start = self.random.below(self.bytes - size + 1);
-        let bounds = self.places.bounds();
-        bounds.start + start..bounds.start + start + size
-    }
-
     /// Each power of two once, the finest and the usual ones twice, and some others.
     fn survey(&mut self) -> Vec<u64> {
-        let mut units: Vec<u64> = (0..29)
-            .map(|exponent| 1u64 << exponent)
-            .filter(|&unit| unit >= self.sector && unit <= self.bytes / 4)
-            .collect();
-        units.extend([self.sector, COARSE, COARSE]);
+        let powers = (0..29).map(|exponent| 1u64 << exponent);
+        let fits = |unit: &u64| *unit >= self.sector && *unit <= self.bytes / 8;
+        let mut units: Vec<u64> = powers.filter(fits).collect();
+        units.extend([COARSE; 2]);
+        units.extend([self.sector; WITHIN_PAGES]);
         for _ in 0..3 {
             units.push(3 << (16 + self.random.below(8)));
         }

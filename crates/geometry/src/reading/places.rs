@@ -49,6 +49,11 @@ impl Places {
         Some(found)
     }
 
+    /// This place, which is now used, unless it was read before or lies outside.
+    pub fn take(&mut self, place: u64) -> Option<u64> {
+        (self.bounds.contains(&place) && self.used.insert(cell(place))).then_some(place)
+    }
+
     /// A fresh place in a range, a multiple of `unit`.
     pub fn fresh_within(
         &mut self,

@@ -1,12 +1,12 @@
 //! Times turned into normal scores, so that stalls of a thousand times a read weigh no more than
 //! any other long read, and nothing has to be assumed of how times are spread.
 //!
-//! Places differ (flash of another kind, areas never written) and media drift, so each group of
-//! reads, made in one region within moments, is first set against its own median. Where a read
-//! falls in its group is random, so under "nothing shows" every order of the scores is equally
-//! likely, whatever the noise is. Source: van der Waerden's scores, on aligned ranks.
+//! Places differ (flash of another kind, areas never written) and media drift, so a read is ranked
+//! only among its group: reads made in one region within moments. Where a read falls in its group is
+//! random, so under "nothing shows" every order is equally likely, whatever the noise is. Source:
+//! van der Waerden's scores, on ranks within blocks.
 
-use crate::belief::median;
+use std::collections::BTreeMap;
 
 /// A read across one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,17 +19,26 @@ pub struct Crossing {
     pub elapsed_ns: u64,
 }
 
-/// The times less the median of their group, in nanoseconds.
-pub fn aligned(crossings: &[Crossing]) -> Vec<f64> {
-    let groups = crossings.iter().map(|crossing| crossing.group as usize + 1).max().unwrap_or(0);
-    let mut times = vec![Vec::new(); groups];
-    for crossing in crossings {
-        times[crossing.group as usize].push(as_float(crossing.elapsed_ns));
+/// The places in a list of the reads of each group.
+pub fn groups(crossings: &[Crossing]) -> BTreeMap<u32, Vec<usize>> {
+    let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, crossing) in crossings.iter().enumerate() {
+        groups.entry(crossing.group).or_default().push(at);
     }
-    let medians: Vec<f64> = times.iter().map(|times| median(times)).collect();
-    let rest =
-        |crossing: &Crossing| as_float(crossing.elapsed_ns) - medians[crossing.group as usize];
-    crossings.iter().map(rest).collect()
+    groups
+}
+
+/// The normal score of each read among its group.
+pub fn scores(crossings: &[Crossing]) -> Vec<f64> {
+    let mut scores = vec![0.0; crossings.len()];
+    for members in groups(crossings).values() {
+        let times: Vec<f64> =
+            members.iter().map(|&at| as_float(crossings[at].elapsed_ns)).collect();
+        for (&at, score) in members.iter().zip(normal_scores(&times)) {
+            scores[at] = score;
+        }
+    }
+    scores
 }
 
 /// The normal score of each value: the quantile of its rank. Equal values share theirs.
@@ -128,9 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_set_against_their_own_median() {
+    fn a_read_is_ranked_among_its_group() {
         let of = |group, elapsed_ns| Crossing { centre: 0, group, elapsed_ns };
-        let rest = aligned(&[of(0, 10), of(1, 110), of(0, 12), of(1, 112), of(0, 11), of(1, 111)]);
-        assert_eq!(rest, [-1.0, -1.0, 1.0, 1.0, 0.0, 0.0]);
+        let mixed = [of(0, 10), of(7, 110), of(0, 12), of(7, 112), of(0, 11), of(7, 111)];
+        let scores = scores(&mixed);
+        assert_eq!([scores[0], scores[2], scores[4]], [scores[1], scores[3], scores[5]]);
+        assert_eq!(scores[4], 0.0);
     }
 }

@@ -7,7 +7,7 @@
 //! with a base of its own for each group. Limits: at most three levels a model; steps add up.
 //! Source: Liang et al., "Mixtures of g priors for Bayesian variable selection" (JASA 2008), eq. 6.
 
-use super::scores::{Crossing, aligned, normal_scores};
+use super::scores::{Crossing, groups, scores};
 
 /// Steps at these levels, given by their places in a list of levels.
 pub type Model = Vec<usize>;
@@ -33,37 +33,34 @@ pub struct Sums {
 impl Sums {
     /// Of readings, for a list of levels in bytes.
     pub fn new(crossings: &[Crossing], levels: &[u64]) -> Self {
-        let scores = normal_scores(&aligned(crossings));
-        let groups =
-            crossings.iter().map(|crossing| crossing.group as usize + 1).max().unwrap_or(0);
-        let mut group_sums = vec![(0.0, 0.0, vec![0.0; levels.len()]); groups];
+        let scores = scores(crossings);
         let mut products = vec![vec![0.0; levels.len()]; levels.len()];
         let mut with_scores = vec![0.0; levels.len()];
-        let mut own = 0.0;
-        for (crossing, score) in crossings.iter().zip(&scores) {
-            let crossed: Vec<usize> =
-                (0..levels.len()).filter(|&at| crossing.centre % levels[at] == 0).collect();
-            let (count, sum, columns) = &mut group_sums[crossing.group as usize];
-            *count += 1.0;
-            *sum += score;
-            own += score * score;
-            for &at in &crossed {
-                columns[at] += 1.0;
-                with_scores[at] += score;
-                for &other in &crossed {
-                    products[at][other] += 1.0;
+        let (mut own, mut freedom) = (0.0, 1.0);
+        for members in groups(crossings).values() {
+            freedom += members.len() as f64 - 1.0;
+            let mut columns = vec![0.0; levels.len()];
+            // The scores of a group are symmetric about 0, or nearly so where some are equal.
+            let mean = members.iter().map(|&at| scores[at]).sum::<f64>() / members.len() as f64;
+            for &at in members {
+                let (centre, score) = (crossings[at].centre, scores[at] - mean);
+                let crossed: Vec<usize> =
+                    (0..levels.len()).filter(|&level| centre % levels[level] == 0).collect();
+                own += score * score;
+                for &level in &crossed {
+                    columns[level] += 1.0;
+                    with_scores[level] += score;
+                    for &other in &crossed {
+                        products[level][other] += 1.0;
+                    }
                 }
             }
-        }
-        let mut freedom = crossings.len() as f64 + 1.0;
-        for (count, sum, columns) in group_sums.iter().filter(|(count, ..)| *count > 0.0) {
-            freedom -= 1.0;
-            own -= sum * sum / count;
-            let crossed: Vec<usize> = (0..levels.len()).filter(|&at| columns[at] > 0.0).collect();
-            for &at in &crossed {
-                with_scores[at] -= columns[at] * sum / count;
+            let crossed: Vec<usize> =
+                (0..levels.len()).filter(|&level| columns[level] > 0.0).collect();
+            for &level in &crossed {
                 for &other in &crossed {
-                    products[at][other] -= columns[at] * columns[other] / count;
+                    products[level][other] -=
+                        columns[level] * columns[other] / members.len() as f64;
                 }
             }
         }
