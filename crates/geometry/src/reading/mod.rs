@@ -31,7 +31,7 @@ use flashfit_medium::{BlockDev, Clock};
 use crate::belief::{Belief, Structure};
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
 use places::Places;
-use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, WriteUnit};
+use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
 use regions::Regions;
 use scores::Crossing;
 use session::Session;
@@ -134,8 +134,7 @@ pub fn probe(
         disproved: BTreeSet::new(),
         belief: Belief::new(bytes, &[]),
         remains: 1.0,
-        write_unit: Vec::new(),
-        page: Vec::new(),
+        small: SmallUnits::default(),
     };
     search.run(&mut session)?;
     session.tell("done")?;
@@ -168,8 +167,7 @@ struct Search {
     belief: Belief,
     /// How likely the step of the likeliest erase unit is not a map's.
     remains: f64,
-    write_unit: Shares,
-    page: Shares,
+    small: SmallUnits,
 }
 
 impl Search {
@@ -187,8 +185,9 @@ impl Search {
                 }
                 first_is_open &= !self.is_hopeless(session);
             }
-            let second_is_open = self.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
-                && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
+            let second_is_open =
+                self.small.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
+                    && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.tell("reading across boundaries")?;
             match (first_is_open, second_is_open) {
                 (false, false) => break,
@@ -237,12 +236,12 @@ impl Search {
         self.regions.weigh(reads.filter(|read| read.centre % within != 0));
         let telling = self.telling();
         let unit = self.belief.likeliest().0.bytes().filter(|_| self.belief.likeliest().1 > 0.5);
-        (self.write_unit, self.page) = self.second.shares(&telling, unit);
-        let write_unit = &self.write_unit;
+        self.small = self.second.shares(&telling, unit);
+        let finest = &self.small.finest;
         // Well below the erase unit, or it may be the same step.
         let smaller_shows = |unit: u64| {
             let well_below = |size: &Option<u64>| size.is_some_and(|size| size <= unit / 8);
-            let shares = write_unit.iter().filter(|(size, _)| well_below(size));
+            let shares = finest.iter().filter(|(size, _)| well_below(size));
             shares.map(|(_, share)| share).sum()
         };
         self.belief = self.first.belief(&telling, self.bytes, &self.disproved, smaller_shows);
@@ -302,7 +301,7 @@ impl Search {
 
     /// Where likely write units disagree.
     fn fine(&mut self) -> Vec<u64> {
-        let shares = self.write_unit.clone();
+        let shares = self.small.write_unit.clone();
         let mut units = self.contests(&shares, self.sector);
         units.retain(|&unit| unit <= LARGEST_WRITE_UNIT);
         units

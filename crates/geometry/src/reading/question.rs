@@ -69,10 +69,9 @@ impl EraseUnit {
     ) -> Belief {
         let coarse: Vec<Crossing> =
             crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
-        let sums = Sums::new(&coarse, &self.levels);
+        let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
         let mut of_unit: Vec<(Option<u64>, f64)> = Vec::new();
-        for model in &self.models {
-            let evidence = sums.evidence(model, |_| true);
+        for (model, evidence) in self.models.iter().zip(evidence) {
             if evidence == f64::NEG_INFINITY {
                 continue;
             }
@@ -161,6 +160,17 @@ pub struct WriteUnit {
 /// Units and their probabilities, the likeliest first; `None` is no unit that shows.
 pub type Shares = Vec<(Option<u64>, f64)>;
 
+/// What is believed of the units below the erase unit.
+#[derive(Debug, Default)]
+pub struct SmallUnits {
+    /// The write unit: the largest with a step.
+    pub write_unit: Shares,
+    /// The page: the smallest of several.
+    pub page: Shares,
+    /// The smallest, whatever it is.
+    pub finest: Shares,
+}
+
 impl WriteUnit {
     /// For a medium with sectors of so many bytes.
     pub fn new(sector_bytes: u64) -> Self {
@@ -175,10 +185,9 @@ impl WriteUnit {
         Self { levels: [powers, threes].concat(), models }
     }
 
-    /// How likely each size is as the write unit, the largest level with a step, and as the page,
-    /// the smallest of several. Reads across larger units, the multiples of `erase_unit` where it
-    /// is known, say nothing.
-    pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> (Shares, Shares) {
+    /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it is
+    /// known, say nothing.
+    pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> SmallUnits {
         let limit = erase_unit.unwrap_or(u64::MAX);
         let fine: Vec<Crossing> = crossings
             .iter()
@@ -187,29 +196,33 @@ impl WriteUnit {
                 crossing.centre % (2 * LARGEST_WRITE_UNIT) != 0 && crossing.centre % limit != 0
             })
             .collect();
-        let sums = Sums::new(&fine, &self.levels);
-        let (mut write_units, mut pages) = (Vec::new(), Vec::new());
-        for model in self.models.iter().filter(|model| self.below(model, limit)) {
-            let largest = model.iter().copied().max_by_key(|&at| self.levels[at]);
-            let plain = |at: usize| Some(at) == largest || self.levels[at] >= SMALLEST_PLAIN_PAGE;
-            let evidence = sums.evidence(model, plain);
+        let largest = |model: &Model| model.iter().copied().max_by_key(|&at| self.levels[at]);
+        let plain = |model: &Model, at: usize| {
+            Some(at) == largest(model) || self.levels[at] >= SMALLEST_PLAIN_PAGE
+        };
+        let below = |model: &&Model| model.iter().all(|&at| self.levels[at] < limit);
+        let models: Vec<Model> = self.models.iter().filter(below).cloned().collect();
+        let evidence = Sums::weigh(&fine, &self.levels, &models, plain);
+        let (mut write_units, mut pages, mut finest) = (Vec::new(), Vec::new(), Vec::new());
+        for (model, evidence) in models.iter().zip(evidence) {
             let prior: f64 = model
                 .iter()
                 .map(|&at| if self.levels[at].is_power_of_two() { 0.07 } else { 0.01 })
                 .product();
-            let write_unit = largest.map(|at| self.levels[at]);
+            let write_unit = largest(model).map(|at| self.levels[at]);
             let shows = if model.is_empty() { NO_WRITE_UNIT } else { 1.0 - NO_WRITE_UNIT };
             let log = evidence + prior.ln() + shows.ln();
             let smallest = model.iter().map(|&at| self.levels[at]).min();
             let page = smallest.filter(|&page| model.len() > 1 && page <= LARGEST_PAGE);
             write_units.push((write_unit, log));
             pages.push((page, log));
+            finest.push((smallest, log));
         }
-        (shares(&write_units), shares(&pages))
-    }
-
-    fn below(&self, model: &[usize], limit: u64) -> bool {
-        model.iter().all(|&at| self.levels[at] < limit)
+        SmallUnits {
+            write_unit: shares(&write_units),
+            page: shares(&pages),
+            finest: shares(&finest),
+        }
     }
 }
 

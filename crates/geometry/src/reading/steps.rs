@@ -14,6 +14,8 @@ pub type Model = Vec<usize>;
 
 /// The most steps a model has.
 const MOST: usize = 3;
+/// The likeliest model is looked for so often at most; it is usually the first.
+const ROUNDS: usize = 3;
 /// What counts as nothing beside a variance of one a reading.
 const TINY: f64 = 1e-9;
 
@@ -31,16 +33,21 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Of readings, for a list of levels in bytes.
-    pub fn new(crossings: &[Crossing], levels: &[u64]) -> Self {
-        let scores = scores(crossings);
+    /// Of readings, for a list of levels in bytes. `model` is what is likely so far; it only helps
+    /// to tell dear reads from dear groups.
+    pub fn new(crossings: &[Crossing], levels: &[u64], model: &[usize]) -> Self {
+        let kind = |crossing: &Crossing| {
+            let crosses = |&level: &usize| usize::from(crossing.centre % levels[level] == 0);
+            model.iter().fold(0, |kind, level| 2 * kind + crosses(level))
+        };
+        let kinds: Vec<usize> = crossings.iter().map(kind).collect();
+        let scores = scores(crossings, &kinds);
         let mut products = vec![vec![0.0; levels.len()]; levels.len()];
         let mut with_scores = vec![0.0; levels.len()];
         let (mut own, mut freedom) = (0.0, 1.0);
         for members in groups(crossings).values() {
             freedom += members.len() as f64 - 1.0;
             let mut columns = vec![0.0; levels.len()];
-            // The scores of a group are symmetric about 0, or nearly so where some are equal.
             let mean = members.iter().map(|&at| scores[at]).sum::<f64>() / members.len() as f64;
             for &at in members {
                 let (centre, score) = (crossings[at].centre, scores[at] - mean);
@@ -65,6 +72,29 @@ impl Sums {
             }
         }
         Self { freedom, products, with_scores, scores: own }
+    }
+
+    /// Of readings, and the evidence of each of these models by [`Sums::evidence`].
+    pub fn weigh(
+        crossings: &[Crossing],
+        levels: &[u64],
+        models: &[Model],
+        must_be_positive: impl Fn(&Model, usize) -> bool,
+    ) -> Vec<f64> {
+        let mut best: &[usize] = &[];
+        let mut evidence = Vec::new();
+        for _ in 0..ROUNDS {
+            let sums = Self::new(crossings, levels, best);
+            let of = |model: &Model| sums.evidence(model, |at| must_be_positive(model, at));
+            evidence = models.iter().map(of).collect();
+            let likelier = |&a: &usize, &b: &usize| evidence[a].total_cmp(&evidence[b]);
+            let likeliest = (0..models.len()).max_by(likelier).map_or(best, |at| &models[at]);
+            if likeliest == best {
+                break;
+            }
+            best = likeliest;
+        }
+        evidence
     }
 
     /// The log Bayes factor of a model against no steps; negative infinity where a step that must
@@ -171,26 +201,25 @@ mod tests {
         let levels = [2, 4, 8, 16, 32, 64, 12, 24, 48, 96];
         let all: Vec<usize> = (0..levels.len()).collect();
         for noise_ns in [0, 150] {
-            let sums = Sums::new(&readings(cost, noise_ns), &levels);
             let models = subsets(&all, 3);
-            let evidence = |model: &Model| sums.evidence(model, |_| true);
-            let best = models.iter().max_by(|a, b| evidence(a).total_cmp(&evidence(b))).unwrap();
-            assert_eq!(best, &[1, 8], "{noise_ns}");
+            let evidence = Sums::weigh(&readings(cost, noise_ns), &levels, &models, |_, _| true);
+            let best = (0..models.len()).max_by(|&a, &b| evidence[a].total_cmp(&evidence[b]));
+            assert_eq!(models[best.unwrap()], [1, 8], "{noise_ns}");
         }
     }
 
     #[test]
     fn without_steps_there_is_no_evidence_for_any() {
         let levels = [2, 4, 8, 16];
-        let sums = Sums::new(&readings(|_| 0, 500), &levels);
+        let sums = Sums::new(&readings(|_| 0, 500), &levels, &[]);
         assert!((0..4).all(|at| sums.evidence(&[at], |_| true) < 1.0));
-        let constant = Sums::new(&readings(|_| 0, 0), &levels);
+        let constant = Sums::new(&readings(|_| 0, 0), &levels, &[]);
         assert!((0..4).all(|at| constant.evidence(&[at], |_| true) == 0.0));
     }
 
     #[test]
     fn a_negative_step_is_none_where_it_must_be_positive() {
-        let sums = Sums::new(&readings(|x| 300 * u64::from(x % 8 != 0), 100), &[2, 8]);
+        let sums = Sums::new(&readings(|x| 300 * u64::from(x % 8 != 0), 100), &[2, 8], &[]);
         assert!(sums.evidence(&[1], |_| false) > 20.0);
         assert_eq!(sums.evidence(&[1], |_| true), f64::NEG_INFINITY);
     }

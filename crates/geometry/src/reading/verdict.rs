@@ -184,7 +184,7 @@ fn nothing_shows(search: &Search) -> String {
     let count = rest.len() as f64;
     let least_us = 2.0 * TWO_SIDED_95 * spread(&rest) / (count / 4.0).sqrt() / 1000.0;
     match likeliest.bytes() {
-        None if search.write_unit.first().is_some_and(|(size, _)| size.is_some()) => format!(
+        None if search.small.write_unit.first().is_some_and(|(size, _)| size.is_some()) => format!(
             "reads across large boundaries cost no more than those across boundaries of the write \
              unit (less than {least_us:.1} us)"
         ),
@@ -208,9 +208,9 @@ fn shown(shares: &Shares) -> Vec<Candidate> {
 }
 
 fn write_unit(search: &Search, erase_unit: Option<u64>) -> Finding {
-    let candidates = shown(&search.write_unit);
+    let candidates = shown(&search.small.write_unit);
     let nothing = "reads across boundaries of pages cost no more than reads beside them";
-    let Some(&(Some(unit), probability)) = search.write_unit.first() else {
+    let Some(&(Some(unit), probability)) = search.small.write_unit.first() else {
         return Finding::inconclusive(nothing, candidates);
     };
     let step = step(&search.telling(), unit);
@@ -228,8 +228,8 @@ fn write_unit(search: &Search, erase_unit: Option<u64>) -> Finding {
 }
 
 fn page(search: &Search) -> Finding {
-    let candidates = shown(&search.page);
-    if let Some(&(Some(page), probability)) = search.page.first() {
+    let candidates = shown(&search.small.page);
+    if let Some(&(Some(page), probability)) = search.small.page.first() {
         let step = step(&search.telling(), page);
         if probability >= SURE && step.is_at_least(LEAST_PAGE_NS) {
             let found = Finding::found(Value::Bytes(page), probability, step.told(page));
