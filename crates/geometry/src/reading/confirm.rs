@@ -19,7 +19,7 @@ use crate::probed::{ProbeError, Purpose};
 
 /// How likely a step is an erase unit's before this is looked at: few cards have so small a memory
 /// that their map does not fit, and most of those show no unit at all.
-const USUAL: f64 = 0.9;
+pub const USUAL: f64 = 0.9;
 /// Sure enough, either way.
 const ENOUGH: f64 = 0.995;
 /// Pairs of reads in all.

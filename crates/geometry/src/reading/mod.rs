@@ -50,7 +50,7 @@ const WITHIN_PAGES: usize = 10;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
-const SETTLED: f64 = 0.997;
+const SETTLED: f64 = 0.98;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -133,7 +133,7 @@ pub fn probe(
         groups: 0,
         disproved: BTreeSet::new(),
         belief: Belief::new(bytes, &[]),
-        remains: 1.0,
+        remains: Vec::new(),
         small: SmallUnits::default(),
     };
     search.run(&mut session)?;
@@ -165,8 +165,8 @@ struct Search {
     /// Levels whose steps a map makes.
     disproved: BTreeSet<u64>,
     belief: Belief,
-    /// How likely the step of the likeliest erase unit is not a map's.
-    remains: f64,
+    /// Of the units whose step was looked at, how likely it is not a map's.
+    remains: Vec<(u64, f64)>,
     small: SmallUnits,
 }
 
@@ -175,16 +175,14 @@ impl Search {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {
             self.batch(session, Self::survey, Self::survey)?;
         }
-        let mut first_is_open = true;
         while session.reads_left() > 0 {
             self.think();
-            if first_is_open {
-                if let Some(unit) = self.settled() {
-                    first_is_open = !self.is_no_map(session, unit)?;
-                    self.think();
-                }
-                first_is_open &= !self.is_hopeless(session);
+            if let Some(unit) = self.settled().filter(|unit| self.looked_at(*unit).is_none()) {
+                self.look_at(session, unit)?;
+                self.think();
             }
+            let unit = self.settled().filter(|unit| self.looked_at(*unit).is_some());
+            let first_is_open = unit.is_none() && !self.is_hopeless(session);
             let second_is_open =
                 self.small.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
                     && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
@@ -211,17 +209,21 @@ impl Search {
         self.belief.answer().filter(|(_, share)| *share >= SETTLED).map(|(unit, _)| unit)
     }
 
+    /// How likely the step of a unit is not a map's, if that was looked at.
+    fn looked_at(&self, unit: u64) -> Option<f64> {
+        self.remains.iter().find(|(of, _)| *of == unit).map(|&(_, remains)| remains)
+    }
+
     /// Looks whether the step of a unit is a map's, and remembers it.
-    fn is_no_map(&mut self, session: &mut Session<'_>, unit: u64) -> Result<bool, ProbeError> {
-        let step = verdict::step(&self.telling(), unit);
+    fn look_at(&mut self, session: &mut Session<'_>, unit: u64) -> Result<(), ProbeError> {
+        let step = verdict::step(&self.crossings, unit);
         let (places, random) = (&mut self.places, &mut self.random);
-        self.remains = confirm::remains(session, places, random, unit, step.ns, step.spread_ns)?;
-        if self.remains < 0.5 {
+        let remains = confirm::remains(session, places, random, unit, step.ns, step.spread_ns)?;
+        self.remains.push((unit, remains));
+        if remains < 0.5 {
             self.disproved.insert(unit);
-            self.remains = 1.0;
-            return Ok(false);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The reads where the flash was written, as far as that shows.
@@ -257,7 +259,9 @@ impl Search {
         let mut reads: Vec<(u64, u32)> = Vec::new();
         for units in [one(self), other(self)] {
             let largest = units.iter().copied().max().unwrap_or(0);
-            let region = self.regions.draw(&mut self.random, largest);
+            // Where nothing was written no page shows, but an erase unit may.
+            let any = largest > LARGEST_WRITE_UNIT && self.random.below(2) == 0;
+            let region = self.regions.draw(&mut self.random, largest, any);
             let group = self.groups;
             self.groups += 1;
             for unit in units {

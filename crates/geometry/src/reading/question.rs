@@ -21,9 +21,11 @@ pub const LARGEST_WRITE_UNIT: u64 = 256 << 10;
 const LARGEST_PAGE: u64 = 64 << 10;
 /// Below it, where in a page a read lies can make it dearer or cheaper.
 const SMALLEST_PLAIN_PAGE: u64 = 16 << 10;
-/// How likely a step beside the one in question is, at a given level.
-const ALSO_A_POWER_OF_TWO: f64 = 0.02;
-const ALSO_ANOTHER: f64 = 0.002;
+/// How likely a step is beside the one in question, at a given level: a write unit's, a map's, and
+/// of which size that is no power of two.
+const ALSO_A_WRITE_UNIT: f64 = 0.03;
+const ALSO_A_MAP: f64 = 0.003;
+const NO_POWER_OF_TWO: f64 = 0.1;
 /// How likely it is that reads show no page and no write unit.
 const NO_WRITE_UNIT: f64 = 0.3;
 
@@ -76,30 +78,23 @@ impl EraseUnit {
                 continue;
             }
             let top = self.top(model, disproved);
-            let beside: f64 = model
-                .iter()
-                .filter(|&&at| {
-                    Some(self.levels[at]) != top && !disproved.contains(&self.levels[at])
-                })
-                .map(|&at| {
-                    if self.levels[at].is_power_of_two() {
-                        ALSO_A_POWER_OF_TWO
-                    } else {
-                        ALSO_ANOTHER
-                    }
-                })
+            let levels = model.iter().map(|&at| self.levels[at]);
+            let beside: f64 = levels
+                .clone()
+                .filter(|level| Some(*level) != top && !disproved.contains(level))
+                .map(also)
                 .product();
             let weight = evidence + beside.ln();
             let Some(top) = top else {
                 of_unit.push((None, weight));
                 continue;
             };
-            let smaller = model.iter().any(|&at| self.levels[at] < top);
+            let smaller = levels.clone().any(|level| level < top);
             let shows = if smaller { 1.0 } else { smaller_shows(top) };
             let is_unit = shows * erase_unit_above(top) + (1.0 - shows) * erase_unit_alone(top);
             of_unit.push((Some(top), weight + is_unit.ln()));
             // As a write unit's step it is one of the steps beside.
-            of_unit.push((None, weight + ((1.0 - is_unit) * ALSO_A_POWER_OF_TWO).ln()));
+            of_unit.push((None, weight + ((1.0 - is_unit) * also(top)).ln()));
         }
         let total = |unit: Option<u64>| {
             let logs = of_unit.iter().filter(move |(of, _)| *of == unit).map(|&(_, log)| log);
@@ -124,6 +119,12 @@ impl EraseUnit {
         let possible = left.clone().filter(|bytes| ANSWERS.contains(bytes)).max();
         possible.or_else(|| left.max())
     }
+}
+
+/// How likely a step is at a level beside the one in question.
+fn also(level: u64) -> f64 {
+    let size = if level <= LARGEST_WRITE_UNIT { ALSO_A_WRITE_UNIT } else { ALSO_A_MAP };
+    if level.is_power_of_two() { size } else { size * NO_POWER_OF_TWO }
 }
 
 fn with(beside: &[usize], levels: &[usize]) -> Model {

@@ -1,8 +1,8 @@
 //! Which parts of a medium tell something: where nothing was ever written, many cards answer at once,
 //! without asking the flash, and then no boundary shows.
 //!
-//! The medium is cut into eight parts of equal size. Parts whose reads, within a page, are clearly
-//! faster than those of the slowest are left alone. Limits: a card on which written and never-written areas alternate
+//! The medium is cut into eight parts of equal size. Where reads within a
+//! page are clearly slower than in the fastest part, the flash was asked. Limits: a card on which written and never-written areas alternate
 //! within the parts is not told apart; a whole medium that was never written shows nothing to go by.
 
 use std::ops::Range;
@@ -45,19 +45,18 @@ impl Regions {
         self.telling[self.part(place)]
     }
 
-    /// A region for a group of reads, in a part that tells something; larger than a part where the
-    /// units need it.
-    pub fn draw(&self, random: &mut Random, largest_unit: u64) -> Range<u64> {
+    /// A region for a group of reads, in any part or in one that tells something; larger than a
+    /// part where the units need it, of parts that are alike.
+    pub fn draw(&self, random: &mut Random, largest_unit: u64, any: bool) -> Range<u64> {
         let size = self.bounds.end - self.bounds.start;
         let least = (BOUNDARIES * largest_unit).max(LEAST_BYTES);
-        let telling: Vec<u64> = (0..PARTS).filter(|&part| self.telling[part as usize]).collect();
-        let part = telling[random.below(telling.len() as u64) as usize];
-        // Runs of parts that tell something are taken together as far as they are needed.
+        let tells = |part: u64| self.telling[part as usize];
+        let parts: Vec<u64> = (0..PARTS).filter(|&part| any || tells(part)).collect();
+        let part = parts[random.below(parts.len() as u64) as usize];
         let (mut first, mut end) = (part, part + 1);
-        let is_telling = |part: u64| self.telling[part as usize];
         while (end - first) * size / PARTS < least {
-            let before = first > 0 && is_telling(first - 1);
-            let behind = end < PARTS && is_telling(end);
+            let before = first > 0 && tells(first - 1) == tells(part);
+            let behind = end < PARTS && tells(end) == tells(part);
             match (before, behind) {
                 (true, true) if random.below(2) == 0 => first -= 1,
                 (_, true) => end += 1,
@@ -87,21 +86,15 @@ impl Regions {
             (times.len() >= ENOUGH).then(|| (median(times), error))
         };
         let medians: Vec<Option<(f64, f64)>> = times.iter().map(of_part).collect();
-        let known = || medians.iter().flatten();
         let by_median = |a: &&(f64, f64), b: &&(f64, f64)| a.0.total_cmp(&b.0);
-        let (Some(slowest), Some(fastest)) = (known().max_by(by_median), known().min_by(by_median))
-        else {
-            return;
+        let Some(&fastest) = medians.iter().flatten().min_by(by_median) else { return };
+        let is_slower = |&(median, error): &(f64, f64)| {
+            median - fastest.0 > PAGE_READ_NS.max(CLEARLY * (error + fastest.1))
         };
-        let apart = slowest.0 - fastest.0;
-        if apart < PAGE_READ_NS.max(CLEARLY * (slowest.1 + fastest.1)) {
-            self.telling.fill(true);
-            return;
-        }
-        let limit = f64::midpoint(slowest.0, fastest.0);
-        for (telling, median) in self.telling.iter_mut().zip(&medians) {
-            *telling = median.is_none_or(|(median, _)| median > limit);
-        }
+        let slower: Vec<bool> =
+            medians.iter().map(|of| of.as_ref().is_some_and(is_slower)).collect();
+        let all_alike = !slower.contains(&true);
+        self.telling = slower.into_iter().map(|slower| slower || all_alike).collect();
     }
 
     fn part(&self, place: u64) -> usize {
@@ -137,10 +130,10 @@ mod tests {
         assert!((0..6).all(telling) && !(6..16).any(telling));
         let mut random = Random::new(1);
         for unit in [512, 1 << 20, 1 << 28] {
-            let region = regions.draw(&mut random, unit);
+            let region = regions.draw(&mut random, unit, false);
             assert!(region.end <= 6 * GIB && region.start < region.end, "{region:?}");
         }
-        assert_eq!(regions.draw(&mut random, GIB), 0..6 * GIB);
+        assert_eq!(regions.draw(&mut random, GIB, false), 0..6 * GIB);
     }
 
     #[test]
@@ -148,6 +141,6 @@ mod tests {
         let mut regions = Regions::new(0..16 * GIB);
         regions.weigh(reads(|_, chance| 500_000 + chance).into_iter());
         assert!((0..16).all(|part| regions.tells(part * GIB)));
-        assert_eq!(regions.draw(&mut Random::new(1), GIB), 0..16 * GIB);
+        assert_eq!(regions.draw(&mut Random::new(1), GIB, false), 0..16 * GIB);
     }
 }

@@ -3,7 +3,7 @@
 use flashfit_medium::Bytes;
 
 use super::Search;
-use super::confirm::spread;
+use super::confirm::{USUAL, spread};
 use super::question::{COARSE, Shares};
 use super::scores::{Crossing, as_float, groups};
 use super::session::Session;
@@ -147,12 +147,13 @@ fn erase_unit(search: &Search) -> Finding {
     let Some((unit, probability)) = search.belief.answer() else {
         return Finding::inconclusive(nothing_shows(search), candidates);
     };
-    let step = step(&search.telling(), unit);
+    let step = step(&search.crossings, unit);
     if !step.is_at_least(LEAST_LOOKUP_NS) {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
-    let confidence = probability * search.remains;
+    // Where there were too few reads left to look at it, as likely as it usually is.
+    let confidence = probability * search.looked_at(unit).unwrap_or(USUAL);
     if confidence < SURE {
         let reason = format!(
             "{}, but whether that is so where the card was just read is not clear",
