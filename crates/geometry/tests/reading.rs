@@ -79,3 +79,33 @@ fn try_out() {
     }
     println!("plain wrong {wrong} of {}", (to - from) * 8);
 }
+
+#[test]
+#[ignore = "a campaign"]
+fn look_at() {
+    let seed: u64 = std::env::var("SEED").unwrap().parse().unwrap();
+    let drawn = cards::draw(seed);
+    println!("{}", drawn.toml);
+    let outcome = campaign::probe_drawn(&drawn, seed);
+    let mut by: std::collections::BTreeMap<(u64, u32), Vec<u64>> = Default::default();
+    for s in &outcome.probed.evidence.samples {
+        let c = s.offset + u64::from(s.length_bytes) / 2;
+        let odd = if c % 3 == 0 { 3 } else { 1 };
+        by.entry((odd, c.trailing_zeros())).or_default().push(s.elapsed_ns / 1000);
+    }
+    for ((odd, k), mut v) in by {
+        v.sort();
+        println!(
+            "{odd} x 2^{k} ({} KiB): {} {:?}",
+            (odd << k) >> 10,
+            v.len(),
+            &v[..v.len().min(40)]
+        );
+    }
+    println!(
+        "{:#?} {:#?} {:?}",
+        outcome.probed.findings.erase_unit,
+        outcome.probed.findings.write_unit,
+        outcome.probed.notes
+    );
+}

@@ -50,15 +50,17 @@ pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
 
 /// Writes a card in order: all of it, or the first so many thirds.
 fn fill(card: &mut InProcessCard<VirtualClock>, thirds: u64) {
-    const REQUEST: u64 = 1 << 20;
     let capacity = card.describe().capacity_bytes;
     let end = if thirds == 0 { capacity } else { capacity / 3 * thirds };
-    let data = vec![0; usize::try_from(REQUEST).expect("a megabyte")];
+    // Whole write units: a page-mapped card begins a new one with each request.
+    let write_unit = card.card().model().write_unit_bytes();
+    let request = (1 << 20) / write_unit * write_unit;
+    let data = vec![0; usize::try_from(request).expect("a megabyte")];
     let mut offset = 0;
     while offset < end {
-        let length = usize::try_from(REQUEST.min(capacity - offset)).expect("a megabyte");
+        let length = usize::try_from(request.min(capacity - offset)).expect("a megabyte");
         card.write(offset, &data[..length]).expect("a new card can be written");
-        offset += REQUEST;
+        offset += request;
     }
     card.flush().expect("a new card can be written");
 }

@@ -3,8 +3,8 @@
 //! A card that keeps its map in the flash reads a piece of it for a place that it was not asked for
 //! lately; a read across the boundary of two pieces then costs one read more, at every 16 or 64 MiB
 //! for instance, and says nothing of erase units. So both sides of a boundary are read beforehand,
-//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and beside it
-//! another place of the same unit, in random order. A step that is still there is no piece's.
+//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and the middle of
+//! one of the units, which is a boundary of all that is smaller, in random order. A step that is still there is no piece's.
 //! Limits: a card that remembers more than one erase unit's place shows the same as such a map, and
 //! gets no answer.
 
@@ -19,7 +19,7 @@ use crate::probed::{ProbeError, Purpose};
 
 /// How likely a step is an erase unit's before this is looked at: few cards have so small a memory
 /// that their map does not fit, and most of those show no unit at all.
-const USUAL: f64 = 0.9;
+pub const USUAL: f64 = 0.9;
 /// Sure enough, either way.
 const ENOUGH: f64 = 0.995;
 /// Pairs of reads in all.
@@ -77,12 +77,12 @@ fn difference(
 ) -> Result<Option<f64>, ProbeError> {
     let Some(boundary) = places.fresh(random, unit, &(0..u64::MAX)) else { return Ok(None) };
     let (left, right) = (boundary - unit..boundary, boundary..boundary + unit);
+    let middles = [boundary - unit / 2, boundary + unit / 2];
+    let middle = usize::try_from(random.below(2)).expect("0 or 1");
+    let beside = places.take(middles[middle]).or_else(|| places.take(middles[1 - middle]));
+    let Some(beside) = beside else { return Ok(None) };
     let mut elsewhere = |places: &mut Places, side| places.fresh_within(random, COARSE, side);
-    let (Some(before), Some(behind), Some(beside)) = (
-        elsewhere(places, &left),
-        elsewhere(places, &right),
-        elsewhere(places, if boundary % (2 * unit) == 0 { &left } else { &right }),
-    ) else {
+    let (Some(before), Some(behind)) = (elsewhere(places, &left), elsewhere(places, &right)) else {
         return Ok(None);
     };
     for place in [before, behind] {

@@ -16,6 +16,7 @@ pub mod confirm;
 pub mod contest;
 pub mod places;
 mod question;
+mod regions;
 pub mod scores;
 mod session;
 pub mod steps;
@@ -30,7 +31,8 @@ use flashfit_medium::{BlockDev, Clock};
 use crate::belief::{Belief, Structure};
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
 use places::Places;
-use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, WriteUnit};
+use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
+use regions::Regions;
 use scores::Crossing;
 use session::Session;
 pub use session::is_gone;
@@ -43,10 +45,12 @@ const USUAL_TIME_NS: u64 = 15_000_000_000;
 const GROUPS_AT_ONCE: u32 = 2;
 /// Groups that look at everything, before reads go where the doubt is.
 const SURVEYS: u32 = 4;
+/// Reads of such a group that cross nothing.
+const WITHIN_PAGES: usize = 10;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
-const SETTLED: f64 = 0.997;
+const SETTLED: f64 = 0.98;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -122,15 +126,15 @@ pub fn probe(
         max_reads,
         first: EraseUnit::new(bytes),
         second: WriteUnit::new(sector),
+        regions: Regions::new(bounds.clone()),
         places: Places::new(bounds),
         random: Random::new(options.seed),
         crossings: Vec::new(),
         groups: 0,
         disproved: BTreeSet::new(),
         belief: Belief::new(bytes, &[]),
-        remains: 1.0,
-        write_unit: Vec::new(),
-        page: Vec::new(),
+        remains: Vec::new(),
+        small: SmallUnits::default(),
     };
     search.run(&mut session)?;
     session.tell("done")?;
@@ -154,16 +158,16 @@ struct Search {
     first: EraseUnit,
     second: WriteUnit,
     places: Places,
+    regions: Regions,
     random: Random,
     crossings: Vec<Crossing>,
     groups: u32,
     /// Levels whose steps a map makes.
     disproved: BTreeSet<u64>,
     belief: Belief,
-    /// How likely the step of the likeliest erase unit is not a map's.
-    remains: f64,
-    write_unit: Shares,
-    page: Shares,
+    /// Of the units whose step was looked at, how likely it is not a map's.
+    remains: Vec<(u64, f64)>,
+    small: SmallUnits,
 }
 
 impl Search {
@@ -171,18 +175,17 @@ impl Search {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {
             self.batch(session, Self::survey, Self::survey)?;
         }
-        let mut first_is_open = true;
         while session.reads_left() > 0 {
             self.think();
-            if first_is_open {
-                if let Some(unit) = self.settled() {
-                    first_is_open = !self.is_no_map(session, unit)?;
-                    self.think();
-                }
-                first_is_open &= !self.is_hopeless(session);
+            if let Some(unit) = self.settled().filter(|unit| self.looked_at(*unit).is_none()) {
+                self.look_at(session, unit)?;
+                self.think();
             }
-            let second_is_open = self.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
-                && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
+            let unit = self.settled().filter(|unit| self.looked_at(*unit).is_some());
+            let first_is_open = unit.is_none() && !self.is_hopeless(session);
+            let second_is_open =
+                self.small.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
+                    && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.tell("reading across boundaries")?;
             match (first_is_open, second_is_open) {
                 (false, false) => break,
@@ -206,32 +209,44 @@ impl Search {
         self.belief.answer().filter(|(_, share)| *share >= SETTLED).map(|(unit, _)| unit)
     }
 
+    /// How likely the step of a unit is not a map's, if that was looked at.
+    fn looked_at(&self, unit: u64) -> Option<f64> {
+        self.remains.iter().find(|(of, _)| *of == unit).map(|&(_, remains)| remains)
+    }
+
     /// Looks whether the step of a unit is a map's, and remembers it.
-    fn is_no_map(&mut self, session: &mut Session<'_>, unit: u64) -> Result<bool, ProbeError> {
+    fn look_at(&mut self, session: &mut Session<'_>, unit: u64) -> Result<(), ProbeError> {
         let step = verdict::step(&self.crossings, unit);
         let (places, random) = (&mut self.places, &mut self.random);
-        self.remains = confirm::remains(session, places, random, unit, step.ns, step.spread_ns)?;
-        if self.remains < 0.5 {
+        let remains = confirm::remains(session, places, random, unit, step.ns, step.spread_ns)?;
+        self.remains.push((unit, remains));
+        if remains < 0.5 {
             self.disproved.insert(unit);
-            self.remains = 1.0;
-            return Ok(false);
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// The reads where the flash was written, as far as that shows.
+    fn telling(&self) -> Vec<Crossing> {
+        let reads = self.crossings.iter().copied();
+        reads.filter(|crossing| self.regions.tells(crossing.centre)).collect()
     }
 
     /// Weighs all reads anew.
     fn think(&mut self) {
+        let (reads, within) = (self.crossings.iter().copied(), 2 * self.sector);
+        self.regions.weigh(reads.filter(|read| read.centre % within != 0));
+        let telling = self.telling();
         let unit = self.belief.likeliest().0.bytes().filter(|_| self.belief.likeliest().1 > 0.5);
-        (self.write_unit, self.page) = self.second.shares(&self.crossings, unit);
-        let write_unit = &self.write_unit;
+        self.small = self.second.shares(&telling, unit);
+        let finest = &self.small.finest;
         // Well below the erase unit, or it may be the same step.
         let smaller_shows = |unit: u64| {
             let well_below = |size: &Option<u64>| size.is_some_and(|size| size <= unit / 8);
-            let shares = write_unit.iter().filter(|(size, _)| well_below(size));
+            let shares = finest.iter().filter(|(size, _)| well_below(size));
             shares.map(|(_, share)| share).sum()
         };
-        self.belief =
-            self.first.belief(&self.crossings, self.bytes, &self.disproved, smaller_shows);
+        self.belief = self.first.belief(&telling, self.bytes, &self.disproved, smaller_shows);
     }
 
     /// Reads of two groups in random order.
@@ -243,7 +258,10 @@ impl Search {
     ) -> Result<(), ProbeError> {
         let mut reads: Vec<(u64, u32)> = Vec::new();
         for units in [one(self), other(self)] {
-            let region = self.region();
+            let largest = units.iter().copied().max().unwrap_or(0);
+            // Where nothing was written no page shows, but an erase unit may.
+            let any = largest > LARGEST_WRITE_UNIT && self.random.below(2) == 0;
+            let region = self.regions.draw(&mut self.random, largest, any);
             let group = self.groups;
             self.groups += 1;
             for unit in units {
@@ -265,21 +283,13 @@ impl Search {
         Ok(())
     }
 
-    /// A part of the medium, small enough that places in it are alike.
-    fn region(&mut self) -> Range<u64> {
-        let size = (self.bytes / 8).max(1 << 30).min(self.bytes);
-        let start = self.random.below(self.bytes - size + 1);
-        let bounds = self.places.bounds();
-        bounds.start + start..bounds.start + start + size
-    }
-
     /// Each power of two once, the finest and the usual ones twice, and some others.
     fn survey(&mut self) -> Vec<u64> {
-        let mut units: Vec<u64> = (0..29)
-            .map(|exponent| 1u64 << exponent)
-            .filter(|&unit| unit >= self.sector && unit <= self.bytes / 4)
-            .collect();
-        units.extend([self.sector, COARSE, COARSE]);
+        let powers = (0..29).map(|exponent| 1u64 << exponent);
+        let fits = |unit: &u64| *unit >= self.sector && *unit <= self.bytes / 8;
+        let mut units: Vec<u64> = powers.filter(fits).collect();
+        units.extend([COARSE; 2]);
+        units.extend([self.sector; WITHIN_PAGES]);
         for _ in 0..3 {
             units.push(3 << (16 + self.random.below(8)));
         }
@@ -295,7 +305,7 @@ impl Search {
 
     /// Where likely write units disagree.
     fn fine(&mut self) -> Vec<u64> {
-        let shares = self.write_unit.clone();
+        let shares = self.small.write_unit.clone();
         let mut units = self.contests(&shares, self.sector);
         units.retain(|&unit| unit <= LARGEST_WRITE_UNIT);
         units

@@ -21,9 +21,11 @@ pub const LARGEST_WRITE_UNIT: u64 = 256 << 10;
 const LARGEST_PAGE: u64 = 64 << 10;
 /// Below it, where in a page a read lies can make it dearer or cheaper.
 const SMALLEST_PLAIN_PAGE: u64 = 16 << 10;
-/// How likely a step beside the one in question is, at a given level.
-const ALSO_A_POWER_OF_TWO: f64 = 0.02;
-const ALSO_ANOTHER: f64 = 0.002;
+/// How likely a step is beside the one in question, at a given level: a write unit's, a map's, and
+/// of which size that is no power of two.
+const ALSO_A_WRITE_UNIT: f64 = 0.03;
+const ALSO_A_MAP: f64 = 0.003;
+const NO_POWER_OF_TWO: f64 = 0.1;
 /// How likely it is that reads show no page and no write unit.
 const NO_WRITE_UNIT: f64 = 0.3;
 
@@ -69,38 +71,30 @@ impl EraseUnit {
     ) -> Belief {
         let coarse: Vec<Crossing> =
             crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
-        let sums = Sums::new(&coarse, &self.levels);
+        let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
         let mut of_unit: Vec<(Option<u64>, f64)> = Vec::new();
-        for model in &self.models {
-            let evidence = sums.evidence(model, |_| true);
+        for (model, evidence) in self.models.iter().zip(evidence) {
             if evidence == f64::NEG_INFINITY {
                 continue;
             }
             let top = self.top(model, disproved);
-            let beside: f64 = model
-                .iter()
-                .filter(|&&at| {
-                    Some(self.levels[at]) != top && !disproved.contains(&self.levels[at])
-                })
-                .map(|&at| {
-                    if self.levels[at].is_power_of_two() {
-                        ALSO_A_POWER_OF_TWO
-                    } else {
-                        ALSO_ANOTHER
-                    }
-                })
+            let levels = model.iter().map(|&at| self.levels[at]);
+            let beside: f64 = levels
+                .clone()
+                .filter(|level| Some(*level) != top && !disproved.contains(level))
+                .map(also)
                 .product();
             let weight = evidence + beside.ln();
             let Some(top) = top else {
                 of_unit.push((None, weight));
                 continue;
             };
-            let smaller = model.iter().any(|&at| self.levels[at] < top);
+            let smaller = levels.clone().any(|level| level < top);
             let shows = if smaller { 1.0 } else { smaller_shows(top) };
             let is_unit = shows * erase_unit_above(top) + (1.0 - shows) * erase_unit_alone(top);
             of_unit.push((Some(top), weight + is_unit.ln()));
             // As a write unit's step it is one of the steps beside.
-            of_unit.push((None, weight + ((1.0 - is_unit) * ALSO_A_POWER_OF_TWO).ln()));
+            of_unit.push((None, weight + ((1.0 - is_unit) * also(top)).ln()));
         }
         let total = |unit: Option<u64>| {
             let logs = of_unit.iter().filter(move |(of, _)| *of == unit).map(|&(_, log)| log);
@@ -125,6 +119,12 @@ impl EraseUnit {
         let possible = left.clone().filter(|bytes| ANSWERS.contains(bytes)).max();
         possible.or_else(|| left.max())
     }
+}
+
+/// How likely a step is at a level beside the one in question.
+fn also(level: u64) -> f64 {
+    let size = if level <= LARGEST_WRITE_UNIT { ALSO_A_WRITE_UNIT } else { ALSO_A_MAP };
+    if level.is_power_of_two() { size } else { size * NO_POWER_OF_TWO }
 }
 
 fn with(beside: &[usize], levels: &[usize]) -> Model {
@@ -161,6 +161,17 @@ pub struct WriteUnit {
 /// Units and their probabilities, the likeliest first; `None` is no unit that shows.
 pub type Shares = Vec<(Option<u64>, f64)>;
 
+/// What is believed of the units below the erase unit.
+#[derive(Debug, Default)]
+pub struct SmallUnits {
+    /// The write unit: the largest with a step.
+    pub write_unit: Shares,
+    /// The page: the smallest of several.
+    pub page: Shares,
+    /// The smallest, whatever it is.
+    pub finest: Shares,
+}
+
 impl WriteUnit {
     /// For a medium with sectors of so many bytes.
     pub fn new(sector_bytes: u64) -> Self {
@@ -175,10 +186,9 @@ impl WriteUnit {
         Self { levels: [powers, threes].concat(), models }
     }
 
-    /// How likely each size is as the write unit, the largest level with a step, and as the page,
-    /// the smallest of several. Reads across larger units, the multiples of `erase_unit` where it
-    /// is known, say nothing.
-    pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> (Shares, Shares) {
+    /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it is
+    /// known, say nothing.
+    pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> SmallUnits {
         let limit = erase_unit.unwrap_or(u64::MAX);
         let fine: Vec<Crossing> = crossings
             .iter()
@@ -187,29 +197,33 @@ impl WriteUnit {
                 crossing.centre % (2 * LARGEST_WRITE_UNIT) != 0 && crossing.centre % limit != 0
             })
             .collect();
-        let sums = Sums::new(&fine, &self.levels);
-        let (mut write_units, mut pages) = (Vec::new(), Vec::new());
-        for model in self.models.iter().filter(|model| self.below(model, limit)) {
-            let largest = model.iter().copied().max_by_key(|&at| self.levels[at]);
-            let plain = |at: usize| Some(at) == largest || self.levels[at] >= SMALLEST_PLAIN_PAGE;
-            let evidence = sums.evidence(model, plain);
+        let largest = |model: &Model| model.iter().copied().max_by_key(|&at| self.levels[at]);
+        let plain = |model: &Model, at: usize| {
+            Some(at) == largest(model) || self.levels[at] >= SMALLEST_PLAIN_PAGE
+        };
+        let below = |model: &&Model| model.iter().all(|&at| self.levels[at] < limit);
+        let models: Vec<Model> = self.models.iter().filter(below).cloned().collect();
+        let evidence = Sums::weigh(&fine, &self.levels, &models, plain);
+        let (mut write_units, mut pages, mut finest) = (Vec::new(), Vec::new(), Vec::new());
+        for (model, evidence) in models.iter().zip(evidence) {
             let prior: f64 = model
                 .iter()
                 .map(|&at| if self.levels[at].is_power_of_two() { 0.07 } else { 0.01 })
                 .product();
-            let write_unit = largest.map(|at| self.levels[at]);
+            let write_unit = largest(model).map(|at| self.levels[at]);
             let shows = if model.is_empty() { NO_WRITE_UNIT } else { 1.0 - NO_WRITE_UNIT };
             let log = evidence + prior.ln() + shows.ln();
             let smallest = model.iter().map(|&at| self.levels[at]).min();
             let page = smallest.filter(|&page| model.len() > 1 && page <= LARGEST_PAGE);
             write_units.push((write_unit, log));
             pages.push((page, log));
+            finest.push((smallest, log));
         }
-        (shares(&write_units), shares(&pages))
-    }
-
-    fn below(&self, model: &[usize], limit: u64) -> bool {
-        model.iter().all(|&at| self.levels[at] < limit)
+        SmallUnits {
+            write_unit: shares(&write_units),
+            page: shares(&pages),
+            finest: shares(&finest),
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Times turned into normal scores, so that stalls of a thousand times a read weigh no more than
 //! any other long read, and nothing has to be assumed of how times are spread.
 //!
-//! Places differ (flash of another kind, areas never written) and media drift, so each group of
-//! reads, made in one region within moments, is first set against its own median. Where a read
-//! falls in its group is random, so under "nothing shows" every order of the scores is equally
-//! likely, whatever the noise is. Source: van der Waerden's scores, on aligned ranks.
+//! Places differ (flash of another kind, areas never written) and media drift, so every group of
+//! reads, made in one region within moments, has a base of its own, which is taken off first; what
+//! kinds of reads differ by within groups is left out of it, so that a group with many dear reads is
+//! not taken for a dear group. Source: van der Waerden's scores, on aligned ranks.
+
+use std::collections::BTreeMap;
 
 use crate::belief::median;
 
@@ -19,17 +21,50 @@ pub struct Crossing {
     pub elapsed_ns: u64,
 }
 
-/// The times less the median of their group, in nanoseconds.
-pub fn aligned(crossings: &[Crossing]) -> Vec<f64> {
-    let groups = crossings.iter().map(|crossing| crossing.group as usize + 1).max().unwrap_or(0);
-    let mut times = vec![Vec::new(); groups];
-    for crossing in crossings {
-        times[crossing.group as usize].push(as_float(crossing.elapsed_ns));
+/// The places in a list of the reads of each group.
+pub fn groups(crossings: &[Crossing]) -> BTreeMap<u32, Vec<usize>> {
+    let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, crossing) in crossings.iter().enumerate() {
+        groups.entry(crossing.group).or_default().push(at);
     }
-    let medians: Vec<f64> = times.iter().map(|times| median(times)).collect();
-    let rest =
-        |crossing: &Crossing| as_float(crossing.elapsed_ns) - medians[crossing.group as usize];
-    crossings.iter().map(rest).collect()
+    groups
+}
+
+/// The normal score of each read, less its group's base. `kinds` says which reads should cost the
+/// same but for that.
+pub fn scores(crossings: &[Crossing], kinds: &[usize]) -> Vec<f64> {
+    let groups = groups(crossings);
+    let mut times: Vec<f64> = crossings.iter().map(|read| as_float(read.elapsed_ns)).collect();
+    let effects = effects(&times, &groups, kinds);
+    for members in groups.values() {
+        let plain: Vec<f64> = members.iter().map(|&at| times[at] - effects[kinds[at]]).collect();
+        let base = median(&plain);
+        for &at in members {
+            times[at] -= base;
+        }
+    }
+    normal_scores(&times)
+}
+
+/// What each kind of reads takes longer than the commonest, in nanoseconds: the median over the
+/// groups that have both, each as often as it has reads to bear on it.
+fn effects(times: &[f64], groups: &BTreeMap<u32, Vec<usize>>, kinds: &[usize]) -> Vec<f64> {
+    let count = kinds.iter().max().map_or(0, |kind| kind + 1);
+    let how_many = |kind: &usize| kinds.iter().filter(|&other| other == kind).count();
+    let Some(commonest) = (0..count).max_by_key(how_many) else { return Vec::new() };
+    let of_kind = |members: &[usize], kind: usize| -> Vec<f64> {
+        members.iter().filter(|&&at| kinds[at] == kind).map(|&at| times[at]).collect()
+    };
+    let effect = |kind: usize| {
+        let mut differences = Vec::new();
+        for members in groups.values() {
+            let (these, usual) = (of_kind(members, kind), of_kind(members, commonest));
+            let weight = these.len().min(usual.len());
+            differences.extend(vec![median(&these) - median(&usual); weight]);
+        }
+        if differences.is_empty() { 0.0 } else { median(&differences) }
+    };
+    (0..count).map(|kind| if kind == commonest { 0.0 } else { effect(kind) }).collect()
 }
 
 /// The normal score of each value: the quantile of its rank. Equal values share theirs.
@@ -128,9 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_set_against_their_own_median() {
+    fn a_group_with_many_dear_reads_is_no_dear_group() {
         let of = |group, elapsed_ns| Crossing { centre: 0, group, elapsed_ns };
-        let rest = aligned(&[of(0, 10), of(1, 110), of(0, 12), of(1, 112), of(0, 11), of(1, 111)]);
-        assert_eq!(rest, [-1.0, -1.0, 1.0, 1.0, 0.0, 0.0]);
+        let cheap =
+            [of(0, 10), of(0, 10), of(0, 10), of(0, 13), of(7, 110), of(7, 113), of(7, 113)];
+        let kinds = [0, 0, 0, 1, 0, 1, 1];
+        let scores = scores(&cheap, &kinds);
+        let (low, high) = (scores[0], scores[3]);
+        assert!(low < high);
+        assert_eq!(scores, [low, low, low, high, low, high, high]);
     }
 }

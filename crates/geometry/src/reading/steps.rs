@@ -7,13 +7,15 @@
 //! with a base of its own for each group. Limits: at most three levels a model; steps add up.
 //! Source: Liang et al., "Mixtures of g priors for Bayesian variable selection" (JASA 2008), eq. 6.
 
-use super::scores::{Crossing, aligned, normal_scores};
+use super::scores::{Crossing, groups, scores};
 
 /// Steps at these levels, given by their places in a list of levels.
 pub type Model = Vec<usize>;
 
 /// The most steps a model has.
 const MOST: usize = 3;
+/// The likeliest model is looked for so often at most; it is usually the first.
+const ROUNDS: usize = 3;
 /// What counts as nothing beside a variance of one a reading.
 const TINY: f64 = 1e-9;
 
@@ -31,43 +33,68 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Of readings, for a list of levels in bytes.
-    pub fn new(crossings: &[Crossing], levels: &[u64]) -> Self {
-        let scores = normal_scores(&aligned(crossings));
-        let groups =
-            crossings.iter().map(|crossing| crossing.group as usize + 1).max().unwrap_or(0);
-        let mut group_sums = vec![(0.0, 0.0, vec![0.0; levels.len()]); groups];
+    /// Of readings, for a list of levels in bytes. `model` is what is likely so far; it only helps
+    /// to tell dear reads from dear groups.
+    pub fn new(crossings: &[Crossing], levels: &[u64], model: &[usize]) -> Self {
+        let kind = |crossing: &Crossing| {
+            let crosses = |&level: &usize| usize::from(crossing.centre % levels[level] == 0);
+            model.iter().fold(0, |kind, level| 2 * kind + crosses(level))
+        };
+        let kinds: Vec<usize> = crossings.iter().map(kind).collect();
+        let scores = scores(crossings, &kinds);
         let mut products = vec![vec![0.0; levels.len()]; levels.len()];
         let mut with_scores = vec![0.0; levels.len()];
-        let mut own = 0.0;
-        for (crossing, score) in crossings.iter().zip(&scores) {
-            let crossed: Vec<usize> =
-                (0..levels.len()).filter(|&at| crossing.centre % levels[at] == 0).collect();
-            let (count, sum, columns) = &mut group_sums[crossing.group as usize];
-            *count += 1.0;
-            *sum += score;
-            own += score * score;
-            for &at in &crossed {
-                columns[at] += 1.0;
-                with_scores[at] += score;
-                for &other in &crossed {
-                    products[at][other] += 1.0;
+        let (mut own, mut freedom) = (0.0, 1.0);
+        for members in groups(crossings).values() {
+            freedom += members.len() as f64 - 1.0;
+            let mut columns = vec![0.0; levels.len()];
+            let mean = members.iter().map(|&at| scores[at]).sum::<f64>() / members.len() as f64;
+            for &at in members {
+                let (centre, score) = (crossings[at].centre, scores[at] - mean);
+                let crossed: Vec<usize> =
+                    (0..levels.len()).filter(|&level| centre % levels[level] == 0).collect();
+                own += score * score;
+                for &level in &crossed {
+                    columns[level] += 1.0;
+                    with_scores[level] += score;
+                    for &other in &crossed {
+                        products[level][other] += 1.0;
+                    }
                 }
             }
-        }
-        let mut freedom = crossings.len() as f64 + 1.0;
-        for (count, sum, columns) in group_sums.iter().filter(|(count, ..)| *count > 0.0) {
-            freedom -= 1.0;
-            own -= sum * sum / count;
-            let crossed: Vec<usize> = (0..levels.len()).filter(|&at| columns[at] > 0.0).collect();
-            for &at in &crossed {
-                with_scores[at] -= columns[at] * sum / count;
+            let crossed: Vec<usize> =
+                (0..levels.len()).filter(|&level| columns[level] > 0.0).collect();
+            for &level in &crossed {
                 for &other in &crossed {
-                    products[at][other] -= columns[at] * columns[other] / count;
+                    products[level][other] -=
+                        columns[level] * columns[other] / members.len() as f64;
                 }
             }
         }
         Self { freedom, products, with_scores, scores: own }
+    }
+
+    /// Of readings, and the evidence of each of these models by [`Sums::evidence`].
+    pub fn weigh(
+        crossings: &[Crossing],
+        levels: &[u64],
+        models: &[Model],
+        must_be_positive: impl Fn(&Model, usize) -> bool,
+    ) -> Vec<f64> {
+        let mut best: &[usize] = &[];
+        let mut evidence = Vec::new();
+        for _ in 0..ROUNDS {
+            let sums = Self::new(crossings, levels, best);
+            let of = |model: &Model| sums.evidence(model, |at| must_be_positive(model, at));
+            evidence = models.iter().map(of).collect();
+            let likelier = |&a: &usize, &b: &usize| evidence[a].total_cmp(&evidence[b]);
+            let likeliest = (0..models.len()).max_by(likelier).map_or(best, |at| &models[at]);
+            if likeliest == best {
+                break;
+            }
+            best = likeliest;
+        }
+        evidence
     }
 
     /// The log Bayes factor of a model against no steps; negative infinity where a step that must
@@ -174,26 +201,25 @@ mod tests {
         let levels = [2, 4, 8, 16, 32, 64, 12, 24, 48, 96];
         let all: Vec<usize> = (0..levels.len()).collect();
         for noise_ns in [0, 150] {
-            let sums = Sums::new(&readings(cost, noise_ns), &levels);
             let models = subsets(&all, 3);
-            let evidence = |model: &Model| sums.evidence(model, |_| true);
-            let best = models.iter().max_by(|a, b| evidence(a).total_cmp(&evidence(b))).unwrap();
-            assert_eq!(best, &[1, 8], "{noise_ns}");
+            let evidence = Sums::weigh(&readings(cost, noise_ns), &levels, &models, |_, _| true);
+            let best = (0..models.len()).max_by(|&a, &b| evidence[a].total_cmp(&evidence[b]));
+            assert_eq!(models[best.unwrap()], [1, 8], "{noise_ns}");
         }
     }
 
     #[test]
     fn without_steps_there_is_no_evidence_for_any() {
         let levels = [2, 4, 8, 16];
-        let sums = Sums::new(&readings(|_| 0, 500), &levels);
+        let sums = Sums::new(&readings(|_| 0, 500), &levels, &[]);
         assert!((0..4).all(|at| sums.evidence(&[at], |_| true) < 1.0));
-        let constant = Sums::new(&readings(|_| 0, 0), &levels);
+        let constant = Sums::new(&readings(|_| 0, 0), &levels, &[]);
         assert!((0..4).all(|at| constant.evidence(&[at], |_| true) == 0.0));
     }
 
     #[test]
     fn a_negative_step_is_none_where_it_must_be_positive() {
-        let sums = Sums::new(&readings(|x| 300 * u64::from(x % 8 != 0), 100), &[2, 8]);
+        let sums = Sums::new(&readings(|x| 300 * u64::from(x % 8 != 0), 100), &[2, 8], &[]);
         assert!(sums.evidence(&[1], |_| false) > 20.0);
         assert_eq!(sums.evidence(&[1], |_| true), f64::NEG_INFINITY);
     }

@@ -2,11 +2,11 @@
 
 use flashfit_medium::Bytes;
 
-use super::confirm::spread;
+use super::Search;
+use super::confirm::{USUAL, spread};
 use super::question::{COARSE, Shares};
-use super::scores::{Crossing, aligned, as_float};
+use super::scores::{Crossing, as_float, groups};
 use super::session::Session;
-use super::{LARGEST_WRITE_UNIT, Search};
 use crate::belief::median;
 use crate::findings::{Candidate, Finding, Findings, SURE, Value};
 use crate::probed::{Point, Probed, Series};
@@ -18,6 +18,10 @@ const LEAST_LOOKUP_NS: f64 = 5000.0;
 const LEAST_PAGE_NS: f64 = 10_000.0;
 /// The same in parts of a read.
 const LEAST_SHARE: f64 = 0.01;
+/// Fewer reads are no median.
+const FEW: usize = 8;
+/// A step at a larger size, in bytes, may be that of a small erase unit.
+const LARGEST_PLAIN: u64 = 64 << 10;
 /// Half of the reads' 95 % interval of a median, in standard deviations of its rank.
 const TWO_SIDED_95: f64 = 1.96;
 
@@ -36,30 +40,42 @@ pub struct Step {
     pub beside: usize,
 }
 
-/// The step at a unit, of medians.
+/// The step at a unit: the median over the groups of how much longer its reads take than those
+/// across boundaries half as large, or nearly so.
 pub fn step(crossings: &[Crossing], unit: u64) -> Step {
-    // Of smaller boundaries only those that are nearly as large, so that what write units cost is
-    // on both sides.
     let power = 1u64 << unit.trailing_zeros();
-    let finest = (power / 8).clamp(COARSE.min(power / 2), LARGEST_WRITE_UNIT);
+    // What smaller units cost is then on both sides.
+    [unit / 2, power, power / 2, power / 8]
+        .into_iter()
+        .map(|finest| step_above(crossings, unit, finest.max(1)))
+        .find(|step| step.across >= FEW && step.beside >= FEW)
+        .unwrap_or_else(|| step_above(crossings, unit, 1))
+}
+
+fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
     let like: Vec<Crossing> =
         crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
-    let rest = aligned(&like);
-    let of = |across: bool| -> Vec<f64> {
-        let pairs = like.iter().zip(&rest);
-        let wanted = pairs.filter(|(crossing, _)| (crossing.centre % unit == 0) == across);
-        wanted.map(|(_, rest)| *rest).collect()
-    };
-    let (across, beside) = (of(true), of(false));
-    let times = like.iter().filter(|crossing| crossing.centre % unit != 0);
-    let times: Vec<f64> = times.map(|crossing| as_float(crossing.elapsed_ns)).collect();
-    Step {
-        ns: median(&across) - median(&beside),
-        spread_ns: spread(&beside),
-        base_ns: median(&times),
-        across: across.len(),
-        beside: beside.len(),
+    let (mut steps, mut rest, mut base) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut across, mut beside) = (0, 0);
+    for members in groups(&like).values() {
+        let times = |on_boundary: bool| -> Vec<f64> {
+            let members = members.iter().map(|&at| like[at]);
+            let wanted = members.filter(|read| (read.centre % unit == 0) == on_boundary);
+            wanted.map(|read| as_float(read.elapsed_ns)).collect()
+        };
+        let (on, off) = (times(true), times(false));
+        if on.is_empty() || off.is_empty() {
+            continue;
+        }
+        across += on.len();
+        beside += off.len();
+        let middle = median(&off);
+        // As many times as there are reads that bear on it.
+        steps.extend(vec![median(&on) - middle; on.len().min(off.len())]);
+        rest.extend(off.iter().map(|time| time - middle));
+        base.extend(off);
     }
+    Step { ns: median(&steps), spread_ns: spread(&rest), base_ns: median(&base), across, beside }
 }
 
 impl Step {
@@ -82,9 +98,14 @@ impl Step {
 
 /// What the reads come to.
 pub fn conclude(search: Search, mut session: Session<'_>) -> Probed {
+    let erase_unit = erase_unit(&search);
+    let found = match erase_unit.value {
+        Some(Value::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    };
     let mut findings = Findings {
-        erase_unit: erase_unit(&search),
-        write_unit: write_unit(&search),
+        erase_unit,
+        write_unit: write_unit(&search, found),
         page: page(&search),
         ..Findings::default()
     };
@@ -131,7 +152,8 @@ fn erase_unit(search: &Search) -> Finding {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
-    let confidence = probability * search.remains;
+    // Where there were too few reads left to look at it, as likely as it usually is.
+    let confidence = probability * search.looked_at(unit).unwrap_or(USUAL);
     if confidence < SURE {
         let reason = format!(
             "{}, but whether that is so where the card was just read is not clear",
@@ -150,15 +172,20 @@ fn erase_unit(search: &Search) -> Finding {
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();
     let coarse: Vec<Crossing> =
-        search.crossings.iter().copied().filter(|read| read.centre % COARSE == 0).collect();
+        search.telling().into_iter().filter(|read| read.centre % COARSE == 0).collect();
     if coarse.is_empty() {
         return "no read across a boundary succeeded".to_owned();
     }
-    let rest = aligned(&coarse);
+    let mut rest = Vec::new();
+    for members in groups(&coarse).values() {
+        let times: Vec<f64> = members.iter().map(|&at| as_float(coarse[at].elapsed_ns)).collect();
+        let middle = median(&times);
+        rest.extend(times.iter().map(|time| time - middle));
+    }
     let count = rest.len() as f64;
     let least_us = 2.0 * TWO_SIDED_95 * spread(&rest) / (count / 4.0).sqrt() / 1000.0;
     match likeliest.bytes() {
-        None if search.write_unit.first().is_some_and(|(size, _)| size.is_some()) => format!(
+        None if search.small.write_unit.first().is_some_and(|(size, _)| size.is_some()) => format!(
             "reads across large boundaries cost no more than those across boundaries of the write \
              unit (less than {least_us:.1} us)"
         ),
@@ -181,18 +208,18 @@ fn shown(shares: &Shares) -> Vec<Candidate> {
     sizes.filter(|candidate| candidate.probability >= 0.001).take(5).collect()
 }
 
-fn write_unit(search: &Search) -> Finding {
-    let candidates = shown(&search.write_unit);
+fn write_unit(search: &Search, erase_unit: Option<u64>) -> Finding {
+    let candidates = shown(&search.small.write_unit);
     let nothing = "reads across boundaries of pages cost no more than reads beside them";
-    let Some(&(Some(unit), probability)) = search.write_unit.first() else {
+    let Some(&(Some(unit), probability)) = search.small.write_unit.first() else {
         return Finding::inconclusive(nothing, candidates);
     };
-    let step = step(&search.crossings, unit);
+    let step = step(&search.telling(), unit);
     let reason = if !step.is_at_least(LEAST_PAGE_NS) {
         format!("{}, too little for a page of flash", step.told(unit))
     } else if probability < SURE {
         format!("{}, and other sizes explain it as well", step.told(unit))
-    } else if unit > LARGEST_WRITE_UNIT / 2 {
+    } else if unit > LARGEST_PLAIN && erase_unit.is_none_or(|erase_unit| unit > erase_unit / 8) {
         format!("{}: a write unit's or an erase unit's", step.told(unit))
     } else {
         let found = Finding::found(Value::Bytes(unit), probability, step.told(unit));
@@ -202,9 +229,9 @@ fn write_unit(search: &Search) -> Finding {
 }
 
 fn page(search: &Search) -> Finding {
-    let candidates = shown(&search.page);
-    if let Some(&(Some(page), probability)) = search.page.first() {
-        let step = step(&search.crossings, page);
+    let candidates = shown(&search.small.page);
+    if let Some(&(Some(page), probability)) = search.small.page.first() {
+        let step = step(&search.telling(), page);
         if probability >= SURE && step.is_at_least(LEAST_PAGE_NS) {
             let found = Finding::found(Value::Bytes(page), probability, step.told(page));
             return Finding { candidates, ..found };
