@@ -5,6 +5,7 @@ pub mod args;
 mod chart;
 mod device;
 mod document;
+mod import;
 mod next;
 mod plot;
 mod reading;
@@ -38,7 +39,10 @@ struct Ended {
 pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     outputs_can_be_written(args)?;
     let catalogue = Catalogue::load(catalog)?;
-    let name = args.target.as_deref().expect("clap asks for a target or tables");
+    let Some(name) = args.target.as_deref() else {
+        let ended = Ended { probed: import::probe(&args.import)?, failure: None };
+        return present(args, import::asked(&args.import, args.seed), ended, None, &catalogue);
+    };
     let subject = Subject::look(name, catalog)?;
     let region = subject.region(args.region)?;
     if args.dry_run {

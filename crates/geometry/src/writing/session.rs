@@ -9,7 +9,8 @@ use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use super::open_units::{self, Ground, Order};
 use super::streams::{self, Parts};
 use super::write_unit::{self, WriteUnit};
-use super::{WritingOptions, capacity, erasures};
+use super::erasures::Watching;
+use super::{WritingOptions, capacity};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
 use crate::findings::{Finding, Value, Verdict};
 use crate::probed::{ProbeError, Probed, Watch};
@@ -21,6 +22,9 @@ pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
 const SKIPPED: u64 = 128 << 20;
 /// How long boundaries are asked for, in nanoseconds.
 const MOST_ASKING_NS: u64 = 600_000_000_000;
+/// Small writes that are made to see whether the medium erases already, and whether it does later.
+const FIRST_WRITES: usize = 4096;
+const LATER_WRITES: usize = 1 << 16;
 /// How likely it is that parts of a unit are merged by themselves, where it cannot be told.
 const UNTOLD_PARTS: f64 = 0.03;
 
@@ -74,8 +78,7 @@ impl<'a> Session<'a> {
             Ok(()) => {}
             Err(Stop::Spent) => {
                 let most = Bytes(self.options.max_write_bytes);
-                let note =
-                    format!("not everything was measured: {most} were allowed to be written");
+                let note = format!("not everything was measured: {most} were allowed to be written");
                 self.meter.probed.notes.push(note);
             }
             Err(Stop::Failed(error)) => return Err(error),
@@ -192,44 +195,44 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Writes the whole region once, and then a part of it until erasures show.
+    /// Writes the whole region once, and then a few places of it until erasures show.
     fn watch_erasures(&mut self) -> Result<(), Stop> {
+        self.lacking = "the medium had not begun to erase when no more could be written: allow \
+                        more than twice its capacity"
+            .to_owned();
         let region = self.meter.region();
-        let before = region.start..self.window.start;
-        let behind = self.window.end..region.end;
-        for part in [behind, before] {
-            if let Err(stop) = self.meter.fill(part) {
-                self.lacking = "the medium had not begun to erase when no more could be written: \
-                                allow more than twice its capacity"
-                    .to_owned();
-                return Err(stop);
+        let sizes = self.write_unit.as_ref().map_or(&[][..], |unit| &unit.sizes);
+        let mut watching = Watching::new(&self.belief, sizes, &self.window);
+        // A medium in use erases from the start, one that is new not before all of it was written
+        // somewhere.
+        if self.meter.discards() {
+            self.meter.discard(region.clone())?;
+        }
+        let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
+        if !shown {
+            let before = self.meter.probed.written_bytes;
+            watching.use_up(&mut self.meter, self.capacity_bytes.saturating_sub(before))?;
+        }
+        while !shown {
+            shown = watching.first_run(&mut self.meter, LATER_WRITES)?;
+            if !shown {
+                watching.use_up(&mut self.meter, (self.capacity_bytes / 16).max(16 << 20))?;
             }
         }
-        let write_bytes =
-            self.write_unit.as_ref().map_or(64 << 10, |unit| unit.stripe).clamp(4096, 512 << 10);
-        let left = self.meter.left_bytes();
+        watching.further_runs(&mut self.meter)?;
         let window = self.window.clone();
-        let found = erasures::find(
-            &mut self.meter,
-            &window,
-            write_bytes,
-            &self.belief,
-            &[1],
-            left / 4 * 3,
-        )?;
-        let Some(found) = found else {
-            self.lacking = "no write stalled at a regular distance: the medium may erase in idle \
-                            time, or had not begun to erase when no more could be written"
-                .to_owned();
-            return Ok(());
-        };
+        watching.look_for_folding(&mut self.meter, &window)?;
+        let told = watching.told();
         self.belief.learn(|structure| match structure {
             Structure::Nothing => 0.0,
             Structure::Unit(unit) => {
-                found.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
+                told.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
             }
         });
-        self.seen = "one write in so many bytes takes longer, wherever it goes: a unit is erased";
+        self.lacking = "one write in so many takes longer, but of which size the units are that \
+                        are erased then is not clear"
+            .to_owned();
+        self.seen = "one write in so many takes longer, wherever it goes: a unit is erased";
         self.meter.probed.findings.erase_unit_offset = Finding::inconclusive(
             "the medium puts writes wherever it likes, so its units have no place for the host",
             Vec::new(),
