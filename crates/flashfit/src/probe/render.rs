@@ -16,6 +16,8 @@ use crate::tune::human;
 const NAME_COLUMNS: usize = 20;
 /// Requests that failed and are shown; the document has all.
 const FAULTS_SHOWN: usize = 3;
+/// Likelier values of what was not found are shown.
+const WORTH_SHOWING: f64 = 0.005;
 /// So many plots; the drawing has all.
 const PLOTS_SHOWN: usize = 3;
 
@@ -86,7 +88,8 @@ fn cost(document: &ProbeDocument) -> String {
     let simulated = if document.simulated { " of the card's time" } else { "" };
     let time = Duration::from_nanos(cost.elapsed_ns);
     text.push_str(&format!(", in {}{simulated}; seed {}.", seconds(time), document.seed));
-    if let Some([start, length]) = document.region {
+    let all = document.medium.as_ref().map(|medium| [0, medium.capacity_bytes]);
+    if let Some([start, length]) = document.region.filter(|region| Some(*region) != all) {
         text.push_str(&format!(" Region: {} from {start}.", Bytes(length)));
     }
     text
@@ -254,6 +257,7 @@ fn inconclusive(finding: &Finding) -> String {
     let likeliest: Vec<String> = finding
         .candidates
         .iter()
+        .filter(|candidate| candidate.probability >= WORTH_SHOWING)
         .take(2)
         .map(|candidate| format!("{} ({})", value(candidate.value), percent(candidate.probability)))
         .collect();
