@@ -1,0 +1,366 @@
+//! Where erase units begin, told by what it costs to write across.
+//!
+//! A layer that maps whole erase units (or parts of them) keeps a few of them open. When writes go
+//! to ever other places, each place opens the unit that it lies in, and another one has to give way:
+//! it is merged, which copies about a unit. A stretch with a boundary inside opens two units and
+//! costs two merges. So each stretch is a question about where boundaries lie, answered by one
+//! merge or two, and a posterior over unit and offset says which stretch to ask next. What is
+//! learnt is the unit in which the layer opens and merges. Limits: units up to a sixth of the
+//! written window; a page-mapped layer has no such boundaries, which shows beforehand
+//! ([`Merging::sense`]).
+//! Source: Kim et al., "A space-efficient flash translation layer for CompactFlash systems" (2002)
+//! for the merges; the choice of questions is that of Lindley, "On a measure of the information
+//! provided by an experiment" (1956).
+
+use std::ops::Range;
+
+use super::meter::{Meter, Stop};
+use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp, median};
+use crate::probed::Purpose;
+
+/// The shortest stretch; small writes go to a log of their own on some media.
+pub const LEAST_STRETCH: u64 = 128 << 10;
+/// Stretches begin at multiples of it, and offsets are told to it.
+const GRAIN: u64 = 32 << 10;
+/// Places that are written before merges are looked for: more than media keep open.
+const SENSING: usize = 24;
+/// A stretch costs a merge when it takes so many times what writing in order takes.
+const MERGING: f64 = 2.0;
+/// Offsets of the first unit that are considered for each size.
+const OFFSETS: u64 = 64;
+/// How likely it is that the first unit does not begin where the medium does.
+const SHIFTED: f64 = 0.05;
+/// Questions that are asked at least, and at most.
+const QUESTIONS: Range<usize> = 20..160;
+/// The posterior of the answer at which no more is asked.
+const ENOUGH: f64 = 0.9995;
+/// One cost in so many has nothing to do with boundaries.
+const ASTRAY: f64 = 0.06;
+/// Supposed spreads of the logarithm of a cost.
+const SPREADS: [f64; 3] = [0.1, 0.22, 0.45];
+/// Supposed costs of a merge, in steps of the logarithm about what was sensed.
+const LEVELS: i32 = 24;
+const LEVEL_STEP: f64 = 0.1;
+/// Most boundaries within a stretch that are told apart.
+const MOST_INSIDE: u64 = 2;
+
+/// A medium that merges, as sensed.
+#[derive(Debug, Clone)]
+pub struct Merging {
+    /// What was written in order before, so that merges have something to copy.
+    pub window: Range<u64>,
+    /// What writing in order takes, in nanoseconds a byte.
+    pub ns_per_byte: f64,
+    /// What a stretch typically takes more than that.
+    pub merge_ns: f64,
+}
+
+/// What was asked and what it cost.
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    start: u64,
+    length: u64,
+}
+
+/// Units of a size that begin at an offset and its multiples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// The size, in bytes.
+    pub unit: u64,
+    /// Where the first whole unit begins, in bytes.
+    pub offset: u64,
+}
+
+impl Layout {
+    /// Boundaries strictly inside a stretch.
+    fn inside(self, question: Question) -> u64 {
+        let first = question.start + self.unit - self.offset;
+        let last = first + question.length - 1;
+        last / self.unit - first / self.unit
+    }
+}
+
+/// What the costs say.
+#[derive(Debug)]
+pub struct Told {
+    /// The likeliest layout and its probability among those considered.
+    pub layout: Layout,
+    /// Its probability.
+    pub probability: f64,
+    /// The log-likelihood of each size.
+    pub log_likelihoods: Vec<(u64, f64)>,
+    /// The log-likelihood of costs that have nothing to do with boundaries.
+    pub log_nothing: f64,
+    /// How many stretches were written.
+    pub questions: usize,
+}
+
+impl Merging {
+    /// Writes to ever other places of a written window; `None` when that costs little more than
+    /// writing in order.
+    pub fn sense(
+        meter: &mut Meter<'_>,
+        window: &Range<u64>,
+        ns_per_byte: f64,
+    ) -> Result<Option<Self>, Stop> {
+        let room = (window.end - window.start) / SENSING as u64;
+        let mut costs = Vec::new();
+        let mut order: Vec<u64> = (0..SENSING as u64).collect();
+        meter.random.shuffle(&mut order);
+        for place in order {
+            let within = meter.random.below((room - LEAST_STRETCH).max(1)) / GRAIN * GRAIN;
+            let at = align(window.start + place * room + within, GRAIN, window);
+            costs.push(meter.write(Purpose::WriteRandom, at, LEAST_STRETCH)?);
+        }
+        let settled = median(&costs[SENSING / 2..]);
+        let in_order = ns_per_byte * LEAST_STRETCH as f64;
+        let merging = Self {
+            window: window.clone(),
+            ns_per_byte,
+            merge_ns: settled - in_order,
+        };
+        Ok((settled > MERGING * in_order).then_some(merging))
+    }
+
+    /// Asks until the layout is known or more would not help.
+    pub fn tell(
+        &self,
+        meter: &mut Meter<'_>,
+        belief: &Belief,
+        most_ns: u64,
+    ) -> Result<Told, Stop> {
+        let mut inference = Inference::new(belief, self);
+        let mut recent: Vec<Question> = Vec::new();
+        let from_ns = meter.elapsed_ns();
+        while inference.asked < QUESTIONS.end {
+            if inference.asked >= QUESTIONS.start {
+                let (_, probability) = inference.likeliest();
+                let late = meter.elapsed_ns() - from_ns > most_ns;
+                if probability > ENOUGH || late {
+                    break;
+                }
+            }
+            let question = inference.next_question(meter, &self.window, &recent);
+            let time_ns = match meter.write(Purpose::WriteRandom, question.start, question.length) {
+                Err(Stop::Spent) if inference.asked >= QUESTIONS.start => break,
+                other => other?,
+            };
+            let cost_ns = time_ns - self.ns_per_byte * question.length as f64;
+            inference.learn(question, cost_ns.max(self.merge_ns * 1e-2));
+            recent.push(question);
+        }
+        Ok(inference.told())
+    }
+}
+
+fn align(at: u64, grain: u64, window: &Range<u64>) -> u64 {
+    (at / grain * grain).max(window.start.next_multiple_of(grain))
+}
+
+/// The posterior over layouts.
+struct Inference {
+    layouts: Vec<Layout>,
+    priors: Vec<f64>,
+    /// For each layout, and last for none, the log-likelihood under each supposed level and spread.
+    logs: Vec<f64>,
+    suppositions: Vec<(f64, f64)>,
+    posterior: Vec<f64>,
+    /// Where costs can lie at all, as logarithms.
+    breadth: f64,
+    asked: usize,
+}
+
+impl Inference {
+    fn new(belief: &Belief, merging: &Merging) -> Self {
+        let room = merging.window.end - merging.window.start;
+        let units: Vec<u64> = belief
+            .candidates()
+            .filter_map(Structure::bytes)
+            .filter(|unit| *unit >= *ANSWERS.start() / 2 && *unit <= room / 6)
+            .collect();
+        let mut layouts = Vec::new();
+        let mut priors = Vec::new();
+        for unit in units {
+            let grain = (unit / OFFSETS).max(GRAIN).min(unit);
+            let count = unit.div_ceil(grain);
+            for step in 0..count {
+                layouts.push(Layout { unit, offset: step * grain });
+                let share = if count == 1 {
+                    1.0
+                } else if step == 0 {
+                    1.0 - SHIFTED
+                } else {
+                    SHIFTED / (count - 1) as f64
+                };
+                priors.push(share.ln());
+            }
+        }
+        let middle = merging.merge_ns.ln();
+        let suppositions: Vec<(f64, f64)> = (0..LEVELS)
+            .flat_map(|step| {
+                let level = middle + f64::from(step - LEVELS * 2 / 3) * LEVEL_STEP;
+                SPREADS.map(|spread| (level, spread))
+            })
+            .collect();
+        let logs = vec![0.0; (layouts.len() + 1) * suppositions.len()];
+        let mut inference = Self {
+            posterior: vec![0.0; layouts.len() + 1],
+            layouts,
+            priors,
+            logs,
+            suppositions,
+            breadth: 8.0,
+            asked: 0,
+        };
+        inference.weigh();
+        inference
+    }
+
+    fn learn(&mut self, question: Question, cost_ns: f64) {
+        let cost = cost_ns.ln();
+        let kinds = usize::try_from(MOST_INSIDE).expect("it is small") + 1;
+        let count = self.suppositions.len();
+        // By the number of boundaries inside, then by supposition.
+        let mut likely = vec![0.0; kinds * count];
+        for inside in 0..kinds {
+            for (at, &(level, spread)) in self.suppositions.iter().enumerate() {
+                let expected = level + ((inside + 1) as f64).ln();
+                let deviation = (cost - expected) / spread;
+                let peak = (1.0 - ASTRAY) * (-0.5 * deviation * deviation).exp()
+                    / (spread * std::f64::consts::TAU.sqrt());
+                likely[inside * count + at] = (peak + ASTRAY / self.breadth).ln();
+            }
+        }
+        for (layout, logs) in self.layouts.iter().zip(self.logs.chunks_exact_mut(count)) {
+            let inside = layout.inside(question).min(MOST_INSIDE);
+            let inside = usize::try_from(inside).expect("it is small");
+            add(logs, &likely[inside * count..(inside + 1) * count]);
+        }
+        let none = self.layouts.len() * count;
+        add(&mut self.logs[none..], &likely[..count]);
+        self.asked += 1;
+        self.weigh();
+    }
+
+    /// The evidence of each layout, over all suppositions alike.
+    fn evidence(&self, layout: usize) -> f64 {
+        let count = self.suppositions.len();
+        let logs = &self.logs[layout * count..(layout + 1) * count];
+        log_sum_exp(logs.iter().copied()) - (count as f64).ln()
+    }
+
+    fn weigh(&mut self) {
+        let weights: Vec<f64> = (0..=self.layouts.len())
+            .map(|at| self.evidence(at) + self.priors.get(at).copied().unwrap_or(0.0))
+            .collect();
+        let total = log_sum_exp(weights.iter().copied());
+        for (posterior, weight) in self.posterior.iter_mut().zip(weights) {
+            *posterior = (weight - total).exp();
+        }
+    }
+
+    fn likeliest(&self) -> (Layout, f64) {
+        let best = (0..self.layouts.len())
+            .max_by(|&one, &other| self.posterior[one].total_cmp(&self.posterior[other]))
+            .expect("there are layouts");
+        (self.layouts[best], self.posterior[best])
+    }
+
+    /// Of some stretches at random, the one whose answer is least certain. Not where was asked just
+    /// before: what is open still costs nothing.
+    fn next_question(
+        &self,
+        meter: &mut Meter<'_>,
+        window: &Range<u64>,
+        recent: &[Question],
+    ) -> Question {
+        const TRIED: usize = 48;
+        let room = window.end - window.start;
+        let keep = SENSING.min(usize::try_from(room / (24 << 20)).unwrap_or(SENSING)).max(4);
+        let last = &recent[recent.len().saturating_sub(keep)..];
+        let mut best: Option<(f64, Question)> = None;
+        for _ in 0..TRIED {
+            let question = self.propose(meter, window);
+            let distance = last
+                .iter()
+                .map(|other| other.start.abs_diff(question.start))
+                .min()
+                .unwrap_or(u64::MAX);
+            let apart = (distance as f64 / (room as f64 / (2.0 * keep as f64))).min(1.0);
+            let score = self.uncertainty(question) * apart;
+            if best.is_none_or(|(other, _)| score > other) {
+                best = Some((score, question));
+            }
+        }
+        best.expect("some were tried").1
+    }
+
+    /// A stretch about a boundary of some likely layout, or anywhere.
+    fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>) -> Question {
+        let layout = self.layouts[self.drawn(meter)];
+        let lengths = [LEAST_STRETCH, LEAST_STRETCH, 2 * LEAST_STRETCH, layout.unit / 2];
+        let drawn = usize::try_from(meter.random.below(4)).expect("it is small");
+        let length = lengths[drawn].clamp(LEAST_STRETCH, 8 << 20) / GRAIN * GRAIN;
+        let room = window.end - window.start - 2 * length - 2 * GRAIN;
+        let anywhere = window.start + length + meter.random.below(room);
+        let at = if meter.random.below(4) == 0 {
+            anywhere
+        } else {
+            let number = (anywhere + layout.unit - layout.offset) / layout.unit;
+            (number * layout.unit + layout.offset).saturating_sub(layout.unit + length / 2)
+        };
+        let start = align(at, GRAIN, window).min((window.end - length) / GRAIN * GRAIN);
+        Question { start, length }
+    }
+
+    fn drawn(&self, meter: &mut Meter<'_>) -> usize {
+        // Half of the time by how likely each is, else all alike, so that none is forgotten.
+        if meter.random.below(2) == 0 {
+            return usize::try_from(meter.random.below(self.layouts.len() as u64)).unwrap_or(0);
+        }
+        let mut left = meter.random.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+        for (at, probability) in self.posterior[..self.layouts.len()].iter().enumerate() {
+            left -= probability;
+            if left <= 0.0 {
+                return at;
+            }
+        }
+        0
+    }
+
+    fn uncertainty(&self, question: Question) -> f64 {
+        let mut shares = [0.0; 3];
+        for (layout, probability) in self.layouts.iter().zip(&self.posterior) {
+            let inside = layout.inside(question).min(MOST_INSIDE);
+            shares[usize::try_from(inside).expect("it is small")] += probability;
+        }
+        shares.iter().filter(|&&share| share > 0.0).map(|share| -share * share.ln()).sum()
+    }
+
+    fn told(&self) -> Told {
+        let (layout, probability) = self.likeliest();
+        let mut log_likelihoods: Vec<(u64, f64)> = Vec::new();
+        for (at, layout) in self.layouts.iter().enumerate() {
+            let log = self.evidence(at) + self.priors[at];
+            match log_likelihoods.last_mut() {
+                Some((unit, sum)) if *unit == layout.unit => {
+                    *sum = log_sum_exp([*sum, log].into_iter());
+                }
+                _ => log_likelihoods.push((layout.unit, log)),
+            }
+        }
+        Told {
+            layout,
+            probability,
+            log_likelihoods,
+            log_nothing: self.evidence(self.layouts.len()),
+            questions: self.asked,
+        }
+    }
+}
+
+fn add(logs: &mut [f64], more: &[f64]) {
+    for (log, more) in logs.iter_mut().zip(more) {
+        *log += more;
+    }
+}
