@@ -24,13 +24,27 @@ pub const USUAL: f64 = 0.9;
 const ENOUGH: f64 = 0.995;
 /// Pairs of reads in all.
 const MOST_PAIRS: u32 = 80;
+/// As few pairs say little of how far they differ.
+const FEWEST_PAIRS: usize = 4;
 /// Reads of a pair and before it.
 const READS: u64 = 4;
-/// How much of the step may be left, as thousandths: a piece's and a unit's can fall together.
+/// How much of the step may be left: a piece's and a unit's can fall together.
 const LEFT: [f64; 3] = [0.4, 0.7, 1.0];
 
-/// Reads both sides of boundaries of `unit` beforehand, and returns how likely its step of
-/// `step_ns` is there still. `spread_ns` is how far two like reads differ.
+/// A step that is looked at.
+#[derive(Debug, Clone)]
+pub struct Suspect {
+    /// The size whose boundaries have it, in bytes.
+    pub unit: u64,
+    /// The step, in nanoseconds.
+    pub step_ns: f64,
+    /// How far two like reads differ, in nanoseconds.
+    pub spread_ns: f64,
+    /// Other sizes with steps, in bytes.
+    pub others: Vec<u64>,
+}
+
+/// Reads both sides of boundaries beforehand, and returns how likely the step is there still.
 ///
 /// # Errors
 /// As reads fail.
@@ -38,12 +52,9 @@ pub fn remains(
     session: &mut Session<'_>,
     places: &mut Places,
     random: &mut Random,
-    unit: u64,
-    step_ns: f64,
-    spread_ns: f64,
+    suspect: &Suspect,
 ) -> Result<f64, ProbeError> {
-    let scale = spread_ns.max(step_ns / 10.0).max(1.0);
-    let mut logs = [0.0; LEFT.len()];
+    let mut differences = Vec::new();
     let mut probability = USUAL;
     for pair in 0..MOST_PAIRS {
         if session.reads_left() < READS {
@@ -52,19 +63,32 @@ pub fn remains(
         if pair % 8 == 0 {
             session.tell("looking whether it is the map")?;
         }
-        let Some(difference) = difference(session, places, random, unit)? else { continue };
-        for (log, left) in logs.iter_mut().zip(LEFT) {
-            *log += log_student_3(difference - left * step_ns, scale)
-                - log_student_3(difference, scale);
-        }
-        let evidence = log_sum_exp(logs.into_iter()) - (LEFT.len() as f64).ln();
-        let odds = USUAL / (1.0 - USUAL) * evidence.clamp(-50.0, 50.0).exp();
-        probability = odds / (1.0 + odds);
-        if probability > ENOUGH || probability < 1.0 - ENOUGH {
+        differences.extend(difference(session, places, random, suspect)?);
+        probability = likely(&differences, suspect);
+        let enough = differences.len() >= FEWEST_PAIRS;
+        if enough && (probability > ENOUGH || probability < 1.0 - ENOUGH) {
             break;
         }
     }
     Ok(probability)
+}
+
+/// How likely these differences have the step.
+fn likely(differences: &[f64], suspect: &Suspect) -> f64 {
+    let step_ns = suspect.step_ns;
+    // As far as they were seen to differ; from each other perhaps more than other reads do.
+    let usual = suspect.spread_ns * std::f64::consts::SQRT_2;
+    let seen = if differences.len() < FEWEST_PAIRS { 0.0 } else { spread(differences) };
+    let scale = usual.max(seen).max(step_ns / 10.0).max(1.0);
+    let logs = LEFT.map(|left| {
+        let log = |difference: &f64| {
+            log_student_3(difference - left * step_ns, scale) - log_student_3(*difference, scale)
+        };
+        differences.iter().map(log).sum::<f64>()
+    });
+    let evidence = log_sum_exp(logs.into_iter()) - (LEFT.len() as f64).ln();
+    let odds = USUAL / (1.0 - USUAL) * evidence.clamp(-50.0, 50.0).exp();
+    odds / (1.0 + odds)
 }
 
 /// What a read across a fresh boundary takes longer than one beside it, in nanoseconds, when both
@@ -73,14 +97,27 @@ fn difference(
     session: &mut Session<'_>,
     places: &mut Places,
     random: &mut Random,
-    unit: u64,
+    suspect: &Suspect,
 ) -> Result<Option<f64>, ProbeError> {
-    let Some(boundary) = places.fresh(random, unit, &(0..u64::MAX)) else { return Ok(None) };
+    let unit = suspect.unit;
+    let middles = |boundary: u64| [boundary - unit / 2, boundary + unit / 2];
+    // The two must differ in this step alone.
+    let alike = |boundary: u64, middle: u64| {
+        let crosses = |place: u64, other: u64| place % other == 0;
+        suspect.others.iter().all(|&other| crosses(boundary, other) == crosses(middle, other))
+    };
+    let usable = |places: &Places, boundary: u64, middle: u64| {
+        alike(boundary, middle) && places.is_fresh(middle)
+    };
+    let found = places.fresh_where(random, unit, |places, boundary| {
+        middles(boundary).into_iter().any(|middle| usable(places, boundary, middle))
+    });
+    let Some(boundary) = found else { return Ok(None) };
+    let mut middles = middles(boundary);
+    random.shuffle(&mut middles);
+    let beside = middles.into_iter().find(|&middle| usable(places, boundary, middle));
+    let Some(beside) = beside.and_then(|middle| places.take(middle)) else { return Ok(None) };
     let (left, right) = (boundary - unit..boundary, boundary..boundary + unit);
-    let middles = [boundary - unit / 2, boundary + unit / 2];
-    let middle = usize::try_from(random.below(2)).expect("0 or 1");
-    let beside = places.take(middles[middle]).or_else(|| places.take(middles[1 - middle]));
-    let Some(beside) = beside else { return Ok(None) };
     let mut elsewhere = |places: &mut Places, side| places.fresh_within(random, COARSE, side);
     let (Some(before), Some(behind)) = (elsewhere(places, &left), elsewhere(places, &right)) else {
         return Ok(None);

@@ -30,6 +30,7 @@ use flashfit_medium::{BlockDev, Clock};
 
 use crate::belief::{Belief, Structure};
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
+use confirm::Suspect;
 use places::Places;
 use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
 use regions::Regions;
@@ -50,7 +51,7 @@ const WITHIN_PAGES: usize = 10;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
-const SETTLED: f64 = 0.98;
+const SETTLED: f64 = 0.965;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -133,6 +134,7 @@ pub fn probe(
         groups: 0,
         disproved: BTreeSet::new(),
         belief: Belief::new(bytes, &[]),
+        levels: Vec::new(),
         remains: Vec::new(),
         small: SmallUnits::default(),
     };
@@ -165,6 +167,8 @@ struct Search {
     /// Levels whose steps a map makes.
     disproved: BTreeSet<u64>,
     belief: Belief,
+    /// The sizes with steps in the likeliest model, in bytes.
+    levels: Vec<u64>,
     /// Of the units whose step was looked at, how likely it is not a map's.
     remains: Vec<(u64, f64)>,
     small: SmallUnits,
@@ -217,8 +221,11 @@ impl Search {
     /// Looks whether the step of a unit is a map's, and remembers it.
     fn look_at(&mut self, session: &mut Session<'_>, unit: u64) -> Result<(), ProbeError> {
         let step = verdict::step(&self.crossings, unit);
+        let mut others = self.levels.clone();
+        others.retain(|&level| level != unit);
+        let suspect = Suspect { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
         let (places, random) = (&mut self.places, &mut self.random);
-        let remains = confirm::remains(session, places, random, unit, step.ns, step.spread_ns)?;
+        let remains = confirm::remains(session, places, random, &suspect)?;
         self.remains.push((unit, remains));
         if remains < 0.5 {
             self.disproved.insert(unit);
@@ -246,7 +253,14 @@ impl Search {
             let shares = finest.iter().filter(|(size, _)| well_below(size));
             shares.map(|(_, share)| share).sum()
         };
-        self.belief = self.first.belief(&telling, self.bytes, &self.disproved, smaller_shows);
+        let belief = |reads: &[Crossing]| {
+            self.first.belief(reads, self.bytes, &self.disproved, smaller_shows)
+        };
+        let nothing = |of: &(Belief, Vec<u64>)| of.0.probability(Structure::Nothing);
+        // A look-up may show everywhere, or only where there is something to look up.
+        let (everywhere, written) = (belief(&self.crossings), belief(&telling));
+        (self.belief, self.levels) =
+            if nothing(&everywhere) < nothing(&written) { everywhere } else { written };
     }
 
     /// Reads of two groups in random order.

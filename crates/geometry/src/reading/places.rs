@@ -13,6 +13,10 @@ use flashfit_medium::random::Random;
 const CELL_BYTES: u64 = 64 << 10;
 /// Draws of a boundary before it counts as hard to find.
 const TRIES: usize = 12;
+/// A boundary of which there are so few is rare.
+const RARE: u64 = 32;
+/// So many of a rare boundary are kept.
+const KEPT: usize = 4;
 /// As many boundaries are looked through one by one.
 const FEW: u64 = 256;
 
@@ -36,8 +40,12 @@ impl Places {
 
     /// A fresh multiple of `unit`, within `region` if there is one, otherwise anywhere, which is
     /// now used. Where it can be had, it is a multiple of nothing larger: its quotient is odd and
-    /// not divisible by 3, 5 or 7.
+    /// not divisible by 3, 5 or 7. The last few of a rare boundary are kept for
+    /// [`Places::fresh_where`].
     pub fn fresh(&mut self, random: &mut Random, unit: u64, region: &Range<u64>) -> Option<u64> {
+        if self.is_nearly_used_up(unit) {
+            return None;
+        }
         let region = self.within(region);
         let whole = self.bounds.clone();
         let found = self
@@ -47,6 +55,35 @@ impl Places {
             .or_else(|| self.draw(random, unit, &whole, |_| true))?;
         self.used.insert(cell(found));
         Some(found)
+    }
+
+    /// A fresh multiple of `unit` that is `wanted`, which is now used; a multiple of nothing larger
+    /// where it can be had.
+    pub fn fresh_where(
+        &mut self,
+        random: &mut Random,
+        unit: u64,
+        wanted: impl Fn(&Self, u64) -> bool,
+    ) -> Option<u64> {
+        let is_wanted = |quotient: u64| wanted(self, quotient * unit);
+        let found = self
+            .draw(random, unit, &self.bounds, |quotient| just_this(quotient) && is_wanted(quotient))
+            .or_else(|| self.draw(random, unit, &self.bounds, is_wanted))?;
+        self.used.insert(cell(found));
+        Some(found)
+    }
+
+    /// Whether a place was not read yet, and can be.
+    pub fn is_fresh(&self, place: u64) -> bool {
+        self.bounds.contains(&place) && !self.used.contains(&cell(place))
+    }
+
+    fn is_nearly_used_up(&self, unit: u64) -> bool {
+        let quotients = self.bounds.start.div_ceil(unit)..self.bounds.end.div_ceil(unit);
+        if quotients.end.saturating_sub(quotients.start) > RARE {
+            return false;
+        }
+        quotients.filter(|quotient| self.is_fresh(quotient * unit)).count() <= KEPT
     }
 
     /// This place, which is now used, unless it was read before or lies outside.
@@ -121,11 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_medium_runs_out_of_large_boundaries() {
-        let (mut places, mut random) = (Places::new(MIB..64 * MIB), Random::new(1));
-        let all: HashSet<u64> =
+    fn a_small_medium_runs_out_of_large_boundaries_and_keeps_the_last() {
+        let (mut places, mut random) = (Places::new(MIB..128 * MIB), Random::new(1));
+        let first: Vec<u64> =
             std::iter::from_fn(|| places.fresh(&mut random, 16 * MIB, &(0..64 * MIB))).collect();
-        assert_eq!(all, [16 * MIB, 32 * MIB, 48 * MIB].into());
-        assert_eq!(places.fresh(&mut random, 128 * MIB, &(0..64 * MIB)), None);
+        assert_eq!(first.len(), 7 - KEPT);
+        let rest = std::iter::from_fn(|| places.fresh_where(&mut random, 16 * MIB, |_, _| true));
+        let all: HashSet<u64> = rest.chain(first.iter().copied()).collect();
+        assert_eq!(all, (1..8).map(|quotient| quotient * 16 * MIB).collect());
+        assert_eq!(places.fresh(&mut random, 256 * MIB, &(0..64 * MIB)), None);
     }
 }

@@ -61,18 +61,20 @@ impl EraseUnit {
     }
 
     /// What is believed after these reads. `disproved` are levels whose steps are known to be no
-    /// erase unit's; `smaller_shows` is how likely it is that the write unit shows by itself.
+    /// erase unit's; `smaller_shows` is how likely it is that the write unit shows by itself. With
+    /// the levels of the likeliest model, in bytes.
     pub fn belief(
         &self,
         crossings: &[Crossing],
         capacity_bytes: u64,
         disproved: &BTreeSet<u64>,
         smaller_shows: impl Fn(u64) -> f64,
-    ) -> Belief {
+    ) -> (Belief, Vec<u64>) {
         let coarse: Vec<Crossing> =
             crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
         let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
         let mut of_unit: Vec<(Option<u64>, f64)> = Vec::new();
+        let mut likeliest: (&[usize], f64) = (&[], f64::NEG_INFINITY);
         for (model, evidence) in self.models.iter().zip(evidence) {
             if evidence == f64::NEG_INFINITY {
                 continue;
@@ -85,6 +87,9 @@ impl EraseUnit {
                 .map(also)
                 .product();
             let weight = evidence + beside.ln();
+            if weight > likeliest.1 {
+                likeliest = (model, weight);
+            }
             let Some(top) = top else {
                 of_unit.push((None, weight));
                 continue;
@@ -109,7 +114,7 @@ impl EraseUnit {
             Structure::Unit(bytes) if !known.contains(&bytes) => nothing,
             Structure::Unit(bytes) => total(Some(bytes)),
         });
-        belief
+        (belief, likeliest.0.iter().map(|&at| self.levels[at]).collect())
     }
 
     /// The level that is the erase unit under a model: the largest that can be one, or else the
@@ -135,8 +140,8 @@ fn with(beside: &[usize], levels: &[usize]) -> Model {
 fn erase_unit_above(bytes: u64) -> f64 {
     match bytes >> 10 {
         0..64 => 0.02,
-        64..128 => 0.5,
-        128..256 => 0.9,
+        64..128 => 0.8,
+        128..256 => 0.97,
         _ => 0.995,
     }
 }
