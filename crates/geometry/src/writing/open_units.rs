@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::boundaries::Layout;
+use super::layout::Layout;
 use super::meter::{Meter, Stop};
 use crate::belief::{log_sum_exp, median};
 use crate::findings::{Candidate, Finding, SURE, Value};

@@ -57,7 +57,8 @@ impl Classes {
             return None;
         }
         let whole = (distance - distance.round()).abs() < 1e-9;
-        let phases = if whole { distance.round() } else { (2.0 * distance).floor() };
+        // Marks at a distance of thirds or sixths of a request are met by such phases alone.
+        let phases = if whole { distance.round() } else { (6.0 * distance).ceil() };
         let step = distance / phases;
         let count = phases as usize;
         let logs: Vec<f64> = (0..count).map(|at| self.of_phase(at as f64 * step, distance)).collect();

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use flashfit_medium::{BlockDev, Bytes, Clock};
 
-use super::boundaries::{LEAST_STRETCH, Layout, Merging, Told};
+use super::boundaries::{LEAST_STRETCH, Merging, Told};
+use super::layout::Layout;
 use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use super::open_units::{self, Ground, Order};
 use super::streams::{self, Parts};
