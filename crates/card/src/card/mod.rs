@@ -93,6 +93,9 @@ pub struct Card {
     /// When everything asked so far is done, in the card's time.
     pub(crate) done_ns: u64,
     pub(crate) last_write: Option<LastWrite>,
+    /// Where the last write ended, in bytes; nothing is known of it after power-on.
+    #[serde(skip)]
+    written_to: Option<u64>,
     #[serde(skip)]
     pub(crate) journal: Journal,
     /// What the host asked for and how long it took; the rest is counted where it happens.
@@ -144,6 +147,7 @@ impl Card {
             last_end_ns: 0,
             done_ns: 0,
             last_write: None,
+            written_to: None,
             journal: Journal::default(),
             host: Counters::default(),
             base: Counters::default(),
@@ -168,7 +172,7 @@ impl Card {
             capacity_bytes: model.capacity.0,
             sector_bytes: model.sector_bytes,
             discard_granularity_bytes: model.discard.as_ref().map_or(0, |d| d.granularity.0),
-            volatile_cache: model.cache.is_some(),
+            volatile_cache: model.declares_cache(),
         }
     }
 

@@ -84,13 +84,11 @@ impl OpenUnitProcedure {
         device: &mut impl BlockDev,
         clock: &impl Clock,
     ) -> Result<OpenUnitTable, ProcedureError> {
-        let starts = self.starts(device)?;
         let mut cells = Vec::new();
         for units in 1..=self.most_units {
             for access in [Access::Linear, Access::Random] {
                 for write in self.sizes()? {
-                    let starts = &starts[..units as usize];
-                    let time_ns = self.write_in_turn(device, clock, starts, access, write)?;
+                    let time_ns = self.time_ns(device, clock, (units, access), write)?;
                     let bytes = u128::from(units) * u128::from(self.erase_unit.0);
                     let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
                     let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
@@ -101,8 +99,31 @@ impl OpenUnitProcedure {
         Ok(OpenUnitTable { cells })
     }
 
+    /// Writes so many units in turn, in one order and with one of the [sizes](Self::sizes), and
+    /// returns how long that took together, in nanoseconds.
+    ///
+    /// # Errors
+    /// As [`ProcedureError`] tells.
+    ///
+    /// # Panics
+    /// When it is more units than `most_units`.
+    pub fn time_ns(
+        &self,
+        device: &mut impl BlockDev,
+        clock: &impl Clock,
+        (units, access): (u32, Access),
+        write: Bytes,
+    ) -> Result<u64, ProcedureError> {
+        let starts = self.starts(device)?;
+        let starts = &starts[..units as usize];
+        Ok(self.write_in_turn(device, clock, starts, access, write)?)
+    }
+
     /// The sizes of a write: the erase unit and its halves down to the least.
-    fn sizes(&self) -> Result<Vec<Bytes>, ProcedureError> {
+    ///
+    /// # Errors
+    /// [`ProcedureError::OddWrite`].
+    pub fn sizes(&self) -> Result<Vec<Bytes>, ProcedureError> {
         let odd =
             ProcedureError::OddWrite { least_write: self.least_write, erase_unit: self.erase_unit };
         if self.least_write.0 == 0 || self.erase_unit.0 % self.least_write.0 != 0 {
