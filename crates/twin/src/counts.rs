@@ -100,7 +100,7 @@ pub fn count(
             let requests = (u64::from(units) * target.erase_unit.0 / write.0) as f64;
             let programs = (after.nand_programmed_bytes - before.nand_programmed_bytes) / page;
             let reads = (after.nand_read_bytes - before.nand_read_bytes) / page;
-            let jumps = if units == 1 && access == Access::Linear { 0.0 } else { requests };
+            let jumps = if access == Access::Linear { 0.0 } else { requests };
             let switches = if units == 1 { 0.0 } else { requests };
             let fixed = requests * write.0.min(page) as f64 / bus as f64;
             let of = [

@@ -25,7 +25,7 @@ pub struct Times {
     pub erase: f64,
     /// A write to the log, beyond its programming.
     pub log: f64,
-    /// A write that does not go on where the last ended.
+    /// A write that does not go on where the last one to its erase unit ended.
     pub jump: f64,
     /// A write to another erase unit than the last.
     pub switch: f64,

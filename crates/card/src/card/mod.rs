@@ -9,6 +9,7 @@
 
 mod discard;
 mod image;
+mod streams;
 mod transfer;
 
 use std::fs::File;
@@ -25,6 +26,7 @@ use crate::nand::Nand;
 use crate::nand::contents::Keep;
 use crate::noise::Noise;
 use crate::zeroed::Zeroed;
+use streams::Streams;
 
 /// What a host asks of a card. Offsets and lengths are in bytes, in whole sectors.
 #[derive(Debug)]
@@ -93,9 +95,9 @@ pub struct Card {
     /// When everything asked so far is done, in the card's time.
     pub(crate) done_ns: u64,
     pub(crate) last_write: Option<LastWrite>,
-    /// Where the last write ended, in bytes; nothing is known of it after power-on.
+    /// Where writes ended; nothing is known of it when a saved card goes on.
     #[serde(skip)]
-    written_to: Option<u64>,
+    streams: Streams,
     #[serde(skip)]
     pub(crate) journal: Journal,
     /// What the host asked for and how long it took; the rest is counted where it happens.
@@ -147,7 +149,7 @@ impl Card {
             last_end_ns: 0,
             done_ns: 0,
             last_write: None,
-            written_to: None,
+            streams: Streams::default(),
             journal: Journal::default(),
             host: Counters::default(),
             base: Counters::default(),

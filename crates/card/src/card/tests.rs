@@ -45,17 +45,20 @@ fn a_read_that_reaches_into_another_erase_unit_looks_it_up() {
 }
 
 #[test]
-fn a_write_elsewhere_costs_a_jump_and_one_to_another_unit_a_switch() {
+fn a_write_out_of_its_units_order_costs_a_jump_and_one_to_another_unit_a_switch() {
     let layer = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\njump_ns = 30\nswitch_ns = 200");
     let mut card = Card::new(&small_but(&[layer]).unwrap());
     let plain = 10 + 4096 + 700;
-    assert_eq!(write(&mut card, 8192, &[1; PAGE]), plain);
-    assert_eq!(write(&mut card, 12288, &[1; PAGE]), plain);
-    assert_eq!(write(&mut card, 0, &[1; PAGE]), plain + 30);
-    assert_eq!(write(&mut card, 64 << 10, &[1; PAGE]), plain + 30 + 200);
-    // Going on across the boundary is no jump.
-    assert_eq!(write(&mut card, 124 << 10, &[1; PAGE]), plain + 30);
-    assert_eq!(write(&mut card, 128 << 10, &[1; PAGE]), plain);
+    let (unit, page) = (64 << 10, 4096);
+    assert_eq!(write(&mut card, 0, &[1; PAGE]), plain);
+    assert_eq!(write(&mut card, page, &[1; PAGE]), plain);
+    assert_eq!(write(&mut card, 5 * page, &[1; PAGE]), plain + 30);
+    assert_eq!(write(&mut card, unit, &[1; PAGE]), plain + 200);
+    // Each unit goes on where it was left.
+    assert_eq!(write(&mut card, 6 * page, &[1; PAGE]), plain + 200);
+    assert_eq!(write(&mut card, unit + page, &[1; PAGE]), plain + 200);
+    assert_eq!(write(&mut card, unit, &[1; PAGE]), plain);
+    assert_eq!(write(&mut card, 2 * page, &[1; PAGE]), plain + 30 + 200);
 }
 
 #[test]

@@ -92,8 +92,7 @@ impl Card {
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
         self.host.host_write_requests += 1;
         self.host.host_written_bytes += data.len() as u64;
-        self.bus_free_ns += self.moving_ns(offset);
-        self.written_to = Some(offset + data.len() as u64);
+        self.bus_free_ns += self.streams.turn_ns(&self.model, offset, data.len() as u64);
         let mut last = None;
         for piece in pieces(offset, data.len(), self.nand.page_bytes()) {
             self.bus_free_ns += self.transfer_ns(piece.part.len());
@@ -115,15 +114,6 @@ impl Card {
             self.last_write = Some(LastWrite { done_ns, logical_page });
         }
         self.kept(offset, data.len())
-    }
-
-    /// What it takes to turn from the last write to one at `offset`.
-    fn moving_ns(&self, offset: u64) -> u64 {
-        let layer = &self.model.layer;
-        let Some(last) = self.written_to.filter(|&last| last != offset) else { return 0 };
-        let unit = self.model.erase_unit_bytes();
-        let switched = last.saturating_sub(1) / unit != offset / unit;
-        layer.jump_ns + if switched { layer.switch_ns } else { 0 }
     }
 
     /// A part of a page waits in the controller's buffer until the page is whole or something else
