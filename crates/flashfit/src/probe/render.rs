@@ -56,6 +56,7 @@ pub fn text(document: &ProbeDocument, width: usize) -> String {
     page.list("What that means:", &document.next.remarks);
     page.faults(document);
     page.list("How it was measured:", &document.notes);
+    page.twin(document);
     page.evidence(document);
     page.next(document);
     page.text
@@ -217,6 +218,22 @@ impl Page {
         if faults.len() > FAULTS_SHOWN {
             self.line("  ...");
         }
+    }
+
+    fn twin(&mut self, document: &ProbeDocument) {
+        let Some(twin) = &document.twin else { return };
+        let ratio =
+            |thousandths: u64| format!("{}.{:02}", thousandths / 1000, thousandths % 1000 / 10);
+        self.text.push('\n');
+        let text = format!(
+            "The twin in {} comes within a ratio of {} of half of the {} rates that it was fitted \
+             to, and within {} of nine in ten. What it does is simulated.",
+            twin.file.display(),
+            ratio(twin.median_error_thousandths),
+            twin.rates,
+            ratio(twin.ninth_decile_error_thousandths)
+        );
+        self.paragraph("", &text);
     }
 
     fn evidence(&mut self, document: &ProbeDocument) {
