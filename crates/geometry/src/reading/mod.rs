@@ -53,7 +53,7 @@ const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
 const SETTLED: f64 = 0.995;
 /// So likely may it be that nothing shows.
-const MOST_DOUBT: f64 = 0.025;
+const MOST_DOUBT: f64 = 0.04;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -189,9 +189,9 @@ impl Search {
             }
             let unit = self.settled().filter(|unit| self.looked_at(*unit).is_some());
             let first_is_open = unit.is_none() && !self.is_hopeless(session);
-            let second_is_open =
-                self.small.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
-                    && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
+            let settled = |of: &Shares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
+            let second_is_open = !(settled(&self.small.write_unit) && settled(&self.small.finest))
+                && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.tell("reading across boundaries")?;
             match (first_is_open, second_is_open) {
                 (false, false) => break,
