@@ -13,7 +13,11 @@ fn try_out() {
     let (mut shown, mut answered, mut right) = (0, 0, 0);
     let (mut w_answered, mut w_right) = (0, 0);
     let mut hidden_wrong = 0;
-    for seed in from..to {
+    let seeds: Vec<u64> = match std::env::var("SEEDS") {
+        Ok(t) => t.split(',').map(|t| t.parse().unwrap()).collect(),
+        Err(_) => (from..to).collect(),
+    };
+    for seed in seeds {
         let drawn = cards::draw(seed);
         let outcome = campaign::probe_drawn(&drawn, seed);
         let truth = drawn.model.erase_unit_bytes();

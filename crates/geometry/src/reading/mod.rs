@@ -51,7 +51,9 @@ const WITHIN_PAGES: usize = 10;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
-const SETTLED: f64 = 0.965;
+const SETTLED: f64 = 0.995;
+/// So likely may it be that nothing shows.
+const MOST_DOUBT: f64 = 0.04;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -187,9 +189,9 @@ impl Search {
             }
             let unit = self.settled().filter(|unit| self.looked_at(*unit).is_some());
             let first_is_open = unit.is_none() && !self.is_hopeless(session);
-            let second_is_open =
-                self.small.write_unit.first().is_none_or(|(_, share)| *share < SETTLED)
-                    && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
+            let settled = |of: &Shares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
+            let second_is_open = !(settled(&self.small.write_unit) && settled(&self.small.finest))
+                && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.tell("reading across boundaries")?;
             match (first_is_open, second_is_open) {
                 (false, false) => break,
@@ -208,9 +210,12 @@ impl Search {
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
-    /// The erase unit that the reads so far point to.
+    /// The erase unit that the reads so far point to: no other does, and what is left of the doubt,
+    /// whether a small unit is a write unit, no read can settle.
     fn settled(&self) -> Option<u64> {
-        self.belief.answer().filter(|(_, share)| *share >= SETTLED).map(|(unit, _)| unit)
+        let (unit, share) = self.belief.answer()?;
+        let nothing = self.belief.probability(Structure::Nothing);
+        (1.0 - share - nothing < 1.0 - SETTLED && nothing < MOST_DOUBT).then_some(unit)
     }
 
     /// How likely the step of a unit is not a map's, if that was looked at.
@@ -319,7 +324,10 @@ impl Search {
 
     /// Where likely write units disagree.
     fn fine(&mut self) -> Vec<u64> {
-        let shares = self.small.write_unit.clone();
+        // The largest step can be an erase unit's, and the smallest tells that it is.
+        let first = self.random.below(2) == 0;
+        let shares = if first { &self.small.write_unit } else { &self.small.finest };
+        let shares = shares.clone();
         let mut units = self.contests(&shares, self.sector);
         units.retain(|&unit| unit <= LARGEST_WRITE_UNIT);
         units

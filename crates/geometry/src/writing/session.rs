@@ -105,7 +105,9 @@ impl<'a> Session<'a> {
             let told = merging.tell(&mut self.meter, &self.belief, MOST_ASKING_NS)?;
             self.learn_boundaries(&told)?;
         }
-        if self.belief.answer().is_none() {
+        // Where writes surely cost merges, those would be taken for erasures.
+        let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
+        if self.belief.answer().is_none() && !surely {
             self.meter.now("when erase units are erased")?;
             self.watch_erasures()?;
         }
@@ -160,6 +162,11 @@ impl<'a> Session<'a> {
         } else {
             None
         };
+        if std::env::var("DBG").is_ok() {
+            let mut l = told.log_likelihoods.clone();
+            l.sort_by(|a, b| b.1.total_cmp(&a.1));
+            eprintln!("  told {:?} p {} q {} nothing {} top {:?} parts {:?}", told.layout, told.probability, told.questions, told.log_nothing, l.iter().take(5).map(|(u, g)| (u >> 10, *g as i32)).collect::<Vec<_>>(), parts);
+        }
         let shares = parts.unwrap_or_else(|| Parts {
             probabilities: [(1, 1.0 - UNTOLD_PARTS)]
                 .into_iter()
@@ -248,7 +255,7 @@ impl<'a> Session<'a> {
         let ground = Ground {
             window: self.window.clone(),
             layout,
-            write_bytes: LEAST_STRETCH.min(layout.unit / 8),
+            write_bytes: (LEAST_STRETCH.min(layout.unit / 8) / 4096 * 4096).max(4096),
         };
         let base_ns = self.ns_per_byte * ground.write_bytes as f64;
         for (order, name) in [(Order::Linear, "linear"), (Order::Random, "random")] {
