@@ -21,13 +21,46 @@ const COPY_NS: u64 = 1 << 16;
 /// A cell has fewer copies than this, by `COPY_NS`.
 const LOG_NS: u64 = 1 << 45;
 
-/// What is done in a cell.
+/// What is done in a cell and takes time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Count {
-    /// What passes before the NAND begins, in seconds: data on the bus.
+    /// What passes while the NAND waits, in seconds: data on the bus.
     pub fixed: f64,
     /// How often, in the order of [`Times`].
     pub of: [f64; TIMES],
+}
+
+/// What is done in a cell, whatever the bus.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Done {
+    of: [f64; TIMES],
+    request_bytes: f64,
+    page_bytes: f64,
+}
+
+/// A bus, and which of it and the NAND is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bus {
+    /// How fast data passes.
+    pub bytes_per_second: u64,
+    /// Whether a page takes longer on the bus than in the NAND.
+    pub limits: bool,
+}
+
+impl Done {
+    /// What of it takes time. Data passes while the page before it is programmed: of the bus and
+    /// the NAND the slower one counts, and the faster one for a page.
+    pub fn on(&self, bus: Bus) -> Count {
+        let [requests, programs, ..] = self.of;
+        let mut of = self.of;
+        let rate = bus.bytes_per_second as f64;
+        let pages = (self.request_bytes / self.page_bytes).max(1.0);
+        if bus.limits {
+            of[1] = (programs - (pages - 1.0) * requests).max(0.0);
+            return Count { fixed: requests * self.request_bytes / rate, of };
+        }
+        Count { fixed: requests * self.request_bytes.min(self.page_bytes) / rate, of }
+    }
 }
 
 /// A cell's key: how many units, in which order, the size of a write.
@@ -69,11 +102,7 @@ pub fn used(
 ///
 /// # Errors
 /// As [`ProcedureError`] tells: the sizes of the target do not fit the card.
-pub fn count(
-    target: &Target,
-    structure: &Structure,
-    bus: u64,
-) -> Result<Vec<(Key, Count)>, ProcedureError> {
+pub fn count(target: &Target, structure: &Structure) -> Result<Vec<(Key, Done)>, ProcedureError> {
     let none = Times {
         command: 0.0,
         program: 0.0,
@@ -102,7 +131,6 @@ pub fn count(
             let reads = (after.nand_read_bytes - before.nand_read_bytes) / page;
             let jumps = if access == Access::Linear { 0.0 } else { requests };
             let switches = if units == 1 { 0.0 } else { requests };
-            let fixed = requests * write.0.min(page) as f64 / bus as f64;
             let of = [
                 requests,
                 programs as f64,
@@ -113,7 +141,8 @@ pub fn count(
                 jumps,
                 switches,
             ];
-            counts.push(((units, access, write), Count { fixed, of }));
+            let done = Done { of, request_bytes: write.0 as f64, page_bytes: page as f64 };
+            counts.push(((units, access, write), done));
         }
     }
     Ok(counts)

@@ -137,7 +137,7 @@ pub fn fit_to(
         erase_unit: target.erase_unit,
         least_write: target.least_write,
     })?;
-    let bus = search::bus_of(target);
+    let bus = best.bus.bytes_per_second;
     let mut model = best.structure.model(target.erase_unit, bus, &best.fitted.times);
     model.name = plain_name(name);
     model.title = format!("Twin of {what}");

@@ -11,11 +11,10 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use flashfit_geometry::belief::median;
-use flashfit_geometry::flashbench::inference::cliff::Cliff;
-use flashfit_geometry::flashbench::{Access, OpenUnitTable};
+use flashfit_geometry::flashbench::Access;
 use flashfit_geometry::probed::Watch;
 
-use crate::counts::{self, Count, Key, key};
+use crate::counts::{self, Bus, Count, Done, Key, key};
 use crate::structure::{KINDS, Kind, Structure, bus_for};
 use crate::target::Target;
 use crate::times::{self, Fitted};
@@ -26,13 +25,17 @@ const KINDS_SEARCHED: usize = 3;
 const HOPELESS: f64 = 0.35;
 /// A change must bring the rates nearer by this, as a mean of logarithms, to be worth it.
 const WORTH: f64 = 0.001;
+/// A bus that limits the fastest rate is hardly faster than that.
+const SLOWEST_BUS: f64 = 1.03;
+/// More open units than that are not looked for.
+const MOST_OPEN: u32 = 16;
 /// How often all values are gone through at most.
 const MOST_ROUNDS: usize = 3;
 
 /// The counts of structures that were simulated; good for any subset of a target's cells.
 #[derive(Debug, Default)]
 pub struct Known {
-    counts: BTreeMap<Structure, Option<BTreeMap<KeyOrder, Count>>>,
+    counts: BTreeMap<Structure, Option<BTreeMap<KeyOrder, Done>>>,
 }
 
 /// A key with an order of its own.
@@ -49,6 +52,8 @@ pub struct Best {
     pub structure: Structure,
     /// Its times, and how far the rates lie off with them.
     pub fitted: Fitted,
+    /// Its bus.
+    pub bus: Bus,
 }
 
 /// The search was ended from outside.
@@ -59,7 +64,7 @@ pub struct Interrupted;
 pub struct Search<'a> {
     target: &'a Target,
     took: Vec<f64>,
-    bus: u64,
+    buses: [Bus; 2],
     known: &'a mut Known,
     watch: &'a mut dyn Watch,
     tried: usize,
@@ -74,7 +79,7 @@ impl<'a> Search<'a> {
             .iter()
             .map(|cell| unit * f64::from(cell.units) / cell.bytes_per_second as f64)
             .collect();
-        Self { bus: bus_of(target), target, took, known, watch, tried: 0 }
+        Self { buses: buses_of(target), target, took, known, watch, tried: 0 }
     }
 
     /// The best structure that is found.
@@ -136,13 +141,11 @@ impl<'a> Search<'a> {
             if let ControlFlow::Break(()) = self.watch.step(done, "trying card models") {
                 return Err(Interrupted);
             }
-            let (target, bus) = (self.target, self.bus);
+            let target = self.target;
             let counted = thread::scope(|scope| {
                 let running: Vec<_> = some
                     .iter()
-                    .map(|structure| {
-                        scope.spawn(move || counts::count(target, structure, bus).ok())
-                    })
+                    .map(|structure| scope.spawn(move || counts::count(target, structure).ok()))
                     .collect();
                 let ends = running.into_iter().map(|thread| thread.join());
                 ends.map(|end| end.expect("a simulation does not panic")).collect::<Vec<_>>()
@@ -158,34 +161,36 @@ impl<'a> Search<'a> {
 
     fn fitted(&self, structure: Structure) -> Option<Best> {
         let all = self.known.counts.get(&structure)?.as_ref()?;
-        let counts: Option<Vec<Count>> =
+        let done: Option<Vec<Done>> =
             self.target.cells.iter().map(|cell| all.get(&ordered(key(cell))).copied()).collect();
-        let fitted = times::fit(&counts?, &self.took, structure.page);
-        Some(Best { structure, fitted })
+        let done = done?;
+        let on_each = self.buses.into_iter().map(|bus| {
+            let counts: Vec<Count> = done.iter().map(|done| done.on(bus)).collect();
+            Best { structure, fitted: times::fit(&counts, &self.took, structure.page), bus }
+        });
+        on_each.min_by(nearer)
     }
 
+    /// What the search begins with: small and large pages, every number of open units.
     fn starts(&self, kind: Kind) -> Vec<Structure> {
-        let open_units = self.open_units();
         let unit = self.target.erase_unit.0;
         let mut starts = Vec::new();
         for page in [4096, 16384] {
-            for buffer in [false, true] {
-                for log_request in [4096, 8192] {
-                    let structure = Structure {
-                        kind,
-                        page,
-                        open_units,
-                        open_units_random: open_units,
-                        random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
-                        scratch: false,
-                        buffer,
-                        log_units: 2,
-                        log_request,
-                        chunk: if kind == Kind::PageMapped { page } else { unit / 8 },
-                        spare_units: 6,
-                    };
-                    starts.push(structure.plain());
-                }
+            for open_units in 1..=self.most_open() {
+                let structure = Structure {
+                    kind,
+                    page,
+                    open_units,
+                    open_units_random: open_units,
+                    random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
+                    scratch: false,
+                    buffer: page > 4096,
+                    log_units: 2,
+                    log_request: 4096,
+                    chunk: if kind == Kind::PageMapped { page } else { unit / 8 },
+                    spare_units: 6,
+                };
+                starts.push(structure.plain());
             }
         }
         starts.retain(|structure| self.can_be(structure));
@@ -194,12 +199,9 @@ impl<'a> Search<'a> {
         starts
     }
 
-    /// Where the cliff lies, or one more than were written where there is none.
-    fn open_units(&self) -> u32 {
-        let table = [OpenUnitTable { cells: self.target.cells.clone() }];
-        let cliff = |access| Cliff::of(&table, access).filter(|cliff| cliff.open_units[0].1 > 0.5);
-        let cliff = cliff(Access::Linear).or_else(|| cliff(Access::Random));
-        cliff.map_or(self.target.most_units() + 1, |cliff| cliff.open_units[0].0)
+    /// One more than were written stands for all that are more.
+    fn most_open(&self) -> u32 {
+        self.target.most_units().min(MOST_OPEN) + 1
     }
 
     /// The structures that differ from one in one of its values.
@@ -217,9 +219,8 @@ impl<'a> Search<'a> {
         let mut others: Vec<Structure> = match value {
             0 => powers(4096, 65536).map(|page| with(&|s| s.page = page)).collect(),
             1 => [true, false].map(|buffer| with(&|s| s.buffer = buffer)).to_vec(),
-            2 => powers(4096, 131_072).map(|log| with(&|s| s.log_request = log)).collect(),
-            3 => (1..=self.target.most_units() + 1)
-                .filter(|open| open.abs_diff(from.open_units) <= 2)
+            2 => powers(4096, unit / 2).map(|log| with(&|s| s.log_request = log)).collect(),
+            3 => (1..=self.most_open())
                 .map(|open| {
                     with(&|s| {
                         let all = s.open_units_random == s.open_units;
@@ -282,11 +283,15 @@ fn nearer(one: &Best, other: &Best) -> std::cmp::Ordering {
     one.fitted.off.total_cmp(&other.fitted.off).then(one.structure.cmp(&other.structure))
 }
 
-/// A bus that limits none of the rates; single ones that are far off do not count.
-pub fn bus_of(target: &Target) -> u64 {
+/// A bus that limits none of the rates, and one that limits the fastest; single rates that are far
+/// off do not count.
+fn buses_of(target: &Target) -> [Bus; 2] {
     let mut rates: Vec<f64> =
         target.cells.iter().map(|cell| cell.bytes_per_second as f64).collect();
     rates.sort_by(f64::total_cmp);
-    let upper = &rates[rates.len() * 9 / 10..];
-    bus_for(median(upper) as u64)
+    let upper = median(&rates[rates.len() * 9 / 10..]);
+    [
+        Bus { bytes_per_second: bus_for(upper as u64), limits: false },
+        Bus { bytes_per_second: (upper * SLOWEST_BUS).max(1000.0) as u64, limits: true },
+    ]
 }
