@@ -14,7 +14,7 @@ use crate::reading::probe_drawn;
 use crate::running::{self, FLASHFIT, Running};
 
 /// Cards of the catalogue that are served to a real kernel.
-const SERVED: [&str; 3] = ["sd-c4-block", "sd-c10-log", "sd-a1-page"];
+const SERVED: [&str; 3] = ["sd-c4-block", "sd-c10-log", "usd-a1-pagemap"];
 
 /// The section, as Markdown.
 pub fn section(seeds: Range<u64>) -> String {

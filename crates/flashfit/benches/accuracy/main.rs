@@ -5,6 +5,7 @@
 //! tuned on. `cargo bench -p flashfit --bench accuracy -- 30` does it with 30 cards, for a look.
 
 #![expect(clippy::print_stdout, reason = "it prints the document")]
+#![expect(clippy::print_stderr, reason = "how long it took is not for the document")]
 #![expect(clippy::unwrap_used, reason = "a campaign that cannot be made ends there")]
 
 #[path = "../../../geometry/benches/accuracy/cards.rs"]
@@ -16,6 +17,10 @@ mod reading;
 mod running;
 mod share;
 mod simulated;
+#[path = "../../../geometry/benches/accuracy/tables.rs"]
+mod tables;
+#[path = "../../../twin/benches/accuracy/twins.rs"]
+mod twins;
 
 use std::time::Instant;
 
@@ -33,6 +38,8 @@ fn main() {
     );
     println!("{}", simulated::section(cards::JUDGING..cards::JUDGING + count));
     println!("{}", nothing::section());
+    println!("{}", tables::section());
+    println!("{}", twins::section());
     println!("{}", cost::section(cards::JUDGING..cards::JUDGING + count));
     eprintln!("took {} s", begun.elapsed().as_secs());
 }
