@@ -173,3 +173,43 @@ fn lacking(document: &ProbeDocument) -> Option<Failure> {
         Failure::new(ExitClass::BadVerdict, text, Some("return it; what is beyond is lost"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use flashfit_geometry::{Finding, Value};
+    use flashfit_medium::Declared;
+    use flashfit_medium::describe::Kind;
+
+    use super::document::ProbedMedium;
+    use super::*;
+
+    fn with_capacity(found: u64) -> ProbeDocument {
+        let mut probed = Probed::default();
+        probed.findings.capacity = Finding::found(Value::Bytes(found), 0.999, "marks were read");
+        let medium = ProbedMedium {
+            kind: Kind::Usb,
+            identity: Default::default(),
+            capacity_bytes: 32 << 30,
+            sector_bytes: 512,
+            partition_start_bytes: None,
+        };
+        let asked = Asked {
+            target: "/dev/sdz".into(),
+            mode: Mode::Write,
+            simulated: false,
+            seed: 1,
+            region: Some([0, 32 << 30]),
+            medium: Some(medium),
+            declared: Declared::default(),
+        };
+        ProbeDocument::new(asked, probed, false)
+    }
+
+    #[test]
+    fn capacity_that_is_not_there_is_a_bad_verdict() {
+        let failure = lacking(&with_capacity(4 << 30)).unwrap();
+        assert_eq!(failure.class(), ExitClass::BadVerdict);
+        assert_eq!(failure.message(), "/dev/sdz has 4 GiB, not 32 GiB: it is a fake");
+        assert!(lacking(&with_capacity(32 << 30)).is_none());
+    }
+}
