@@ -65,9 +65,7 @@ fn known_geometries_are_found() {
     for seed in seeds {
         let drawn = cards::draw(seed);
         let model = &drawn.model;
-        if std::env::var("DBG").is_ok() {
-            eprintln!("{}", drawn.toml);
-        }
+        if std::env::var("DBG").is_ok() { eprintln!("{}", drawn.toml); }
         let clock = VirtualClock::default();
         let mut device = InProcessCard::new(Card::counting(model), clock.clone());
         let options = WritingOptions {

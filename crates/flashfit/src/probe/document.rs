@@ -3,7 +3,7 @@
 //!
 //! Unlike other documents its data are at the top: each quantity is a key.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flashfit_geometry::probed::{Evidence, Fault, Probed};
 use flashfit_geometry::{Finding, Findings, Geometry, Known, Source, Value};
@@ -72,6 +72,19 @@ pub struct Next {
     pub remarks: Vec<String>,
 }
 
+/// A card model that was fitted to what was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FittedTwin {
+    /// Its card file.
+    pub file: PathBuf,
+    /// How many rates it was fitted to.
+    pub rates: usize,
+    /// Half of its rates are off by no more than this ratio, in thousandths: 1000 is no error.
+    pub median_error_thousandths: u64,
+    /// Nine in ten are off by no more than this, in thousandths.
+    pub ninth_decile_error_thousandths: u64,
+}
+
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeDocument {
@@ -108,6 +121,8 @@ pub struct ProbeDocument {
     pub notes: Vec<String>,
     /// What to do next.
     pub next: Next,
+    /// The twin, where one was asked for.
+    pub twin: Option<FittedTwin>,
     /// What was measured.
     pub evidence: Evidence,
 }
@@ -156,6 +171,7 @@ impl ProbeDocument {
             errors: probed.errors,
             notes: probed.notes,
             next: Next::default(),
+            twin: None,
             evidence: probed.evidence,
         }
     }

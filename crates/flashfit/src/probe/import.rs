@@ -2,16 +2,20 @@
 
 use std::path::PathBuf;
 
-use flashfit_geometry::Probed;
 use flashfit_geometry::flashbench::{Imported, inference};
 use flashfit_host::ExitClass;
+use flashfit_twin::Hints;
 
+use super::Ended;
 use super::document::{Asked, Mode};
 use crate::failure::Failure;
 
 /// What the tables of one medium say.
-pub fn probe(files: &[PathBuf]) -> Result<Probed, Failure> {
-    Ok(inference::infer(&read(files)?))
+pub fn probe(files: &[PathBuf]) -> Result<Ended, Failure> {
+    let imported = read(files)?;
+    let probed = inference::infer(&imported);
+    let hints = Hints::of(&imported, &probed.findings);
+    Ok(Ended { tables: imported.open_units, hints, ..Ended::new(probed, None) })
 }
 
 /// All tables of the files; a warning names the file where there are several.

@@ -12,6 +12,7 @@ mod reading;
 mod render;
 pub mod saved;
 mod subject;
+mod twin;
 mod watch;
 mod writing;
 
@@ -19,29 +20,49 @@ use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::Catalogue;
 use flashfit_geometry::Probed;
+use flashfit_geometry::flashbench::OpenUnitTable;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_medium::Bytes;
+use flashfit_twin::Hints;
 
 use crate::failure::Failure;
 use crate::output;
 use args::ProbeArgs;
-use document::{Asked, Mode, ProbeDocument};
+use document::{Asked, FittedTwin, Mode, ProbeDocument};
 use subject::Subject;
 use watch::Progress;
 
 /// What is known at the end, and why it is no more where something ended it.
 struct Ended {
     probed: Probed,
+    /// What a twin is fitted to.
+    tables: Vec<OpenUnitTable>,
+    hints: Hints,
     failure: Option<Failure>,
+}
+
+impl Ended {
+    fn new(probed: Probed, failure: Option<Failure>) -> Self {
+        Self { probed, tables: Vec::new(), hints: Hints::default(), failure }
+    }
 }
 
 pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     outputs_can_be_written(args)?;
+    if args.twin.is_some() && args.target.is_some() && !args.write {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            "a twin is fitted to how a medium takes writes, and reading does not show that",
+            Some("add --write, which loses the data in the region, or --import a table"),
+        ));
+    }
     let catalogue = Catalogue::load(catalog)?;
     let Some(name) = args.target.as_deref() else {
-        let ended = Ended { probed: import::probe(&args.import)?, failure: None };
-        return present(args, import::asked(&args.import, args.seed), ended, None, &catalogue);
+        let ended = import::probe(&args.import)?;
+        let asked = import::asked(&args.import, args.seed);
+        let mut progress = Progress::new(signals()?);
+        return present(args, asked, ended, None, &catalogue, &mut progress);
     };
     let subject = Subject::look(name, catalog)?;
     let region = subject.region(args.region)?;
@@ -67,7 +88,7 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         reading::probe(args, &subject, region, &mut progress)
     };
     progress.finish();
-    present(args, asked, ended?, Some(&subject), &catalogue)
+    present(args, asked, ended?, Some(&subject), &catalogue, &mut progress)
 }
 
 fn signals() -> Result<Interrupt, Failure> {
@@ -101,10 +122,14 @@ fn present(
     ended: Ended,
     subject: Option<&Subject>,
     catalogue: &Catalogue,
+    progress: &mut Progress,
 ) -> Result<(), Failure> {
+    let twin = fitted(args, &asked.target, &ended, progress);
     let interrupted =
         ended.failure.as_ref().is_some_and(|failure| failure.class() == ExitClass::Interrupted);
     let mut document = ProbeDocument::new(asked, ended.probed, interrupted);
+    // The probe is shown also where no twin could be made of it.
+    let no_twin = twin.map(|twin| document.twin = twin).err();
     let planned = subject.map(|subject| &subject.planned);
     document.next = next::next(&document, planned, catalogue, args.output.as_deref());
     if let Some(path) = &args.svg {
@@ -121,7 +146,22 @@ fn present(
     if let Some(failure) = ended.failure {
         return Err(failure);
     }
-    lacking(&document).map_or(Ok(()), Err)
+    lacking(&document).or(no_twin).map_or(Ok(()), Err)
+}
+
+/// The twin, where one was asked for and the probe came to its end.
+fn fitted(
+    args: &ProbeArgs,
+    what: &str,
+    ended: &Ended,
+    progress: &mut Progress,
+) -> Result<Option<FittedTwin>, Failure> {
+    let Some(path) = args.twin.as_deref().filter(|_| ended.failure.is_none()) else {
+        return Ok(None);
+    };
+    let twin = twin::fit(&ended.tables, ended.hints, what, path, progress);
+    progress.finish();
+    twin.map(Some)
 }
 
 /// A medium that has less than it says is a bad verdict.

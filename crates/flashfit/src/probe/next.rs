@@ -54,6 +54,12 @@ pub fn next(
         next.commands.push(format!("flashfit probe {target} --write"));
     }
     next.commands.push(plan_command(&target, &probed, saved));
+    if let Some(twin) = &document.twin {
+        let place = twin.file.display().to_string();
+        let path = if place.contains('/') { place } else { format!("./{place}") };
+        next.commands
+            .push(format!("flashfit tune {} --profile quick", quote(&format!("sim:{path}"))));
+    }
     next
 }
 

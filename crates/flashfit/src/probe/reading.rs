@@ -39,10 +39,10 @@ pub fn probe(
     match probed {
         Ok(mut probed) => {
             probed.notes.append(&mut opened.notes);
-            Ok(Ended { probed, failure: None })
+            Ok(Ended::new(probed, None))
         }
         Err(error @ ProbeError::Interrupted) => {
-            Ok(Ended { probed: Default::default(), failure: Some(error.into()) })
+            Ok(Ended::new(Default::default(), Some(error.into())))
         }
         Err(error) => Err(error.into()),
     }

@@ -16,6 +16,8 @@ use crate::tune::human;
 const NAME_COLUMNS: usize = 20;
 /// Requests that failed and are shown; the document has all.
 const FAULTS_SHOWN: usize = 3;
+/// Likelier values of what was not found are shown.
+const WORTH_SHOWING: f64 = 0.005;
 /// So many plots; the drawing has all.
 const PLOTS_SHOWN: usize = 3;
 
@@ -54,6 +56,7 @@ pub fn text(document: &ProbeDocument, width: usize) -> String {
     page.list("What that means:", &document.next.remarks);
     page.faults(document);
     page.list("How it was measured:", &document.notes);
+    page.twin(document);
     page.evidence(document);
     page.next(document);
     page.text
@@ -86,7 +89,8 @@ fn cost(document: &ProbeDocument) -> String {
     let simulated = if document.simulated { " of the card's time" } else { "" };
     let time = Duration::from_nanos(cost.elapsed_ns);
     text.push_str(&format!(", in {}{simulated}; seed {}.", seconds(time), document.seed));
-    if let Some([start, length]) = document.region {
+    let all = document.medium.as_ref().map(|medium| [0, medium.capacity_bytes]);
+    if let Some([start, length]) = document.region.filter(|region| Some(*region) != all) {
         text.push_str(&format!(" Region: {} from {start}.", Bytes(length)));
     }
     text
@@ -216,6 +220,22 @@ impl Page {
         }
     }
 
+    fn twin(&mut self, document: &ProbeDocument) {
+        let Some(twin) = &document.twin else { return };
+        let ratio =
+            |thousandths: u64| format!("{}.{:02}", thousandths / 1000, thousandths % 1000 / 10);
+        self.text.push('\n');
+        let text = format!(
+            "The twin in {} comes within a ratio of {} of half of the {} rates that it was fitted \
+             to, and within {} of nine in ten. What it does is simulated.",
+            twin.file.display(),
+            ratio(twin.median_error_thousandths),
+            twin.rates,
+            ratio(twin.ninth_decile_error_thousandths)
+        );
+        self.paragraph("", &text);
+    }
+
     fn evidence(&mut self, document: &ProbeDocument) {
         for series in document.evidence.series.iter().take(PLOTS_SHOWN) {
             self.text.push('\n');
@@ -254,6 +274,7 @@ fn inconclusive(finding: &Finding) -> String {
     let likeliest: Vec<String> = finding
         .candidates
         .iter()
+        .filter(|candidate| candidate.probability >= WORTH_SHOWING)
         .take(2)
         .map(|candidate| format!("{} ({})", value(candidate.value), percent(candidate.probability)))
         .collect();

@@ -11,8 +11,10 @@ use flashfit_medium::{Bytes, Held, Medium};
 use super::Ended;
 use super::args::ProbeArgs;
 use super::device::Opened;
+use super::document::bytes;
 use super::reading::options as reading_options;
 use super::subject::Subject;
+use super::twin::{self, Room};
 use super::watch::Progress;
 use crate::consent;
 use crate::failure::Failure;
@@ -39,7 +41,8 @@ pub fn announcement(
         What::Card(_) => "A simulated card: nothing is lost.".to_owned(),
         What::Medium(medium) => lost(medium, region),
     };
-    Ok(format!("{lost}\n{}\nNothing was done.\n", told(&cost)))
+    let told = told(&cost, Budget::of(args, region[1]));
+    Ok(format!("{lost}\n{told}\nNothing was done.\n"))
 }
 
 /// Asks, takes the medium, and probes it.
@@ -58,7 +61,7 @@ pub fn probe(
             let cost = cost(args, subject, region, &mut first)?;
             drop(first);
             note(&lost(medium, region));
-            note(&told(&cost));
+            note(&told(&cost, Budget::of(args, region[1])));
             let consent = consent::for_shown(medium, args.confirm.as_deref(), &runner)?;
             let held = Held::node(consent)?;
             (Opened::writable(held.consent())?, Some(held))
@@ -74,7 +77,26 @@ pub fn probe(
     match writing::probe(device, clock, &options(args, subject, region), Some(&read), progress) {
         Ok(mut probed) => {
             probed.notes.append(&mut opened.notes);
-            Ok(Ended { probed, failure: None })
+            if args.twin.is_none() || lacks_capacity(&probed, subject) {
+                return Ok(Ended::new(probed, None));
+            }
+            let room = Room {
+                region: region[0]..region[0] + region[1],
+                left_bytes: Budget::of(args, region[1]).twin_bytes,
+            };
+            let declared = subject.planned.declared.erase_unit.as_ref().map(|known| known.bytes);
+            let declared = declared.filter(|_| !subject.is_simulated());
+            let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+            let table = twin::measure(
+                device,
+                clock,
+                &probed.findings,
+                declared,
+                room,
+                progress,
+                args.seed,
+            )?;
+            Ok(Ended { tables: vec![table], ..Ended::new(probed, None) })
         }
         Err(error @ ProbeError::Interrupted) => Ok(ended(read, error)),
         Err(error) => Err(error.into()),
@@ -82,18 +104,49 @@ pub fn probe(
 }
 
 fn ended(probed: Probed, error: ProbeError) -> Ended {
-    Ended { probed, failure: Some(error.into()) }
+    Ended::new(probed, Some(error.into()))
 }
 
 fn options(args: &ProbeArgs, subject: &Subject, [start, length]: [u64; 2]) -> WritingOptions {
-    let usual = writing::default_max_write_bytes(length);
     WritingOptions {
         seed: args.seed,
         region: start..start + length,
-        max_write_bytes: args.max_write.map_or(usual, |bytes| bytes.0),
+        max_write_bytes: Budget::of(args, length).probe_bytes,
         check_capacity: true,
         compressible: subject.is_simulated(),
     }
+}
+
+/// The most that may be written.
+#[derive(Clone, Copy)]
+struct Budget {
+    /// By the probe, in bytes.
+    probe_bytes: u64,
+    /// For a twin, in bytes.
+    twin_bytes: u64,
+}
+
+impl Budget {
+    /// For a region of that length. What the user allows is for both.
+    fn of(args: &ProbeArgs, length: u64) -> Self {
+        let wanted = if args.twin.is_some() { twin::USUAL_BYTES } else { 0 };
+        match args.max_write {
+            None => {
+                let probe_bytes = writing::default_max_write_bytes(length);
+                Self { probe_bytes, twin_bytes: wanted }
+            }
+            Some(Bytes(most)) => {
+                let twin_bytes = wanted.min(most / 2);
+                Self { probe_bytes: most - twin_bytes, twin_bytes }
+            }
+        }
+    }
+}
+
+/// Whether it has less than it says: there is nothing to fit a twin to.
+fn lacks_capacity(probed: &Probed, subject: &Subject) -> bool {
+    let announced = Bytes(subject.planned.medium.capacity_bytes);
+    bytes(&probed.findings.capacity).is_some_and(|real| real < announced)
 }
 
 /// What it will cost, by a first look at the medium.
@@ -118,15 +171,19 @@ fn cost(
     Ok(writing::estimate(&opened.device.describe(), &options(args, subject, region), &first))
 }
 
-fn told(cost: &Estimate) -> String {
+fn told(cost: &Estimate, budget: Budget) -> String {
     let time = |ns| human(Duration::from_nanos(ns));
-    format!(
+    let mut text = format!(
         "Probing writes about {} in about {}; at most {} in about {} (--max-write SIZE sets that).",
         Bytes(cost.usual_bytes),
         time(cost.usual_ns),
         Bytes(cost.most_bytes),
         time(cost.most_ns)
-    )
+    );
+    if budget.twin_bytes > 0 {
+        text.push_str(&format!(" The twin takes at most {} more.", Bytes(budget.twin_bytes)));
+    }
+    text
 }
 
 /// What a user should see before agreeing.

@@ -163,7 +163,7 @@ fn conditions(what: &What, geometry: &Geometry) -> Conditions {
     let (discard, volatile_cache) = match what {
         What::Medium(medium) if medium.disk.is_empty() => (true, true),
         What::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
-        What::Card(model) => (model.discard.is_some(), model.cache.is_some()),
+        What::Card(model) => (model.discard.is_some(), model.declares_cache()),
     };
     Conditions { geometry: geometry.clone(), discard, volatile_cache, ..Conditions::default() }
 }

@@ -14,24 +14,23 @@
 
 use std::ops::Range;
 
+use super::layout::{Layout, Supposed};
 use super::meter::{Meter, Stop};
 use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp, median};
 use crate::probed::Purpose;
 
 /// The shortest stretch; small writes go to a log of their own on some media.
-pub const LEAST_STRETCH: u64 = 128 << 10;
+pub const LEAST_STRETCH: u64 = 96 << 10;
 /// Stretches begin at multiples of it, and offsets are told to it.
 const GRAIN: u64 = 32 << 10;
 /// Places that are written before merges are looked for: more than media keep open.
 const SENSING: usize = 24;
 /// A stretch costs a merge when it takes so many times what writing in order takes.
-const MERGING: f64 = 2.0;
-/// Offsets of the first unit that are considered for each size.
-const OFFSETS: u64 = 64;
-/// How likely it is that the first unit does not begin where the medium does.
-const SHIFTED: f64 = 0.05;
+const MERGING: f64 = 1.6;
+/// The longest stretch.
+const LONGEST_STRETCH: u64 = 8 << 20;
 /// Questions that are asked at least, and at most.
-const QUESTIONS: Range<usize> = 20..160;
+const QUESTIONS: Range<usize> = 14..140;
 /// The posterior of the answer at which no more is asked.
 const ENOUGH: f64 = 0.9995;
 /// One cost in so many has nothing to do with boundaries.
@@ -41,8 +40,14 @@ const SPREADS: [f64; 3] = [0.1, 0.22, 0.45];
 /// Supposed costs of a merge, in steps of the logarithm about what was sensed.
 const LEVELS: i32 = 24;
 const LEVEL_STEP: f64 = 0.1;
-/// Most boundaries within a stretch that are told apart.
-const MOST_INSIDE: u64 = 2;
+/// What is copied for a stretch is told to this part of a unit, up to so many of them.
+const COPIED_PER_UNIT: f64 = 16.0;
+const COPIED_STEPS: usize = 65;
+const LEAST_COPIED: f64 = 0.03;
+/// Over how much costs can lie at all, as a logarithm.
+const BREADTH: f64 = 8.0;
+/// How likely it is beforehand that costs have nothing to do with boundaries.
+const NOTHING: f64 = 0.1;
 
 /// A medium that merges, as sensed.
 #[derive(Debug, Clone)]
@@ -55,29 +60,13 @@ pub struct Merging {
     pub merge_ns: f64,
 }
 
-/// What was asked and what it cost.
+/// A stretch that is written.
 #[derive(Debug, Clone, Copy)]
-struct Question {
-    start: u64,
-    length: u64,
-}
-
-/// Units of a size that begin at an offset and its multiples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// The size, in bytes.
-    pub unit: u64,
-    /// Where the first whole unit begins, in bytes.
-    pub offset: u64,
-}
-
-impl Layout {
-    /// Boundaries strictly inside a stretch.
-    fn inside(self, question: Question) -> u64 {
-        let first = question.start + self.unit - self.offset;
-        let last = first + question.length - 1;
-        last / self.unit - first / self.unit
-    }
+pub struct Question {
+    /// Where it begins, in bytes.
+    pub start: u64,
+    /// Its length, in bytes.
+    pub length: u64,
 }
 
 /// What the costs say.
@@ -114,12 +103,21 @@ impl Merging {
         }
         let settled = median(&costs[SENSING / 2..]);
         let in_order = ns_per_byte * LEAST_STRETCH as f64;
-        let merging = Self { window: window.clone(), ns_per_byte, merge_ns: settled - in_order };
+        let merging = Self {
+            window: window.clone(),
+            ns_per_byte,
+            merge_ns: settled - in_order,
+        };
         Ok((settled > MERGING * in_order).then_some(merging))
     }
 
     /// Asks until the layout is known or more would not help.
-    pub fn tell(&self, meter: &mut Meter<'_>, belief: &Belief, most_ns: u64) -> Result<Told, Stop> {
+    pub fn tell(
+        &self,
+        meter: &mut Meter<'_>,
+        belief: &Belief,
+        most_ns: u64,
+    ) -> Result<Told, Stop> {
         let mut inference = Inference::new(belief, self);
         let mut recent: Vec<Question> = Vec::new();
         let from_ns = meter.elapsed_ns();
@@ -148,41 +146,30 @@ fn align(at: u64, grain: u64, window: &Range<u64>) -> u64 {
     (at / grain * grain).max(window.start.next_multiple_of(grain))
 }
 
-/// The posterior over layouts.
+/// The posterior over layouts and ways of merging.
 struct Inference {
-    layouts: Vec<Layout>,
+    supposed: Vec<Supposed>,
+    /// The logarithms of how likely each is beforehand within its size, and of its size.
     priors: Vec<f64>,
-    /// For each layout, and last for none, the log-likelihood under each supposed level and spread.
+    unit_priors: Vec<f64>,
+    /// For each, and last for none, the log-likelihood under each supposed level and spread.
     logs: Vec<f64>,
     suppositions: Vec<(f64, f64)>,
     posterior: Vec<f64>,
-    /// Where costs can lie at all, as logarithms.
-    breadth: f64,
     asked: usize,
 }
 
 impl Inference {
     fn new(belief: &Belief, merging: &Merging) -> Self {
         let room = merging.window.end - merging.window.start;
-        let units: Vec<u64> = belief
-            .candidates()
-            .filter_map(Structure::bytes)
-            .filter(|unit| *unit >= *ANSWERS.start() / 2 && *unit <= room / 6)
-            .collect();
-        let mut layouts = Vec::new();
-        let mut priors = Vec::new();
-        for unit in units {
-            let grain = (unit / OFFSETS).max(GRAIN).min(unit);
-            let count = unit.div_ceil(grain);
-            for step in 0..count {
-                layouts.push(Layout { unit, offset: step * grain });
-                let share = if count == 1 {
-                    1.0
-                } else if step == 0 {
-                    1.0 - SHIFTED
-                } else {
-                    SHIFTED / (count - 1) as f64
-                };
+        let units = belief.candidates().filter_map(Structure::bytes);
+        let (mut supposed, mut priors, mut unit_priors) = (Vec::new(), Vec::new(), Vec::new());
+        for unit in units.filter(|unit| *unit >= *ANSWERS.start() && *unit <= room / 6) {
+            let all = Supposed::of_unit(unit, GRAIN);
+            let of_unit = belief.probability(Structure::Unit(unit)).max(1e-12).ln();
+            unit_priors.resize(unit_priors.len() + all.len(), of_unit);
+            for (one, share) in all {
+                supposed.push(one);
                 priors.push(share.ln());
             }
         }
@@ -193,14 +180,14 @@ impl Inference {
                 SPREADS.map(|spread| (level, spread))
             })
             .collect();
-        let logs = vec![0.0; (layouts.len() + 1) * suppositions.len()];
+        let logs = vec![0.0; (supposed.len() + 1) * suppositions.len()];
         let mut inference = Self {
-            posterior: vec![0.0; layouts.len() + 1],
-            layouts,
+            posterior: vec![0.0; supposed.len() + 1],
+            supposed,
             priors,
+            unit_priors,
             logs,
             suppositions,
-            breadth: 8.0,
             asked: 0,
         };
         inference.weigh();
@@ -209,40 +196,39 @@ impl Inference {
 
     fn learn(&mut self, question: Question, cost_ns: f64) {
         let cost = cost_ns.ln();
-        let kinds = usize::try_from(MOST_INSIDE).expect("it is small") + 1;
         let count = self.suppositions.len();
-        // By the number of boundaries inside, then by supposition.
-        let mut likely = vec![0.0; kinds * count];
-        for inside in 0..kinds {
+        // By the step of what is copied, then by supposition.
+        let mut likely = vec![0.0; COPIED_STEPS * count];
+        for step in 0..COPIED_STEPS {
             for (at, &(level, spread)) in self.suppositions.iter().enumerate() {
-                let expected = level + ((inside + 1) as f64).ln();
-                let deviation = (cost - expected) / spread;
+                let deviation = (cost - level - copied_at(step).ln()) / spread;
                 let peak = (1.0 - ASTRAY) * (-0.5 * deviation * deviation).exp()
                     / (spread * std::f64::consts::TAU.sqrt());
-                likely[inside * count + at] = (peak + ASTRAY / self.breadth).ln();
+                likely[step * count + at] = (peak + ASTRAY / BREADTH).ln();
             }
         }
-        for (layout, logs) in self.layouts.iter().zip(self.logs.chunks_exact_mut(count)) {
-            let inside = layout.inside(question).min(MOST_INSIDE);
-            let inside = usize::try_from(inside).expect("it is small");
-            add(logs, &likely[inside * count..(inside + 1) * count]);
+        for (supposed, logs) in self.supposed.iter_mut().zip(self.logs.chunks_exact_mut(count)) {
+            let step = step_of(supposed.write(question));
+            add(logs, &likely[step * count..(step + 1) * count]);
         }
-        let none = self.layouts.len() * count;
-        add(&mut self.logs[none..], &likely[..count]);
+        let none = self.supposed.len() * count;
+        let step = step_of(1.0);
+        add(&mut self.logs[none..], &likely[step * count..(step + 1) * count]);
         self.asked += 1;
         self.weigh();
     }
 
-    /// The evidence of each layout, over all suppositions alike.
-    fn evidence(&self, layout: usize) -> f64 {
+    /// The evidence of each, over all levels and spreads alike.
+    fn evidence(&self, at: usize) -> f64 {
         let count = self.suppositions.len();
-        let logs = &self.logs[layout * count..(layout + 1) * count];
+        let logs = &self.logs[at * count..(at + 1) * count];
         log_sum_exp(logs.iter().copied()) - (count as f64).ln()
     }
 
     fn weigh(&mut self) {
-        let weights: Vec<f64> = (0..=self.layouts.len())
-            .map(|at| self.evidence(at) + self.priors.get(at).copied().unwrap_or(0.0))
+        let weights: Vec<f64> = (0..self.supposed.len())
+            .map(|at| self.evidence(at) + self.priors[at] + self.unit_priors[at])
+            .chain([self.evidence(self.supposed.len()) + NOTHING.ln()])
             .collect();
         let total = log_sum_exp(weights.iter().copied());
         for (posterior, weight) in self.posterior.iter_mut().zip(weights) {
@@ -250,11 +236,21 @@ impl Inference {
         }
     }
 
+    /// The likeliest layout, whatever the way of merging.
     fn likeliest(&self) -> (Layout, f64) {
-        let best = (0..self.layouts.len())
-            .max_by(|&one, &other| self.posterior[one].total_cmp(&self.posterior[other]))
-            .expect("there are layouts");
-        (self.layouts[best], self.posterior[best])
+        let mut best: Option<(Layout, f64)> = None;
+        for (at, one) in self.supposed.iter().enumerate() {
+            if self.posterior[at] < 1e-3 || best.is_some_and(|(layout, _)| layout == one.layout) {
+                continue;
+            }
+            let alike = self.supposed.iter().zip(&self.posterior);
+            let alike = alike.filter(|(other, _)| other.layout == one.layout);
+            let sum: f64 = alike.map(|(_, probability)| probability).sum();
+            if best.is_none_or(|(_, other)| sum > other) {
+                best = Some((one.layout, sum));
+            }
+        }
+        best.unwrap_or((self.supposed[0].layout, self.posterior[0]))
     }
 
     /// Of some stretches at random, the one whose answer is least certain. Not where was asked just
@@ -265,10 +261,12 @@ impl Inference {
         window: &Range<u64>,
         recent: &[Question],
     ) -> Question {
-        const TRIED: usize = 48;
+        const TRIED: usize = 40;
         let room = window.end - window.start;
         let keep = SENSING.min(usize::try_from(room / (24 << 20)).unwrap_or(SENSING)).max(4);
         let last = &recent[recent.len().saturating_sub(keep)..];
+        let likely: Vec<usize> =
+            (0..self.supposed.len()).filter(|&at| self.posterior[at] > 1e-6).collect();
         let mut best: Option<(f64, Question)> = None;
         for _ in 0..TRIED {
             let question = self.propose(meter, window);
@@ -278,7 +276,7 @@ impl Inference {
                 .min()
                 .unwrap_or(u64::MAX);
             let apart = (distance as f64 / (room as f64 / (2.0 * keep as f64))).min(1.0);
-            let score = self.uncertainty(question) * apart;
+            let score = self.uncertainty(&likely, question) * apart;
             if best.is_none_or(|(other, _)| score > other) {
                 best = Some((score, question));
             }
@@ -288,10 +286,10 @@ impl Inference {
 
     /// A stretch about a boundary of some likely layout, or anywhere.
     fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>) -> Question {
-        let layout = self.layouts[self.drawn(meter)];
+        let layout = self.supposed[self.drawn(meter)].layout;
         let lengths = [LEAST_STRETCH, LEAST_STRETCH, 2 * LEAST_STRETCH, layout.unit / 2];
         let drawn = usize::try_from(meter.random.below(4)).expect("it is small");
-        let length = lengths[drawn].clamp(LEAST_STRETCH, 8 << 20) / GRAIN * GRAIN;
+        let length = lengths[drawn].clamp(LEAST_STRETCH, LONGEST_STRETCH) / GRAIN * GRAIN;
         let room = window.end - window.start - 2 * length - 2 * GRAIN;
         let anywhere = window.start + length + meter.random.below(room);
         let at = if meter.random.below(4) == 0 {
@@ -307,10 +305,10 @@ impl Inference {
     fn drawn(&self, meter: &mut Meter<'_>) -> usize {
         // Half of the time by how likely each is, else all alike, so that none is forgotten.
         if meter.random.below(2) == 0 {
-            return usize::try_from(meter.random.below(self.layouts.len() as u64)).unwrap_or(0);
+            return usize::try_from(meter.random.below(self.supposed.len() as u64)).unwrap_or(0);
         }
         let mut left = meter.random.below(1 << 32) as f64 / (1_u64 << 32) as f64;
-        for (at, probability) in self.posterior[..self.layouts.len()].iter().enumerate() {
+        for (at, probability) in self.posterior[..self.supposed.len()].iter().enumerate() {
             left -= probability;
             if left <= 0.0 {
                 return at;
@@ -319,11 +317,11 @@ impl Inference {
         0
     }
 
-    fn uncertainty(&self, question: Question) -> f64 {
-        let mut shares = [0.0; 3];
-        for (layout, probability) in self.layouts.iter().zip(&self.posterior) {
-            let inside = layout.inside(question).min(MOST_INSIDE);
-            shares[usize::try_from(inside).expect("it is small")] += probability;
+    fn uncertainty(&self, likely: &[usize], question: Question) -> f64 {
+        let mut shares = [0.0; 8];
+        for &at in likely {
+            let class = (copied_at(step_of(self.supposed[at].copied(question))) / 0.3).ln() / 0.35;
+            shares[(class.max(0.0) as usize).min(7)] += self.posterior[at];
         }
         shares.iter().filter(|&&share| share > 0.0).map(|share| -share * share.ln()).sum()
     }
@@ -331,23 +329,32 @@ impl Inference {
     fn told(&self) -> Told {
         let (layout, probability) = self.likeliest();
         let mut log_likelihoods: Vec<(u64, f64)> = Vec::new();
-        for (at, layout) in self.layouts.iter().enumerate() {
+        for (at, one) in self.supposed.iter().enumerate() {
             let log = self.evidence(at) + self.priors[at];
             match log_likelihoods.last_mut() {
-                Some((unit, sum)) if *unit == layout.unit => {
+                Some((unit, sum)) if *unit == one.layout.unit => {
                     *sum = log_sum_exp([*sum, log].into_iter());
                 }
-                _ => log_likelihoods.push((layout.unit, log)),
+                _ => log_likelihoods.push((one.layout.unit, log)),
             }
         }
         Told {
             layout,
             probability,
             log_likelihoods,
-            log_nothing: self.evidence(self.layouts.len()),
+            log_nothing: self.evidence(self.supposed.len()),
             questions: self.asked,
         }
     }
+}
+
+/// What is copied in units, at a step.
+fn copied_at(step: usize) -> f64 {
+    (step as f64 / COPIED_PER_UNIT).max(LEAST_COPIED)
+}
+
+fn step_of(copied: f64) -> usize {
+    ((copied * COPIED_PER_UNIT).round() as usize).min(COPIED_STEPS - 1)
 }
 
 fn add(logs: &mut [f64], more: &[f64]) {

@@ -48,6 +48,8 @@ const MOST_WRITES: usize = 1 << 17;
 /// How much likelier than nothing a distance must be, as a logarithm, and how likely among all.
 const CLEAR: f64 = 14.0;
 const ENOUGH: f64 = 0.9995;
+/// Erasures that follow each other faster tell nothing clearly.
+const LEAST_DISTANCE: f64 = 3.0;
 /// How many sizes are tried.
 const RUNS: usize = 7;
 
@@ -182,6 +184,7 @@ impl Watching {
             times.push(meter.write(Purpose::WriteLinear, at, write_bytes)? as f32);
         }
         let Some(in_order_ns) = stall(&times, distance) else { return Ok(()) };
+        if std::env::var("DBG").is_ok() { eprintln!("  fold check {in_order_ns} vs {stall_ns} d {distance} wu {write_bytes}"); }
         let folds = in_order_ns > FOLDING * stall_ns;
         for (build, log) in self.builds.iter().zip(&mut self.logs) {
             if (build.bits > 1) != folds {
@@ -216,6 +219,7 @@ impl Watching {
                     *log += add;
                 }
                 self.shown = true;
+                if std::env::var("DBG").is_ok() { eprintln!("  run {write_bytes} clear gain {} d {} share {} n {}", found.gain, found.distance, found.share, times.len()); }
                 if write_bytes == LEAST_WRITE {
                     let distance = found.distance as usize;
                     self.stall = stall(&times, distance).map(|stall_ns| (stall_ns, distance));
@@ -223,6 +227,7 @@ impl Watching {
                 return Ok(());
             }
             if ends {
+                if std::env::var("DBG").is_ok() { if let Some(f)=&found { eprintln!("  run {write_bytes} unclear gain {} d {} share {} n {} median {}", f.gain, f.distance, f.share, times.len(), {let mut t=times.clone(); t.sort_by(f32::total_cmp); t[t.len()/2]/1e6}); } }
                 return Ok(());
             }
             agreed = distance;
@@ -293,12 +298,16 @@ impl Watching {
         let sizes = EXPONENTS.flat_map(|exponent| [1_u64 << exponent, 3 << exponent]);
         for size in sizes.filter(|size| *size > LEAST_WRITE && *size <= STRIDE / 2) {
             let mut shares: Vec<(f64, f64)> = Vec::new();
+            let mut too_close = 0.0;
             for (build, weight) in self.builds.iter().zip(&weights) {
                 let probability = (weight - total).exp();
                 if probability < 1e-6 {
                     continue;
                 }
                 let distance = build.distance(size);
+                if distance < LEAST_DISTANCE {
+                    too_close += probability;
+                }
                 match shares.iter_mut().find(|(other, _)| *other == distance) {
                     Some((_, share)) => *share += probability,
                     None => shares.push((distance, probability)),
@@ -308,7 +317,7 @@ impl Watching {
             let farthest = shares.iter().map(|(distance, _)| *distance).fold(0.0, f64::max);
             let needed = ((farthest * 40.0) as usize).clamp(4 * FIRST_LOOK, MOST_WRITES);
             // Of sizes that tell as much, the smallest shows erasures best.
-            if told > 1e-4 && best.is_none_or(|(other, _, _)| told > 1.15 * other) {
+            if told > 1e-4 && too_close < 1e-3 && best.is_none_or(|(other, _, _)| told > 1.15 * other) {
                 best = Some((told, size, needed));
             }
         }

@@ -11,6 +11,7 @@
 pub mod boundaries;
 pub mod capacity;
 pub mod erasures;
+pub mod layout;
 pub mod meter;
 pub mod open_units;
 pub mod period;

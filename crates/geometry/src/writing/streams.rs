@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-use super::boundaries::{LEAST_STRETCH, Layout};
+use super::boundaries::LEAST_STRETCH;
+use super::layout::Layout;
 use super::meter::{Meter, Stop};
 use crate::belief::median;
 use crate::probed::Purpose;
