@@ -58,16 +58,13 @@ fn shown(found: &Finding) -> String {
 #[test]
 fn known_geometries_are_found() {
     let (seeds, verbose) = seeds();
-    let (mut erase, mut linear, mut random) =
-        (Tally::default(), Tally::default(), Tally::default());
+    let (mut erase, mut linear, mut random) = (Tally::default(), Tally::default(), Tally::default());
     let mut write = Tally::default();
     let mut times = Vec::new();
     for seed in seeds {
         let drawn = cards::draw(seed);
         let model = &drawn.model;
-        if std::env::var("DBG").is_ok() {
-            eprintln!("{}", drawn.toml);
-        }
+        if std::env::var("DBG").is_ok() { eprintln!("{}", drawn.toml); }
         let clock = VirtualClock::default();
         let mut device = InProcessCard::new(Card::counting(model), clock.clone());
         let options = WritingOptions {
@@ -83,7 +80,9 @@ fn known_geometries_are_found() {
         let is_write = write
             .add(&findings.write_unit, |value| value == Value::Bytes(model.write_unit_bytes()));
         let open = model.layer.open_units.unwrap_or(0);
-        let near = |truth: u32| move |value| matches!(value, Value::Count(count) if count.abs_diff(truth) <= 1);
+        let near = |truth: u32| {
+            move |value| matches!(value, Value::Count(count) if count.abs_diff(truth) <= 1)
+        };
         let mut is_linear = "";
         let mut is_random = "";
         let out_of_order = model.layer.open_units_random.unwrap_or(open);
@@ -117,13 +116,8 @@ fn known_geometries_are_found() {
         }
     }
     times.sort_unstable();
-    for (name, tally) in
-        [("unit", &erase), ("linear", &linear), ("random", &random), ("write unit", &write)]
-    {
-        println!(
-            "{name}: {} cards, {} answered, {} right",
-            tally.cards, tally.answered, tally.right
-        );
+    for (name, tally) in [("unit", &erase), ("linear", &linear), ("random", &random), ("write unit", &write)] {
+        println!("{name}: {} cards, {} answered, {} right", tally.cards, tally.answered, tally.right);
     }
     println!("time: median {} s, most {} s", times[times.len() / 2], times[times.len() - 1]);
 }

@@ -17,13 +17,21 @@ fn main() {
             let tt = if split == 0 { t.clone() } else { t.with_cells(|x| vis.contains(&x)) };
             let mut w = Unwatched;
             let b = Search::new(&tt, &mut known, &mut w).run().ok().unwrap().unwrap();
+<<<<<<< HEAD
             let m = b.structure.model(t.erase_unit, b.bus.bytes_per_second, &b.fitted.times);
+=======
+            let m = b.structure.model(t.erase_unit, bus_of(&tt), &b.fitted.times);
+>>>>>>> geo-read
             let p = predict(&m, &t).unwrap();
             let hidden = if split == 0 { t.clone() } else { t.with_cells(|x| !vis.contains(&x)) };
             let c = Comparison::of(&OpenUnitTable { cells: hidden.cells.clone() }, &p).unwrap();
             println!(
+<<<<<<< HEAD
                 "{n} {split} {} {:?} off {:.3} hid med {} p90 {} {:?}",
                 b.bus.limits,
+=======
+                "{n} {split} {:?} off {:.3} hid med {} p90 {} {:?}",
+>>>>>>> geo-read
                 a.elapsed(),
                 b.fitted.off,
                 c.median_error_thousandths,

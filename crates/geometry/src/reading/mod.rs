@@ -263,9 +263,14 @@ impl Search {
         };
         let nothing = |of: &(Belief, Vec<u64>)| of.0.probability(Structure::Nothing);
         // A look-up may show everywhere, or only where there is something to look up.
-        let (everywhere, written) = (belief(&self.crossings), belief(&telling));
-        (self.belief, self.levels) =
-            if nothing(&everywhere) < nothing(&written) { everywhere } else { written };
+        let mut likeliest = belief(&self.crossings);
+        if telling.len() < self.crossings.len() {
+            let written = belief(&telling);
+            if nothing(&written) < nothing(&likeliest) {
+                likeliest = written;
+            }
+        }
+        (self.belief, self.levels) = likeliest;
     }
 
     /// Reads of two groups in random order.

@@ -22,6 +22,8 @@ const LEAST_SHARE: f64 = 0.01;
 const FEW: usize = 8;
 /// A step at a larger size, in bytes, may be that of a small erase unit.
 const LARGEST_PLAIN: u64 = 64 << 10;
+/// Reads across boundaries that all have a step differ less than so many times as those beside.
+const MIXED: f64 = 3.0;
 /// Half of the reads' 95 % interval of a median, in standard deviations of its rank.
 const TWO_SIDED_95: f64 = 1.96;
 
@@ -32,6 +34,8 @@ pub struct Step {
     pub ns: f64,
     /// How far like reads differ, in nanoseconds.
     pub spread_ns: f64,
+    /// How far reads across it differ, in nanoseconds.
+    pub across_spread_ns: f64,
     /// How long a read beside it takes, in nanoseconds.
     pub base_ns: f64,
     /// How many reads went across.
@@ -55,7 +59,8 @@ pub fn step(crossings: &[Crossing], unit: u64) -> Step {
 fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
     let like: Vec<Crossing> =
         crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
-    let (mut steps, mut rest, mut base) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut steps, mut base) = (Vec::new(), Vec::new());
+    let (mut rest, mut rest_across) = (Vec::new(), Vec::new());
     let (mut across, mut beside) = (0, 0);
     for members in groups(&like).values() {
         let times = |on_boundary: bool| -> Vec<f64> {
@@ -73,14 +78,27 @@ fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
         // As many times as there are reads that bear on it.
         steps.extend(vec![median(&on) - middle; on.len().min(off.len())]);
         rest.extend(off.iter().map(|time| time - middle));
+        rest_across.extend(on.iter().map(|time| time - middle));
         base.extend(off);
     }
-    Step { ns: median(&steps), spread_ns: spread(&rest), base_ns: median(&base), across, beside }
+    Step {
+        ns: median(&steps),
+        spread_ns: spread(&rest),
+        across_spread_ns: spread(&rest_across),
+        base_ns: median(&base),
+        across,
+        beside,
+    }
 }
 
 impl Step {
     fn is_at_least(&self, least_ns: f64) -> bool {
         self.ns >= least_ns.max(LEAST_SHARE * self.base_ns)
+    }
+
+    /// Whether only some of the boundaries have it, as when units begin elsewhere.
+    fn is_mixed(&self) -> bool {
+        self.across >= FEW && self.across_spread_ns > MIXED * self.spread_ns.max(self.ns / 10.0)
     }
 
     fn told(&self, unit: u64) -> String {
@@ -150,6 +168,10 @@ fn erase_unit(search: &Search) -> Finding {
     let step = step(&search.crossings, unit);
     if !step.is_at_least(LEAST_LOOKUP_NS) {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
+        return Finding::inconclusive(reason, candidates);
+    }
+    if step.is_mixed() {
+        let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
     // Where there were too few reads left to look at it, as likely as it usually is.
