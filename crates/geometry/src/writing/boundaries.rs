@@ -36,10 +36,10 @@ const ENOUGH: f64 = 0.9995;
 /// One cost in so many has nothing to do with boundaries.
 const ASTRAY: f64 = 0.06;
 /// Supposed spreads of the logarithm of a cost.
-const SPREADS: [f64; 3] = [0.1, 0.22, 0.45];
+const SPREADS: [f64; 3] = [0.12, 0.25, 0.5];
 /// Supposed costs of a merge, in steps of the logarithm about what was sensed.
-const LEVELS: i32 = 24;
-const LEVEL_STEP: f64 = 0.1;
+const LEVELS: i32 = 18;
+const LEVEL_STEP: f64 = 0.13;
 /// What is copied for a stretch is told to this part of a unit, up to so many of them.
 const COPIED_PER_UNIT: f64 = 16.0;
 const COPIED_STEPS: usize = 65;
@@ -153,7 +153,7 @@ struct Inference {
     priors: Vec<f64>,
     unit_priors: Vec<f64>,
     /// For each, and last for none, the log-likelihood under each supposed level and spread.
-    logs: Vec<f64>,
+    logs: Vec<f32>,
     suppositions: Vec<(f64, f64)>,
     posterior: Vec<f64>,
     asked: usize,
@@ -180,7 +180,7 @@ impl Inference {
                 SPREADS.map(|spread| (level, spread))
             })
             .collect();
-        let logs = vec![0.0; (supposed.len() + 1) * suppositions.len()];
+        let logs = vec![0.0_f32; (supposed.len() + 1) * suppositions.len()];
         let mut inference = Self {
             posterior: vec![0.0; supposed.len() + 1],
             supposed,
@@ -198,13 +198,13 @@ impl Inference {
         let cost = cost_ns.ln();
         let count = self.suppositions.len();
         // By the step of what is copied, then by supposition.
-        let mut likely = vec![0.0; COPIED_STEPS * count];
+        let mut likely = vec![0_f32; COPIED_STEPS * count];
         for step in 0..COPIED_STEPS {
             for (at, &(level, spread)) in self.suppositions.iter().enumerate() {
                 let deviation = (cost - level - copied_at(step).ln()) / spread;
                 let peak = (1.0 - ASTRAY) * (-0.5 * deviation * deviation).exp()
                     / (spread * std::f64::consts::TAU.sqrt());
-                likely[step * count + at] = (peak + ASTRAY / BREADTH).ln();
+                likely[step * count + at] = (peak + ASTRAY / BREADTH).ln() as f32;
             }
         }
         for (supposed, logs) in self.supposed.iter_mut().zip(self.logs.chunks_exact_mut(count)) {
@@ -222,7 +222,7 @@ impl Inference {
     fn evidence(&self, at: usize) -> f64 {
         let count = self.suppositions.len();
         let logs = &self.logs[at * count..(at + 1) * count];
-        log_sum_exp(logs.iter().copied()) - (count as f64).ln()
+        log_sum_exp(logs.iter().map(|&log| f64::from(log))) - (count as f64).ln()
     }
 
     fn weigh(&mut self) {
@@ -357,7 +357,7 @@ fn step_of(copied: f64) -> usize {
     ((copied * COPIED_PER_UNIT).round() as usize).min(COPIED_STEPS - 1)
 }
 
-fn add(logs: &mut [f64], more: &[f64]) {
+fn add(logs: &mut [f32], more: &[f32]) {
     for (log, more) in logs.iter_mut().zip(more) {
         *log += more;
     }

@@ -160,6 +160,11 @@ impl<'a> Session<'a> {
         } else {
             None
         };
+        if std::env::var("DBG").is_ok() {
+            let mut l = told.log_likelihoods.clone();
+            l.sort_by(|a, b| b.1.total_cmp(&a.1));
+            eprintln!("  told {:?} p {} q {} nothing {} top {:?} parts {:?}", told.layout, told.probability, told.questions, told.log_nothing, l.iter().take(5).map(|(u, g)| (u >> 10, *g as i32)).collect::<Vec<_>>(), parts);
+        }
         let shares = parts.unwrap_or_else(|| Parts {
             probabilities: [(1, 1.0 - UNTOLD_PARTS)]
                 .into_iter()
