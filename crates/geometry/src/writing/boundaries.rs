@@ -27,6 +27,8 @@ const GRAIN: u64 = 32 << 10;
 const SENSING: usize = 24;
 /// A stretch costs a merge when it takes so many times what writing in order takes.
 const MERGING: f64 = 1.6;
+/// It is clear that it does when it takes so many times more.
+const CLEARLY: f64 = 3.0;
 /// The longest stretch.
 const LONGEST_STRETCH: u64 = 8 << 20;
 /// Questions that are asked at least, and at most.
@@ -40,9 +42,9 @@ const SPREADS: [f64; 3] = [0.12, 0.25, 0.5];
 /// Supposed costs of a merge, in steps of the logarithm about what was sensed.
 const LEVELS: i32 = 18;
 const LEVEL_STEP: f64 = 0.13;
-/// What is copied for a stretch is told to this part of a unit, up to so many of them.
-const COPIED_PER_UNIT: f64 = 16.0;
-const COPIED_STEPS: usize = 65;
+/// What is copied for a stretch is told in steps of its logarithm, from this part of a unit on.
+const COPIED_STEP: f64 = 0.06;
+const COPIED_STEPS: usize = 160;
 const LEAST_COPIED: f64 = 0.03;
 /// Over how much costs can lie at all, as a logarithm.
 const BREADTH: f64 = 8.0;
@@ -109,6 +111,11 @@ impl Merging {
             merge_ns: settled - in_order,
         };
         Ok((settled > MERGING * in_order).then_some(merging))
+    }
+
+    /// Whether merges, and not something less, are what writes cost.
+    pub fn is_clear(&self) -> bool {
+        self.merge_ns > CLEARLY * self.ns_per_byte * LEAST_STRETCH as f64
     }
 
     /// Asks until the layout is known or more would not help.
@@ -350,11 +357,12 @@ impl Inference {
 
 /// What is copied in units, at a step.
 fn copied_at(step: usize) -> f64 {
-    (step as f64 / COPIED_PER_UNIT).max(LEAST_COPIED)
+    LEAST_COPIED * (step as f64 * COPIED_STEP).exp()
 }
 
 fn step_of(copied: f64) -> usize {
-    ((copied * COPIED_PER_UNIT).round() as usize).min(COPIED_STEPS - 1)
+    let steps = (copied.max(LEAST_COPIED) / LEAST_COPIED).ln() / COPIED_STEP;
+    (steps.round() as usize).min(COPIED_STEPS - 1)
 }
 
 fn add(logs: &mut [f32], more: &[f32]) {

@@ -11,11 +11,17 @@ use super::boundaries::Question;
 const OFFSETS: u64 = 64;
 /// How likely it is that the first unit does not begin where the medium does.
 const SHIFTED: f64 = 0.05;
-/// The ways of merging, and how likely each is.
-const WAYS: [(Way, f64); 3] = [(Way::Logs, 0.5), (Way::InOrder, 0.25), (Way::Kept, 0.25)];
+/// How likely it is that units have logs, which all may be out of order, or fewer of them; that
+/// they are written in order, and that full ones then stay open.
+const LOGS: f64 = 0.35;
+const FEWER: f64 = 0.25;
+const IN_ORDER: f64 = 0.2;
+const KEPT: f64 = 0.2;
 /// How many units may be open, where units begin with the medium and where they do not.
 const OPEN: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16];
 const OPEN_SHIFTED: [usize; 2] = [2, 6];
+/// Up to so many open units it is supposed that fewer may be out of order.
+const MOST_WITH_FEWER: usize = 10;
 
 /// Units of a size that begin at an offset and its multiples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +59,11 @@ impl Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Each has a log; one that gives way is merged wholly, but for what was written in order from
-    /// its beginning.
-    Logs,
+    /// its beginning. So many may be out of order.
+    Logs {
+        /// How many.
+        random: usize,
+    },
     /// Each is written in order, behind copies of what lies before, and completed with copies.
     InOrder,
     /// As in order, but one that is full is open until it gives way.
@@ -90,85 +99,82 @@ impl Supposed {
         let aligned = Layout { unit, offset: 0 };
         let of = |layout, way, most| Self { layout, way, most, open: Vec::new() };
         let mut all = Vec::new();
-        for (way, share) in WAYS {
-            let each = share * (1.0 - SHIFTED) / OPEN.len() as f64;
-            all.extend(OPEN.map(|most| (of(aligned, way, most), each)));
+        let share = (1.0 - SHIFTED) / OPEN.len() as f64;
+        for most in OPEN {
+            let logs = Way::Logs { random: most };
+            all.push((of(aligned, logs, most), share * LOGS));
+            all.push((of(aligned, Way::InOrder, most), share * IN_ORDER));
+            all.push((of(aligned, Way::Kept, most), share * KEPT));
+        }
+        let pairs = MOST_WITH_FEWER * (MOST_WITH_FEWER - 1) / 2;
+        for most in 2..=MOST_WITH_FEWER {
+            let fewer = (1..most).map(|random| of(aligned, Way::Logs { random }, most));
+            all.extend(fewer.map(|one| (one, (1.0 - SHIFTED) * FEWER / pairs as f64)));
         }
         for step in 1..count {
             let layout = Layout { unit, offset: step * grain };
             let each = SHIFTED / ((count - 1) as usize * OPEN_SHIFTED.len()) as f64;
-            all.extend(OPEN_SHIFTED.map(|most| (of(layout, Way::Logs, most), each)));
+            all.extend(OPEN_SHIFTED.map(|most| (of(layout, Way::Logs { random: most }, most), each)));
         }
         all
     }
 
     /// What writing a stretch would copy, in units.
     pub fn copied(&self, question: Question) -> f64 {
-        let unit = self.layout.unit;
-        let mut copied = 0;
-        let mut room = self.most.saturating_sub(self.open.len());
-        let mut oldest = self.open.iter();
-        for (number, within, length) in self.layout.parts(question) {
-            let open = self.open.iter().find(|open| open.number == number);
-            if open.is_none() {
-                if room == 0 {
-                    copied += oldest.next().map_or(0, |open| self.completed(open));
-                } else {
-                    room -= 1;
-                }
-            }
-            let full = match self.way {
-                Way::Logs => {
-                    let used = open.map_or(0, |open| open.used) + length;
-                    let in_order = open.map_or(within == 0, |o| o.in_order && o.used == within);
-                    copied += if used >= unit && !in_order { unit } else { 0 };
-                    used >= unit
-                }
-                Way::InOrder | Way::Kept => {
-                    match open {
-                        Some(open) if open.used == within => {}
-                        Some(open) => copied += self.completed(open) + within,
-                        None => copied += within,
-                    }
-                    within + length == unit && self.way == Way::InOrder
-                }
-            };
-            // A unit that is full is open no more.
-            room += usize::from(full);
-        }
-        copied as f64 / unit as f64
-    }
-
-    /// What is copied when a unit gives way, in bytes.
-    fn completed(&self, open: &Open) -> u64 {
-        if open.in_order { self.layout.unit - open.used } else { self.layout.unit }
+        self.clone().write(question)
     }
 
     /// Writes a stretch; what that copies, in units.
     pub fn write(&mut self, question: Question) -> f64 {
-        let copied = self.copied(question);
         let (unit, layout) = (self.layout.unit, self.layout);
+        let mut copied = 0;
         for (number, within, length) in layout.parts(question) {
             let mut open = match self.open.iter().position(|open| open.number == number) {
                 Some(at) => self.open.remove(at),
                 None => {
                     if self.open.len() >= self.most {
-                        self.open.remove(0);
+                        let oldest = self.open.remove(0);
+                        copied += self.completed(&oldest);
                     }
                     Open { number, used: 0, in_order: true }
                 }
             };
-            if self.way == Way::Logs {
-                open.in_order &= open.used == within;
-                open.used += length;
-            } else {
-                open.used = within + length;
+            match self.way {
+                Way::Logs { .. } => {
+                    open.in_order &= open.used == within;
+                    open.used += length;
+                }
+                Way::InOrder | Way::Kept => {
+                    if open.used != within {
+                        copied += within + if open.used > 0 { unit - open.used } else { 0 };
+                    }
+                    open.used = within + length;
+                }
             }
             if open.used < unit || self.way == Way::Kept {
                 self.open.push(open);
+            } else if !open.in_order {
+                copied += unit;
             }
+            copied += self.keep_few_out_of_order();
         }
-        copied
+        copied as f64 / unit as f64
+    }
+
+    /// Merges the oldest log out of order when there are too many; what that copies, in bytes.
+    fn keep_few_out_of_order(&mut self) -> u64 {
+        let Way::Logs { random } = self.way else { return 0 };
+        if self.open.iter().filter(|open| !open.in_order).count() <= random {
+            return 0;
+        }
+        let oldest = self.open.iter().position(|open| !open.in_order);
+        self.open.remove(oldest.expect("some are out of order"));
+        self.layout.unit
+    }
+
+    /// What is copied when a unit gives way, in bytes.
+    fn completed(&self, open: &Open) -> u64 {
+        if open.in_order { self.layout.unit - open.used } else { self.layout.unit }
     }
 }
 
@@ -189,14 +195,24 @@ mod tests {
 
     #[test]
     fn a_layer_with_logs_merges_each_unit_that_gives_way() {
-        let mut logs = supposed(Way::Logs, 1);
+        let mut logs = supposed(Way::Logs { random: 1 }, 1);
         assert_eq!(logs.write(at(512, 128)), 0.0);
         assert_eq!(logs.write(at(1280, 128)), 1.0);
         assert_eq!(logs.write(at(1408, 128)), 0.0);
-        assert_eq!(logs.write(at(2240, 128)), 0.75 + 1.0);
+        // Out of order, and so merged wholly when it gives way to the next.
+        assert_eq!(logs.write(at(2240, 128)), 1.0);
         // A log that is full is merged.
-        assert_eq!(logs.write(at(2304, 960)), 1.0);
+        assert_eq!(logs.write(at(2560, 704)), 0.0);
+        assert_eq!(logs.write(at(2432, 384)), 1.0);
         assert_eq!(logs.write(at(256, 128)), 0.0);
+    }
+
+    #[test]
+    fn of_the_units_out_of_order_the_oldest_is_merged_when_there_are_too_many() {
+        let mut logs = supposed(Way::Logs { random: 1 }, 3);
+        assert_eq!(logs.write(at(512, 128)), 0.0);
+        assert_eq!(logs.write(at(1280, 128)), 0.0);
+        assert_eq!(logs.write(at(2560, 128)), 1.0);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::probed::{Point, Purpose, Series};
 pub const MOST_UNITS: u32 = 17;
 /// Rounds of writes to all units, the first of which opens them and does not count.
 const ROUNDS: u64 = 9;
+/// Times that are taken of each number of units at least.
+const LEAST_TIMES: usize = 20;
 /// A number of units is beyond when its writes take so many times what they take in one.
 const BEYOND: f64 = 3.0;
 /// How many numbers of units beyond the change are measured.
@@ -74,11 +76,23 @@ impl Ground {
 
     /// Measures one order, from one unit on, until well beyond the change.
     pub fn measure(&self, meter: &mut Meter<'_>, order: Order) -> Result<Vec<Cost>, Stop> {
+        let costs = self.pass(meter, order, ROUNDS)?;
+        let least = costs.iter().map(|cost| cost.time_ns).fold(f64::INFINITY, f64::min);
+        if order == Order::Random || costs.iter().any(|cost| cost.time_ns > BEYOND * least) {
+            return Ok(costs);
+        }
+        // A change that is less than a merge for each write shows when whole units are written.
+        self.pass(meter, order, self.layout.unit / self.write_bytes)
+    }
+
+    fn pass(&self, meter: &mut Meter<'_>, order: Order, rounds: u64) -> Result<Vec<Cost>, Stop> {
         let most = MOST_UNITS.min(u32::try_from(self.units() / 2).unwrap_or(MOST_UNITS));
+        let mut numbers: Vec<u64> = (0..self.units()).collect();
+        meter.random.shuffle(&mut numbers);
         let mut costs: Vec<Cost> = Vec::new();
         let mut beyond = 0;
         for units in 1..=most {
-            let time_ns = match self.in_turn(meter, order, units) {
+            let time_ns = match self.in_turn(meter, order, units, rounds, &mut numbers) {
                 Err(Stop::Spent) => break,
                 other => other?,
             };
@@ -92,31 +106,40 @@ impl Ground {
         Ok(costs)
     }
 
-    /// The typical time of a write when so many units are written in turn.
-    fn in_turn(&self, meter: &mut Meter<'_>, order: Order, units: u32) -> Result<f64, Stop> {
-        let count = self.units();
-        let spacing = (count / u64::from(units)).max(1);
-        let shift = meter.random.below(spacing);
-        let starts: Vec<u64> =
-            (0..u64::from(units)).map(|at| self.start((at * spacing + shift) % count)).collect();
+    /// The typical time of a write when so many units are written in turn. Those written longest
+    /// ago come next in `numbers`, so that none is still open.
+    fn in_turn(
+        &self,
+        meter: &mut Meter<'_>,
+        order: Order,
+        units: u32,
+        rounds: u64,
+        numbers: &mut [u64],
+    ) -> Result<f64, Stop> {
         let places = self.layout.unit / self.write_bytes;
-        let mut mixed: Vec<u64> = (1..places).collect();
-        meter.random.shuffle(&mut mixed);
+        let rounds = rounds.min(places - 1);
         let purpose = match order {
             Order::Linear => Purpose::WriteLinear,
             Order::Random => Purpose::WriteRandom,
         };
         let mut times = Vec::new();
-        for round in 0..ROUNDS.min(places - 1) {
-            let place = match order {
-                Order::Linear => round,
-                Order::Random => mixed[usize::try_from(round).expect("there are few rounds")],
-            };
-            for start in &starts {
-                let at = start + place * self.write_bytes;
-                let time_ns = meter.write(purpose, at, self.write_bytes)?;
-                if round > 0 {
-                    times.push(time_ns);
+        while times.len() < LEAST_TIMES {
+            let count = units as usize;
+            let starts: Vec<u64> = numbers[..count].iter().map(|at| self.start(*at)).collect();
+            numbers.rotate_left(count);
+            let mut mixed: Vec<u64> = (1..places).collect();
+            meter.random.shuffle(&mut mixed);
+            for round in 0..rounds {
+                let place = match order {
+                    Order::Linear => round,
+                    Order::Random => mixed[usize::try_from(round).expect("there are few rounds")],
+                };
+                for start in &starts {
+                    let at = start + place * self.write_bytes;
+                    let time_ns = meter.write(purpose, at, self.write_bytes)?;
+                    if round > 0 {
+                        times.push(time_ns);
+                    }
                 }
             }
         }

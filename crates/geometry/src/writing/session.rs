@@ -105,7 +105,9 @@ impl<'a> Session<'a> {
             let told = merging.tell(&mut self.meter, &self.belief, MOST_ASKING_NS)?;
             self.learn_boundaries(&told)?;
         }
-        if self.belief.answer().is_none() {
+        // Where writes surely cost merges, those would be taken for erasures.
+        let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
+        if self.belief.answer().is_none() && !surely {
             self.meter.now("when erase units are erased")?;
             self.watch_erasures()?;
         }
@@ -253,7 +255,7 @@ impl<'a> Session<'a> {
         let ground = Ground {
             window: self.window.clone(),
             layout,
-            write_bytes: LEAST_STRETCH.min(layout.unit / 8),
+            write_bytes: (LEAST_STRETCH.min(layout.unit / 8) / 4096 * 4096).max(4096),
         };
         let base_ns = self.ns_per_byte * ground.write_bytes as f64;
         for (order, name) in [(Order::Linear, "linear"), (Order::Random, "random")] {
