@@ -37,7 +37,7 @@ const QUESTIONS: Range<usize> = 14..140;
 const ENOUGH: f64 = 0.9995;
 /// One cost in so many has nothing to do with boundaries.
 const ASTRAY: f64 = 0.06;
-/// Supposed spreads of the logarithm of a cost.
+/// Supposed spreads of the logarithm of a time.
 const SPREADS: [f64; 3] = [0.12, 0.25, 0.5];
 /// Supposed costs of a merge, in steps of the logarithm about what was sensed.
 const LEVELS: i32 = 18;
@@ -46,6 +46,9 @@ const LEVEL_STEP: f64 = 0.13;
 const COPIED_STEP: f64 = 0.06;
 const COPIED_STEPS: usize = 160;
 const LEAST_COPIED: f64 = 0.03;
+/// Times that differ by less than this, as a logarithm, are taken to tell nothing.
+const CLASS_WIDTH: f64 = 0.4;
+const CLASSES: usize = 16;
 /// Over how much costs can lie at all, as a logarithm.
 const BREADTH: f64 = 8.0;
 /// How likely it is beforehand that costs have nothing to do with boundaries.
@@ -141,8 +144,7 @@ impl Merging {
                 Err(Stop::Spent) if inference.asked >= QUESTIONS.start => break,
                 other => other?,
             };
-            let cost_ns = time_ns - self.ns_per_byte * question.length as f64;
-            inference.learn(question, cost_ns.max(self.merge_ns * 1e-2));
+            inference.learn(question, time_ns);
             recent.push(question);
         }
         Ok(inference.told())
@@ -163,6 +165,9 @@ struct Inference {
     logs: Vec<f32>,
     suppositions: Vec<(f64, f64)>,
     posterior: Vec<f64>,
+    /// What writing in order takes, and what a merge typically takes more.
+    ns_per_byte: f64,
+    merge_ns: f64,
     asked: usize,
 }
 
@@ -195,20 +200,23 @@ impl Inference {
             unit_priors,
             logs,
             suppositions,
+            ns_per_byte: merging.ns_per_byte,
+            merge_ns: merging.merge_ns,
             asked: 0,
         };
         inference.weigh();
         inference
     }
 
-    fn learn(&mut self, question: Question, cost_ns: f64) {
-        let cost = cost_ns.ln();
+    fn learn(&mut self, question: Question, time_ns: f64) {
+        let base_ns = self.ns_per_byte * question.length as f64;
         let count = self.suppositions.len();
         // By the step of what is copied, then by supposition.
         let mut likely = vec![0_f32; COPIED_STEPS * count];
         for step in 0..COPIED_STEPS {
             for (at, &(level, spread)) in self.suppositions.iter().enumerate() {
-                let deviation = (cost - level - copied_at(step).ln()) / spread;
+                let expected_ns = base_ns + level.exp() * copied_at(step);
+                let deviation = (time_ns / expected_ns).ln() / spread;
                 let peak = (1.0 - ASTRAY) * (-0.5 * deviation * deviation).exp()
                     / (spread * std::f64::consts::TAU.sqrt());
                 likely[step * count + at] = (peak + ASTRAY / BREADTH).ln() as f32;
@@ -325,10 +333,12 @@ impl Inference {
     }
 
     fn uncertainty(&self, likely: &[usize], question: Question) -> f64 {
-        let mut shares = [0.0; 8];
+        let mut shares = [0.0; CLASSES];
+        let base_ns = self.ns_per_byte * question.length as f64;
         for &at in likely {
-            let class = (copied_at(step_of(self.supposed[at].copied(question))) / 0.3).ln() / 0.35;
-            shares[(class.max(0.0) as usize).min(7)] += self.posterior[at];
+            let time_ns = base_ns + self.merge_ns * self.supposed[at].copied(question);
+            let class = (time_ns / base_ns).ln() / CLASS_WIDTH;
+            shares[(class as usize).min(CLASSES - 1)] += self.posterior[at];
         }
         shares.iter().filter(|&&share| share > 0.0).map(|share| -share * share.ln()).sum()
     }
@@ -357,7 +367,7 @@ impl Inference {
 
 /// What is copied in units, at a step.
 fn copied_at(step: usize) -> f64 {
-    LEAST_COPIED * (step as f64 * COPIED_STEP).exp()
+    if step == 0 { 0.0 } else { LEAST_COPIED * (step as f64 * COPIED_STEP).exp() }
 }
 
 fn step_of(copied: f64) -> usize {

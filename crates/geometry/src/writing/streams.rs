@@ -14,7 +14,7 @@ use super::meter::{Meter, Stop};
 use crate::belief::median;
 use crate::probed::Purpose;
 
-/// Turns in which both parts of a pair are written.
+/// Turns in which both parts of a pair are written, where the parts are large enough.
 const TURNS: u64 = 4;
 /// A pair lies in one unit when its writes take so many times what they take far apart.
 const TOGETHER: f64 = 1.8;
@@ -61,7 +61,7 @@ pub fn parts(
     }
     let at = |number: u64| part.offset + number * part.unit;
     let pair = |meter: &mut Meter<'_>, one: u64, other: u64| {
-        in_turn(meter, at(one), at(other), write_bytes)
+        in_turn(meter, at(one), at(other), write_bytes, TURNS.min(part.unit / write_bytes))
     };
     let mut far = Vec::new();
     for _ in 0..5 {
@@ -152,9 +152,15 @@ fn next_pair(
 }
 
 /// Writes two places in turn, each in order; the typical time of a write after the first turn.
-fn in_turn(meter: &mut Meter<'_>, one: u64, other: u64, write_bytes: u64) -> Result<f64, Stop> {
+fn in_turn(
+    meter: &mut Meter<'_>,
+    one: u64,
+    other: u64,
+    write_bytes: u64,
+    turns: u64,
+) -> Result<f64, Stop> {
     let mut times = Vec::new();
-    for turn in 0..TURNS {
+    for turn in 0..turns {
         for start in [one, other] {
             let at = start + turn * write_bytes;
             let time_ns = meter.write(Purpose::WriteLinear, at, write_bytes)?;
