@@ -184,7 +184,6 @@ impl Watching {
             times.push(meter.write(Purpose::WriteLinear, at, write_bytes)? as f32);
         }
         let Some(in_order_ns) = stall(&times, distance) else { return Ok(()) };
-        if std::env::var("DBG").is_ok() { eprintln!("  fold check {in_order_ns} vs {stall_ns} d {distance} wu {write_bytes}"); }
         let folds = in_order_ns > FOLDING * stall_ns;
         for (build, log) in self.builds.iter().zip(&mut self.logs) {
             if (build.bits > 1) != folds {
@@ -219,7 +218,6 @@ impl Watching {
                     *log += add;
                 }
                 self.shown = true;
-                if std::env::var("DBG").is_ok() { eprintln!("  run {write_bytes} clear gain {} d {} share {} n {}", found.gain, found.distance, found.share, times.len()); }
                 if write_bytes == LEAST_WRITE {
                     let distance = found.distance as usize;
                     self.stall = stall(&times, distance).map(|stall_ns| (stall_ns, distance));
@@ -227,7 +225,6 @@ impl Watching {
                 return Ok(());
             }
             if ends {
-                if std::env::var("DBG").is_ok() { if let Some(f)=&found { eprintln!("  run {write_bytes} unclear gain {} d {} share {} n {} median {}", f.gain, f.distance, f.share, times.len(), {let mut t=times.clone(); t.sort_by(f32::total_cmp); t[t.len()/2]/1e6}); } }
                 return Ok(());
             }
             agreed = distance;

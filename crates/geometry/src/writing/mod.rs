@@ -4,7 +4,9 @@
 //! writes to ever other places cost merges, and between which boundaries ([`boundaries`]), of which
 //! units and parts of them ([`streams`]); where they do not, the erasures that any writing needs
 //! ([`erasures`]); how many units can be written in turn ([`open_units`]); what is written together
-//! ([`write_unit`]). Everything within the region is overwritten, nothing outside is touched.
+//! ([`write_unit`]); and what else some media have: a log for small writes ([`small_writes`]), a zone at
+//! the start ([`zone`]), a fast area that is written first ([`sustained`]), faster reads of what was
+//! never written ([`unwritten`]). Everything within the region is overwritten, nothing outside is touched.
 //! Evidence of the erase unit is added to the belief that a probe by reading began. Limits: one
 //! write under way at a time; the medium does nothing else meanwhile.
 
@@ -17,8 +19,12 @@ pub mod open_units;
 pub mod period;
 pub mod plan;
 mod session;
+pub mod small_writes;
 pub mod streams;
+pub mod sustained;
+pub mod unwritten;
 pub mod write_unit;
+pub mod zone;
 
 use std::ops::Range;
 

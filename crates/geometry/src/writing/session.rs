@@ -11,9 +11,9 @@ use super::open_units::{self, Ground, Order};
 use super::streams::{self, Parts};
 use super::write_unit::{self, WriteUnit};
 use super::erasures::Watching;
-use super::{WritingOptions, capacity};
+use super::{WritingOptions, capacity, small_writes, sustained, unwritten, zone};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
-use crate::findings::{Finding, Value, Verdict};
+use crate::findings::{Finding, SURE, Value, Verdict};
 use crate::probed::{ProbeError, Probed, Watch};
 
 /// How much of the region is written in order before merges are looked for, and how much when a
@@ -112,7 +112,22 @@ impl<'a> Session<'a> {
             self.watch_erasures()?;
         }
         self.meter.now("how many erase units can be open")?;
-        self.count_open_units(merging.is_some())
+        self.count_open_units(merging.is_some())?;
+        if let Some(merging) = merging.filter(Merging::is_clear) {
+            self.meter.now("whether small writes have a log")?;
+            let found = small_writes::measure(&mut self.meter, &merging)?;
+            self.meter.probed.findings.small_write_log = found;
+            if let Some(layout) = self.layout {
+                self.meter.now("whether the first units are special")?;
+                let found = zone::measure(&mut self.meter, &merging, layout)?;
+                self.meter.probed.findings.special_zone = found;
+            }
+        } else {
+            let reason = "it shows only where writes to ever other places cost merges";
+            self.meter.probed.findings.small_write_log = Finding::not_measured(reason);
+            self.meter.probed.findings.special_zone = Finding::not_measured(reason);
+        }
+        Ok(())
     }
 
     /// Writes a window in order, and then to ever other places in it.
@@ -128,7 +143,15 @@ impl<'a> Session<'a> {
                 break;
             }
             self.meter.now("how fast writing in order is")?;
-            let times = self.meter.fill(self.window.end..end)?;
+            let unwritten = self.window.end..end;
+            let before = unwritten::read(&mut self.meter, &unwritten, 0)?;
+            let times = self.meter.fill(unwritten.clone())?;
+            if self.window.is_empty() {
+                let after = unwritten::read(&mut self.meter, &unwritten, 1)?;
+                let found = unwritten::finding(&before, &after);
+                self.meter.probed.findings.unwritten_is_faster = found;
+                self.meter.probed.findings.pslc_cache = sustained::finding(&times);
+            }
             self.window.end = end;
             let rates: Vec<f64> = times[times.len() / 2..]
                 .iter()
@@ -162,11 +185,6 @@ impl<'a> Session<'a> {
         } else {
             None
         };
-        if std::env::var("DBG").is_ok() {
-            let mut l = told.log_likelihoods.clone();
-            l.sort_by(|a, b| b.1.total_cmp(&a.1));
-            eprintln!("  told {:?} p {} q {} nothing {} top {:?} parts {:?}", told.layout, told.probability, told.questions, told.log_nothing, l.iter().take(5).map(|(u, g)| (u >> 10, *g as i32)).collect::<Vec<_>>(), parts);
-        }
         let shares = parts.unwrap_or_else(|| Parts {
             probabilities: [(1, 1.0 - UNTOLD_PARTS)]
                 .into_iter()
@@ -231,6 +249,12 @@ impl<'a> Session<'a> {
         let window = self.window.clone();
         watching.look_for_folding(&mut self.meter, &window)?;
         let told = watching.told();
+        let (write_unit, probability) = told.write_unit;
+        if probability >= SURE {
+            let reason = "writes of this size and its multiples fill erase units without waste";
+            self.meter.probed.findings.write_unit =
+                Finding::found(Value::Bytes(write_unit), probability, reason);
+        }
         self.belief.learn(|structure| match structure {
             Structure::Nothing => 0.0,
             Structure::Unit(unit) => {
