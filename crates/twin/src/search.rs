@@ -22,11 +22,13 @@ use crate::times::{self, Fitted};
 /// How many of the kinds are searched further.
 const KINDS_SEARCHED: usize = 3;
 /// A kind that begins so much farther off than the best is not searched further.
-const HOPELESS: f64 = 0.35;
+const HOPELESS: f64 = 0.15;
 /// A change must bring the rates nearer by this, as a mean of logarithms, to be worth it.
 const WORTH: f64 = 0.001;
 /// A bus that limits the fastest rate is hardly faster than that.
 const SLOWEST_BUS: f64 = 1.03;
+/// A usual write unit, and one with which cards are quickly simulated.
+const START_PAGE: u64 = 16384;
 /// More open units than that are not looked for.
 const MOST_OPEN: u32 = 16;
 /// How often all values are gone through at most.
@@ -171,27 +173,25 @@ impl<'a> Search<'a> {
         on_each.min_by(nearer)
     }
 
-    /// What the search begins with: small and large pages, every number of open units.
+    /// What the search begins with: every number of open units.
     fn starts(&self, kind: Kind) -> Vec<Structure> {
         let unit = self.target.erase_unit.0;
         let mut starts = Vec::new();
-        for page in [4096, 16384] {
-            for open_units in 1..=self.most_open() {
-                let structure = Structure {
-                    kind,
-                    page,
-                    open_units,
-                    open_units_random: open_units,
-                    random_pages: u32::try_from(unit / page / 2).unwrap_or(0),
-                    scratch: false,
-                    buffer: page > 4096,
-                    log_units: 2,
-                    log_request: 4096,
-                    chunk: if kind == Kind::PageMapped { page } else { unit / 8 },
-                    spare_units: 6,
-                };
-                starts.push(structure.plain());
-            }
+        for open_units in 1..=self.most_open() {
+            let structure = Structure {
+                kind,
+                page: START_PAGE,
+                open_units,
+                open_units_random: open_units,
+                random_pages: u32::try_from(unit / START_PAGE / 2).unwrap_or(0),
+                scratch: false,
+                buffer: true,
+                log_units: 2,
+                log_request: 4096,
+                chunk: if kind == Kind::PageMapped { START_PAGE } else { unit / 8 },
+                spare_units: 6,
+            };
+            starts.push(structure.plain());
         }
         starts.retain(|structure| self.can_be(structure));
         starts.sort_unstable();
@@ -217,9 +217,20 @@ impl<'a> Search<'a> {
             structure
         };
         let mut others: Vec<Structure> = match value {
-            0 => powers(4096, 65536).map(|page| with(&|s| s.page = page)).collect(),
+            // A log out of order holds as many bytes as before.
+            0 => powers(4096, 65536)
+                .map(|page| {
+                    with(&|s| {
+                        let bytes = u64::from(s.random_pages) * s.page;
+                        s.random_pages = u32::try_from(bytes / page).unwrap_or(0);
+                        s.page = page;
+                    })
+                })
+                .collect(),
             1 => [true, false].map(|buffer| with(&|s| s.buffer = buffer)).to_vec(),
-            2 => powers(4096, unit / 2).map(|log| with(&|s| s.log_request = log)).collect(),
+            2 => powers(4096, (unit / 2).min(512 << 10))
+                .map(|log| with(&|s| s.log_request = log))
+                .collect(),
             3 => (1..=self.most_open())
                 .map(|open| {
                     with(&|s| {
@@ -232,18 +243,17 @@ impl<'a> Search<'a> {
                 })
                 .collect(),
             4 => {
-                let few = powers(8, unit / from.page).map(|pages| pages as u32);
-                let between = powers(12, unit / from.page).map(|pages| pages as u32);
-                few.chain(between)
-                    .chain([0])
-                    .map(|pages| with(&|s| s.random_pages = pages))
-                    .collect()
+                // Shares of a unit, in sixteenths.
+                let pages = |share: u64| u32::try_from(unit / from.page * share / 16).unwrap_or(0);
+                [0, 1, 2, 3, 4, 6, 8, 12, 16]
+                    .map(|share| with(&|s| s.random_pages = pages(share)))
+                    .to_vec()
             }
-            5 => {
-                powers(from.page.max(4096), unit).map(|chunk| with(&|s| s.chunk = chunk)).collect()
-            }
+            5 => powers(from.page.max(unit / 64), unit)
+                .map(|chunk| with(&|s| s.chunk = chunk))
+                .collect(),
             6 => (0..=from.open_units).map(|open| with(&|s| s.open_units_random = open)).collect(),
-            7 => [1, 2, 3, 4, 6, 8, 12, 16].map(|log| with(&|s| s.log_units = log)).to_vec(),
+            7 => [1, 2, 4, 8, 16].map(|log| with(&|s| s.log_units = log)).to_vec(),
             8 => [true, false].map(|scratch| with(&|s| s.scratch = scratch)).to_vec(),
             _ => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
         };
