@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build demo test lint bench cards findings grids clean
+.PHONY: help prepare build demo test lint bench cards findings grids accuracy clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -15,6 +15,7 @@ help:
 	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
 	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
 	@echo "make grids  record examples/grids: all setups of a small space on two simulated cards (root, hours)"
+	@echo "make accuracy  write docs/accuracy.md: how right probes are (root for all of it)"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -50,6 +51,10 @@ findings:
 
 grids: build
 	sh scripts/record-grid.sh emmc-5.1 usd-a1-pagemap
+
+accuracy:
+	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new
+	mv docs/accuracy.md.new docs/accuracy.md
 
 clean:
 	$(CARGO) clean
