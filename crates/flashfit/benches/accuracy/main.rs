@@ -9,10 +9,12 @@
 #![expect(clippy::unwrap_used, reason = "a campaign that cannot be made ends there")]
 
 #[path = "../../../geometry/benches/accuracy/cards.rs"]
+#[expect(dead_code, reason = "tests use more of it")]
 mod cards;
 mod cost;
 mod nothing;
 #[path = "../../../geometry/benches/accuracy/reading.rs"]
+#[expect(dead_code, reason = "tests use more of it")]
 mod reading;
 mod running;
 mod share;
