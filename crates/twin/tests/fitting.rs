@@ -1,6 +1,8 @@
 //! Twins of simulated cards, whose truth is known: a twin does what its card does, the same table
 //! gives the same twin, and what cannot be fitted says so.
 
+#![expect(clippy::unwrap_used, reason = "tests end where something fails")]
+
 use std::ops::ControlFlow;
 
 use flashfit_card::CardModel;
