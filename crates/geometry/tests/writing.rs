@@ -286,7 +286,8 @@ fn a_page_mapped_card_is_told_by_its_erasures_and_the_units_of_an_update_log_by_
     let (mut device, clock) = card("kind = \"page-mapped\"\n");
     let page = options(&device);
     let probed = writing::probe(&mut device, &clock, &page, None, &mut Unwatched).unwrap();
-    assert_eq!(probed.findings.erase_unit.value, Some(Value::Bytes(4 * MIB)));
+    let found = &probed.findings.erase_unit;
+    assert_eq!(found.value, Some(Value::Bytes(4 * MIB)), "{found:?}");
     assert_eq!(probed.findings.write_unit.value, Some(Value::Bytes(16 << 10)));
     assert_eq!(probed.findings.erase_unit_offset.value, None);
     let (mut device, clock) = card(
@@ -295,7 +296,8 @@ fn a_page_mapped_card_is_told_by_its_erasures_and_the_units_of_an_update_log_by_
     );
     let update = options(&device);
     let probed = writing::probe(&mut device, &clock, &update, None, &mut Unwatched).unwrap();
-    assert_eq!(probed.findings.erase_unit.value, Some(Value::Bytes(4 * MIB)));
+    let found = &probed.findings.erase_unit;
+    assert_eq!(found.value, Some(Value::Bytes(4 * MIB)), "{found:?}");
 }
 
 #[test]

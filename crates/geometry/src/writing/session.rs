@@ -23,6 +23,8 @@ pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
 const SKIPPED: u64 = 128 << 20;
 /// How long boundaries are asked for, in nanoseconds.
 const MOST_ASKING_NS: u64 = 600_000_000_000;
+/// The largest write unit that is considered before the erase unit is known.
+const MOST_WRITE_UNIT: u64 = 256 << 10;
 /// Small writes that are made to see whether the medium erases already, and whether it does later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
@@ -111,6 +113,11 @@ impl<'a> Session<'a> {
             self.meter.now("when erase units are erased")?;
             self.watch_erasures()?;
         }
+        if let Some(layout) = self.layout {
+            self.meter.now("what is written together")?;
+            let found = self.find_write_unit(layout)?;
+            self.meter.probed.findings.write_unit = found;
+        }
         self.meter.now("how many erase units can be open")?;
         self.count_open_units(merging.is_some())?;
         if let Some(merging) = merging.filter(Merging::is_clear) {
@@ -160,10 +167,8 @@ impl<'a> Session<'a> {
             self.ns_per_byte = median(&rates);
             if self.write_unit.is_none() {
                 self.meter.now("what is written together")?;
-                let timed = write_unit::measure(&mut self.meter, &self.window)?;
-                self.write_unit = write_unit::infer(&timed);
-                let found = write_unit::finding(self.write_unit.as_ref());
-                self.meter.probed.findings.write_unit = found;
+                let timed = write_unit::measure(&mut self.meter, [self.window.clone()])?;
+                self.write_unit = write_unit::infer(&timed, MOST_WRITE_UNIT);
             }
             self.meter.now("whether writes cost merges")?;
             let sensed = Merging::sense(&mut self.meter, &self.window, self.ns_per_byte)?;
@@ -234,6 +239,8 @@ impl<'a> Session<'a> {
         if self.meter.discards() {
             self.meter.discard(region.clone())?;
         }
+        self.meter.probed.findings.write_unit =
+            Finding::inconclusive("it shows with the erasures, and those did not", Vec::new());
         let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
         if !shown {
             let before = self.meter.probed.written_bytes;
@@ -270,6 +277,17 @@ impl<'a> Session<'a> {
             Vec::new(),
         );
         Ok(())
+    }
+
+    /// Writes whole units from their beginnings, where nothing else than writing costs time.
+    fn find_write_unit(&mut self, layout: Layout) -> Result<Finding, Stop> {
+        let Layout { unit, offset } = layout;
+        let first = (self.window.start - offset).div_ceil(unit);
+        let last = (self.window.end - offset) / unit;
+        // Not the last byte of a unit: that would merge it.
+        let units = (first..last).map(|at| offset + at * unit..offset + (at + 1) * unit - 1);
+        let timed = write_unit::measure(&mut self.meter, units)?;
+        Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
     }
 
     fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
