@@ -28,6 +28,8 @@ const MOST_WRITE_UNIT: u64 = 256 << 10;
 /// Small writes that are made to see whether the medium erases already, and whether it does later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
+/// How much better than by chance boundaries must explain costs, as a logarithm.
+const SHOWN: f64 = 3.0;
 /// How likely it is that parts of a unit are merged by themselves, where it cannot be told.
 const UNTOLD_PARTS: f64 = 0.03;
 
@@ -184,6 +186,15 @@ impl<'a> Session<'a> {
     /// Adds what boundaries say, and which of them are those of whole units.
     fn learn_boundaries(&mut self, told: &Told) -> Result<(), Stop> {
         let layout = told.layout;
+        let best = told.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
+        if best < told.log_nothing + SHOWN {
+            // Whatever made those writes slow, a medium without boundaries may have units too.
+            self.lacking = format!(
+                "{} stretches were written, and what they cost has nothing to do with boundaries",
+                told.questions
+            );
+            return Ok(());
+        }
         let parts = if told.probability > 0.5 {
             let window = self.window.clone();
             streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
@@ -290,6 +301,20 @@ impl<'a> Session<'a> {
         Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
     }
 
+    /// A size for writing in turn: above what goes to a log for small writes, where the unit has
+    /// room for several of it, and no part of a write unit.
+    fn write_of_whole_write_units(&self, unit: u64) -> u64 {
+        let known = match self.meter.probed.findings.write_unit.value {
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => 4096,
+        };
+        let mut bytes = unit;
+        while bytes % (2 * known) == 0 && (bytes / 2 >= LEAST_STRETCH || bytes > unit / 8) {
+            bytes /= 2;
+        }
+        bytes
+    }
+
     fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
         let unit = self.belief.answer().map(|(unit, _)| unit);
         let layout = self.layout.or(unit.map(|unit| Layout { unit, offset: 0 }));
@@ -297,7 +322,7 @@ impl<'a> Session<'a> {
         let ground = Ground {
             window: self.window.clone(),
             layout,
-            write_bytes: (LEAST_STRETCH.min(layout.unit / 8) / 4096 * 4096).max(4096),
+            write_bytes: self.write_of_whole_write_units(layout.unit),
         };
         let base_ns = self.ns_per_byte * ground.write_bytes as f64;
         for (order, name) in [(Order::Linear, "linear"), (Order::Random, "random")] {
