@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build demo test lint bench cards findings clean
+.PHONY: help prepare build demo test lint bench cards findings accuracy clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench  measure the simulated card: requests a second, and the delay that serving adds"
 	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
 	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
+	@echo "make accuracy  write docs/accuracy.md: how right probes are (root for all of it)"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -46,6 +47,10 @@ cards: build
 findings:
 	$(CARGO) bench --locked --quiet -p flashfit --bench findings > docs/findings.md.new
 	mv docs/findings.md.new docs/findings.md
+
+accuracy:
+	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new
+	mv docs/accuracy.md.new docs/accuracy.md
 
 clean:
 	$(CARGO) clean

@@ -46,6 +46,8 @@ impl Zone {
             collection: None,
             wear_spread: None,
             lookup_ns: 0,
+            jump_ns: 0,
+            switch_ns: 0,
         };
         // As many units in all, so that their numbers stay the same.
         let pslc = within.nand.pslc.take();

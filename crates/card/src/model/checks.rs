@@ -3,6 +3,8 @@
 //! Whatever passes here can be simulated without an arithmetic overflow and without running out of
 //! free erase units; the layers rely on it.
 
+use flashfit_medium::Bytes;
+
 use super::{CardModel, LayerKind, PslcModel};
 
 /// Keeps the simulator's own tables (about 8 bytes a page) within reason.
@@ -120,6 +122,8 @@ fn times(model: &CardModel) -> Checked {
         ("nand.copy_ns", model.nand.copy_ns),
         ("layer.log_ns", model.layer.log_ns.unwrap_or(0)),
         ("layer.lookup_ns", model.layer.lookup_ns),
+        ("layer.jump_ns", model.layer.jump_ns),
+        ("layer.switch_ns", model.layer.switch_ns),
         ("bus.command_ns", model.bus.command_ns),
         ("nand.pslc.read_ns", pslc(|pslc| pslc.read_ns)),
         ("nand.pslc.program_ns", pslc(|pslc| pslc.program_ns)),
@@ -244,6 +248,10 @@ fn optional_parts(model: &CardModel) -> Checked {
         multiple("cache.bytes", cache.bytes.0, sector, "sectors")?;
         require(cache.bytes <= model.capacity, "cache.bytes", || {
             "the cache is larger than the card".to_owned()
+        })?;
+        let unit = Bytes(model.map_unit_bytes());
+        require(!cache.undeclared || cache.bytes == unit, "cache.bytes", || {
+            format!("a buffer that is not declared holds one mapped unit of {unit}")
         })?;
     }
     if let Some(discard) = &model.discard {

@@ -7,7 +7,7 @@ mod progress;
 pub(crate) mod resolve;
 mod scratch;
 mod space;
-mod subject;
+pub(crate) mod subject;
 mod valid;
 
 use std::path::Path;
@@ -31,6 +31,8 @@ use resolve::Resolved;
 use scratch::Scratch;
 use subject::{Subject, What};
 use valid::Validity;
+
+pub(crate) use progress::human;
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let (resolved, earlier) = match &args.resume {

@@ -318,7 +318,10 @@ impl Watching {
             let farthest = shares.iter().map(|(distance, _)| *distance).fold(0.0, f64::max);
             let needed = ((farthest * 40.0) as usize).clamp(4 * FIRST_LOOK, MOST_WRITES);
             // Of sizes that tell as much, the smallest shows erasures best.
-            if told > 1e-4 && too_close < 1e-3 && best.is_none_or(|(other, _, _)| told > 1.15 * other) {
+            if told > 1e-4
+                && too_close < 1e-3
+                && best.is_none_or(|(other, _, _)| told > 1.15 * other)
+            {
                 best = Some((told, size, needed));
             }
         }

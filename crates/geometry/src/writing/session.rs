@@ -5,12 +5,12 @@ use std::ops::Range;
 use flashfit_medium::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{LEAST_STRETCH, Merging, Told};
+use super::erasures::Watching;
 use super::layout::Layout;
 use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use super::open_units::{self, Ground, Order};
 use super::streams::{self, Parts};
 use super::write_unit::{self, WriteUnit};
-use super::erasures::Watching;
 use super::{WritingOptions, capacity, small_writes, sustained, unwritten, zone};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
 use crate::findings::{Finding, SURE, Value, Verdict};
@@ -83,7 +83,8 @@ impl<'a> Session<'a> {
             Ok(()) => {}
             Err(Stop::Spent) => {
                 let most = Bytes(self.options.max_write_bytes);
-                let note = format!("not everything was measured: {most} were allowed to be written");
+                let note =
+                    format!("not everything was measured: {most} were allowed to be written");
                 self.meter.probed.notes.push(note);
             }
             Err(Stop::Failed(error)) => return Err(error),

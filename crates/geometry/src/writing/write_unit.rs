@@ -174,7 +174,8 @@ fn solve<const N: usize>(rows: &[[f64; N]], timed: &[Timed], weights: &[f64]) ->
         }
     }
     for pivot in 0..N {
-        let best = (pivot..N).max_by(|&a, &b| left[a][pivot].abs().total_cmp(&left[b][pivot].abs()))?;
+        let best =
+            (pivot..N).max_by(|&a, &b| left[a][pivot].abs().total_cmp(&left[b][pivot].abs()))?;
         left.swap(pivot, best);
         right.swap(pivot, best);
         let scale = left[pivot][pivot];

@@ -32,6 +32,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         runtime_ms: 2000,
         erase_unit: None,
         write_unit: None,
+        probed: flashfit_geometry::Geometry::default(),
         mount_dir: None,
         catalog_dir: None,
     }
@@ -54,6 +55,7 @@ pub fn facts() -> Facts {
             identity: Identity::default(),
             queue: Queue::default(),
             declared_erase_unit: None,
+            declared: flashfit_medium::Declared::default(),
             partitions: Vec::new(),
             mounts: Vec::new(),
             read_only: false,
