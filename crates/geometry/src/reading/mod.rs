@@ -53,7 +53,7 @@ const CONTESTS: usize = 4;
 /// Sure enough to go on to the next question.
 const SETTLED: f64 = 0.995;
 /// So likely may it be that nothing shows.
-const MOST_DOUBT: f64 = 0.04;
+const MOST_DOUBT: f64 = 0.06;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
