@@ -56,6 +56,18 @@ pub fn step(crossings: &[Crossing], unit: u64) -> Step {
         .unwrap_or_else(|| step_above(crossings, unit, 1))
 }
 
+/// Whether the boundaries of a unit that are none of twice or three times it have the step too; if
+/// not, it is that of the larger one.
+fn is_its_own(crossings: &[Crossing], unit: u64, step: &Step) -> bool {
+    [2, 3].into_iter().all(|factor| {
+        let larger = factor * unit;
+        let without: Vec<Crossing> =
+            crossings.iter().copied().filter(|read| read.centre % larger != 0).collect();
+        let own = self::step(&without, unit);
+        own.across < FEW || own.ns > step.ns / 2.0
+    })
+}
+
 fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
     let like: Vec<Crossing> =
         crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
@@ -172,7 +184,7 @@ fn erase_unit(search: &Search) -> Finding {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
-    if step.is_mixed() {
+    if step.is_mixed() || !is_its_own(&search.crossings, unit, &step) {
         let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
