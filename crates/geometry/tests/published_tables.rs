@@ -1,6 +1,8 @@
 //! Published tables of real cards, and drawn ones: what is inferred agrees with itself, is right, or
 //! is not said.
 
+#![expect(clippy::unwrap_used, reason = "tests end where something fails")]
+
 use std::path::{Path, PathBuf};
 
 use flashfit_geometry::flashbench::inference::infer;

@@ -197,12 +197,14 @@ fn solve(mut rows: [[f64; TIMES]; TIMES], mut right: [f64; TIMES]) -> Option<[f6
         }
         rows.swap(column, pivot);
         right.swap(column, pivot);
-        for below in column + 1..TIMES {
-            let factor = rows[below][column] / rows[column][column];
-            for at in column..TIMES {
-                rows[below][at] -= factor * rows[column][at];
+        let (above, below) = rows.split_at_mut(column + 1);
+        let (pivot, right_of_pivot) = (above[column], right[column]);
+        for (row, right) in below.iter_mut().zip(&mut right[column + 1..]) {
+            let factor = row[column] / pivot[column];
+            for (value, pivot) in row.iter_mut().zip(pivot).skip(column) {
+                *value -= factor * pivot;
             }
-            right[below] -= factor * right[column];
+            *right -= factor * right_of_pivot;
         }
     }
     let mut solution = [0.0; TIMES];

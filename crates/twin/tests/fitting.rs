@@ -1,6 +1,8 @@
 //! Twins of simulated cards, whose truth is known: a twin does what its card does, the same table
 //! gives the same twin, and what cannot be fitted says so.
 
+#![expect(clippy::unwrap_used, reason = "tests end where something fails")]
+
 use std::ops::ControlFlow;
 
 use flashfit_card::CardModel;
@@ -8,6 +10,7 @@ use flashfit_catalogue::Origin;
 use flashfit_geometry::flashbench::{Comparison, OpenUnitProcedure, OpenUnitTable};
 use flashfit_geometry::probed::{Unwatched, Watch};
 use flashfit_medium::Bytes;
+use flashfit_medium::random::Random;
 use flashfit_twin::counts::used;
 use flashfit_twin::{Hints, Twin, TwinError, fit};
 
@@ -16,11 +19,11 @@ const CARD: &str = r#"
 name = "small"
 title = "A small card"
 source = "made up"
-capacity = "16MiB"
+capacity = "8MiB"
 sector_bytes = 512
 [nand]
 page = "8KiB"
-erase_unit = "256KiB"
+erase_unit = "128KiB"
 read_ns = 80_000
 program_ns = 1_200_000
 erase_ns = 4_000_000
@@ -57,14 +60,17 @@ fn twin(table: &OpenUnitTable) -> Twin {
     .unwrap()
 }
 
-/// Every other cell is hidden from the fit; how well the twin predicts those.
+/// Half of the cells are hidden from the fit; how well the twin predicts those.
 fn prediction(table: &OpenUnitTable) -> Comparison {
-    let every_other = |odd: bool| {
-        let cells = table.cells.iter().enumerate().filter(|(at, _)| (at % 2 == 1) == odd);
-        OpenUnitTable { cells: cells.map(|(_, cell)| *cell).collect() }
+    let mut order: Vec<usize> = (0..table.cells.len()).collect();
+    Random::new(3).shuffle(&mut order);
+    let (hidden, visible) = order.split_at(order.len() / 2);
+    let of = |cells: &[usize]| {
+        let all = table.cells.iter().enumerate();
+        let cells = all.filter(|(at, _)| cells.contains(at)).map(|(_, cell)| *cell);
+        OpenUnitTable { cells: cells.collect() }
     };
-    let twin = twin(&every_other(false));
-    Comparison::of(&every_other(true), &twin.rates).unwrap()
+    Comparison::of(&of(hidden), &twin(&of(visible)).rates).unwrap()
 }
 
 #[test]
@@ -75,8 +81,8 @@ fn twins_of_cards_of_each_kind_predict_what_was_hidden() {
         "kind = \"page-mapped\"\nmap_unit = \"4KiB\"\nswitch_ns = 700_000",
     ] {
         let predicted = prediction(&table(layer));
-        assert!(predicted.median_error_thousandths <= 1150, "{layer}: {predicted:?}");
-        assert!(predicted.ninth_decile_error_thousandths <= 1600, "{layer}: {predicted:?}");
+        assert!(predicted.median_error_thousandths <= 1300, "{layer}: {predicted:?}");
+        assert!(predicted.ninth_decile_error_thousandths <= 2000, "{layer}: {predicted:?}");
     }
 }
 

@@ -20,6 +20,15 @@ use crate::reading::probe_drawn;
 use crate::running;
 use crate::share::Share;
 
+/// How a card is found by the probe that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Written all over once.
+    Used,
+    /// As it leaves the factory.
+    Fresh,
+}
+
 /// What probes of one card said.
 struct Trial {
     seed: u64,
@@ -30,8 +39,8 @@ struct Trial {
 }
 
 /// The section, as Markdown.
-pub fn section(seeds: Range<u64>) -> String {
-    let trials = running::of_each(seeds, trial);
+pub fn section(seeds: Range<u64>, state: State) -> String {
+    let trials = running::of_each(seeds, |seed| trial(seed, state));
     let mut text =
         format!("\n## 1. Simulated cards of known geometry\n\n{} cards.\n", trials.len());
     summary(&mut text, &trials);
@@ -42,20 +51,20 @@ pub fn section(seeds: Range<u64>) -> String {
     text
 }
 
-fn trial(seed: u64) -> Trial {
+fn trial(seed: u64, state: State) -> Trial {
     let card = cards::draw(seed);
     let outcome = probe_drawn(&card, seed);
-    let written = write(&card.model, seed);
+    let written = write(&card.model, seed, state);
     Trial { seed, read: (outcome.erase_unit, outcome.write_unit), card, written }
 }
 
-fn write(model: &CardModel, seed: u64) -> Probed {
+fn write(model: &CardModel, seed: u64, state: State) -> Probed {
     let clock = VirtualClock::default();
     let mut device = InProcessCard::new(Card::counting(model), clock.clone());
     let capacity = device.describe().capacity_bytes;
     let piece = vec![0; 1 << 20];
     let mut offset = 0;
-    while offset < capacity {
+    while state == State::Used && offset < capacity {
         let length = usize::try_from((capacity - offset).min(1 << 20)).unwrap();
         device.write(offset, &piece[..length]).unwrap();
         offset += 1 << 20;

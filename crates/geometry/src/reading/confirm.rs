@@ -66,7 +66,7 @@ pub fn remains(
         differences.extend(difference(session, places, random, suspect)?);
         probability = likely(&differences, suspect);
         let enough = differences.len() >= FEWEST_PAIRS;
-        if enough && (probability > ENOUGH || probability < 1.0 - ENOUGH) {
+        if enough && !(1.0 - ENOUGH..=ENOUGH).contains(&probability) {
             break;
         }
     }

@@ -50,10 +50,10 @@ const SURVEYS: u32 = 4;
 const WITHIN_PAGES: usize = 10;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
-/// Sure enough to go on to the next question.
+/// Sure enough to go on to the next question: no other answer has a larger share of the doubt.
 const SETTLED: f64 = 0.995;
 /// So likely may it be that nothing shows.
-const MOST_DOUBT: f64 = 0.04;
+const MOST_DOUBT: f64 = 0.06;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -210,12 +210,16 @@ impl Search {
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
-    /// The erase unit that the reads so far point to: no other does, and what is left of the doubt,
-    /// whether a small unit is a write unit, no read can settle.
+    /// The erase unit that the reads so far point to: no other one does, and what is left of the
+    /// doubt, whether a small unit is a write unit, no read can settle.
     fn settled(&self) -> Option<u64> {
-        let (unit, share) = self.belief.answer()?;
+        let (unit, _) = self.belief.answer()?;
+        let posterior = self.belief.posterior();
+        let is_other = |structure: &Structure| structure.bytes().is_some_and(|other| other != unit);
+        let mut others = posterior.iter().filter(|(structure, _)| is_other(structure));
+        let unrivalled = others.all(|&(_, share)| share < 1.0 - SETTLED);
         let nothing = self.belief.probability(Structure::Nothing);
-        (1.0 - share - nothing < 1.0 - SETTLED && nothing < MOST_DOUBT).then_some(unit)
+        (unrivalled && nothing < MOST_DOUBT).then_some(unit)
     }
 
     /// How likely the step of a unit is not a map's, if that was looked at.

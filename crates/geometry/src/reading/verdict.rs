@@ -56,38 +56,52 @@ pub fn step(crossings: &[Crossing], unit: u64) -> Step {
         .unwrap_or_else(|| step_above(crossings, unit, 1))
 }
 
+/// Whether the boundaries of a unit that are none of twice or three times it have the step too; if
+/// not, it is that of the larger one.
+fn is_its_own(crossings: &[Crossing], unit: u64, step: &Step) -> bool {
+    [2, 3].into_iter().all(|factor| {
+        let larger = factor * unit;
+        let without: Vec<Crossing> =
+            crossings.iter().copied().filter(|read| read.centre % larger != 0).collect();
+        let own = self::step(&without, unit);
+        own.across < FEW || own.ns > step.ns / 2.0
+    })
+}
+
 fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
     let like: Vec<Crossing> =
         crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
-    let (mut steps, mut base) = (Vec::new(), Vec::new());
+    let times = |members: &[usize], on_boundary: bool| -> Vec<f64> {
+        let members = members.iter().map(|&at| like[at]);
+        let wanted = members.filter(|read| (read.centre % unit == 0) == on_boundary);
+        wanted.map(|read| as_float(read.elapsed_ns)).collect()
+    };
+    let pairs: Vec<(Vec<f64>, Vec<f64>)> = groups(&like)
+        .values()
+        .map(|members| (times(members, true), times(members, false)))
+        .filter(|(on, off)| !on.is_empty() && !off.is_empty())
+        .collect();
+    // Each difference as often as there are reads to bear on it.
+    let differences: Vec<f64> = pairs
+        .iter()
+        .flat_map(|(on, off)| vec![median(on) - median(off); on.len().min(off.len())])
+        .collect();
+    let step_ns = median(&differences);
     let (mut rest, mut rest_across) = (Vec::new(), Vec::new());
-    let (mut across, mut beside) = (0, 0);
-    for members in groups(&like).values() {
-        let times = |on_boundary: bool| -> Vec<f64> {
-            let members = members.iter().map(|&at| like[at]);
-            let wanted = members.filter(|read| (read.centre % unit == 0) == on_boundary);
-            wanted.map(|read| as_float(read.elapsed_ns)).collect()
-        };
-        let (on, off) = (times(true), times(false));
-        if on.is_empty() || off.is_empty() {
-            continue;
-        }
-        across += on.len();
-        beside += off.len();
-        let middle = median(&off);
-        // As many times as there are reads that bear on it.
-        steps.extend(vec![median(&on) - middle; on.len().min(off.len())]);
-        rest.extend(off.iter().map(|time| time - middle));
-        rest_across.extend(on.iter().map(|time| time - middle));
-        base.extend(off);
+    for (on, off) in &pairs {
+        let on = || on.iter().map(|time| time - step_ns);
+        let base = median(&on().chain(off.iter().copied()).collect::<Vec<f64>>());
+        rest.extend(off.iter().map(|time| time - base));
+        rest_across.extend(on().map(|time| time - base));
     }
+    let base: Vec<f64> = pairs.iter().flat_map(|(_, off)| off.iter().copied()).collect();
     Step {
-        ns: median(&steps),
+        ns: step_ns,
         spread_ns: spread(&rest),
         across_spread_ns: spread(&rest_across),
         base_ns: median(&base),
-        across,
-        beside,
+        across: rest_across.len(),
+        beside: rest.len(),
     }
 }
 
@@ -170,7 +184,7 @@ fn erase_unit(search: &Search) -> Finding {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
-    if step.is_mixed() {
+    if step.is_mixed() || !is_its_own(&search.crossings, unit, &step) {
         let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }

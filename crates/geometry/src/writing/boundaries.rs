@@ -108,11 +108,7 @@ impl Merging {
         }
         let settled = median(&costs[SENSING / 2..]);
         let in_order = ns_per_byte * LEAST_STRETCH as f64;
-        let merging = Self {
-            window: window.clone(),
-            ns_per_byte,
-            merge_ns: settled - in_order,
-        };
+        let merging = Self { window: window.clone(), ns_per_byte, merge_ns: settled - in_order };
         Ok((settled > MERGING * in_order).then_some(merging))
     }
 
@@ -122,12 +118,7 @@ impl Merging {
     }
 
     /// Asks until the layout is known or more would not help.
-    pub fn tell(
-        &self,
-        meter: &mut Meter<'_>,
-        belief: &Belief,
-        most_ns: u64,
-    ) -> Result<Told, Stop> {
+    pub fn tell(&self, meter: &mut Meter<'_>, belief: &Belief, most_ns: u64) -> Result<Told, Stop> {
         let mut inference = Inference::new(belief, self);
         let mut recent: Vec<Question> = Vec::new();
         let from_ns = meter.elapsed_ns();

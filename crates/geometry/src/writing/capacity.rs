@@ -58,13 +58,17 @@ pub fn check(meter: &mut Meter<'_>, capacity_bytes: u64, seed: u64) -> Result<Fi
     let part = if whole { "" } else { " of the named region; what lies outside was not checked" };
     if let Some(wrap) = wraps.into_iter().reduce(gcd) {
         let real = least_wrap(meter, wrap, seed)?;
-        return Ok(missing(real, format!("blocks written {real} bytes apart overwrite each other")));
+        return Ok(missing(
+            real,
+            format!("blocks written {real} bytes apart overwrite each other"),
+        ));
     }
     let Some(&first) = lost.first() else {
         let reason = format!("all {} blocks were read back{part}", places.len());
         return Ok(Finding::found(Value::Bytes(capacity_bytes), 0.999, reason));
     };
-    let good = places.iter().rev().find(|&&place| place < first).map_or(region.start, |p| p + BLOCK);
+    let good =
+        places.iter().rev().find(|&&place| place < first).map_or(region.start, |p| p + BLOCK);
     let real = bisect(meter, good..first, seed)?;
     Ok(missing(real, format!("what is written beyond {real} bytes is lost")))
 }

@@ -89,9 +89,8 @@ pub struct Watching {
     nothing: f64,
     area: Range<u64>,
     shown: bool,
-    /// What the slowest place of a distance takes longer than the others in the first run, and the
-    /// distance.
-    stall: Option<(f64, usize)>,
+    /// How many of the smallest writes lie between two erasures.
+    distance: Option<usize>,
 }
 
 impl Watching {
@@ -131,7 +130,7 @@ impl Watching {
             nothing: 0.0,
             area: start..start + length,
             shown: false,
-            stall: None,
+            distance: None,
         }
     }
 
@@ -170,12 +169,18 @@ impl Watching {
         meter: &mut Meter<'_>,
         window: &Range<u64>,
     ) -> Result<(), Stop> {
-        let Some((stall_ns, distance)) = self.stall else { return Ok(()) };
+        let Some(distance) = self.distance else { return Ok(()) };
         let write_bytes = self.told().write_unit.0;
         let most = (SEEN_DISTANCES + PASSED_DISTANCES) * distance;
         if most > MOST_WRITES {
             return Ok(());
         }
+        let mut times = Vec::new();
+        for number in 0..(SEEN_DISTANCES * distance) as u64 {
+            let at = self.area.start + number % PLACES * STRIDE;
+            times.push(meter.write(Purpose::WriteLinear, at, write_bytes)? as f32);
+        }
+        let Some(stall_ns) = stall(&times, distance) else { return Ok(()) };
         let first = window.start.next_multiple_of(write_bytes);
         let room = (window.end - first) / write_bytes;
         let mut times = Vec::new();
@@ -219,8 +224,7 @@ impl Watching {
                 }
                 self.shown = true;
                 if write_bytes == LEAST_WRITE {
-                    let distance = found.distance as usize;
-                    self.stall = stall(&times, distance).map(|stall_ns| (stall_ns, distance));
+                    self.distance = Some(found.distance as usize);
                 }
                 return Ok(());
             }
@@ -314,7 +318,10 @@ impl Watching {
             let farthest = shares.iter().map(|(distance, _)| *distance).fold(0.0, f64::max);
             let needed = ((farthest * 40.0) as usize).clamp(4 * FIRST_LOOK, MOST_WRITES);
             // Of sizes that tell as much, the smallest shows erasures best.
-            if told > 1e-4 && too_close < 1e-3 && best.is_none_or(|(other, _, _)| told > 1.15 * other) {
+            if told > 1e-4
+                && too_close < 1e-3
+                && best.is_none_or(|(other, _, _)| told > 1.15 * other)
+            {
                 best = Some((told, size, needed));
             }
         }

@@ -114,7 +114,9 @@ impl Supposed {
         for step in 1..count {
             let layout = Layout { unit, offset: step * grain };
             let each = SHIFTED / ((count - 1) as usize * OPEN_SHIFTED.len()) as f64;
-            all.extend(OPEN_SHIFTED.map(|most| (of(layout, Way::Logs { random: most }, most), each)));
+            all.extend(
+                OPEN_SHIFTED.map(|most| (of(layout, Way::Logs { random: most }, most), each)),
+            );
         }
         all
     }

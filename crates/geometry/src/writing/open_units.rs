@@ -210,7 +210,8 @@ pub fn finding(costs: &[Cost], base_ns: f64, order: Order) -> Finding {
     let best = candidates[0];
     let Value::Count(open) = best.value else { unreachable!("the candidates are counts") };
     if open == last.units {
-        let reason = format!("writing to up to {open} erase units in turn costs no more than to one");
+        let reason =
+            format!("writing to up to {open} erase units in turn costs no more than to one");
         return Finding::inconclusive(reason, Vec::new());
     }
     let within = mean(costs.iter().filter(|cost| cost.units <= open), base_ns);

@@ -61,7 +61,8 @@ impl Classes {
         let phases = if whole { distance.round() } else { (6.0 * distance).ceil() };
         let step = distance / phases;
         let count = phases as usize;
-        let logs: Vec<f64> = (0..count).map(|at| self.of_phase(at as f64 * step, distance)).collect();
+        let logs: Vec<f64> =
+            (0..count).map(|at| self.of_phase(at as f64 * step, distance)).collect();
         Some(crate::belief::log_sum_exp(logs.iter().copied()) - phases.ln())
     }
 
@@ -101,7 +102,8 @@ fn ln_gamma(of: f64) -> f64 {
         x += 1.0;
     }
     let inverse = 1.0 / x;
-    let series = inverse * (1.0 / 12.0 - inverse * inverse * (1.0 / 360.0 - inverse * inverse / 1260.0));
+    let series =
+        inverse * (1.0 / 12.0 - inverse * inverse * (1.0 / 360.0 - inverse * inverse / 1260.0));
     (x - 0.5) * x.ln() - x + 0.5 * std::f64::consts::TAU.ln() + series - shift
 }
 

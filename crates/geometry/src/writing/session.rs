@@ -5,12 +5,12 @@ use std::ops::Range;
 use flashfit_medium::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{LEAST_STRETCH, Merging, Told};
+use super::erasures::Watching;
 use super::layout::Layout;
 use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use super::open_units::{self, Ground, Order};
 use super::streams::{self, Parts};
 use super::write_unit::{self, WriteUnit};
-use super::erasures::Watching;
 use super::{WritingOptions, capacity, small_writes, sustained, unwritten, zone};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
 use crate::findings::{Finding, SURE, Value, Verdict};
@@ -23,9 +23,13 @@ pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
 const SKIPPED: u64 = 128 << 20;
 /// How long boundaries are asked for, in nanoseconds.
 const MOST_ASKING_NS: u64 = 600_000_000_000;
+/// The largest write unit that is considered before the erase unit is known.
+const MOST_WRITE_UNIT: u64 = 256 << 10;
 /// Small writes that are made to see whether the medium erases already, and whether it does later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
+/// How much better than by chance boundaries must explain costs, as a logarithm.
+const SHOWN: f64 = 3.0;
 /// How likely it is that parts of a unit are merged by themselves, where it cannot be told.
 const UNTOLD_PARTS: f64 = 0.03;
 
@@ -79,7 +83,8 @@ impl<'a> Session<'a> {
             Ok(()) => {}
             Err(Stop::Spent) => {
                 let most = Bytes(self.options.max_write_bytes);
-                let note = format!("not everything was measured: {most} were allowed to be written");
+                let note =
+                    format!("not everything was measured: {most} were allowed to be written");
                 self.meter.probed.notes.push(note);
             }
             Err(Stop::Failed(error)) => return Err(error),
@@ -110,6 +115,11 @@ impl<'a> Session<'a> {
         if self.belief.answer().is_none() && !surely {
             self.meter.now("when erase units are erased")?;
             self.watch_erasures()?;
+        }
+        if let Some(layout) = self.layout {
+            self.meter.now("what is written together")?;
+            let found = self.find_write_unit(layout)?;
+            self.meter.probed.findings.write_unit = found;
         }
         self.meter.now("how many erase units can be open")?;
         self.count_open_units(merging.is_some())?;
@@ -160,10 +170,8 @@ impl<'a> Session<'a> {
             self.ns_per_byte = median(&rates);
             if self.write_unit.is_none() {
                 self.meter.now("what is written together")?;
-                let timed = write_unit::measure(&mut self.meter, &self.window)?;
-                self.write_unit = write_unit::infer(&timed);
-                let found = write_unit::finding(self.write_unit.as_ref());
-                self.meter.probed.findings.write_unit = found;
+                let timed = write_unit::measure(&mut self.meter, [self.window.clone()])?;
+                self.write_unit = write_unit::infer(&timed, MOST_WRITE_UNIT);
             }
             self.meter.now("whether writes cost merges")?;
             let sensed = Merging::sense(&mut self.meter, &self.window, self.ns_per_byte)?;
@@ -179,6 +187,15 @@ impl<'a> Session<'a> {
     /// Adds what boundaries say, and which of them are those of whole units.
     fn learn_boundaries(&mut self, told: &Told) -> Result<(), Stop> {
         let layout = told.layout;
+        let best = told.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
+        if best < told.log_nothing + SHOWN {
+            // Whatever made those writes slow, a medium without boundaries may have units too.
+            self.lacking = format!(
+                "{} stretches were written, and what they cost has nothing to do with boundaries",
+                told.questions
+            );
+            return Ok(());
+        }
         let parts = if told.probability > 0.5 {
             let window = self.window.clone();
             streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
@@ -234,6 +251,8 @@ impl<'a> Session<'a> {
         if self.meter.discards() {
             self.meter.discard(region.clone())?;
         }
+        self.meter.probed.findings.write_unit =
+            Finding::inconclusive("it shows with the erasures, and those did not", Vec::new());
         let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
         if !shown {
             let before = self.meter.probed.written_bytes;
@@ -272,6 +291,31 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Writes whole units from their beginnings, where nothing else than writing costs time.
+    fn find_write_unit(&mut self, layout: Layout) -> Result<Finding, Stop> {
+        let Layout { unit, offset } = layout;
+        let first = (self.window.start - offset).div_ceil(unit);
+        let last = (self.window.end - offset) / unit;
+        // Not the last byte of a unit: that would merge it.
+        let units = (first..last).map(|at| offset + at * unit..offset + (at + 1) * unit - 1);
+        let timed = write_unit::measure(&mut self.meter, units)?;
+        Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
+    }
+
+    /// A size for writing in turn: above what goes to a log for small writes, where the unit has
+    /// room for several of it, and no part of a write unit.
+    fn write_of_whole_write_units(&self, unit: u64) -> u64 {
+        let known = match self.meter.probed.findings.write_unit.value {
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => 4096,
+        };
+        let mut bytes = unit;
+        while bytes % (2 * known) == 0 && (bytes / 2 >= LEAST_STRETCH || bytes > unit / 8) {
+            bytes /= 2;
+        }
+        bytes
+    }
+
     fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
         let unit = self.belief.answer().map(|(unit, _)| unit);
         let layout = self.layout.or(unit.map(|unit| Layout { unit, offset: 0 }));
@@ -279,7 +323,7 @@ impl<'a> Session<'a> {
         let ground = Ground {
             window: self.window.clone(),
             layout,
-            write_bytes: (LEAST_STRETCH.min(layout.unit / 8) / 4096 * 4096).max(4096),
+            write_bytes: self.write_of_whole_write_units(layout.unit),
         };
         let base_ns = self.ns_per_byte * ground.write_bytes as f64;
         for (order, name) in [(Order::Linear, "linear"), (Order::Random, "random")] {

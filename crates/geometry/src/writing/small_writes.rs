@@ -65,7 +65,9 @@ pub fn measure(meter: &mut Meter<'_>, merging: &Merging) -> Result<Finding, Stop
             CONFIDENCE,
             "up to this size, writes to ever other places cost no merge; larger ones do",
         ),
-        Some(_) => Finding::inconclusive("some sizes cost merges, and larger ones do not", Vec::new()),
+        Some(_) => {
+            Finding::inconclusive("some sizes cost merges, and larger ones do not", Vec::new())
+        }
         None => Finding::inconclusive("none of the sizes tried costs a merge", Vec::new()),
     })
 }

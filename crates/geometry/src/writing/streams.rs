@@ -16,6 +16,8 @@ use crate::probed::Purpose;
 
 /// Turns in which both parts of a pair are written, where the parts are large enough.
 const TURNS: u64 = 4;
+/// The largest write, where a part is large.
+const MOST_WRITE: u64 = 384 << 10;
 /// A pair lies in one unit when its writes take so many times what they take far apart.
 const TOGETHER: f64 = 1.8;
 /// Pairs that are asked about at most.
@@ -51,7 +53,7 @@ pub fn parts(
     part: Layout,
     ns_per_byte: f64,
 ) -> Result<Option<Parts>, Stop> {
-    let write_bytes = LEAST_STRETCH.min(part.unit / 2);
+    let write_bytes = write_bytes(part.unit);
     let room = window.end - window.start;
     let first = (window.start - part.offset).div_ceil(part.unit);
     let last = (window.end - part.offset) / part.unit;
@@ -104,6 +106,19 @@ pub fn parts(
         weights.iter_mut().for_each(|weight| *weight /= total);
     }
     Ok(Some(summed(&hypotheses, &weights)))
+}
+
+/// A size that is larger than what goes to a log, where the part allows it. A quarter of a part is
+/// made of whole write units; where the part is large, less is too.
+fn write_bytes(part: u64) -> u64 {
+    if part / 4 < LEAST_STRETCH {
+        return LEAST_STRETCH.min(part / 2);
+    }
+    let mut bytes = part / 4;
+    while bytes % 2 == 0 && bytes > MOST_WRITE {
+        bytes /= 2;
+    }
+    bytes
 }
 
 fn same((parts, shift): (u64, u64), one: u64, other: u64) -> bool {

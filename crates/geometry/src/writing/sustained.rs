@@ -19,14 +19,11 @@ const CONFIDENCE: f64 = 0.96;
 
 /// What the times of the first requests say; with the bytes of each.
 pub fn finding(times: &[(u64, f64)]) -> Finding {
-    let none = || {
-        Finding::inconclusive("writing in order did not get slower", Vec::new())
-    };
+    let none = || Finding::inconclusive("writing in order did not get slower", Vec::new());
     let rates: Vec<f64> = times.iter().map(|(bytes, ns)| ns / *bytes as f64).collect();
     let Some(last) = rates.len().checked_sub(LEAST) else { return none() };
-    let split = (LEAST..last).min_by(|&one, &other| {
-        misplaced(&rates, one).total_cmp(&misplaced(&rates, other))
-    });
+    let split = (LEAST..last)
+        .min_by(|&one, &other| misplaced(&rates, one).total_cmp(&misplaced(&rates, other)));
     let Some(split) = split else { return none() };
     let (before, after) = (median(&rates[..split]), median(&rates[split..]));
     let border = (before * after).sqrt();
@@ -60,7 +57,8 @@ mod tests {
 
     #[test]
     fn the_change_is_where_it_gets_slower() {
-        let time = |at: u64| (1 << 20, if at < 12 { 1e7 } else { 4e7 } + (at * 37 % 10) as f64 * 1e5);
+        let time =
+            |at: u64| (1 << 20, if at < 12 { 1e7 } else { 4e7 } + (at * 37 % 10) as f64 * 1e5);
         let times: Vec<(u64, f64)> = (0..80).map(time).collect();
         assert_eq!(finding(&times).value, Some(Value::Bytes(12 << 20)));
         assert_eq!(finding(&times[20..]).value, None);

@@ -36,8 +36,8 @@ pub fn read(meter: &mut Meter<'_>, within: &Range<u64>, turn: u64) -> Result<Vec
 /// What both say.
 pub fn finding(before: &[f64], after: &[f64]) -> Finding {
     let pairs = before.iter().flat_map(|one| after.iter().map(move |other| one < other));
-    let share = pairs.filter(|slower| *slower).count() as f64
-        / (before.len() * after.len()).max(1) as f64;
+    let share =
+        pairs.filter(|slower| *slower).count() as f64 / (before.len() * after.len()).max(1) as f64;
     let ratio = median(after) / median(before);
     if ratio > SLOWER && share > SHARE {
         let reason = format!("reads took {ratio:.2} times as long after the place was written");

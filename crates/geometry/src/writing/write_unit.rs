@@ -27,6 +27,9 @@ const ASTRAY: f64 = 0.1;
 /// Neighbouring times are not independent, and the noise is not quite as supposed.
 const TEMPER: f64 = 0.5;
 
+/// How much better than none a size must explain the times.
+const CLEAR: f64 = 20.0;
+
 /// A write and how long it took.
 #[derive(Debug, Clone, Copy)]
 pub struct Timed {
@@ -49,37 +52,46 @@ enum Way {
 pub struct WriteUnit {
     /// Each size and its probability, the likeliest first.
     pub sizes: Vec<(u64, f64)>,
-    /// The likeliest size of what must be written for no part of a write unit to be wasted: with
-    /// several dies that cannot be told apart, that of all of them.
-    pub stripe: u64,
+    /// How much better the likeliest explains the times than none, as a logarithm.
+    gain: f64,
 }
 
-/// Writes a range from its start in many sizes, as far as it reaches.
-pub fn measure(meter: &mut Meter<'_>, range: &Range<u64>) -> Result<Vec<Timed>, Stop> {
+/// Writes ranges from their starts in many sizes, as far as they reach.
+pub fn measure(
+    meter: &mut Meter<'_>,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) -> Result<Vec<Timed>, Stop> {
     let mut timed = Vec::new();
-    let mut offset = range.start.next_multiple_of(GRAIN);
-    while timed.len() < WRITES {
-        let most = if meter.random.below(3) == 0 { 96 } else { 20 };
-        let length = GRAIN * (1 + meter.random.below(most));
-        if offset + length > range.end {
-            break;
+    for range in ranges {
+        let mut offset = range.start.next_multiple_of(GRAIN);
+        // The first of a range opens what it lies in, and pays for what gives way.
+        let mut first = true;
+        while timed.len() < WRITES {
+            let most = if meter.random.below(3) == 0 { 96 } else { 20 };
+            let length = GRAIN * (1 + meter.random.below(most));
+            if offset + length > range.end {
+                break;
+            }
+            let time_ns = meter.write(Purpose::WriteLinear, offset, length)?;
+            if !first {
+                timed.push(Timed { offset, length, time_ns });
+            }
+            first = false;
+            offset += length;
         }
-        let time_ns = meter.write(Purpose::WriteLinear, offset, length)?;
-        timed.push(Timed { offset, length, time_ns });
-        offset += length;
     }
     Ok(timed)
 }
 
-/// Fits every size; `None` when there are too few times.
-pub fn infer(timed: &[Timed]) -> Option<WriteUnit> {
+/// Fits every size up to `most`; `None` when there are too few times.
+pub fn infer(timed: &[Timed], most: u64) -> Option<WriteUnit> {
     if timed.len() < WRITES / 4 {
         return None;
     }
     let sizes = EXPONENTS.flat_map(|exponent| [1 << exponent, 3 << (exponent - 1)]);
     let ways = [Way::Appended, Way::InPlace(1), Way::InPlace(2), Way::InPlace(4), Way::InPlace(8)];
     let mut scores: Vec<(u64, Way, f64)> = Vec::new();
-    for size in sizes.filter(|size| size % GRAIN == 0) {
+    for size in sizes.filter(|size| size % GRAIN == 0 && *size <= most) {
         for way in ways {
             if let Some(log) = fit(timed, size, way) {
                 scores.push((size, way, log));
@@ -89,10 +101,6 @@ pub fn infer(timed: &[Timed]) -> Option<WriteUnit> {
     let nothing = fit_without(timed);
     let total = log_sum_exp(scores.iter().map(|score| score.2).chain([nothing]));
     let best = scores.iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
-    let stripe = match best.1 {
-        Way::Appended => best.0,
-        Way::InPlace(dies) => best.0 * dies,
-    };
     let mut sizes: Vec<(u64, f64)> = Vec::new();
     for &(size, _, log) in &scores {
         let probability = (log - total).exp();
@@ -102,7 +110,7 @@ pub fn infer(timed: &[Timed]) -> Option<WriteUnit> {
         }
     }
     sizes.sort_by(|one, other| other.1.total_cmp(&one.1));
-    Some(WriteUnit { sizes, stripe })
+    Some(WriteUnit { sizes, gain: best.2 - nothing })
 }
 
 /// Program operations, one after the other, of a write.
@@ -166,7 +174,8 @@ fn solve<const N: usize>(rows: &[[f64; N]], timed: &[Timed], weights: &[f64]) ->
         }
     }
     for pivot in 0..N {
-        let best = (pivot..N).max_by(|&a, &b| left[a][pivot].abs().total_cmp(&left[b][pivot].abs()))?;
+        let best =
+            (pivot..N).max_by(|&a, &b| left[a][pivot].abs().total_cmp(&left[b][pivot].abs()))?;
         left.swap(pivot, best);
         right.swap(pivot, best);
         let scale = left[pivot][pivot];
@@ -203,7 +212,8 @@ pub fn finding(inferred: Option<&WriteUnit>) -> Finding {
         .take(5)
         .map(|&(size, probability)| Candidate { value: Value::Bytes(size), probability })
         .collect();
-    let Some(best) = candidates.first().copied().filter(|best| best.probability >= SURE) else {
+    let sure = |best: &Candidate| best.probability >= SURE && inferred.gain > CLEAR;
+    let Some(best) = candidates.first().copied().filter(sure) else {
         let reason = "the time of a write does not grow in steps of one size alone";
         return Finding::inconclusive(reason, candidates);
     };

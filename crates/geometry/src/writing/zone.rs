@@ -26,11 +26,7 @@ const NO_MERGE: f64 = 0.3;
 const CONFIDENCE: f64 = 0.96;
 
 /// Writes the first units in order, and then to places in them.
-pub fn measure(
-    meter: &mut Meter<'_>,
-    merging: &Merging,
-    layout: Layout,
-) -> Result<Finding, Stop> {
+pub fn measure(meter: &mut Meter<'_>, merging: &Merging, layout: Layout) -> Result<Finding, Stop> {
     let units = MOST_UNITS.min(merging.window.start / layout.unit);
     if meter.region().start > 0 || layout.offset > 0 || units < 2 {
         return Ok(Finding::not_measured(
@@ -60,7 +56,9 @@ pub fn measure(
     let cheap: Vec<bool> = times.iter().map(cheap).collect();
     let first = cheap.iter().position(|cheap| !cheap);
     Ok(match first {
-        Some(0) => Finding::inconclusive("the first units cost merges as all others do", Vec::new()),
+        Some(0) => {
+            Finding::inconclusive("the first units cost merges as all others do", Vec::new())
+        }
         Some(units) if cheap[units..].iter().all(|cheap| !cheap) => Finding::found(
             Value::Bytes(units as u64 * layout.unit),
             CONFIDENCE,

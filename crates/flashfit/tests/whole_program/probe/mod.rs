@@ -20,10 +20,20 @@ fn document(ended: &Ended, code: i32) -> Value {
     document
 }
 
-/// A card on which a read over the boundary of two erase units takes longer, as a target.
+/// A card of 4 MiB erase units on which a read over the boundary of two takes longer, as a target.
 fn card_that_shows_its_units(place: &Place) -> String {
     let layer = "kind = \"page-mapped\"\n";
-    let text = FAST_CARD.replace(layer, &format!("{layer}lookup_ns = 2000\n"));
+    let changes = [
+        ("160MiB", "384MiB"),
+        ("erase_unit = \"1MiB\"", "erase_unit = \"4MiB\""),
+        ("read_ns = 1000", "read_ns = 60_000"),
+        ("command_ns = 1000", "command_ns = 300_000"),
+        (layer, &format!("{layer}lookup_ns = 60_000\n")),
+    ];
+    let text = changes.iter().fold(FAST_CARD.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
     place.file("shows.toml", &text);
     format!("sim:{}", place.arg("shows.toml"))
 }

@@ -11,7 +11,7 @@ fn a_card_that_shows_its_erase_units_is_found_out() {
     let card = card_that_shows_its_units(&place);
     let found = document(&place.flashfit(&["probe", &card, "--json"]), 0);
     assert_eq!(found["erase_unit"]["verdict"], "found");
-    assert_eq!(found["erase_unit"]["bytes"], 1 << 20);
+    assert_eq!(found["erase_unit"]["bytes"], 4 << 20);
     assert!(found["erase_unit"]["confidence"].as_f64().unwrap() >= 0.95);
     for quantity in QUANTITIES {
         let verdict = found[quantity]["verdict"].as_str().unwrap();
@@ -22,9 +22,9 @@ fn a_card_that_shows_its_erase_units_is_found_out() {
     assert_eq!(found["cost"]["written_bytes"], 0);
     let samples = found["evidence"]["samples"].as_array().unwrap().len() as u64;
     assert_eq!(found["cost"]["reads"], samples, "every sample is kept");
-    assert_eq!(found["next"]["partition_start_bytes"], 1 << 20);
+    assert_eq!(found["next"]["partition_start_bytes"], 4 << 20);
     let mkfs = found["next"]["mkfs"].as_str().unwrap();
-    assert!(mkfs.starts_with("mkfs.ext4 ") && mkfs.contains("stripe-width=256"), "{mkfs}");
+    assert!(mkfs.starts_with("mkfs.ext4 ") && mkfs.contains("stripe-width=1024"), "{mkfs}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_terminal_of_80_columns_is_not_overrun() {
     let ended = place.flashfit(&["probe", &card, "--svg", &svg]);
     ended.said(0, &[]);
     assert!(ended.stdout.starts_with("SIMULATED CARD"));
-    for part in ["erase unit           1 MiB (", "Declared:", "What to do next:", "flashfit plan"] {
+    for part in ["erase unit           4 MiB (", "Declared:", "What to do next:", "flashfit plan"] {
         assert!(ended.stdout.contains(part), "no `{part}` in {}", ended.stdout);
     }
     for line in ended.stdout.lines().filter(|line| !line.starts_with("    ")) {

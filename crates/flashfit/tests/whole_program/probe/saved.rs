@@ -12,12 +12,12 @@ fn a_plan_takes_what_was_probed() {
     let args = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4", "--json"];
     let plans = place.flashfit(&args).document("flashfit.plans");
     let used = &plans["plans"][0]["geometry"];
-    assert_eq!(used["given"]["erase_unit"]["bytes"], 1 << 20);
+    assert_eq!(used["given"]["erase_unit"]["bytes"], 4 << 20);
     assert_eq!(used["given"]["erase_unit"]["source"], "probed");
     let dry = ["tune", &card, "--geometry", "geometry.json", "--dry-run", "--config", "short.toml"];
     let ended = place.flashfit(&dry);
     ended.said(0, &[]);
-    assert!(ended.stdout.contains("erase unit 1 MiB (probed)"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("erase unit 4 MiB (probed)"), "{}", ended.stdout);
 }
 
 #[test]
@@ -27,12 +27,12 @@ fn where_probed_and_declared_values_disagree_the_safe_side_is_taken_and_told() {
     place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
     // The same card, of which its model now says something else.
     let text = std::fs::read_to_string(place.path("shows.toml")).unwrap();
-    place.file("shows.toml", &text.replace("erase_unit = \"1MiB\"", "erase_unit = \"1536KiB\""));
+    place.file("shows.toml", &text.replace("erase_unit = \"4MiB\"", "erase_unit = \"3MiB\""));
     let args = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4"];
     let ended = place.flashfit(&args);
     ended.said(0, &[]);
     let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("3 MiB is used, a common multiple, which is safe for both"), "{text}");
+    assert!(text.contains("12 MiB is used, a common multiple, which is safe for both"), "{text}");
 }
 
 #[test]
