@@ -1,5 +1,5 @@
-//! What every block device keeps to, on a simulated card in the process and on an image file past the
-//! page cache: bounds, bytes, and that refused requests change nothing.
+//! What every block device keeps to, on a simulated card in the process and on an image file past
+//! the page cache: bounds, bytes, and that refused requests change nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
