@@ -246,7 +246,9 @@ impl<'a> Model<'a> {
         Own::centre(&mut self.own, &self.weights);
     }
 
-    /// A trend in time of what the rest does not explain is taken out where it surely is one.
+    /// A trend in time of what the rest does not explain is taken out where it surely is one. Part
+    /// of a drift is taken for a difference of candidates that were tried at different times, so
+    /// what is found is rather less than there is.
     fn learn_drift(&mut self) {
         let means = self.means_of_cells();
         let (mut along, mut length) = (0.0, 0.0);

@@ -66,8 +66,8 @@ impl Situation<'_> {
         let affordable = ((left + 1e-9) / self.workloads() as f64).min(1e6) as usize;
         let beside = usize::from(self.table.out(reference).is_none());
         let field = if rounds == 0 {
-            // Rather fewer finalists than a race of one round.
-            MOST_FINALISTS.min((affordable / ROUNDS_A_FIELD).saturating_sub(beside)).max(1)
+            // Rather fewer finalists than so few rounds that nothing can be told.
+            MOST_FINALISTS.min((affordable / LEAST_ROUNDS).saturating_sub(beside)).max(1)
         } else {
             (raced.len() >> (rounds / ROUNDS_A_FIELD)).max(2).min(affordable.saturating_sub(beside))
         };
