@@ -226,7 +226,7 @@ impl RunPlan {
         Duration::from_nanos(self.runtime_ns) + fill_timeout(bytes)
     }
 
-    /// Whether steady state is looked for: where a claim is to be made, and there is time to see it.
+    /// Whether steady state is looked for: where a claim is to be made, and there is time for it.
     pub(crate) fn watches_steadiness(&self) -> bool {
         self.points == Points::Profile(Profile::Standard)
             && self.runtime_ns >= steady::LEAST_RUNTIME_NS

@@ -121,7 +121,9 @@ fn document_text(output: &str) -> &str {
 fn complaints(messages: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in messages.lines().map(str::trim) {
-        let complaint = line.starts_with("fio:") || line.contains("appears mounted");
+        // What it says of a folder whose files it found is no complaint.
+        let found = line.starts_with("fio: opendir added ");
+        let complaint = line.starts_with("fio:") && !found || line.contains("appears mounted");
         if complaint && !lines.contains(&line) {
             lines.push(line);
         }

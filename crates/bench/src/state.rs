@@ -1,10 +1,10 @@
 //! The state of a file system in which a workload is measured: how full it is, and how old.
 //!
 //! Filling writes files through the file system until the asked share of it is used: by bytes a
-//! tenth of 16 KiB, three tenths of 256 KiB, the rest of 4 MiB, all three sorts at the same time, so
-//! that they lie among one another. A round of ageing removes half of all files at random, writes as
-//! many new ones of each sort into the holes, and overwrites blocks of 4 KiB at random places of
-//! what is there, an eighth of it by volume. Then everything is written back.
+//! tenth of 16 KiB, three tenths of 256 KiB, the rest of 4 MiB, all three sorts at the same time,
+//! so that they lie among one another. A round of ageing removes half of all files at random,
+//! writes new ones into the holes until the share is reached again, and overwrites blocks of 4 KiB
+//! at random places of what is there, an eighth of it by volume. Then everything is written back.
 //!
 //! Limits: this is a stated procedure, not a year of use; Geriatrix and the like go further. What
 //! was reached is told by statvfs(3), which counts the file system's own blocks too.
@@ -30,9 +30,10 @@ pub const MOST_FILL_HUNDREDTHS: u32 = 9_000;
 pub const MOST_AGE_ROUNDS: u32 = 1_000;
 /// Filled to this share when only ageing is asked for.
 pub const FILL_OF_AGEING_HUNDREDTHS: u32 = 5_000;
-/// The sorts of files: name, size in bytes, tenths of the volume.
+/// The sorts of files: name, size in bytes, hundredths of what the sorts before left of the volume,
+/// so that what does not fill a large file goes into smaller ones.
 const SORTS: [(&str, u64, u64); 3] =
-    [("small", 16 << 10, 1), ("middling", 256 << 10, 3), ("large", 4 << 20, 6)];
+    [("large", 4 << 20, 60), ("middling", 256 << 10, 75), ("small", 16 << 10, 100)];
 /// The part of the volume that a round overwrites.
 const OVERWRITTEN_PART: u64 = 8;
 const BLOCK_BYTES: u64 = 4096;
@@ -120,8 +121,9 @@ pub fn bring_about(
     let volume = wanted.saturating_sub(used);
     making.write_files(volume)?;
     for _ in 0..state.age_rounds {
-        let removed = making.remove_half()?;
-        making.write_files(removed)?;
+        making.remove_half()?;
+        let (used, _) = making.room()?;
+        making.write_files(wanted.saturating_sub(used))?;
         making.overwrite()?;
     }
     making.write_back()?;
@@ -157,11 +159,15 @@ impl Making<'_> {
 
     /// Writes files of all sorts, about `volume` bytes of them.
     fn write_files(&mut self, volume: u64) -> Result<(), BenchError> {
-        let jobs: Vec<(&str, u64, u64)> = SORTS
-            .iter()
-            .map(|(name, bytes, tenths)| (*name, *bytes, volume / 10 * tenths / bytes))
-            .filter(|(_, _, count)| *count > 0)
-            .collect();
+        let mut left = volume;
+        let mut jobs: Vec<(&str, u64, u64)> = Vec::new();
+        for (name, bytes, hundredths) in SORTS {
+            let count = left / 100 * hundredths / bytes;
+            left -= count * bytes;
+            if count > 0 {
+                jobs.push((name, bytes, count));
+            }
+        }
         if jobs.is_empty() {
             return Ok(());
         }
@@ -179,18 +185,15 @@ impl Making<'_> {
         self.fio(&text, &folder, volume)
     }
 
-    /// Removes half of all files at random; tells how many bytes they had.
-    fn remove_half(&mut self) -> Result<u64, BenchError> {
+    /// Removes half of all files at random.
+    fn remove_half(&mut self) -> Result<(), BenchError> {
         let mut files = files_in(&self.folder)?;
         Random::new(self.tools.seed ^ self.calls).shuffle(&mut files);
-        let mut removed = 0;
-        for (path, bytes) in files.iter().take(files.len() / 2) {
+        for (path, _) in files.iter().take(files.len() / 2) {
             std::fs::remove_file(path).map_err(system(path))?;
-            removed += bytes;
         }
         // Otherwise the new files would be put beside the old ones instead of into the holes.
-        self.write_back()?;
-        Ok(removed)
+        self.write_back()
     }
 
     /// Overwrites blocks at random places.
@@ -220,12 +223,15 @@ impl Making<'_> {
     fn fio(&mut self, text: &str, folder: &Path, volume: u64) -> Result<(), BenchError> {
         let seed = Random::new(self.tools.seed ^ STATE_SEED ^ self.calls).next_u64() >> 1;
         self.calls += 1;
-        // fio takes `:` in a directory's name for a separator; a link needs no quoting.
+        // fio takes `:` in a directory's name for a separator; a link needs no quoting, but fio
+        // takes none for the directory itself.
         let link = self.tools.scratch.join("state");
         let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(folder, &link).map_err(system(&link))?;
+        let (above, name) = (folder.parent(), folder.file_name());
+        let (above, name) = above.zip(name).expect("the folder was made below a mount point");
+        std::os::unix::fs::symlink(above, &link).map_err(system(&link))?;
         let variables = [
-            ("STATE".to_owned(), link.display().to_string()),
+            ("STATE".to_owned(), link.join(name).display().to_string()),
             ("SEED".to_owned(), seed.to_string()),
         ];
         let invocation = Invocation {

@@ -151,7 +151,8 @@ pub enum ByArg {
     Throughput,
     /// The worst completion latency.
     Latency,
-    /// Bytes that the medium programs, or that are written to it, by bytes that the workload writes.
+    /// Bytes that the medium programs, or that are written to it, by bytes that the workload
+    /// writes.
     Wear,
 }
 

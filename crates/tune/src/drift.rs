@@ -2,9 +2,9 @@
 //! in the order of time.
 //!
 //! A line through the logarithms, each less the mean of its workload and length. Comparisons are
-//! made of trials that lie close together in time, so drift does not move them; it is told because a
-//! medium that drifts is one whose figures will not last. Limit: a line; a step or a wave shows as
-//! little or as a slope.
+//! made of trials that lie close together in time, so drift does not move them; it is told because
+//! a medium that drifts is one whose figures will not last. Limit: a line; a step or a wave shows
+//! as little or as a slope.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! What each setup is like in more than one respect, and the front: setups that no other beats in
 //! throughput, latency, wear and safety at once.
 //!
-//! Figures are means over whole trials, workloads weighted as for the merit, relative to the untuned
-//! setup. Differences below [`STEP`] count as none. Limit: the step stands for the noise, whatever
-//! that is; a setup near another on the front may be there by luck.
+//! Figures are means over whole trials, workloads weighted as for the merit, relative to the
+//! untuned setup. Differences below [`STEP`] count as none. Limit: the step stands for the noise,
+//! whatever that is; a setup near another on the front may be there by luck.
 
 use std::collections::BTreeMap;
 

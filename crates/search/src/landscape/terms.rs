@@ -1,5 +1,5 @@
-//! Random truths over a space: effects of levels, of pairs and triples of them, and a residual, each
-//! with a part that all workloads share and a part of each workload's own.
+//! Random truths over a space: effects of levels, of pairs and triples of them, and a residual,
+//! each with a part that all workloads share and a part of each workload's own.
 
 use crate::random::Random;
 use crate::space::{Role, SearchSpace};

@@ -8,7 +8,8 @@
 //! effect.
 //!
 //! Source of the additive kernel with learned variances: D. Duvenaud and others, Additive Gaussian
-//! Processes, 2011; of the effects' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a floor.
+//! Processes, 2011; of the effects' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a
+//! floor.
 
 use crate::space::CandidateIndex;
 

@@ -2,10 +2,10 @@
 //!
 //! All trials of one setup under one workload and of one length lie in one urn, whatever they were
 //! made for. They are drawn in a random order that belongs to the seed, without putting them back,
-//! until each has been drawn once; beyond that at random with putting back. So nothing is seen twice
-//! that can be avoided, and a comparison with fresh trials is one as long as the record has fresh
-//! ones. Limit: what is drawn beyond that repeats what the search has seen, and an interval made of
-//! such trials is too narrow; how many they were is counted.
+//! until each has been drawn once; beyond that at random with putting back. So nothing is seen
+//! twice that can be avoided, and a comparison with fresh trials is one as long as the record has
+//! fresh ones. Limit: what is drawn beyond that repeats what the search has seen, and an interval
+//! made of such trials is too narrow; how many they were is counted.
 
 use std::collections::BTreeMap;
 
