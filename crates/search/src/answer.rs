@@ -115,7 +115,12 @@ pub fn answer(
     let mut random = Random::stream(limits.seed, u64::MAX);
     let belief = Belief::of(&model, &eligible, limits.goal.within, &mut random);
     let confirmed = Confirmed::of(space, history);
-    let ties = ties(&belief, winner, &table, limits.goal.within);
+    let mut ties = ties(&belief, winner, &table, limits.goal.within);
+    // What fresh trials tell from the winner is told from it, whatever the model believes.
+    ties.retain(|tie| {
+        let told = confirmed.gain(winner, tie.candidate).is_some_and(|gain| gain.is_sure());
+        tie.candidate == winner || !told
+    });
     let at = belief.candidates.iter().position(|&index| index == winner);
     let runner_up = belief
         .candidates

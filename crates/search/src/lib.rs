@@ -25,5 +25,6 @@ pub use space::{
     Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 pub use strategy::{
-    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, next_step,
+    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, all_failed,
+    next_step,
 };

@@ -94,7 +94,10 @@ impl<'a> Family<'a> {
                 |f: &&usize| levels[**f].is_none_or(|l| l == self.space.factors[**f].default);
             self.factors.len() - self.factors.iter().filter(default).count()
         };
-        let Some(&nearest) = self.members.iter().min_by_key(|index| changes(index)) else {
+        // A reference that may not be chosen is no place to start from.
+        let rank =
+            |index: &&CandidateIndex| (!self.space.candidates[**index].allowed, changes(index));
+        let Some(&nearest) = self.members.iter().min_by_key(rank) else {
             return Vec::new();
         };
         self.alike(&self.space.candidates[nearest].levels)

@@ -10,9 +10,9 @@ mod greedy;
 mod random;
 mod scores;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Ask, Batch, Length, Outcome, Purpose, Told};
+use crate::history::{Ask, Batch, Length, Purpose, Told};
 use crate::limits::{Limits, SearchError};
 use crate::random::Random;
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
@@ -121,7 +121,8 @@ pub fn next_step(
         let before: Vec<Told> =
             history.iter().filter(|told| told.ask.batch.number < last).copied().collect();
         if let Step::Try(mut asks) = planned(strategy, space, &before, limits, last) {
-            asks.retain(|ask| !made.contains(ask));
+            // Who goes on with other limits has planned a batch of another size.
+            asks.retain(|ask| !made.iter().any(|made| Ask { batch: ask.batch, ..*made } == *ask));
             if !asks.is_empty() {
                 return Ok(Step::Try(asks));
             }
@@ -137,11 +138,10 @@ fn planned(
     limits: &Limits,
     number: u32,
 ) -> Step {
-    let failed = all_failed(history);
-    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
-    if let Some(candidates) = failed.filter(|&candidates| candidates >= enough) {
+    if let Some(candidates) = all_failed(space, history) {
         return Step::Done(Stop::AllFailed { candidates });
     }
+    let failed = failed_so_far(history);
     let wishes = match strategy.plan(space, history, limits) {
         Plan::Done(stop) => {
             let all_failed = failed.map(|candidates| Stop::AllFailed { candidates });
@@ -152,18 +152,20 @@ fn planned(
     if wishes.is_empty() {
         return Step::Done(Stop::Budget);
     }
-    let mut repeats: BTreeMap<Wish, u32> = BTreeMap::new();
+    // Not counted but looked up: a record may have lost some.
+    let mut repeats: BTreeMap<Wish, BTreeSet<u32>> = BTreeMap::new();
     for told in history {
-        let Ask { candidate, workload, length, purpose, .. } = told.ask;
-        *repeats.entry(Wish { candidate, workload, length, purpose }).or_default() += 1;
+        let Ask { candidate, workload, length, purpose, repeat, .. } = told.ask;
+        let wish = Wish { candidate, workload, length, purpose };
+        repeats.entry(wish).or_default().insert(repeat);
     }
     let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
     let mut asks: Vec<Ask> = wishes
         .into_iter()
         .map(|wish| {
-            let next = repeats.entry(wish).or_default();
-            let repeat = *next;
-            *next += 1;
+            let used = repeats.entry(wish).or_default();
+            let repeat = (0..).find(|repeat| !used.contains(repeat)).expect("few are used");
+            used.insert(repeat);
             let Wish { candidate, workload, length, purpose } = wish;
             Ask { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }
         })
@@ -184,9 +186,15 @@ fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
     wishes.into_iter().take_while(affordable).collect()
 }
 
+/// How many candidates were tried, when that is enough to end a search and all of them failed.
+pub fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
+    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
+    failed_so_far(history).filter(|&candidates| candidates >= enough)
+}
+
 /// How many candidates were tried, when all of them failed.
-fn all_failed(history: &[Told]) -> Option<usize> {
-    if history.iter().any(|told| !matches!(told.outcome, Outcome::Failed)) {
+fn failed_so_far(history: &[Told]) -> Option<usize> {
+    if history.iter().any(|told| told.log_merit().is_some()) {
         return None;
     }
     let mut tried: Vec<CandidateIndex> = history.iter().map(|told| told.ask.candidate).collect();

@@ -63,7 +63,7 @@ impl Strategy for Adaptive {
             return Plan::Done(Stop::Exhausted);
         }
         let coding = Coding::of(space, &situation.interest());
-        if history.is_empty() {
+        if situation.table.candidates().is_empty() {
             return Plan::Try(situation.start(&coding));
         }
         let scales = self.scales(&situation, &coding);

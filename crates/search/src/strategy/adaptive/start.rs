@@ -95,7 +95,7 @@ impl Situation<'_> {
     fn of_each_family(&self) -> Vec<CandidateIndex> {
         let reference = self.space.reference;
         let nearest = |family: &Vec<CandidateIndex>| {
-            if family.contains(&reference) {
+            if family.contains(&reference) && self.table.out(reference).is_none() {
                 return Some(reference);
             }
             let eligible = family.iter().filter(|index| self.eligible.binary_search(index).is_ok());

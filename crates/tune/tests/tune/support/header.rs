@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::Profile;
+use flashfit_bench::{MediumState, Profile};
 use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_medium::identity::Identity;
 use flashfit_medium::queue::Queue;
 use flashfit_medium::{Bytes, Kind, Medium};
 use flashfit_stand::{Facts, MemoryFacts};
-use flashfit_tune::{By, RunHeader, RunSpec, Space, StrategyKind};
+use flashfit_tune::{By, Limits, RunHeader, RunSpec, Space, StrategyKind};
 
 /// A greedy run of these workloads with two repeats and two confirming rounds.
 pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
@@ -32,8 +32,13 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         runtime_ms: 2000,
         erase_unit: None,
         write_unit: None,
+        probed: flashfit_geometry::Geometry::default(),
         mount_dir: None,
         catalog_dir: None,
+        weights_thousandths: BTreeMap::new(),
+        p99_write_max_ns: None,
+        limits: Limits::default(),
+        state: MediumState::default(),
     }
 }
 
@@ -54,6 +59,7 @@ pub fn facts() -> Facts {
             identity: Identity::default(),
             queue: Queue::default(),
             declared_erase_unit: None,
+            declared: flashfit_medium::Declared::default(),
             partitions: Vec::new(),
             mounts: Vec::new(),
             read_only: false,
