@@ -12,6 +12,7 @@ use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
 use crate::commands::plan::PlanArgs;
 use crate::failure::Failure;
+use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 
 const AFTER_HELP: &str = "\
@@ -44,6 +45,8 @@ pub enum Command {
     List(ListArgs),
     /// Show what one medium says of itself. Reads only.
     Inspect(InspectArgs),
+    /// Find out how a medium is built inside, and how sure that is. Reads only, unless --write.
+    Probe(Box<ProbeArgs>),
     /// Show layouts and commands that fit a medium, with the reason for every number. Reads only.
     Plan(Box<PlanArgs>),
     /// Show what is wrong with a medium as it is, and what would mend it. Reads only.

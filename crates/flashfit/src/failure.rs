@@ -28,6 +28,12 @@ impl Failure {
         self.class
     }
 
+    /// Says before the message where it was.
+    pub fn at(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
     /// Puts the real directory where a hint says `DIR`.
     pub fn in_dir(mut self, dir: &str) -> Self {
         self.hint = self.hint.map(|hint| hint.replace("--resume DIR", &format!("--resume {dir}")));

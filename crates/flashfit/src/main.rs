@@ -11,6 +11,7 @@ mod commands;
 mod consent;
 mod failure;
 mod output;
+mod probe;
 mod rendering;
 mod state;
 mod tune;
@@ -42,6 +43,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::List(args) => commands::list::run(args),
         Command::Inspect(args) => commands::inspect::run(args, catalog),
+        Command::Probe(args) => probe::run(args, catalog),
         Command::Plan(args) => commands::plan::run(args, catalog),
         Command::Check(args) => commands::check::run(args, catalog),
         Command::Apply(args) => apply::run(args, catalog),

@@ -105,6 +105,7 @@ impl Default for Finding {
 
 /// All that a probe, or an imported table, says of a medium.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Findings {
     /// Capacity that is really there, in bytes; checked before anything else in the writing mode.
     pub capacity: Finding,

@@ -1,11 +1,18 @@
 //! How a medium is built inside: page, write unit, erase unit, open units.
 //!
-//! Limits: this version knows what is declared and what the user gives; it does not probe. It can
-//! measure and read flashbench's open-unit tables ([`flashbench`]).
+//! [`reading`] and [`writing`] find it out by timing a medium, [`flashbench`] from published
+//! tables; all evidence of the erase unit adds up in one [`belief`], and every quantity gets a
+//! verdict ([`findings`]). [`geometry`] is what the rest of flashfit takes of it.
 
+pub mod belief;
 pub mod findings;
 pub mod flashbench;
 pub mod geometry;
+pub mod probed;
+pub mod reading;
+pub mod writing;
 
+pub use belief::{Belief, Structure};
 pub use findings::{Candidate, Finding, Findings, Value, Verdict};
 pub use geometry::{Geometry, Known, Source};
+pub use probed::{Evidence, Fault, ProbeError, Probed, Watch};

@@ -8,7 +8,7 @@ use flashfit_host::mountinfo::{self, MountEntry};
 use flashfit_host::{ExitClass, Explain, Runner};
 use serde::{Deserialize, Serialize};
 
-use crate::declared::{self, DeclaredEraseUnit};
+use crate::declared::{Declared, DeclaredBytes};
 use crate::identity::Identity;
 use crate::partitions::{self, Partition};
 use crate::queue::Queue;
@@ -86,8 +86,11 @@ pub struct Medium {
     pub identity: Identity,
     /// The request queue; zeros for an image.
     pub queue: Queue,
-    /// Declared erase unit.
-    pub declared_erase_unit: Option<DeclaredEraseUnit>,
+    /// The declared erase unit that plans use: the best of those in `declared`.
+    pub declared_erase_unit: Option<DeclaredBytes>,
+    /// All that it and the kernel declare of how it is built.
+    #[serde(default)]
+    pub declared: Declared,
     /// Its partitions.
     pub partitions: Vec<Partition>,
     /// What is mounted of it.
@@ -183,6 +186,7 @@ impl Medium {
         }
         let queue = Queue::read(system, &disk);
         let kind = kind_of(system, &disk, &queue);
+        let declared = Declared::read(system, &disk, kind, &queue);
         let is_partition = name != disk;
         let partitions =
             if is_partition { Vec::new() } else { partitions::known_to_kernel(system, &disk) };
@@ -192,7 +196,8 @@ impl Medium {
             partition_start: is_partition
                 .then(|| Bytes(system.number(&block.join("start")).unwrap_or(0) * SECTOR_BYTES)),
             identity: Identity::read(system, &disk),
-            declared_erase_unit: declared::erase_unit(system, &disk, kind, &queue),
+            declared_erase_unit: declared.best_erase_unit().cloned(),
+            declared,
             mounts: mounts_of(system, &name),
             read_only: system.number(&block.join("ro")) == Some(1),
             removable: system.number(&system.block(&disk).join("removable")) == Some(1),
@@ -224,6 +229,7 @@ impl Medium {
             identity: Identity::default(),
             queue: Queue::default(),
             declared_erase_unit: None,
+            declared: Declared::default(),
             partitions: partitions::read(runner, path),
             mounts: Vec::new(),
             read_only,

@@ -174,7 +174,7 @@ impl WriteConsent {
         let consent = Self {
             path: shown.path.clone(),
             shown: shown.clone(),
-            own: vec![std::process::id()],
+            own: std::iter::once(std::process::id()).chain(server_of(system, shown)).collect(),
             system: system.clone(),
         };
         consent.check(runner)?;
@@ -337,6 +337,15 @@ impl WriteConsent {
             || self.shown.identity.cid.as_deref() == Some(given)
             || (given.contains('/') && given_number.is_some() && given_number == own_number)
     }
+}
+
+/// The process that serves a simulated card, which has it open and does not use it. The file behind
+/// the card's loop device is named after it, and lies on no file system that is mounted.
+fn server_of(system: &System, shown: &Medium) -> Option<u32> {
+    let folder = system.block(&shown.disk).join("loop/backing_file");
+    let backing = system.attribute(&folder).filter(|_| shown.kind == Kind::Loop)?;
+    let server = backing.strip_prefix('/')?.strip_prefix(SIMULATED_CARD_FILE)?.strip_prefix('-')?;
+    server.parse().ok().filter(|server| backing == format!("/{}", simulated_card_file(*server)))
 }
 
 /// What tells two looks at a medium apart, if anything does.

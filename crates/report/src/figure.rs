@@ -34,6 +34,8 @@ pub enum Direction {
     HigherIsBetter,
     /// Latencies, wear.
     LowerIsBetter,
+    /// Evidence, which is neither good nor bad.
+    Neither,
 }
 
 impl Direction {
@@ -42,6 +44,7 @@ impl Direction {
         match self {
             Self::HigherIsBetter => "higher is better ↑",
             Self::LowerIsBetter => "lower is better ↓",
+            Self::Neither => "",
         }
     }
 }

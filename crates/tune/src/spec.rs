@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use flashfit_bench::{MediumState, Profile};
 use flashfit_filesystem::{Durability, Scheduler};
+use flashfit_geometry::Geometry;
 use flashfit_medium::Bytes;
 use flashfit_stand::Facts;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,9 @@ pub struct RunSpec {
     pub erase_unit: Option<Bytes>,
     /// The write unit, where the user gave it.
     pub write_unit: Option<Bytes>,
+    /// What a probe found.
+    #[serde(default)]
+    pub probed: Geometry,
     /// Where file systems are mounted, where the user said it.
     pub mount_dir: Option<PathBuf>,
     /// The user's own catalogue.

@@ -165,6 +165,11 @@ impl WriteCache {
         pages
     }
 
+    /// Whether the byte before this place of the page waits.
+    pub fn goes_on(&self, page: u32, place: usize) -> bool {
+        place >= self.sector_bytes && self.covers(page, &(place - self.sector_bytes..place))
+    }
+
     /// How much waits.
     pub fn dirty_bytes(&self) -> u64 {
         self.dirty_bytes

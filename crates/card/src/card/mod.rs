@@ -9,6 +9,7 @@
 
 mod discard;
 mod image;
+mod streams;
 mod transfer;
 
 use std::fs::File;
@@ -25,6 +26,7 @@ use crate::nand::Nand;
 use crate::nand::contents::Keep;
 use crate::noise::Noise;
 use crate::zeroed::Zeroed;
+use streams::Streams;
 
 /// What a host asks of a card. Offsets and lengths are in bytes, in whole sectors.
 #[derive(Debug)]
@@ -93,6 +95,9 @@ pub struct Card {
     /// When everything asked so far is done, in the card's time.
     pub(crate) done_ns: u64,
     pub(crate) last_write: Option<LastWrite>,
+    /// Where writes ended; nothing is known of it when a saved card goes on.
+    #[serde(skip)]
+    streams: Streams,
     #[serde(skip)]
     pub(crate) journal: Journal,
     /// What the host asked for and how long it took; the rest is counted where it happens.
@@ -144,6 +149,7 @@ impl Card {
             last_end_ns: 0,
             done_ns: 0,
             last_write: None,
+            streams: Streams::default(),
             journal: Journal::default(),
             host: Counters::default(),
             base: Counters::default(),
@@ -168,7 +174,7 @@ impl Card {
             capacity_bytes: model.capacity.0,
             sector_bytes: model.sector_bytes,
             discard_granularity_bytes: model.discard.as_ref().map_or(0, |d| d.granularity.0),
-            volatile_cache: model.cache.is_some(),
+            volatile_cache: model.declares_cache(),
         }
     }
 

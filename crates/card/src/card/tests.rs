@@ -33,6 +33,56 @@ fn a_request_takes_command_transfer_and_nand_time() {
 }
 
 #[test]
+fn a_read_that_reaches_into_another_erase_unit_looks_it_up() {
+    let layer = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\nlookup_ns = 30");
+    let mut card = Card::new(&small_but(&[layer]).unwrap());
+    let unit = 64 << 10;
+    assert_eq!(read(&mut card, unit, PAGE).0, 10 + 4096);
+    assert_eq!(read(&mut card, unit - 512, 1024).0, 10 + 1024 + 30);
+    assert_eq!(read(&mut card, unit - 512, 1024 + 64 * 1024).0, 10 + 65 * 1024 + 2 * 30);
+    write(&mut card, unit - 4096, &[1; 2 * PAGE]);
+    assert_eq!(read(&mut card, unit - 512, 1024).0, 10 + 1024 + 2 * 50 + 30);
+}
+
+#[test]
+fn a_write_out_of_its_units_order_costs_a_jump_and_one_to_another_unit_a_switch() {
+    let layer = ("kind = \"page-mapped\"", "kind = \"page-mapped\"\njump_ns = 30\nswitch_ns = 200");
+    let mut card = Card::new(&small_but(&[layer]).unwrap());
+    let plain = 10 + 4096 + 700;
+    let (unit, page) = (64 << 10, 4096);
+    assert_eq!(write(&mut card, 0, &[1; PAGE]), plain);
+    assert_eq!(write(&mut card, page, &[1; PAGE]), plain);
+    assert_eq!(write(&mut card, 5 * page, &[1; PAGE]), plain + 30);
+    assert_eq!(write(&mut card, unit, &[1; PAGE]), plain + 200);
+    // Each unit goes on where it was left.
+    assert_eq!(write(&mut card, 6 * page, &[1; PAGE]), plain + 200);
+    assert_eq!(write(&mut card, unit + page, &[1; PAGE]), plain + 200);
+    assert_eq!(write(&mut card, unit, &[1; PAGE]), plain);
+    assert_eq!(write(&mut card, 2 * page, &[1; PAGE]), plain + 30 + 200);
+}
+
+#[test]
+fn an_undeclared_buffer_gathers_a_page_that_is_written_in_parts() {
+    let cache = ("[discard]", "[cache]\nbytes = \"4KiB\"\nundeclared = true\n[discard]");
+    let mut card = Card::new(&small_but(&[cache]).unwrap());
+    assert!(!card.description().volatile_cache);
+    for part in 0..7 {
+        assert_eq!(write(&mut card, part * 512, &[part as u8; 512]), 10 + 512);
+    }
+    assert_eq!(read(&mut card, 3 * 512, 512).1, [3; 512]);
+    assert_eq!(write(&mut card, 7 * 512, &[7; 512]), 10 + 512 + 700);
+    // What does not go on makes it write back what it has, which is less than a page.
+    write(&mut card, 8192, &[8; 512]);
+    let before = card.counters().nand_programmed_bytes;
+    write(&mut card, 16384, &[9; PAGE]);
+    assert_eq!(card.counters().nand_programmed_bytes - before, 2 * 4096);
+    assert_eq!(read(&mut card, 8192, 512).1, [8; 512]);
+    assert_eq!(read(&mut card, 7 * 512, 512).1, [7; 512]);
+    let other = ("[discard]", "[cache]\nbytes = \"8KiB\"\nundeclared = true\n[discard]");
+    assert!(small_but(&[other]).unwrap_err().to_string().contains("cache.bytes"));
+}
+
+#[test]
 fn counters_tell_what_happened_and_reset_forgets_all_but_wear() {
     let mut card = Card::new(&parse(SMALL).unwrap());
     for round in 0..3000_u64 {

@@ -15,7 +15,13 @@ impl Card {
         self.host.host_read_requests += 1;
         self.host.host_read_bytes += buffer.len() as u64;
         let mut unreadable = None;
+        let mut unit = offset / self.model.erase_unit_bytes();
         for piece in pieces(offset, buffer.len(), self.nand.page_bytes()) {
+            let reached = (offset + piece.part.start as u64) / self.model.erase_unit_bytes();
+            let lookup_ns = self.model.layer.lookup_ns;
+            if std::mem::replace(&mut unit, reached) != reached && lookup_ns > 0 {
+                self.nand.wait(lookup_ns);
+            }
             if self.read_piece(&piece, &mut buffer[piece.part.clone()]).is_err() {
                 unreadable.get_or_insert(piece);
             }
@@ -86,13 +92,16 @@ impl Card {
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
         self.host.host_write_requests += 1;
         self.host.host_written_bytes += data.len() as u64;
+        self.bus_free_ns += self.streams.turn_ns(&self.model, offset, data.len() as u64);
         let mut last = None;
         for piece in pieces(offset, data.len(), self.nand.page_bytes()) {
             self.bus_free_ns += self.transfer_ns(piece.part.len());
             self.nand.not_before(self.bus_free_ns);
             let part = &data[piece.part.clone()];
             last = Some(number(piece.unit));
-            if let Some(cache) = &mut self.cache {
+            if self.model.cache.as_ref().is_some_and(|cache| cache.undeclared) {
+                self.gather(&piece, part, data.len() as u64);
+            } else if let Some(cache) = &mut self.cache {
                 cache.put(number(piece.unit), &piece.inside, part);
                 self.write_back_excess();
             } else {
@@ -105,6 +114,25 @@ impl Card {
             self.last_write = Some(LastWrite { done_ns, logical_page });
         }
         self.kept(offset, data.len())
+    }
+
+    /// A part of a page waits in the controller's buffer until the page is whole or something else
+    /// is written; a whole page does not.
+    fn gather(&mut self, piece: &Piece, part: &[u8], request_bytes: u64) {
+        let page = number(piece.unit);
+        let cache = self.cache.as_ref().expect("a model with a buffer has a cache");
+        if !cache.is_empty() && !cache.goes_on(page, piece.inside.start) {
+            while self.write_back_run() {}
+        }
+        let page_bytes = self.nand.page_bytes();
+        let cache = self.cache.as_mut().expect("a model with a buffer has a cache");
+        if cache.is_empty() && part.len() as u64 == page_bytes {
+            return self.program(piece, part, request_bytes);
+        }
+        cache.put(page, &piece.inside, part);
+        if piece.inside.end as u64 == page_bytes {
+            while self.write_back_run() {}
+        }
     }
 
     /// The failure of the file that keeps the bytes, where there is one.

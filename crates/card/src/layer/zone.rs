@@ -45,6 +45,9 @@ impl Zone {
             map_cache: None,
             collection: None,
             wear_spread: None,
+            lookup_ns: 0,
+            jump_ns: 0,
+            switch_ns: 0,
         };
         // As many units in all, so that their numbers stay the same.
         let pslc = within.nand.pslc.take();

@@ -3,6 +3,8 @@
 //! Whatever passes here can be simulated without an arithmetic overflow and without running out of
 //! free erase units; the layers rely on it.
 
+use flashfit_medium::Bytes;
+
 use super::{CardModel, LayerKind, PslcModel};
 
 /// Keeps the simulator's own tables (about 8 bytes a page) within reason.
@@ -119,6 +121,9 @@ fn times(model: &CardModel) -> Checked {
         ("nand.erase_ns", model.nand.erase_ns),
         ("nand.copy_ns", model.nand.copy_ns),
         ("layer.log_ns", model.layer.log_ns.unwrap_or(0)),
+        ("layer.lookup_ns", model.layer.lookup_ns),
+        ("layer.jump_ns", model.layer.jump_ns),
+        ("layer.switch_ns", model.layer.switch_ns),
         ("bus.command_ns", model.bus.command_ns),
         ("nand.pslc.read_ns", pslc(|pslc| pslc.read_ns)),
         ("nand.pslc.program_ns", pslc(|pslc| pslc.program_ns)),
@@ -244,6 +249,10 @@ fn optional_parts(model: &CardModel) -> Checked {
         require(cache.bytes <= model.capacity, "cache.bytes", || {
             "the cache is larger than the card".to_owned()
         })?;
+        let unit = Bytes(model.map_unit_bytes());
+        require(!cache.undeclared || cache.bytes == unit, "cache.bytes", || {
+            format!("a buffer that is not declared holds one mapped unit of {unit}")
+        })?;
     }
     if let Some(discard) = &model.discard {
         multiple("discard.granularity", discard.granularity.0, sector, "sectors")?;
@@ -303,6 +312,9 @@ mod tests {
         refused(&[("capacity = \"1MiB\"", "capacity = \"15000P\"")], "nand.page");
         refused(&[("endurance_cycles = 1000", "endurance_cycles = 0")], "nand.endurance_cycles");
         refused(&[("read_ns = 50", "read_ns = 60_000_000_001")], "nand.read_ns");
+        let layer = "kind = \"page-mapped\"";
+        let slow = "kind = \"page-mapped\"\nlookup_ns = 60_000_000_001";
+        refused(&[(layer, slow)], "layer.lookup_ns");
         let rate = "bytes_per_second = 1_000_000_000";
         refused(&[(rate, "bytes_per_second = 0")], "bus.bytes_per_second");
     }

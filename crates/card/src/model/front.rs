@@ -58,6 +58,11 @@ pub struct CacheModel {
     /// What a flush costs beyond the writing, in nanoseconds.
     #[serde(default)]
     pub flush_ns: u64,
+    /// Whether it is the controller's own buffer, of which hosts are not told: it holds one mapped
+    /// unit that is written in parts one behind the other, until it is whole or something else is
+    /// written. As it is never flushed, a loss of power takes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undeclared: bool,
 }
 
 /// The order in which a volatile cache is written back.

@@ -54,6 +54,25 @@ pub struct LayerModel {
     /// never changes is moved. None where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear_spread: Option<u32>,
+    /// What a read takes longer for each further erase unit of the address space that it reaches
+    /// into, in nanoseconds: the card looks up another unit in its map. It shows to readers where
+    /// erase units begin, whether anything was written there or not. All kinds of layers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lookup_ns: u64,
+    /// What a write takes longer when it does not go on where the last one to its erase unit ended,
+    /// in nanoseconds: the card notes where in the unit it lies. All kinds of layers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jump_ns: u64,
+    /// What a write takes longer when it goes to another erase unit of the address space than the
+    /// last one, in nanoseconds: the card ends one stream of data and begins another. All kinds of
+    /// layers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub switch_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(time_ns: &u64) -> bool {
+    *time_ns == 0
 }
 
 /// The kinds of translation layer.

@@ -128,6 +128,11 @@ impl CardModel {
         Ok(model)
     }
 
+    /// Whether hosts are told of a volatile cache.
+    pub fn declares_cache(&self) -> bool {
+        self.cache.as_ref().is_some_and(|cache| !cache.undeclared)
+    }
+
     /// The size of an erase unit, in bytes.
     pub fn erase_unit_bytes(&self) -> u64 {
         self.nand.erase_unit.0

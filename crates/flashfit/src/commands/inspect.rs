@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flashfit_card::CardModel;
 use flashfit_host::SystemRunner;
-use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_medium::{Bytes, DeclaredBytes, Medium, System, Target};
 use flashfit_report::text::plain;
 
 use crate::cli::InspectArgs;
@@ -67,10 +67,21 @@ fn medium_text(medium: &Medium) -> String {
     }
     match &medium.declared_erase_unit {
         Some(declared) => {
-            let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
-            line("erase unit", format!("{} ({}{guess})", declared.bytes, declared.source));
+            line("erase unit", stated(declared));
+            let others = medium.declared.erase_unit.iter().filter(|other| *other != declared);
+            others.for_each(|other| line("  or", stated(other)));
         }
         None => line("erase unit", "not declared".to_owned()),
+    }
+    let declared = &medium.declared;
+    declared.write_unit.iter().for_each(|unit| line("write unit", stated(unit)));
+    declared.cache.iter().for_each(|size| line("cache", stated(size)));
+    declared.capacity.iter().for_each(|size| line("declared size", stated(size)));
+    for fact in &declared.facts {
+        line(&fact.name, format!("{} ({})", fact.text, fact.source));
+    }
+    for refused in &declared.refused {
+        line("not believed", format!("{}: {}", refused.register, refused.reason));
     }
     let queue = &medium.queue;
     if queue.logical_sector_bytes > 0 {
@@ -103,6 +114,12 @@ fn medium_text(medium: &Medium) -> String {
 
 fn line(text: &mut String, name: &str, value: &str) {
     writeln!(text, "{:<17} {}", plain(name), plain(value)).expect("a string takes any text");
+}
+
+/// A declared size with its source, a guess marked as one.
+fn stated(declared: &DeclaredBytes) -> String {
+    let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
+    format!("{} ({}{guess})", declared.bytes, declared.source)
 }
 
 fn size(bytes: Bytes) -> String {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use flashfit_card::CardModel;
 use flashfit_filesystem::plan::{
     Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose,
     choose_layered, file, units,
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::cli::{durability, size};
 use crate::failure::Failure;
 use crate::output;
+use crate::probe::saved as probed;
 use crate::rendering;
 use crate::tune::resolve;
 
@@ -29,6 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   flashfit plan /dev/mmcblk0
   flashfit plan /dev/mmcblk0 --fs ext4 --erase-unit 8MiB --write-unit 8KiB
+  flashfit plan /dev/mmcblk0 --geometry geometry.json
   flashfit plan sim:sd-c4-block --fs f2fs --output plan.json
   flashfit plan /dev/sdb --fs squashfs --host f2fs
   flashfit plan card.img --recipe dreamplug --allow may-corrupt
@@ -67,6 +70,10 @@ pub struct PlanArgs {
     /// The page, or the pages written together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
+    /// What flashfit probe --output wrote; where it and the medium disagree, the plan is safe for
+    /// both.
+    #[arg(long, value_name = "FILE")]
+    pub geometry: Option<PathBuf>,
     /// Where the file system is to be mounted.
     #[arg(long, value_name = "DIR", default_value = "/mnt/flash")]
     pub mount_point: PathBuf,
@@ -144,7 +151,8 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let subject = look(&args.target, catalog)?;
     usable(args, &subject)?;
     let mut notes = Vec::new();
-    let given = given(args, recipe, &subject, &mut notes);
+    let probed = probed::read(args.geometry.as_deref(), &subject.medium, &mut notes)?;
+    let given = given(args, &probed, recipe, &subject, &mut notes);
     let wish = wish(args, recipe, &subject, &mut notes)?;
     let names = args.filesystems.clone().or(recipe.map(|recipe| vec![recipe.filesystem.clone()]));
     let mut plans = Vec::new();
@@ -212,13 +220,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
         Target::Simulated(name) => {
             let model = flashfit_card::catalogue::load(&name, catalog)?;
             return Ok(Subject {
-                medium: PlannedMedium::simulated(
-                    &name,
-                    model.capacity.0,
-                    u64::from(model.sector_bytes),
-                    model.discard.is_some(),
-                    model.cache.is_some(),
-                ),
+                medium: simulated(&name, &model),
                 declared: backing::modelled(&model),
                 scheduler: None,
             });
@@ -233,10 +235,22 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
     })
 }
 
-/// What the flags give. The geometry of a recipe is that of its author's card, so it is taken only
-/// where nothing else is known.
+/// A simulated card as a plan takes it.
+pub fn simulated(name: &str, model: &CardModel) -> PlannedMedium {
+    PlannedMedium::simulated(
+        name,
+        model.capacity.0,
+        u64::from(model.sector_bytes),
+        model.discard.is_some(),
+        model.cache.is_some(),
+    )
+}
+
+/// What the flags give, or else a probe found. The geometry of a recipe is that of its author's
+/// card, so it is taken only where nothing else is known.
 fn given(
     args: &PlanArgs,
+    probed: &Geometry,
     recipe: Option<&Published>,
     subject: &Subject,
     notes: &mut Vec<String>,
@@ -245,6 +259,7 @@ fn given(
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
     };
+    let given = given.or(probed.clone());
     let Some(recipe) = recipe else { return given };
     if given.erase_unit.is_some() || subject.declared.erase_unit.is_some() {
         return given;

@@ -28,6 +28,7 @@ const LOOP_PARTITION: &str = "/dev/loopNp1";
 /// What is known of how the medium is built, or that nothing is.
 pub fn geometry(subject: &Subject) {
     note(&geometry_text(subject));
+    subject.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
     note(&format!("layout: {}", subject.layout.reason));
 }
 
@@ -98,6 +99,7 @@ pub fn dry_run(
         What::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
     lines.push(geometry_text(subject));
+    lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));
     lines.extend(built.notes);
     lines.push(format!(

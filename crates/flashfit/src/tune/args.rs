@@ -167,6 +167,10 @@ pub struct What {
     /// The page, or the pages written together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
+    /// What flashfit probe --output wrote; where it and the medium disagree, what is safe for both
+    /// is used.
+    #[arg(long, value_name = "FILE")]
+    pub geometry: Option<PathBuf>,
     /// How much data a workload uses.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data_size: Option<Bytes>,

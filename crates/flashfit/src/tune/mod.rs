@@ -9,7 +9,7 @@ mod replay;
 pub(crate) mod resolve;
 mod scratch;
 mod space;
-mod subject;
+pub(crate) mod subject;
 mod valid;
 
 use std::path::Path;
@@ -37,6 +37,8 @@ use resolve::Resolved;
 use scratch::Scratch;
 use subject::{Subject, What};
 use valid::Validity;
+
+pub(crate) use progress::human;
 
 /// How often and after how long it is looked again whether a mount point is free.
 const TIDY_TRIES: u32 = 20;

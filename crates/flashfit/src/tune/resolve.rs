@@ -8,12 +8,14 @@ use flashfit_bench::plan::Points;
 use flashfit_bench::{Profile, RunPlan, Workloads};
 use flashfit_catalogue::EntryError;
 use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
+use flashfit_geometry::Geometry;
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use flashfit_tune::{By, Config, RunSpec, StrategyKind};
 
 use crate::failure::Failure;
 use crate::output::note;
+use crate::probe::saved;
 use crate::tune::args::TuneArgs;
 use crate::tune::demands;
 
@@ -60,6 +62,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     let filesystems = Catalogue::load(catalog_dir.as_deref())?;
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
+    let probed = probed(args.what.geometry.as_deref(), &target, catalog_dir.as_deref())?;
     let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
     let chosen_fs = once(what.filesystems.clone().or(chosen_fs).unwrap_or_else(all_filesystems));
     let chosen_workloads =
@@ -71,6 +74,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
         workloads.find(name)?;
     }
     let spec = RunSpec {
+        probed,
         options: demands::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: demands::weights(&args.asked, &config, &chosen_workloads)?,
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
@@ -114,6 +118,16 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     check(&spec, &filesystems, &workloads)?;
     let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
     Ok(Resolved { spec, dir })
+}
+
+/// What a probe of this medium found, where its file is named.
+fn probed(file: Option<&Path>, target: &str, catalog: Option<&Path>) -> Result<Geometry, Failure> {
+    let Some(file) = file else { return Ok(Geometry::default()) };
+    let mut notes = Vec::new();
+    let subject = crate::commands::plan::look(target, catalog)?;
+    let probed = saved::read(Some(file), &subject.medium, &mut notes)?;
+    notes.iter().for_each(|text| note(&format!("note: {text}")));
+    Ok(probed)
 }
 
 /// All that are tried without being asked for, the usual one first: it is what the others are

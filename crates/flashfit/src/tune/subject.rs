@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::plan::{Place, fitted_conditions};
+use flashfit_filesystem::plan::{Place, fitted_conditions, units};
 use flashfit_filesystem::{Conditions, FileSystem, Layout, LayoutPlan, Scheduler, plan_layout};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::{ExitClass, Runner};
@@ -26,6 +26,8 @@ pub struct Subject {
     pub what: What,
     /// What is known of how it is built.
     pub geometry: Geometry,
+    /// Where what was probed and what is declared disagree, and what is used then.
+    pub disagreements: Vec<String>,
     /// Its sector, in bytes.
     pub sector_bytes: u64,
     /// Where on it the file systems go.
@@ -63,7 +65,8 @@ impl Subject {
                 (model.capacity, u64::from(model.sector_bytes), backing::modelled(model))
             }
         };
-        let geometry = given.or(declared);
+        let (agreed, disagreements) = units::combine(&spec.probed, &declared);
+        let geometry = given.or(agreed.used);
         let start = match partition_start(&what) {
             Some(_) if spec.start != "auto" => {
                 return Err(Failure::new(
@@ -85,6 +88,7 @@ impl Subject {
             target,
             what,
             geometry,
+            disagreements,
             sector_bytes,
             layout,
         })
@@ -116,7 +120,12 @@ impl Subject {
     }
 }
 
-fn look_at(target: &Target, runner: &dyn Runner, catalog: Option<&Path>) -> Result<What, Failure> {
+/// Looks at a target without opening it for writing.
+pub fn look_at(
+    target: &Target,
+    runner: &dyn Runner,
+    catalog: Option<&Path>,
+) -> Result<What, Failure> {
     Ok(match target {
         Target::Simulated(name) => {
             What::Card(Box::new(flashfit_card::catalogue::load(name, catalog)?))
@@ -154,7 +163,7 @@ fn conditions(what: &What, geometry: &Geometry) -> Conditions {
     let (discard, volatile_cache) = match what {
         What::Medium(medium) if medium.disk.is_empty() => (true, true),
         What::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
-        What::Card(model) => (model.discard.is_some(), model.cache.is_some()),
+        What::Card(model) => (model.discard.is_some(), model.declares_cache()),
     };
     Conditions { geometry: geometry.clone(), discard, volatile_cache, ..Conditions::default() }
 }

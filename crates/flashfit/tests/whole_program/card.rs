@@ -18,9 +18,9 @@ const CACHE: &str = "[cache]\nbytes = \"1MiB\"\n";
 const NOBODY: u32 = 65534;
 
 /// A running `flashfit card serve`, and where the card is; killed when dropped.
-struct Serving {
-    child: Option<Child>,
-    at: PathBuf,
+pub struct Serving {
+    pub child: Option<Child>,
+    pub at: PathBuf,
 }
 
 impl Drop for Serving {
@@ -34,7 +34,7 @@ impl Drop for Serving {
 
 impl Serving {
     /// Starts it and waits until it says where the card is.
-    fn new(place: &Place, more: &[&str]) -> Self {
+    pub fn new(place: &Place, more: &[&str]) -> Self {
         Self::of(place.command(&[&["card", "serve", &place.arg("card.toml")], more].concat()))
     }
 
@@ -49,7 +49,7 @@ impl Serving {
         Self { child: Some(child), at: line.trim().into() }
     }
 
-    fn arg(&self) -> &str {
+    pub fn arg(&self) -> &str {
         self.at.to_str().unwrap()
     }
 

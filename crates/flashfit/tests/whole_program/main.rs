@@ -17,6 +17,7 @@ mod machine;
 mod media;
 mod one_at_a_time;
 mod output;
+mod probe;
 mod ranking;
 mod replay;
 mod search;

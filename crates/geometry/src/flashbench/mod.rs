@@ -1,14 +1,23 @@
-//! flashbench's open-unit tables: how fast a medium takes writes that go to several erase units in
-//! turn.
+//! flashbench's tables: how long reads take across boundaries, and how fast a medium takes writes
+//! that go to several erase units in turn.
 //!
-//! [`table`] reads what flashbench prints, [`procedure`] measures the same on any
-//! [`flashfit_medium::BlockDev`], [`comparison`] lays two beside each other. Source: flashbench,
-//! `README` and `flashbench.c` (`try_open_au`).
+//! [`import`] reads what flashbench prints ([`align`], [`table`], [`fat`], with the numbers of
+//! [`number`]), [`procedure`] measures open-unit tables on any [`flashfit_medium::BlockDev`],
+//! [`comparison`] lays two of them beside each other. Source: flashbench, `README` and
+//! `flashbench.c`.
 
+pub mod align;
 pub mod comparison;
+pub mod fat;
+pub mod import;
+pub mod inference;
+mod number;
 pub mod procedure;
 pub mod table;
 
+pub use align::{AlignRow, AlignTable};
 pub use comparison::{Comparison, units_before_the_cliff};
+pub use fat::{FatRow, FatTable};
+pub use import::{ImportError, Imported, Warning};
 pub use procedure::{OpenUnitProcedure, ProcedureError};
 pub use table::{Access, Cell, OpenUnitTable, TableError};

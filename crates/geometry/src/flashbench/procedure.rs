@@ -2,7 +2,7 @@
 //!
 //! For each size of a write, from the erase unit down by halves, every place of a number of erase
 //! units is written once: the first place of each unit, then the second of each, and so on. The
-//! units lie far apart. What differs from flashbench: the mixed orders come from a seed, positions
+//! units lie far apart. Linear runs come first, as in the published tables. What differs from flashbench: the mixed orders come from a seed, positions
 //! are kept within the medium, and a medium without a volatile cache gets no flushes, as O_SYNC on
 //! a real one sends none.
 
@@ -81,16 +81,14 @@ impl OpenUnitProcedure {
     /// As [`ProcedureError`] tells.
     pub fn run(
         &self,
-        device: &mut impl BlockDev,
-        clock: &impl Clock,
+        device: &mut (impl BlockDev + ?Sized),
+        clock: &(impl Clock + ?Sized),
     ) -> Result<OpenUnitTable, ProcedureError> {
-        let starts = self.starts(device)?;
         let mut cells = Vec::new();
-        for units in 1..=self.most_units {
-            for access in [Access::Linear, Access::Random] {
+        for access in [Access::Linear, Access::Random] {
+            for units in 1..=self.most_units {
                 for write in self.sizes()? {
-                    let starts = &starts[..units as usize];
-                    let time_ns = self.write_in_turn(device, clock, starts, access, write)?;
+                    let time_ns = self.time_ns(device, clock, (units, access), write)?;
                     let bytes = u128::from(units) * u128::from(self.erase_unit.0);
                     let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
                     let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
@@ -101,8 +99,31 @@ impl OpenUnitProcedure {
         Ok(OpenUnitTable { cells })
     }
 
+    /// Writes so many units in turn, in one order and with one of the [sizes](Self::sizes), and
+    /// returns how long that took together, in nanoseconds.
+    ///
+    /// # Errors
+    /// As [`ProcedureError`] tells.
+    ///
+    /// # Panics
+    /// When it is more units than `most_units`.
+    pub fn time_ns(
+        &self,
+        device: &mut (impl BlockDev + ?Sized),
+        clock: &(impl Clock + ?Sized),
+        (units, access): (u32, Access),
+        write: Bytes,
+    ) -> Result<u64, ProcedureError> {
+        let starts = self.starts(device)?;
+        let starts = &starts[..units as usize];
+        Ok(self.write_in_turn(device, clock, starts, access, write)?)
+    }
+
     /// The sizes of a write: the erase unit and its halves down to the least.
-    fn sizes(&self) -> Result<Vec<Bytes>, ProcedureError> {
+    ///
+    /// # Errors
+    /// [`ProcedureError::OddWrite`].
+    pub fn sizes(&self) -> Result<Vec<Bytes>, ProcedureError> {
         let odd =
             ProcedureError::OddWrite { least_write: self.least_write, erase_unit: self.erase_unit };
         if self.least_write.0 == 0 || self.erase_unit.0 % self.least_write.0 != 0 {
@@ -120,7 +141,7 @@ impl OpenUnitProcedure {
     }
 
     /// Where the units begin that are written in turn.
-    fn starts(&self, device: &impl BlockDev) -> Result<Vec<u64>, ProcedureError> {
+    fn starts(&self, device: &(impl BlockDev + ?Sized)) -> Result<Vec<u64>, ProcedureError> {
         let capacity_units = device.describe().capacity_bytes / self.erase_unit.0.max(1);
         let wanted = u64::from(self.most_units);
         let first = FIRST_BYTES.div_ceil(self.erase_unit.0.max(1)).min(capacity_units / 4);
@@ -138,8 +159,8 @@ impl OpenUnitProcedure {
 
     fn write_in_turn(
         &self,
-        device: &mut impl BlockDev,
-        clock: &impl Clock,
+        device: &mut (impl BlockDev + ?Sized),
+        clock: &(impl Clock + ?Sized),
         starts: &[u64],
         access: Access,
         write: Bytes,

@@ -3,13 +3,16 @@
 //! As printed by runs of `flashbench --open-au`, put behind each other under titles such as
 //! `======= AU=3, linear access =======`. A rate is in units of a power of ten (`M/s` is 10^6 bytes
 //! a second); flashbench prints it into 8 bytes, so the end of the unit can be cut off.
-//! Limits: a table in another language's number format (a decimal comma) is refused.
+//! This reading is strict: every line must be a title or a row. What is in a log is read by
+//! [`super::Imported`].
 
 use std::fmt;
 
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
+
+use super::number;
 
 /// In which order the places of a unit are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -103,7 +106,8 @@ impl OpenUnitTable {
     }
 }
 
-fn parse_title(line: &str) -> Option<(u32, Access)> {
+/// `======= AU=3, random access =======`.
+pub(super) fn parse_title(line: &str) -> Option<(u32, Access)> {
     let inner = line.trim_matches('=').trim();
     let (units, access) = inner.strip_prefix("AU=")?.split_once(',')?;
     let access = match access.trim() {
@@ -120,22 +124,7 @@ fn parse_row(line: &str) -> Option<(Bytes, u64)> {
     if words.next().is_some() {
         return None;
     }
-    Some((size.parse().ok().filter(|size: &Bytes| size.0 > 0)?, parse_rate(rate)?))
-}
-
-/// `4.43M/s`, `586K/s`, `1.586G/`, `1e+03M`: bytes a second.
-fn parse_rate(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| "KMGB/".contains(c))?;
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.chars().next()? {
-        'K' => 1e3,
-        'M' => 1e6,
-        'G' => 1e9,
-        _ => 1.0,
-    };
-    let rate = number.parse::<f64>().ok()? * factor;
-    // Beyond it is no medium's rate, and a cast would not be exact.
-    (rate.is_finite() && (0.0..1e15).contains(&rate)).then_some(rate.round() as u64)
+    Some((Bytes(number::size_bytes(size)?), number::bytes_per_second(rate)?))
 }
 
 #[cfg(test)]
@@ -159,7 +148,7 @@ mod tests {
         let line = |text: &str| OpenUnitTable::parse(text).unwrap_err().line;
         assert_eq!(line("4MiB 5M/s\n"), 1);
         assert_eq!(line("===== AU=0, linear access =====\n"), 1);
-        assert_eq!(line("===== AU=1, linear access =====\n\n4MiB 5,52M/s\n"), 3);
+        assert_eq!(line("===== AU=1, linear access =====\n\n4MiB 5;52M/s\n"), 3);
         assert_eq!(line("===== AU=1, linear access =====\n4MiB 5M/s 6M/s\n"), 2);
         assert_eq!(line("===== AU=1, linear access =====\n4MiB infM/s\n"), 2);
         assert_eq!(OpenUnitTable::parse("").unwrap(), OpenUnitTable::default());

@@ -29,15 +29,18 @@ struct Plot<'a> {
     bottom_px: f64,
 }
 
-pub(crate) fn draw(chart: &BarChart, drawing: &Drawing) -> Element {
+/// The figure and its height in pixels.
+pub(crate) fn draw(chart: &BarChart, drawing: &Drawing) -> (Element, f64) {
     let plot = Plot::new(chart);
-    figure(&chart.title, chart.direction, drawing.simulated, plot.bottom_px + 50.0)
+    let height = plot.bottom_px + 50.0;
+    let drawn = figure(&chart.title, chart.direction, drawing.simulated, height)
         .children(plot.ticks())
         .children(plot.untuned_rule())
         .children(plot.bars.iter().enumerate().map(|(index, bar)| plot.row(index, bar)))
         .child(faint(label(plot.left_px, plot.bottom_px + 38.0, "start", &plot.axis_title())))
         .child(faint(label(WIDTH_PX - 12.0, plot.top_px - 4.0, "end", &plot.figures_title())))
-        .children(plot.bars.is_empty().then(|| no_data(WIDTH_PX / 2.0, plot.top_px + 16.0)))
+        .children(plot.bars.is_empty().then(|| no_data(WIDTH_PX / 2.0, plot.top_px + 16.0)));
+    (drawn, height)
 }
 
 /// The bars that have a value, with an orderly spread.

@@ -39,7 +39,9 @@ pub(crate) fn count(items: usize) -> f64 {
 /// An empty figure with its heading: title, which way is good, and that it is simulated.
 pub(crate) fn figure(title: &str, direction: Direction, simulated: bool, height: f64) -> Element {
     let note = direction.note();
-    let description = if simulated { format!("{note}; {SIMULATED}") } else { note.to_owned() };
+    let known = [note, if simulated { SIMULATED } else { "" }];
+    let known: Vec<&str> = known.into_iter().filter(|part| !part.is_empty()).collect();
+    let description = known.join("; ");
     let figure = Element::new("svg")
         .attr("xmlns", "http://www.w3.org/2000/svg")
         .attr("viewBox", format!("0 0 {} {}", px(WIDTH_PX), px(height)))

@@ -37,11 +37,12 @@ struct Line<'a> {
     shift_px: f64,
 }
 
-pub(crate) fn draw(chart: &LineChart, drawing: &Drawing) -> Element {
+/// The figure and its height in pixels.
+pub(crate) fn draw(chart: &LineChart, drawing: &Drawing) -> (Element, f64) {
     let plot = Plot::new(chart, drawing);
     let (columns, rows) = plot.legend_shape();
     let height = plot.bottom_px + 58.0 + LEGEND_ROW_PX * count(rows);
-    figure(&chart.title, chart.direction, drawing.simulated, height)
+    let drawn = figure(&chart.title, chart.direction, drawing.simulated, height)
         .children(plot.value_ticks())
         .children(plot.place_ticks())
         .child(faint(label(12.0, TOP_PX + 4.0, "start", &plot.value_title())))
@@ -53,7 +54,8 @@ pub(crate) fn draw(chart: &LineChart, drawing: &Drawing) -> Element {
         )))
         .children(plot.lines.iter().map(|line| plot.line(line)))
         .children(plot.end_numbers())
-        .children(plot.legend(columns))
+        .children(plot.legend(columns));
+    (drawn, height)
 }
 
 impl<'a> Plot<'a> {

@@ -1,0 +1,57 @@
+//! How right probes are: `make accuracy` writes `docs/accuracy.md` from scratch.
+//!
+//! Simulated cards of known geometry, media without geometry, published tables of real cards, twins
+//! that predict hidden cells, and what probes cost. The cards are drawn with seeds that nothing was
+//! tuned on. `cargo bench -p flashfit --bench accuracy -- 30` does it with 30 cards; `development`
+//! takes those on which probes are tuned, `fresh` writes to cards as they leave the factory.
+
+#![expect(clippy::print_stdout, reason = "it prints the document")]
+#![expect(clippy::print_stderr, reason = "how long it took is not for the document")]
+#![expect(clippy::unwrap_used, reason = "a campaign that cannot be made ends there")]
+
+#[path = "../../../geometry/benches/accuracy/cards.rs"]
+#[expect(dead_code, reason = "tests use more of it")]
+mod cards;
+mod cost;
+mod nothing;
+#[path = "../../../geometry/benches/accuracy/reading.rs"]
+#[expect(dead_code, reason = "tests use more of it")]
+mod reading;
+mod running;
+mod share;
+mod simulated;
+#[path = "../../../geometry/benches/accuracy/tables.rs"]
+mod tables;
+#[path = "../../../twin/benches/accuracy/twins.rs"]
+mod twins;
+
+use std::time::Instant;
+
+use simulated::State;
+
+/// Simulated cards for the figures.
+const CARDS: u64 = 300;
+
+fn main() {
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_said = |wanted: &str| words.iter().any(|word| word == wanted);
+    let count = words.iter().find_map(|word| word.parse().ok()).unwrap_or(CARDS);
+    let first = if is_said("development") { 0 } else { cards::JUDGING };
+    let state = if is_said("fresh") { State::Fresh } else { State::Used };
+    let begun = Instant::now();
+    println!(
+        "# How right probes are\n\nWritten by `make accuracy`. Intervals are Wilson's, of 95 %. \
+         Cards are drawn with the seeds from {first}; nothing was tuned on those from {}, and all \
+         their figures are simulated. `crates/geometry/benches/accuracy/cards.rs` draws them.",
+        cards::JUDGING
+    );
+    println!("{}", simulated::section(first..first + count, state));
+    if !is_said("development") {
+        println!("{}", nothing::section());
+        println!("{}", tables::section());
+        println!("{}", twins::section());
+        println!("{}", cost::section(first..first + count));
+    }
+    eprintln!("took {} s", begun.elapsed().as_secs());
+}

@@ -1,0 +1,282 @@
+//! Figure 1: simulated cards whose geometry is known.
+//!
+//! Reading probes find cards as [`super::reading`] leaves them; writing ones find cards that were
+//! written all over once, as `flashfit probe sim:CARD --write` does, and read first.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use flashfit_card::model::LayerKind;
+use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_geometry::probed::Unwatched;
+use flashfit_geometry::reading::{self, ReadingOptions};
+use flashfit_geometry::writing::{self, WritingOptions};
+use flashfit_geometry::{Finding, Probed, Value};
+use flashfit_medium::{BlockDev, VirtualClock};
+
+use crate::cards::{self, DrawnCard, Noise};
+use crate::reading::probe_drawn;
+use crate::running;
+use crate::share::Share;
+
+/// How a card is found by the probe that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Written all over once.
+    Used,
+    /// As it leaves the factory.
+    Fresh,
+}
+
+/// What probes of one card said.
+struct Trial {
+    seed: u64,
+    card: DrawnCard,
+    /// The erase and write unit that reading found, in bytes.
+    read: (Option<u64>, Option<u64>),
+    written: Probed,
+}
+
+/// The section, as Markdown.
+pub fn section(seeds: Range<u64>, state: State) -> String {
+    let trials = running::of_each(seeds, |seed| trial(seed, state));
+    let mut text =
+        format!("\n## 1. Simulated cards of known geometry\n\n{} cards.\n", trials.len());
+    summary(&mut text, &trials);
+    by_layer(&mut text, &trials);
+    by_noise(&mut text, &trials);
+    costs(&mut text, &trials);
+    wrong(&mut text, &trials);
+    text
+}
+
+fn trial(seed: u64, state: State) -> Trial {
+    let card = cards::draw(seed);
+    let outcome = probe_drawn(&card, seed);
+    let written = write(&card.model, seed, state);
+    Trial { seed, read: (outcome.erase_unit, outcome.write_unit), card, written }
+}
+
+fn write(model: &CardModel, seed: u64, state: State) -> Probed {
+    let clock = VirtualClock::default();
+    let mut device = InProcessCard::new(Card::counting(model), clock.clone());
+    let capacity = device.describe().capacity_bytes;
+    let piece = vec![0; 1 << 20];
+    let mut offset = 0;
+    while state == State::Used && offset < capacity {
+        let length = usize::try_from((capacity - offset).min(1 << 20)).unwrap();
+        device.write(offset, &piece[..length]).unwrap();
+        offset += 1 << 20;
+    }
+    device.flush().unwrap();
+    let options = ReadingOptions { seed, ..ReadingOptions::default() };
+    let read = reading::probe(&mut device, &clock, &options, &mut Unwatched).unwrap();
+    let options = WritingOptions {
+        // The card keeps no bytes, so there is nothing to compare.
+        check_capacity: false,
+        compressible: true,
+        ..WritingOptions::whole(capacity, seed)
+    };
+    writing::probe(&mut device, &clock, &options, Some(&read), &mut Unwatched).unwrap()
+}
+
+fn bytes(finding: &Finding) -> Option<u64> {
+    match finding.value {
+        Some(Value::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn count(finding: &Finding) -> Option<u32> {
+    match finding.value {
+        Some(Value::Count(count)) => Some(count),
+        _ => None,
+    }
+}
+
+impl Trial {
+    fn erase_unit(&self) -> u64 {
+        self.card.model.erase_unit_bytes()
+    }
+
+    fn write_unit(&self) -> u64 {
+        self.card.model.write_unit_bytes()
+    }
+
+    /// How many units the card keeps open, in order and out of order, where it keeps any.
+    fn open_units(&self) -> Option<(u32, u32)> {
+        let layer = &self.card.model.layer;
+        let linear = layer.open_units.filter(|_| layer.kind != LayerKind::PageMapped)?;
+        Some((linear, layer.open_units_random.unwrap_or(linear)))
+    }
+
+    fn found_erase_unit(&self) -> Option<u64> {
+        bytes(&self.written.findings.erase_unit)
+    }
+}
+
+/// How many answered, and how many of the answers are right.
+#[derive(Clone, Copy)]
+struct Answers {
+    given: Share,
+    right: Share,
+}
+
+impl Answers {
+    /// Of cards, each with its answer and whether that is right.
+    fn of<T>(cards: impl Iterator<Item = (Option<T>, bool)> + Clone) -> Self {
+        Self {
+            given: Share::of(cards.clone().map(|(answer, _)| answer.is_some())),
+            right: Share::of(cards.filter(|(answer, _)| answer.is_some()).map(|(_, right)| right)),
+        }
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a string takes any text");
+}
+
+fn answers(text: &mut String, what: &str, wanted: &str, answers: Answers) {
+    line(text, &format!("| {what} | {} | {} | {wanted} |", answers.given, answers.right));
+}
+
+fn summary(text: &mut String, trials: &[Trial]) {
+    line(text, "\n| what | answered | right, of those answered | wanted |\n|---|---|---|---|");
+    let all = trials.iter();
+    let written =
+        all.clone().map(|t| (t.found_erase_unit(), t.found_erase_unit() == Some(t.erase_unit())));
+    answers(text, "erase unit, by writing", "95 %, 99 %", Answers::of(written));
+    let shown = all.clone().filter(|t| t.card.shows_units_to_readers);
+    let shown = shown.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
+    let name = "erase unit, by reading, of cards that show it to readers";
+    answers(text, name, "90 %, 99 %", Answers::of(shown));
+    let hidden = all.clone().filter(|t| !t.card.shows_units_to_readers);
+    let hidden = hidden.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
+    let name = "erase unit, by reading, of cards that do not";
+    answers(text, name, "none", Answers::of(hidden));
+    let open = |linear: bool| {
+        let trials = all.clone().filter(move |t| {
+            let random_has_a_meaning = t.card.model.layer.kind != LayerKind::UpdateLog;
+            t.open_units().is_some() && (linear || random_has_a_meaning)
+        });
+        trials.map(move |t| {
+            let findings = &t.written.findings;
+            let found =
+                if linear { &findings.open_units_linear } else { &findings.open_units_random };
+            let (in_order, mixed) = t.open_units().expect("filtered");
+            let truth = if linear { in_order } else { mixed };
+            (count(found), count(found).is_some_and(|found| found.abs_diff(truth) <= 1))
+        })
+    };
+    answers(text, "open units, linear, within one", "right in 95 %", Answers::of(open(true)));
+    answers(text, "open units, random, within one", "right in 95 %", Answers::of(open(false)));
+    let units = all.clone().map(|t| {
+        let found = bytes(&t.written.findings.write_unit);
+        (found, found == Some(t.write_unit()))
+    });
+    answers(text, "write unit, by writing", "", Answers::of(units));
+    let units = all.clone().map(|t| (t.read.1, t.read.1 == Some(t.write_unit())));
+    answers(text, "write unit, by reading", "", Answers::of(units));
+    calibration(text, trials);
+}
+
+/// Of the answers by writing with that confidence, how many are right.
+fn calibration(text: &mut String, trials: &[Trial]) {
+    line(text, "\nErase units by writing, by the confidence of the answer:\n");
+    line(text, "| confidence | right |\n|---|---|");
+    for (low, high) in [(0.95, 0.99), (0.99, 0.999), (0.999, 1.1)] {
+        let within = trials.iter().filter(|t| {
+            let confidence = t.written.findings.erase_unit.confidence;
+            t.found_erase_unit().is_some() && confidence.is_some_and(|c| (low..high).contains(&c))
+        });
+        let right = Share::of(within.map(|t| t.found_erase_unit() == Some(t.erase_unit())));
+        line(text, &format!("| {low} to {} | {right} |", f64::min(high, 1.0)));
+    }
+}
+
+fn table<K: Ord>(text: &mut String, trials: &[Trial], key: impl Fn(&Trial) -> (K, String)) {
+    line(text, "| | by writing: answered | right | by reading, where shown: answered | right |");
+    line(text, "|---|---|---|---|---|");
+    let mut groups: BTreeMap<K, (String, Vec<&Trial>)> = BTreeMap::new();
+    for trial in trials {
+        let (key, name) = key(trial);
+        groups.entry(key).or_insert_with(|| (name, Vec::new())).1.push(trial);
+    }
+    for (name, group) in groups.values() {
+        let is_right = |found: Option<u64>, t: &Trial| found == Some(t.erase_unit());
+        let written = Answers::of(
+            group.iter().map(|t| (t.found_erase_unit(), is_right(t.found_erase_unit(), t))),
+        );
+        let shown = group.iter().filter(|t| t.card.shows_units_to_readers);
+        let read = Answers::of(shown.map(|t| (t.read.0, is_right(t.read.0, t))));
+        line(
+            text,
+            &format!(
+                "| {name} | {} | {} | {} | {} |",
+                written.given, written.right, read.given, read.right
+            ),
+        );
+    }
+}
+
+fn by_layer(text: &mut String, trials: &[Trial]) {
+    line(text, "\nErase units, by translation layer:\n");
+    table(text, trials, |trial| {
+        let kind = trial.card.model.layer.kind;
+        (format!("{kind:?}"), format!("{kind:?}"))
+    });
+}
+
+fn by_noise(text: &mut String, trials: &[Trial]) {
+    line(text, "\nErase units, by noise:\n");
+    table(text, trials, |trial| {
+        let noise: Noise = trial.card.noise;
+        (noise, format!("{noise:?}"))
+    });
+}
+
+/// The cards' own time and the bytes written, in the middle and at the worst.
+fn costs(text: &mut String, trials: &[Trial]) {
+    let sorted = |of: fn(&Trial) -> u64| {
+        let mut values: Vec<u64> = trials.iter().map(of).collect();
+        values.sort_unstable();
+        values
+    };
+    let seconds = sorted(|t| t.written.elapsed_ns / 1_000_000_000);
+    let mib = sorted(|t| t.written.written_bytes >> 20);
+    let of = |values: &[u64]| {
+        let at = |percent: usize| values.get(values.len() * percent / 100).copied().unwrap_or(0);
+        (at(50), at(90), values.last().copied().unwrap_or(0))
+    };
+    let ((s50, s90, s100), (m50, m90, m100)) = (of(&seconds), of(&mib));
+    line(
+        text,
+        &format!(
+            "\nA writing probe takes, in the card's time, {s50} s in the median, {s90} s in nine of \
+             ten cases, {s100} s at most; it writes {m50}, {m90} and {m100} MiB."
+        ),
+    );
+}
+
+/// Every wrong answer, so that it can be looked at.
+fn wrong(text: &mut String, trials: &[Trial]) {
+    let mut lines = Vec::new();
+    for trial in trials {
+        let answers = [("writing", trial.found_erase_unit()), ("reading", trial.read.0)];
+        for (how, found) in answers {
+            let Some(found) = found.filter(|found| *found != trial.erase_unit()) else { continue };
+            lines.push(format!(
+                "- seed {}, {:?}, noise {:?}: by {how} {} KiB, in truth {} KiB",
+                trial.seed,
+                trial.card.model.layer.kind,
+                trial.card.noise,
+                found >> 10,
+                trial.erase_unit() >> 10
+            ));
+        }
+    }
+    if !lines.is_empty() {
+        line(text, &format!("\nWrong erase units:\n\n{}", lines.join("\n")));
+    }
+}

@@ -1,0 +1,59 @@
+//! The device behind a probe: a medium opened for reading only, one that the user agreed to lose, or
+//! a simulated card in the process under a clock of its own.
+
+use std::path::Path;
+
+use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_medium::{BlockDev, Clock, DirectMedium, SystemClock, VirtualClock, WriteConsent};
+
+use crate::failure::Failure;
+
+/// How much is written at once to use a simulated card up.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A device and the clock by which its requests are timed.
+pub struct Opened {
+    /// The device.
+    pub device: Box<dyn BlockDev>,
+    /// The clock.
+    pub clock: Box<dyn Clock>,
+    /// What the user should know of how it is opened.
+    pub notes: Vec<String>,
+}
+
+impl Opened {
+    /// A node or an image, for reading only.
+    pub fn read_only(path: &Path) -> Result<Self, Failure> {
+        Ok(Self::direct(DirectMedium::read_only(path)?))
+    }
+
+    /// A medium whose data the user agreed to lose.
+    pub fn writable(consent: &WriteConsent) -> Result<Self, Failure> {
+        Ok(Self::direct(DirectMedium::writable(consent)?))
+    }
+
+    fn direct(device: DirectMedium) -> Self {
+        let notes = device.notes().to_vec();
+        Self { device: Box::new(device), clock: Box::new(SystemClock::default()), notes }
+    }
+
+    /// A simulated card that was written all over once, as cards are that are in use: what was never
+    /// written takes no time to read, and a new card erases nothing. What was written are zeros,
+    /// which take no memory.
+    pub fn simulated(model: &CardModel) -> Result<Self, Failure> {
+        let clock = VirtualClock::default();
+        let mut device = InProcessCard::new(Card::new(model), clock.clone());
+        let capacity = device.describe().capacity_bytes;
+        let piece = vec![0; usize::try_from(PIECE_BYTES).expect("a small piece")];
+        let mut offset = 0;
+        while offset < capacity {
+            let length = PIECE_BYTES.min(capacity - offset);
+            let data = &piece[..usize::try_from(length).expect("at most a piece")];
+            device.write(offset, data)?;
+            offset += length;
+        }
+        device.flush()?;
+        let notes = Vec::new();
+        Ok(Self { device: Box::new(device), clock: Box::new(clock), notes })
+    }
+}

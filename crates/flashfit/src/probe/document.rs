@@ -1,0 +1,289 @@
+//! The document of a probe: what is printed with `--json`, kept with `--output`, and read again by
+//! `flashfit plan --geometry`.
+//!
+//! Unlike other documents its data are at the top: each quantity is a key.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_geometry::probed::{Evidence, Fault, Probed};
+use flashfit_geometry::{Finding, Findings, Geometry, Known, Source, Value};
+use flashfit_host::ExitClass;
+use flashfit_medium::describe::Kind;
+use flashfit_medium::identity::Identity;
+use flashfit_medium::{Bytes, Declared};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// The name of the document.
+pub const SCHEMA: &str = "flashfit.probe";
+const SCHEMA_VERSION: u32 = 1;
+
+/// How it was found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// By reading alone.
+    Read,
+    /// By writing, and reading.
+    Write,
+    /// From tables of another program.
+    Import,
+}
+
+/// What the probe cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// How many reads were asked for.
+    pub reads: u64,
+    /// How many bytes they asked for.
+    pub read_bytes: u64,
+    /// How many bytes were written.
+    pub written_bytes: u64,
+    /// How long it took, in nanoseconds of the probe's clock; of a simulated card, its time.
+    pub elapsed_ns: u64,
+}
+
+/// The medium that was probed, as far as it must be known again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbedMedium {
+    /// What kind it is.
+    pub kind: Kind,
+    /// Who it is.
+    pub identity: Identity,
+    /// Its size, in bytes; of the partition where the target is one.
+    pub capacity_bytes: u64,
+    /// Its logical sector, in bytes.
+    pub sector_bytes: u64,
+    /// Where it starts on its disk, in bytes, where the target is a partition.
+    pub partition_start_bytes: Option<u64>,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    /// Where a partition should start, in bytes.
+    pub partition_start_bytes: Option<u64>,
+    /// The command that makes a file system, as the planner has it.
+    pub mkfs: Option<String>,
+    /// What to type.
+    pub commands: Vec<String>,
+    /// What a plan does where declared and probed values disagree, and the like. A sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// A card model that was fitted to what was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FittedTwin {
+    /// Its card file.
+    pub file: PathBuf,
+    /// How many rates it was fitted to.
+    pub rates: usize,
+    /// Half of its rates are off by no more than this ratio, in thousandths: 1000 is no error.
+    pub median_error_thousandths: u64,
+    /// Nine in ten are off by no more than this, in thousandths.
+    pub ninth_decile_error_thousandths: u64,
+}
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeDocument {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Counted up when a key changes its meaning.
+    pub schema_version: u32,
+    /// The version of flashfit.
+    pub tool_version: String,
+    /// The medium as the user named it; the files where tables were read.
+    pub target: String,
+    /// How it was found out.
+    pub mode: Mode,
+    /// Whether the medium is a simulated card.
+    pub simulated: bool,
+    /// Whether it was ended before it was done.
+    pub interrupted: bool,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// The part of the medium that was probed: start and length, in bytes; absent for tables.
+    pub region: Option<[u64; 2]>,
+    /// The medium; absent for tables.
+    pub medium: Option<ProbedMedium>,
+    /// A verdict for each quantity.
+    #[serde(flatten)]
+    pub findings: Findings,
+    /// What the medium, the kernel or a card model says.
+    pub declared: Declared,
+    /// What it cost.
+    pub cost: Cost,
+    /// Requests that failed.
+    pub errors: Vec<Fault>,
+    /// How it was measured, where that matters. A sentence each.
+    pub notes: Vec<String>,
+    /// What to do next.
+    pub next: Next,
+    /// The twin, where one was asked for.
+    pub twin: Option<FittedTwin>,
+    /// What was measured.
+    pub evidence: Evidence,
+}
+
+/// What a probe was asked for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The medium or the files, as named.
+    pub target: String,
+    /// How.
+    pub mode: Mode,
+    /// Whether it is a simulated card.
+    pub simulated: bool,
+    /// The seed.
+    pub seed: u64,
+    /// Start and length, in bytes.
+    pub region: Option<[u64; 2]>,
+    /// The medium.
+    pub medium: Option<ProbedMedium>,
+    /// What is declared of it.
+    pub declared: Declared,
+}
+
+impl ProbeDocument {
+    /// The document of what was asked for and found.
+    pub fn new(asked: Asked, probed: Probed, interrupted: bool) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            target: asked.target,
+            mode: asked.mode,
+            simulated: asked.simulated,
+            interrupted,
+            seed: asked.seed,
+            region: asked.region,
+            medium: asked.medium,
+            declared: asked.declared,
+            cost: Cost {
+                reads: probed.reads,
+                read_bytes: probed.read_bytes,
+                written_bytes: probed.written_bytes,
+                elapsed_ns: probed.elapsed_ns,
+            },
+            findings: probed.findings,
+            errors: probed.errors,
+            notes: probed.notes,
+            next: Next::default(),
+            twin: None,
+            evidence: probed.evidence,
+        }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("documents are plain data") + "\n"
+    }
+
+    /// Reads a file that `--output` wrote, or that `--json` printed.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::new(ExitClass::Usage, format!("cannot read {shown}: {error}"), None)
+        })?;
+        let hint = "make it with: flashfit probe TARGET --output FILE";
+        let found: Self = serde_json::from_str(&text).map_err(|error| {
+            let message = format!("{shown} is no document of flashfit probe: {error}");
+            Failure::new(ExitClass::Usage, message, Some(hint))
+        })?;
+        if found.schema != SCHEMA || found.schema_version != SCHEMA_VERSION {
+            let message = format!(
+                "{shown} is a document `{}`, version {}, and no `{SCHEMA}`, version \
+                 {SCHEMA_VERSION}",
+                found.schema, found.schema_version
+            );
+            return Err(Failure::new(ExitClass::Usage, message, Some(hint)));
+        }
+        Ok(found)
+    }
+
+    /// What was found of the geometry.
+    pub fn geometry(&self) -> Geometry {
+        geometry(&self.findings)
+    }
+
+    /// Where the first erase unit starts, in bytes, where that was found.
+    pub fn erase_unit_offset(&self) -> Option<u64> {
+        bytes(&self.findings.erase_unit_offset).map(|offset| offset.0)
+    }
+}
+
+/// The geometry among findings.
+pub fn geometry(findings: &Findings) -> Geometry {
+    let known = |finding: &Finding| {
+        let bytes = bytes(finding).filter(|bytes| bytes.0 > 0)?;
+        Some(Known::new(bytes, Source::Probed))
+    };
+    Geometry { erase_unit: known(&findings.erase_unit), write_unit: known(&findings.write_unit) }
+}
+
+/// The size of a quantity that was found.
+pub fn bytes(finding: &Finding) -> Option<Bytes> {
+    match finding.value {
+        Some(Value::Bytes(bytes)) => Some(Bytes(bytes)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> ProbeDocument {
+        let mut probed = Probed::default();
+        probed.findings.erase_unit = Finding::found(Value::Bytes(12 << 20), 0.99, "a step");
+        probed.findings.open_units_linear = Finding::found(Value::Count(5), 0.98, "a cliff");
+        let asked = Asked {
+            target: "card.img".into(),
+            mode: Mode::Write,
+            simulated: false,
+            seed: 7,
+            region: Some([0, 1 << 30]),
+            medium: None,
+            declared: Declared::default(),
+        };
+        ProbeDocument::new(asked, probed, false)
+    }
+
+    #[test]
+    fn each_quantity_is_a_key_at_the_top() {
+        let json: serde_json::Value = serde_json::from_str(&document().text()).unwrap();
+        assert_eq!(json["schema"], SCHEMA);
+        assert_eq!(json["erase_unit"]["verdict"], "found");
+        assert_eq!(json["erase_unit"]["bytes"], 12 << 20);
+        assert_eq!(json["open_units_linear"]["count"], 5);
+        assert_eq!(json["page"]["verdict"], "not measured");
+        assert_eq!(json["mode"], "write");
+    }
+
+    #[test]
+    fn it_is_read_again_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("geometry.json");
+        std::fs::write(&path, document().text()).unwrap();
+        let read = ProbeDocument::read(&path).unwrap();
+        assert_eq!(read, document());
+        let erase_unit = read.geometry().erase_unit.unwrap();
+        assert_eq!((erase_unit.bytes, erase_unit.source), (Bytes::mib(12), Source::Probed));
+    }
+
+    #[test]
+    fn another_document_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other.json");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            ProbeDocument::read(&path).unwrap_err()
+        };
+        let other = document().text().replace("flashfit.probe", "flashfit.plan");
+        assert!(read(&other).message().contains("`flashfit.plan`"));
+        assert_eq!(read("{}").class(), ExitClass::Usage);
+        assert_eq!(read("").class(), ExitClass::Usage);
+    }
+}

@@ -1,0 +1,53 @@
+//! Tables that flashbench printed, in place of a medium.
+
+use std::path::PathBuf;
+
+use flashfit_geometry::flashbench::{Imported, inference};
+use flashfit_host::ExitClass;
+use flashfit_twin::Hints;
+
+use super::Ended;
+use super::document::{Asked, Mode};
+use crate::failure::Failure;
+
+/// What the tables of one medium say.
+pub fn probe(files: &[PathBuf]) -> Result<Ended, Failure> {
+    let imported = read(files)?;
+    let probed = inference::infer(&imported);
+    let hints = Hints::of(&imported, &probed.findings);
+    Ok(Ended { tables: imported.open_units, hints, ..Ended::new(probed, None) })
+}
+
+/// All tables of the files; a warning names the file where there are several.
+fn read(files: &[PathBuf]) -> Result<Imported, Failure> {
+    let mut all = Imported::default();
+    for path in files {
+        let shown = path.display();
+        let bytes = std::fs::read(path).map_err(|error| {
+            Failure::new(ExitClass::Usage, format!("cannot read {shown}: {error}"), None)
+        })?;
+        let mut imported =
+            Imported::read(&bytes).map_err(|error| Failure::from(error).at(&shown.to_string()))?;
+        if files.len() > 1 {
+            for warning in &mut imported.warnings {
+                warning.reason = format!("{} ({shown})", warning.reason);
+            }
+        }
+        all.add(imported);
+    }
+    Ok(all)
+}
+
+/// What was asked for.
+pub fn asked(files: &[PathBuf], seed: u64) -> Asked {
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    Asked {
+        target: names.join(", "),
+        mode: Mode::Import,
+        simulated: false,
+        seed,
+        region: None,
+        medium: None,
+        declared: Default::default(),
+    }
+}

@@ -1,0 +1,215 @@
+//! `flashfit probe TARGET`, `flashfit probe --import FILE`: finds out how a medium is built, and says
+//! how sure that is.
+
+pub mod args;
+mod chart;
+mod device;
+mod document;
+mod import;
+mod next;
+mod plot;
+mod reading;
+mod render;
+pub mod saved;
+mod subject;
+mod twin;
+mod watch;
+mod writing;
+
+use std::path::{Path, PathBuf};
+
+use flashfit_filesystem::Catalogue;
+use flashfit_geometry::Probed;
+use flashfit_geometry::flashbench::OpenUnitTable;
+use flashfit_host::ExitClass;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_medium::Bytes;
+use flashfit_twin::Hints;
+
+use crate::failure::Failure;
+use crate::output;
+use args::ProbeArgs;
+use document::{Asked, FittedTwin, Mode, ProbeDocument};
+use subject::Subject;
+use watch::Progress;
+
+/// What is known at the end, and why it is no more where something ended it.
+struct Ended {
+    probed: Probed,
+    /// What a twin is fitted to.
+    tables: Vec<OpenUnitTable>,
+    hints: Hints,
+    failure: Option<Failure>,
+}
+
+impl Ended {
+    fn new(probed: Probed, failure: Option<Failure>) -> Self {
+        Self { probed, tables: Vec::new(), hints: Hints::default(), failure }
+    }
+}
+
+pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    outputs_can_be_written(args)?;
+    if args.twin.is_some() && args.target.is_some() && !args.write {
+        return Err(Failure::new(
+            ExitClass::Usage,
+            "a twin is fitted to how a medium takes writes, and reading does not show that",
+            Some("add --write, which loses the data in the region, or --import a table"),
+        ));
+    }
+    let catalogue = Catalogue::load(catalog)?;
+    let Some(name) = args.target.as_deref() else {
+        let ended = import::probe(&args.import)?;
+        let asked = import::asked(&args.import, args.seed);
+        let mut progress = Progress::new(signals()?);
+        return present(args, asked, ended, None, &catalogue, &mut progress);
+    };
+    let subject = Subject::look(name, catalog)?;
+    let region = subject.region(args.region)?;
+    if args.dry_run {
+        return output::print(&match args.write {
+            true => writing::announcement(args, &subject, region)?,
+            false => reading::announcement(&subject, region),
+        });
+    }
+    let asked = Asked {
+        target: name.to_owned(),
+        mode: if args.write { Mode::Write } else { Mode::Read },
+        simulated: subject.is_simulated(),
+        seed: args.seed,
+        region: Some(region),
+        medium: Some(subject.medium()),
+        declared: subject.declared.clone(),
+    };
+    let mut progress = Progress::new(signals()?);
+    let ended = if args.write {
+        writing::probe(args, &subject, region, &mut progress)
+    } else {
+        reading::probe(args, &subject, region, &mut progress)
+    };
+    progress.finish();
+    present(args, asked, ended?, Some(&subject), &catalogue, &mut progress)
+}
+
+fn signals() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(|error| {
+        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })
+}
+
+/// Finds a file that cannot be written before the probe is made, not after.
+fn outputs_can_be_written(args: &ProbeArgs) -> Result<(), Failure> {
+    let files: [&Option<PathBuf>; 3] = [&args.twin, &args.svg, &args.output];
+    for path in files.into_iter().flatten() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let message = format!("there is no folder {} for {}", folder.display(), path.display());
+            return Err(Failure::new(ExitClass::Usage, message, Some("name a file elsewhere")));
+        }
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let message = format!("{} is not a regular file", path.display());
+            return Err(Failure::new(ExitClass::Usage, message, Some("name another file")));
+        }
+    }
+    Ok(())
+}
+
+/// Shows and keeps what is known; what ended the probe decides the exit code.
+fn present(
+    args: &ProbeArgs,
+    asked: Asked,
+    ended: Ended,
+    subject: Option<&Subject>,
+    catalogue: &Catalogue,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let twin = fitted(args, &asked.target, &ended, progress);
+    let interrupted =
+        ended.failure.as_ref().is_some_and(|failure| failure.class() == ExitClass::Interrupted);
+    let mut document = ProbeDocument::new(asked, ended.probed, interrupted);
+    // The probe is shown also where no twin could be made of it.
+    let no_twin = twin.map(|twin| document.twin = twin).err();
+    let planned = subject.map(|subject| &subject.planned);
+    document.next = next::next(&document, planned, catalogue, args.output.as_deref());
+    if let Some(path) = &args.svg {
+        output::file(path, &chart::draw(&document))?;
+    }
+    if let Some(path) = &args.output {
+        output::file(path, &document.text())?;
+    }
+    if args.json {
+        output::print(&document.text())?;
+    } else {
+        output::print(&render::text(&document, output::width()))?;
+    }
+    if let Some(failure) = ended.failure {
+        return Err(failure);
+    }
+    lacking(&document).or(no_twin).map_or(Ok(()), Err)
+}
+
+/// The twin, where one was asked for and the probe came to its end.
+fn fitted(
+    args: &ProbeArgs,
+    what: &str,
+    ended: &Ended,
+    progress: &mut Progress,
+) -> Result<Option<FittedTwin>, Failure> {
+    let Some(path) = args.twin.as_deref().filter(|_| ended.failure.is_none()) else {
+        return Ok(None);
+    };
+    let twin = twin::fit(&ended.tables, ended.hints, what, path, progress);
+    progress.finish();
+    twin.map(Some)
+}
+
+/// A medium that has less than it says is a bad verdict.
+fn lacking(document: &ProbeDocument) -> Option<Failure> {
+    let real = document::bytes(&document.findings.capacity)?;
+    let announced = Bytes(document.medium.as_ref()?.capacity_bytes);
+    (real < announced).then(|| {
+        let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
+        Failure::new(ExitClass::BadVerdict, text, Some("return it; what is beyond is lost"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_geometry::{Finding, Value};
+    use flashfit_medium::Declared;
+    use flashfit_medium::describe::Kind;
+
+    use super::document::ProbedMedium;
+    use super::*;
+
+    fn with_capacity(found: u64) -> ProbeDocument {
+        let mut probed = Probed::default();
+        probed.findings.capacity = Finding::found(Value::Bytes(found), 0.999, "marks were read");
+        let medium = ProbedMedium {
+            kind: Kind::Usb,
+            identity: Default::default(),
+            capacity_bytes: 32 << 30,
+            sector_bytes: 512,
+            partition_start_bytes: None,
+        };
+        let asked = Asked {
+            target: "/dev/sdz".into(),
+            mode: Mode::Write,
+            simulated: false,
+            seed: 1,
+            region: Some([0, 32 << 30]),
+            medium: Some(medium),
+            declared: Declared::default(),
+        };
+        ProbeDocument::new(asked, probed, false)
+    }
+
+    #[test]
+    fn capacity_that_is_not_there_is_a_bad_verdict() {
+        let failure = lacking(&with_capacity(4 << 30)).unwrap();
+        assert_eq!(failure.class(), ExitClass::BadVerdict);
+        assert_eq!(failure.message(), "/dev/sdz has 4 GiB, not 32 GiB: it is a fake");
+        assert!(lacking(&with_capacity(32 << 30)).is_none());
+    }
+}

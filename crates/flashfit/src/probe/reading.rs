@@ -1,0 +1,59 @@
+//! A probe by reading alone.
+
+use flashfit_geometry::probed::ProbeError;
+use flashfit_geometry::reading::{self, ReadingOptions};
+use flashfit_medium::Bytes;
+
+use super::Ended;
+use super::args::ProbeArgs;
+use super::device::Opened;
+use super::subject::Subject;
+use super::watch::Progress;
+use crate::failure::Failure;
+use crate::tune::subject::What;
+
+/// What a probe would do.
+pub fn announcement(subject: &Subject, [start, length]: [u64; 2]) -> String {
+    format!(
+        "{} would be opened for reading only, and at most {} reads of a few KiB made in {} from \
+         {start}.\nNothing was done.\n",
+        subject.name,
+        reading::usual_reads(length),
+        Bytes(length)
+    )
+}
+
+/// Probes; what is known when the user interrupts is what is given.
+pub fn probe(
+    args: &ProbeArgs,
+    subject: &Subject,
+    region: [u64; 2],
+    progress: &mut Progress,
+) -> Result<Ended, Failure> {
+    let mut opened = match &subject.what {
+        What::Card(model) => Opened::simulated(model)?,
+        What::Medium(medium) => Opened::read_only(&medium.path)?,
+    };
+    let options = options(args, subject, region);
+    let probed = reading::probe(opened.device.as_mut(), opened.clock.as_ref(), &options, progress);
+    match probed {
+        Ok(mut probed) => {
+            probed.notes.append(&mut opened.notes);
+            Ok(Ended::new(probed, None))
+        }
+        Err(error @ ProbeError::Interrupted) => {
+            Ok(Ended::new(Default::default(), Some(error.into())))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The options of the probe that reads.
+pub fn options(args: &ProbeArgs, subject: &Subject, [start, length]: [u64; 2]) -> ReadingOptions {
+    ReadingOptions {
+        seed: args.seed,
+        region: Some(start..start + length),
+        origin_bytes: subject.planned.medium.partition_start_bytes.unwrap_or(0),
+        ..ReadingOptions::default()
+    }
+}

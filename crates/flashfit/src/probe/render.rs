@@ -1,0 +1,307 @@
+//! A probe as text: the verdict on each quantity with its reason, what is declared beside it, the
+//! evidence as a plot, and what to do next.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use flashfit_geometry::{Finding, Findings, Value, Verdict};
+use flashfit_medium::{Bytes, Declared, DeclaredBytes};
+use flashfit_report::terminal::SIMULATED_BANNER;
+use flashfit_report::text::{plain, plain_command, wrap};
+
+use super::document::{Mode, ProbeDocument};
+use super::plot;
+use crate::tune::human;
+
+const NAME_COLUMNS: usize = 20;
+/// Requests that failed and are shown; the document has all.
+const FAULTS_SHOWN: usize = 3;
+/// Likelier values of what was not found are shown.
+const WORTH_SHOWING: f64 = 0.005;
+/// So many plots; the drawing has all.
+const PLOTS_SHOWN: usize = 3;
+
+/// The quantities by their names for people, in the order of their importance.
+fn quantities(findings: &Findings) -> [(&'static str, &Finding); 11] {
+    [
+        ("capacity", &findings.capacity),
+        ("erase unit", &findings.erase_unit),
+        ("first erase unit at", &findings.erase_unit_offset),
+        ("write unit", &findings.write_unit),
+        ("page", &findings.page),
+        ("open units, linear", &findings.open_units_linear),
+        ("open units, random", &findings.open_units_random),
+        ("small-write log", &findings.small_write_log),
+        ("special zone", &findings.special_zone),
+        ("pSLC cache", &findings.pslc_cache),
+        ("unwritten is faster", &findings.unwritten_is_faster),
+    ]
+}
+
+/// All of it, for a terminal of `width` columns.
+pub fn text(document: &ProbeDocument, width: usize) -> String {
+    let mut page = Page { text: String::new(), width };
+    if document.simulated {
+        page.paragraph("", SIMULATED_BANNER);
+        page.text.push('\n');
+    }
+    page.paragraph("", &heading(document));
+    page.paragraph("", &cost(document));
+    if document.interrupted {
+        page.paragraph("", "It was interrupted: this is what was known by then.");
+    }
+    page.text.push('\n');
+    page.findings(&document.findings);
+    page.declared(&document.declared);
+    page.list("What that means:", &document.next.remarks);
+    page.faults(document);
+    page.list("How it was measured:", &document.notes);
+    page.twin(document);
+    page.evidence(document);
+    page.next(document);
+    page.text
+}
+
+fn heading(document: &ProbeDocument) -> String {
+    let Some(medium) = &document.medium else { return document.target.clone() };
+    let size = Bytes(medium.capacity_bytes);
+    format!(
+        "{}: {}, {}, {size} ({}), sectors of {} bytes",
+        document.target,
+        medium.kind,
+        medium.identity.summary(),
+        size.si(),
+        medium.sector_bytes
+    )
+}
+
+fn cost(document: &ProbeDocument) -> String {
+    let cost = &document.cost;
+    let how = match document.mode {
+        Mode::Read => "Probed by reading only",
+        Mode::Write => "Probed by writing and reading",
+        Mode::Import => return "Read from tables of flashbench.".to_owned(),
+    };
+    let mut text = format!("{how}: {} reads of {}", cost.reads, Bytes(cost.read_bytes));
+    if document.mode == Mode::Write {
+        text.push_str(&format!(", {} written", Bytes(cost.written_bytes)));
+    }
+    let simulated = if document.simulated { " of the card's time" } else { "" };
+    let time = Duration::from_nanos(cost.elapsed_ns);
+    text.push_str(&format!(", in {}{simulated}; seed {}.", seconds(time), document.seed));
+    let all = document.medium.as_ref().map(|medium| [0, medium.capacity_bytes]);
+    if let Some([start, length]) = document.region.filter(|region| Some(*region) != all) {
+        text.push_str(&format!(" Region: {} from {start}.", Bytes(length)));
+    }
+    text
+}
+
+/// A duration with a tenth where it is short.
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(10) {
+        format!("{:.1} s", time.as_secs_f64())
+    } else {
+        human(time)
+    }
+}
+
+/// A finding's value for people.
+pub fn value(value: Value) -> String {
+    match value {
+        Value::Bytes(bytes) => Bytes(bytes).to_string(),
+        Value::Count(count) => count.to_string(),
+        Value::Is(true) => "yes".to_owned(),
+        Value::Is(false) => "no".to_owned(),
+    }
+}
+
+/// A probability in percent, never rounded up to certainty.
+fn percent(probability: f64) -> String {
+    let tenths = (probability * 1000.0).floor() / 10.0;
+    format!("{:.1} %", tenths.min(99.9))
+}
+
+struct Page {
+    text: String,
+    width: usize,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        writeln!(self.text, "{line}").expect("a string takes any text");
+    }
+
+    fn paragraph(&mut self, indent: &str, text: &str) {
+        for line in wrap(&plain(text), self.width.saturating_sub(indent.len())) {
+            self.line(&format!("{indent}{line}"));
+        }
+    }
+
+    /// A name and what there is to say of it, broken beside the name.
+    fn fact(&mut self, name: &str, text: &str) {
+        let lines = wrap(&plain(text), self.width.saturating_sub(NAME_COLUMNS + 3));
+        for (index, line) in lines.iter().enumerate() {
+            let name = if index == 0 { plain(name) } else { String::new() };
+            self.line(&format!("  {name:<NAME_COLUMNS$} {line}"));
+        }
+    }
+
+    fn list(&mut self, title: &str, texts: &[String]) {
+        if texts.is_empty() {
+            return;
+        }
+        self.line(&format!("\n{title}"));
+        texts.iter().for_each(|text| self.paragraph("  ", text));
+    }
+
+    fn findings(&mut self, findings: &Findings) {
+        let mut unmeasured: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (name, finding) in quantities(findings) {
+            match finding.verdict {
+                Verdict::Found => {
+                    let value = finding.value.map_or_else(String::new, value);
+                    let sure = finding.confidence.map(percent).unwrap_or_default();
+                    self.fact(name, &format!("{value} ({sure}): {}", finding.reason));
+                }
+                Verdict::Inconclusive => {
+                    self.fact(name, &format!("inconclusive: {}", inconclusive(finding)));
+                }
+                Verdict::NotMeasured => {
+                    let reason = finding.reason.as_str();
+                    match unmeasured.iter_mut().find(|(known, _)| *known == reason) {
+                        Some((_, names)) => names.push(name),
+                        None => unmeasured.push((reason, vec![name])),
+                    }
+                }
+            }
+        }
+        for (reason, names) in unmeasured {
+            self.fact("not measured", &format!("{}: {reason}", names.join("; ")));
+        }
+    }
+
+    fn declared(&mut self, declared: &Declared) {
+        if *declared == Declared::default() {
+            return;
+        }
+        self.line("\nDeclared:");
+        let sizes = [
+            ("erase unit", &declared.erase_unit),
+            ("write unit", &declared.write_unit),
+            ("cache", &declared.cache),
+            ("capacity", &declared.capacity),
+        ];
+        for (name, values) in sizes {
+            values.iter().for_each(|one| self.fact(name, &stated(one)));
+        }
+        for fact in &declared.facts {
+            self.fact(&fact.name, &format!("{} ({})", fact.text, fact.source));
+        }
+        for refused in &declared.refused {
+            self.fact("not believed", &format!("{}: {}", refused.register, refused.reason));
+        }
+    }
+
+    fn faults(&mut self, document: &ProbeDocument) {
+        let faults = &document.errors;
+        if faults.is_empty() {
+            return;
+        }
+        let title = match faults.len() {
+            1 => "\nOne request failed, and is in no figure:".to_owned(),
+            count => format!("\n{count} requests failed, and are in no figure:"),
+        };
+        self.line(&title);
+        for fault in faults.iter().take(FAULTS_SHOWN) {
+            self.paragraph("  ", &fault.message);
+        }
+        if faults.len() > FAULTS_SHOWN {
+            self.line("  ...");
+        }
+    }
+
+    fn twin(&mut self, document: &ProbeDocument) {
+        let Some(twin) = &document.twin else { return };
+        let ratio =
+            |thousandths: u64| format!("{}.{:02}", thousandths / 1000, thousandths % 1000 / 10);
+        self.text.push('\n');
+        let text = format!(
+            "The twin in {} comes within a ratio of {} of half of the {} rates that it was fitted \
+             to, and within {} of nine in ten. What it does is simulated.",
+            twin.file.display(),
+            ratio(twin.median_error_thousandths),
+            twin.rates,
+            ratio(twin.ninth_decile_error_thousandths)
+        );
+        self.paragraph("", &text);
+    }
+
+    fn evidence(&mut self, document: &ProbeDocument) {
+        for series in document.evidence.series.iter().take(PLOTS_SHOWN) {
+            self.text.push('\n');
+            let drawn = plot::draw(series, self.width);
+            self.text.push_str(&drawn);
+        }
+        let more = document.evidence.series.len().saturating_sub(PLOTS_SHOWN);
+        if more > 0 {
+            let text = format!("\n{more} more of these: --svg evidence.svg draws them all.");
+            self.line(&text);
+        }
+    }
+
+    fn next(&mut self, document: &ProbeDocument) {
+        let next = &document.next;
+        self.line("\nWhat to do next:");
+        if let Some(start) = next.partition_start_bytes {
+            let sectors = start / 512;
+            let text = format!("start the partition at {} (sector {sectors})", Bytes(start));
+            self.paragraph("  ", &text);
+        }
+        for command in next.mkfs.iter().chain(&next.commands) {
+            self.line(&format!("    {}", plain_command(command)));
+        }
+    }
+}
+
+/// A declared size with its source, a guess marked as one.
+fn stated(declared: &DeclaredBytes) -> String {
+    let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
+    format!("{} ({}{guess})", declared.bytes, declared.source)
+}
+
+/// Why there is no value, and the likeliest ones.
+fn inconclusive(finding: &Finding) -> String {
+    let likeliest: Vec<String> = finding
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.probability >= WORTH_SHOWING)
+        .take(2)
+        .map(|candidate| format!("{} ({})", value(candidate.value), percent(candidate.probability)))
+        .collect();
+    if likeliest.is_empty() {
+        return finding.reason.clone();
+    }
+    format!("{} (likeliest: {})", finding.reason, likeliest.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_ever_quite_sure() {
+        assert_eq!(percent(1.0), "99.9 %");
+        assert_eq!(percent(0.9796), "97.9 %");
+    }
+
+    #[test]
+    fn quantities_without_a_measurement_share_a_line() {
+        let mut page = Page { text: String::new(), width: 80 };
+        let found = Finding::found(Value::Count(5), 0.97, "the rate falls behind five units");
+        let findings = Findings { open_units_linear: found, ..Findings::default() };
+        page.findings(&findings);
+        assert!(page.text.starts_with("  open units, linear   5 (97.0 %): the rate falls"));
+        assert_eq!(page.text.matches("not measured").count(), 1, "{}", page.text);
+        assert!(page.text.lines().all(|line| line.len() <= 80), "{}", page.text);
+    }
+}

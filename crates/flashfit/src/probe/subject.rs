@@ -1,0 +1,112 @@
+//! The medium of a probe before it is opened: what it is, and what is declared of it.
+
+use std::path::Path;
+
+use flashfit_card::CardModel;
+use flashfit_filesystem::plan::PlannedMedium;
+use flashfit_geometry::Geometry;
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_medium::{Bytes, Declared, DeclaredBytes, Target};
+use flashfit_stand::backing;
+
+use super::args::Region;
+use super::document::ProbedMedium;
+use crate::commands::plan;
+use crate::failure::Failure;
+use crate::tune::subject::{What, look_at};
+
+/// A medium that is known and not opened.
+pub struct Subject {
+    /// As the user named it.
+    pub name: String,
+    /// The medium itself.
+    pub what: What,
+    /// The same as the planner takes it.
+    pub planned: plan::Subject,
+    /// What it, the kernel or its model says.
+    pub declared: Declared,
+}
+
+impl Subject {
+    /// Looks at a target without opening it for writing.
+    pub fn look(name: &str, catalog: Option<&Path>) -> Result<Self, Failure> {
+        let what = look_at(&Target::parse(name)?, &SystemRunner::default(), catalog)?;
+        let (medium, geometry, scheduler, declared) = match &what {
+            What::Medium(medium) => (
+                PlannedMedium::of(medium),
+                backing::declared(medium),
+                medium.queue.scheduler.clone(),
+                medium.declared.clone(),
+            ),
+            What::Card(model) => {
+                let geometry = backing::modelled(model);
+                let declared = modelled(model, &geometry);
+                (
+                    plan::simulated(name.strip_prefix("sim:").unwrap_or(name), model),
+                    geometry,
+                    None,
+                    declared,
+                )
+            }
+        };
+        let planned = plan::Subject { medium, declared: geometry, scheduler };
+        Ok(Self { name: name.to_owned(), what, planned, declared })
+    }
+
+    /// Whether its figures are simulated.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.what, What::Card(_))
+    }
+
+    /// The part that is probed: the given one, or all of it.
+    pub fn region(&self, given: Option<Region>) -> Result<[u64; 2], Failure> {
+        let medium = &self.planned.medium;
+        let Some(given) = given else { return Ok([0, medium.capacity_bytes]) };
+        let sector = medium.sector_bytes;
+        let whole = given.start.0 % sector == 0 && given.length.0 % sector == 0;
+        if !whole || given.range().end > medium.capacity_bytes {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                format!(
+                    "the region {}+{} is not whole sectors of {sector} bytes of {}, which has {} \
+                     ({} bytes)",
+                    given.start,
+                    given.length,
+                    self.name,
+                    Bytes(medium.capacity_bytes),
+                    medium.capacity_bytes
+                ),
+                Some("a region is START+LENGTH, such as --region 1GiB+512MiB"),
+            ));
+        }
+        Ok([given.start.0, given.length.0])
+    }
+
+    /// The medium as the document keeps it.
+    pub fn medium(&self) -> ProbedMedium {
+        let medium = &self.planned.medium;
+        ProbedMedium {
+            kind: medium.kind,
+            identity: medium.identity.clone(),
+            capacity_bytes: medium.capacity_bytes,
+            sector_bytes: medium.sector_bytes,
+            partition_start_bytes: medium.partition_start_bytes,
+        }
+    }
+}
+
+/// What a card model states, in the form of what media declare. Probes are not told.
+fn modelled(model: &CardModel, geometry: &Geometry) -> Declared {
+    let stated = |bytes: Bytes| DeclaredBytes {
+        bytes,
+        source: "the card model".to_owned(),
+        is_guess: false,
+    };
+    Declared {
+        erase_unit: geometry.erase_unit.iter().map(|known| stated(known.bytes)).collect(),
+        write_unit: geometry.write_unit.iter().map(|known| stated(known.bytes)).collect(),
+        capacity: vec![stated(model.capacity)],
+        cache: model.cache.iter().map(|cache| stated(cache.bytes)).collect(),
+        ..Declared::default()
+    }
+}

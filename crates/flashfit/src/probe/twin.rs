@@ -1,0 +1,158 @@
+//! A twin of the medium: open-unit rates are measured for it, or taken from imported tables, and a
+//! card model is fitted to them.
+
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+
+use flashfit_geometry::Findings;
+use flashfit_geometry::flashbench::{
+    Access, Cell, OpenUnitProcedure, OpenUnitTable, ProcedureError,
+};
+use flashfit_geometry::probed::Watch;
+use flashfit_host::ExitClass;
+use flashfit_medium::{BlockDev, BlockDevError, Bytes, Clock, Description};
+use flashfit_twin::{Hints, Twin, TwinError};
+
+use super::document::{FittedTwin, bytes};
+use super::watch::Progress;
+use crate::failure::Failure;
+use crate::output;
+
+/// As in published tables.
+const MOST_UNITS: u32 = 7;
+const LEAST_WRITE: Bytes = Bytes::kib(4);
+/// The erase unit that is supposed where none is known: what most cards declare.
+const SUPPOSED_UNIT: Bytes = Bytes::mib(4);
+/// What may be written where nothing else is said: enough for units of 4 MiB in all pieces.
+pub const USUAL_BYTES: u64 = 3 << 30;
+/// A rate that would take longer is not measured.
+const LONGEST_CELL_NS: u64 = 60_000_000_000;
+
+/// What there may be written to.
+pub struct Room {
+    /// The region, in bytes.
+    pub region: Range<u64>,
+    /// The most that may still be written, in bytes.
+    pub left_bytes: u64,
+}
+
+/// Measures the rates that a twin is fitted to: writes to 1 to 7 erase units in turn, in large
+/// pieces and small. What would take too long or too much is left out.
+pub fn measure(
+    device: &mut dyn BlockDev,
+    clock: &dyn Clock,
+    findings: &Findings,
+    declared: Option<Bytes>,
+    mut room: Room,
+    progress: &mut Progress,
+    seed: u64,
+) -> Result<OpenUnitTable, Failure> {
+    let unit = bytes(&findings.erase_unit).or(declared).unwrap_or(SUPPOSED_UNIT);
+    // Units that are no multiple of the smallest write cannot be written in such pieces.
+    let erase_unit = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
+    let mut device = Within { device, region: room.region.clone() };
+    let fits = u32::try_from((device.describe().capacity_bytes / erase_unit.0).saturating_sub(1));
+    let most_units = MOST_UNITS.min(fits.unwrap_or(MOST_UNITS)).max(1);
+    let procedure = OpenUnitProcedure { erase_unit, least_write: LEAST_WRITE, most_units, seed };
+    let sizes = procedure.sizes()?;
+    let mut cells = Vec::new();
+    for access in [Access::Linear, Access::Random] {
+        for units in 1..=most_units {
+            let row_bytes = u64::from(units) * erase_unit.0;
+            let mut expected_ns = 0;
+            for &write in &sizes {
+                if expected_ns > LONGEST_CELL_NS || row_bytes > room.left_bytes {
+                    break;
+                }
+                let done = f64::from(units) / f64::from(most_units) / 2.0;
+                let half = if access == Access::Random { 0.5 } else { 0.0 };
+                if progress.step(done + half, "open-unit rates for the twin")
+                    == ControlFlow::Break(())
+                {
+                    return Err(interrupted());
+                }
+                let took = procedure.time_ns(&mut device, clock, (units, access), write);
+                let took_ns = took.map_err(|error| match error {
+                    ProcedureError::Medium(error) => Failure::from(error),
+                    other => Failure::from(other),
+                })?;
+                room.left_bytes -= row_bytes;
+                // Where every write costs the same, pieces of half the size take twice as long.
+                expected_ns = took_ns.saturating_mul(2);
+                let rate = u128::from(row_bytes) * 1_000_000_000 / u128::from(took_ns.max(1));
+                let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
+                cells.push(Cell { units, access, write, bytes_per_second });
+            }
+        }
+    }
+    Ok(OpenUnitTable { cells })
+}
+
+fn interrupted() -> Failure {
+    Failure::new(ExitClass::Interrupted, "the probe was interrupted", None)
+}
+
+/// Fits a card model to the tables and writes its file.
+pub fn fit(
+    tables: &[OpenUnitTable],
+    hints: Hints,
+    what: &str,
+    path: &Path,
+    progress: &mut Progress,
+) -> Result<FittedTwin, Failure> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let twin: Result<Twin, TwinError> = flashfit_twin::fit(tables, hints, (&stem, what), progress);
+    let twin = twin?;
+    let text = twin.to_toml()?;
+    output::file(path, &text)?;
+    Ok(FittedTwin {
+        file: path.to_owned(),
+        rates: twin.comparison.cells,
+        median_error_thousandths: twin.comparison.median_error_thousandths,
+        ninth_decile_error_thousandths: twin.comparison.ninth_decile_error_thousandths,
+    })
+}
+
+/// A part of a device, as a device.
+struct Within<'a> {
+    device: &'a mut dyn BlockDev,
+    region: Range<u64>,
+}
+
+impl Within<'_> {
+    fn place(&self, offset: u64, length: u64) -> Result<u64, BlockDevError> {
+        let within = offset.checked_add(length).is_some_and(|end| end <= self.size());
+        within
+            .then(|| self.region.start + offset)
+            .ok_or(BlockDevError::OutOfBounds { offset, length })
+    }
+
+    fn size(&self) -> u64 {
+        self.region.end - self.region.start
+    }
+}
+
+impl BlockDev for Within<'_> {
+    fn describe(&self) -> Description {
+        Description { capacity_bytes: self.size(), ..self.device.describe() }
+    }
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        let place = self.place(offset, buffer.len() as u64)?;
+        self.device.read(place, buffer)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
+        let place = self.place(offset, data.len() as u64)?;
+        self.device.write(place, data)
+    }
+
+    fn flush(&mut self) -> Result<(), BlockDevError> {
+        self.device.flush()
+    }
+
+    fn discard(&mut self, offset: u64, length: u64) -> Result<(), BlockDevError> {
+        let place = self.place(offset, length)?;
+        self.device.discard(place, length)
+    }
+}

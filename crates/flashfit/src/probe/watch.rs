@@ -1,0 +1,66 @@
+//! Showing how far a probe is, and ending it when the user interrupts.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use flashfit_geometry::probed::Watch;
+use flashfit_host::interrupt::Interrupt;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::note;
+
+/// A line this often where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(30);
+/// Parts of the bar.
+const WHOLE: u64 = 1000;
+
+/// Looks on while a probe works.
+pub struct Progress {
+    interrupt: Interrupt,
+    bar: Option<ProgressBar>,
+    last: Instant,
+}
+
+impl Progress {
+    /// A bar on a terminal, a line every half minute elsewhere.
+    pub fn new(interrupt: Interrupt) -> Self {
+        let bar = std::io::stderr().is_terminal().then(bar);
+        Self { interrupt, bar, last: Instant::now() }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn finish(&self) {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+
+    /// Whether the user interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:16} {percent:>3} %, {wide_msg}")
+        .expect("the template is constant");
+    ProgressBar::new(WHOLE).with_style(style)
+}
+
+impl Watch for Progress {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 1000")]
+    fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
+        let done = done.clamp(0.0, 1.0);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((done * WHOLE as f64) as u64);
+                bar.set_message(what.to_owned());
+            }
+            None if self.last.elapsed() >= LINE_INTERVAL => {
+                self.last = Instant::now();
+                note(&format!("{:.0} % done; now {what}", done * 100.0));
+            }
+            None => {}
+        }
+        if self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

@@ -1,0 +1,65 @@
+//! Tables of flashbench in place of a medium.
+
+use std::path::{Path, PathBuf};
+
+use crate::fixture::Place;
+
+use super::document;
+
+fn published(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../geometry/tests/data/flashbench");
+    folder.join(name)
+}
+
+/// A copy of a published table in the place.
+fn copied(place: &Place, name: &str, as_name: &str) {
+    std::fs::copy(published(name), place.path(as_name)).unwrap();
+}
+
+#[test]
+fn tables_of_one_medium_are_taken_together() {
+    let place = Place::new();
+    copied(&place, "card-3/align-run-3_2.1.txt", "a.txt");
+    copied(&place, "card-3/open-au-run-3_2.txt", "open-au.txt");
+    let args = ["probe", "--import", "a.txt", "--import", "open-au.txt", "--json"];
+    let found = document(&place.flashfit(&args), 0);
+    assert_eq!(found["mode"], "import");
+    assert_eq!(found["target"], "a.txt, open-au.txt");
+    assert_eq!(found["region"], serde_json::Value::Null);
+    assert_ne!(found["open_units_linear"]["verdict"], "not measured");
+    assert_ne!(found["erase_unit"]["verdict"], "not measured");
+    let command = found["next"]["commands"][0].as_str().unwrap();
+    assert!(command.starts_with("flashfit plan /dev/YOUR-CARD"), "{command}");
+}
+
+#[test]
+fn what_is_no_table_is_named_with_its_line_or_reason() {
+    let place = Place::new();
+    place.file("empty.txt", "");
+    place.file("poem.txt", "Tiger, tiger, burning bright\n");
+    place.file("cut.txt", "align 4194304\tpre 1.2");
+    std::fs::write(place.path("junk"), [0xff, 0x00, 0x80, 0xfe].repeat(1000)).unwrap();
+    for (file, text) in [
+        ("empty.txt", "the file is empty"),
+        ("poem.txt", "line 1"),
+        ("cut.txt", "line 1"),
+        ("junk", "line 1"),
+        ("nothing.txt", "cannot read nothing.txt"),
+        (".", "cannot read ."),
+    ] {
+        let ended = place.flashfit(&["probe", "--import", file]);
+        ended.said(2, &[text]);
+        assert!(ended.stdout.is_empty(), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_twin_takes_rates_and_the_verdict_is_shown_without_them_too() {
+    let place = Place::new();
+    copied(&place, "card-3/align-run-3_2.1.txt", "a.txt");
+    let args = ["probe", "--import", "a.txt", "--twin", "twin.toml", "--json"];
+    let ended = place.flashfit(&args);
+    ended.said(2, &["too few rates", "hint: import open-unit tables too"]);
+    document(&ended, 2);
+    assert!(!place.path("twin.toml").exists());
+}

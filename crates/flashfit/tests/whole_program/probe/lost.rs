@@ -1,0 +1,65 @@
+//! Probes that do not come to their end: the card vanishes, the user interrupts.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::card::Serving;
+use crate::fixture::{Ended, Place, skip_without_cards, wait_until};
+use crate::machine::{Server, signal};
+
+use super::document;
+
+/// A card on which a probe by reading takes some seconds.
+const SLOW: &str = "sd-c4-block";
+
+fn slow_card(place: &Place) {
+    let text = place.flashfit(&["card", "show", SLOW, "--file"]).stdout;
+    place.file("card.toml", &text);
+}
+
+/// How many reads a device has answered (Documentation/block/stat.rst).
+fn reads_of(device: &str) -> u64 {
+    let name = device.trim_start_matches("/dev/");
+    let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap_or_default();
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_card_that_vanishes_is_an_error_and_no_verdict() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    slow_card(&place);
+    let serving = Serving::new(&place, &[]);
+    let server = Server::of(&place);
+    let before = reads_of(serving.arg());
+    let child = place.command(&["probe", serving.arg(), "--json"]).spawn().unwrap();
+    wait_until("the probe reads", || reads_of(serving.arg()) > before + 100);
+    signal(server.process, Signal::KILL);
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(5), "{ended:#?}");
+    assert!(ended.stdout.is_empty(), "a verdict on a card that vanished: {}", ended.stdout);
+    assert!(ended.stderr.contains("error"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_interrupted_probe_tells_what_it_knows_and_exits_with_6() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    slow_card(&place);
+    let serving = Serving::new(&place, &[]);
+    let before = reads_of(serving.arg());
+    let child = place.command(&["probe", serving.arg(), "--json"]).spawn().unwrap();
+    wait_until("the probe reads", || reads_of(serving.arg()) > before + 100);
+    std::thread::sleep(Duration::from_millis(50));
+    signal(child.id(), Signal::INT);
+    let ended = Ended::of(child);
+    let found = document(&ended, 6);
+    assert_eq!(found["interrupted"], true);
+    assert_ne!(found["erase_unit"]["verdict"], "found");
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+}

@@ -1,0 +1,52 @@
+//! What a probe found, taken up by `plan` and `tune`.
+
+use crate::fixture::Place;
+
+use super::card_that_shows_its_units;
+
+#[test]
+fn a_plan_takes_what_was_probed() {
+    let place = Place::new();
+    let card = card_that_shows_its_units(&place);
+    place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
+    let args = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4", "--json"];
+    let plans = place.flashfit(&args).document("flashfit.plans");
+    let used = &plans["plans"][0]["geometry"];
+    assert_eq!(used["given"]["erase_unit"]["bytes"], 4 << 20);
+    assert_eq!(used["given"]["erase_unit"]["source"], "probed");
+    let dry = ["tune", &card, "--geometry", "geometry.json", "--dry-run", "--config", "short.toml"];
+    let ended = place.flashfit(&dry);
+    ended.said(0, &[]);
+    assert!(ended.stdout.contains("erase unit 4 MiB (probed)"), "{}", ended.stdout);
+}
+
+#[test]
+fn where_probed_and_declared_values_disagree_the_safe_side_is_taken_and_told() {
+    let place = Place::new();
+    let card = card_that_shows_its_units(&place);
+    place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
+    // The same card, of which its model now says something else.
+    let text = std::fs::read_to_string(place.path("shows.toml")).unwrap();
+    place.file("shows.toml", &text.replace("erase_unit = \"4MiB\"", "erase_unit = \"3MiB\""));
+    let args = ["plan", &card, "--geometry", "geometry.json", "--fs", "ext4"];
+    let ended = place.flashfit(&args);
+    ended.said(0, &[]);
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("12 MiB is used, a common multiple, which is safe for both"), "{text}");
+}
+
+#[test]
+fn a_file_of_another_medium_or_of_something_else_is_refused() {
+    let place = Place::new();
+    let card = card_that_shows_its_units(&place);
+    place.flashfit(&["probe", &card, "--output", "geometry.json"]).said(0, &[]);
+    let plan = |target: &str, file: &str| {
+        place.flashfit(&["plan", target, "--geometry", file, "--fs", "ext4"])
+    };
+    plan("sim:sd-c4-block", "geometry.json").said(2, &["of another medium", "flashfit probe"]);
+    place.file("other.json", "{\"schema\": \"flashfit.plan\"}");
+    plan(&card, "other.json").said(2, &["no document of flashfit probe"]);
+    plan(&card, "none.json").said(2, &["cannot read none.json"]);
+    let tune = ["tune", "sim:sd-c4-block", "--geometry", "geometry.json", "--dry-run"];
+    place.flashfit(&tune).said(2, &["of another medium"]);
+}

@@ -1,0 +1,96 @@
+//! Probing by writing: only what was agreed to is lost.
+
+use std::path::Path;
+
+use crate::fixture::{Place, skip_without_block_devices};
+use crate::machine::PlainLoop;
+
+use super::document;
+
+const MIB: usize = 1 << 20;
+
+/// Fails if `file` is changed by `work`.
+#[track_caller]
+fn unchanged(file: &Path, work: impl FnOnce()) {
+    let before = std::fs::read(file).unwrap();
+    work();
+    assert!(before == std::fs::read(file).unwrap(), "{} was written to", file.display());
+}
+
+#[test]
+fn nobody_asked_means_no_and_a_dry_run_does_nothing() {
+    let place = Place::new();
+    let image = place.image("card.img", 64);
+    unchanged(&image, || {
+        let ended = place.flashfit(&["probe", "card.img", "--write"]);
+        ended.said(3, &["All data on", "Probing writes about", "add --confirm card.img"]);
+        let wrong = ["probe", "card.img", "--write", "--confirm", "other"];
+        place.flashfit(&wrong).said(3, &["`other` is not the name"]);
+        let dry = place.flashfit(&["probe", "card.img", "--write", "--dry-run"]);
+        dry.said(0, &[]);
+        assert!(dry.stdout.contains("Nothing was done."), "{}", dry.stdout);
+        assert!(dry.stdout.contains("at most 144 MiB"), "{}", dry.stdout);
+    });
+}
+
+#[test]
+fn only_the_region_is_written_and_no_more_than_allowed() {
+    let place = Place::new();
+    let image = place.image("card.img", 64);
+    let before = std::fs::read(&image).unwrap();
+    let args = [
+        "probe",
+        "card.img",
+        "--write",
+        "--confirm",
+        "card.img",
+        "--region",
+        "16MiB+32MiB",
+        "--max-write",
+        "40MiB",
+        "--json",
+    ];
+    let found = document(&place.flashfit(&args), 0);
+    assert!(found["cost"]["written_bytes"].as_u64().unwrap() <= 40 << 20, "{}", found["cost"]);
+    assert!(found["cost"]["written_bytes"].as_u64().unwrap() > 0);
+    assert_ne!(found["erase_unit"]["verdict"], "found", "a file has none");
+    let after = std::fs::read(&image).unwrap();
+    assert!(before[..16 * MIB] == after[..16 * MIB], "before the region");
+    assert!(before[48 * MIB..] == after[48 * MIB..], "behind the region");
+    assert!(before[16 * MIB..48 * MIB] != after[16 * MIB..48 * MIB]);
+}
+
+#[test]
+fn a_device_in_use_is_refused_whatever_is_said() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    unchanged(&image, || {
+        let device = PlainLoop::attach(&image, 512, &[]);
+        let _user = std::fs::File::open(&device.node).unwrap();
+        let args = ["probe", &device.node, "--write", "--confirm", &device.name];
+        place.flashfit(&args).said(3, &["is in use: ", "is open in process"]);
+        // The image is that of an attached device.
+        let args = ["probe", "image", "--write", "--confirm", "image"];
+        place.flashfit(&args).said(3, &["is in use"]);
+    });
+}
+
+#[test]
+fn a_simulated_card_needs_no_consent_and_has_what_it_says() {
+    let place = Place::new();
+    let found = document(&place.flashfit(&["probe", &place.card(), "--write", "--json"]), 0);
+    assert_eq!(found["mode"], "write");
+    assert_eq!(found["capacity"]["verdict"], "found");
+    assert_eq!(found["capacity"]["bytes"], 160 << 20);
+    assert!(found["cost"]["written_bytes"].as_u64().unwrap() <= 360 << 20);
+    for sure in ["erase_unit", "write_unit"] {
+        // What is answered is right; whether it is answered, the accuracy figures tell.
+        if found[sure]["verdict"] == "found" {
+            let truth = if sure == "erase_unit" { 1 << 20 } else { 16 << 10 };
+            assert_eq!(found[sure]["bytes"], truth, "{}", found[sure]);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What all evidence together says of the erase unit: one posterior over one list of candidates.
+//!
+//! Reads, write stalls and published tables each add a log-likelihood for every candidate, "no
+//! structure that shows" among them; the evidence of different kinds is taken as independent. The
+//! candidates are 2^k, 3 x 2^k and, with little prior, 5, 7 and 9 x 2^k bytes, and whatever else
+//! the evidence points to and divides the capacity. Limits: one erase unit for the whole medium;
+//! sizes outside 64 KiB to 64 MiB are candidates, so that evidence can speak for them, but never
+//! answers.
+
+use std::ops::RangeInclusive;
+
+use flashfit_medium::Bytes;
+
+use crate::findings::{Candidate, Finding, SURE, Value};
+
+/// The sizes that are given as an answer: the smallest NAND of 2 KiB pages has units of 128 KiB,
+/// and the largest allocation unit that SD declares is 64 MiB.
+pub const ANSWERS: RangeInclusive<u64> = (64 << 10)..=(64 << 20);
+
+/// The candidates, in powers of two: 512 B to 256 MiB.
+const EXPONENTS: RangeInclusive<u32> = 9..=28;
+
+/// How likely a unit is before anything is seen, by its odd factor, against one that is a power of
+/// two. Nearly every card is built of powers of two; TLC has three pages a word line, so that
+/// 3 x 2^k is next; the rest is what a mistaken inference would come upon.
+const ODD_FACTORS: [(u64, f64); 5] = [(1, 1.0), (3, 0.2), (5, 0.01), (7, 0.01), (9, 0.01)];
+/// As above, for a divisor of the capacity that the evidence pointed to.
+const POINTED_TO: f64 = 0.003;
+/// How likely it is that nothing shows.
+const NOTHING: f64 = 0.5;
+/// How many candidates a finding lists.
+const SHOWN: usize = 5;
+/// The least probability of a candidate that is listed.
+const WORTH_SHOWING: f64 = 0.001;
+
+/// What a medium may be made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Structure {
+    /// Nothing that shows.
+    Nothing,
+    /// Units of so many bytes.
+    Unit(u64),
+}
+
+impl Structure {
+    /// The size of the unit, in bytes.
+    pub fn bytes(self) -> Option<u64> {
+        match self {
+            Self::Nothing => None,
+            Self::Unit(bytes) => Some(bytes),
+        }
+    }
+}
+
+/// The posterior.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Belief {
+    /// With their unnormalized log-probabilities.
+    weights: Vec<(Structure, f64)>,
+}
+
+impl Belief {
+    /// What is believed of a medium of so many bytes before anything is measured. `pointed_to` are
+    /// sizes that the evidence points to; those that divide the capacity become candidates too.
+    pub fn new(capacity_bytes: u64, pointed_to: &[u64]) -> Self {
+        // At least two of them must fit, or there is no boundary within.
+        let fits = |bytes: u64| bytes <= capacity_bytes / 2;
+        let mut units: Vec<(u64, f64)> = Vec::new();
+        for (factor, prior) in ODD_FACTORS {
+            let of_factor = EXPONENTS.map(|exponent| factor << exponent);
+            let within = of_factor.filter(|&bytes| bytes <= 1 << EXPONENTS.end() && fits(bytes));
+            units.extend(within.map(|bytes| (bytes, prior)));
+        }
+        for &bytes in pointed_to {
+            let known = units.iter().any(|&(unit, _)| unit == bytes);
+            if bytes > 0 && capacity_bytes % bytes == 0 && fits(bytes) && !known {
+                units.push((bytes, POINTED_TO));
+            }
+        }
+        let total: f64 = units.iter().map(|(_, prior)| prior).sum();
+        let mut weights = vec![(Structure::Nothing, NOTHING.ln())];
+        weights.extend(units.into_iter().map(|(bytes, prior)| {
+            (Structure::Unit(bytes), ((1.0 - NOTHING) * prior / total).ln())
+        }));
+        weights.sort_by_key(|&(structure, _)| structure);
+        Self { weights }
+    }
+
+    /// The candidates, nothing first, then by size.
+    pub fn candidates(&self) -> impl Iterator<Item = Structure> + '_ {
+        self.weights.iter().map(|&(structure, _)| structure)
+    }
+
+    /// Adds evidence: the natural logarithm of how likely it is under each candidate, up to a
+    /// constant that is the same for all.
+    ///
+    /// # Panics
+    /// When a log-likelihood is not a number, or is infinitely large.
+    pub fn learn(&mut self, mut log_likelihood: impl FnMut(Structure) -> f64) {
+        for (structure, weight) in &mut self.weights {
+            let log = log_likelihood(*structure);
+            assert!(log < f64::INFINITY, "a log-likelihood of {log} for {structure:?}");
+            *weight += log;
+        }
+    }
+
+    /// The probability of each candidate; the likeliest first.
+    pub fn posterior(&self) -> Vec<(Structure, f64)> {
+        let logs = self.weights.iter().map(|&(_, weight)| weight);
+        let total = log_sum_exp(logs);
+        let mut posterior: Vec<(Structure, f64)> = self
+            .weights
+            .iter()
+            .map(|&(structure, weight)| (structure, (weight - total).exp()))
+            .collect();
+        // A stable sort: equal ones stay by size.
+        posterior.sort_by(|one, other| other.1.total_cmp(&one.1));
+        posterior
+    }
+
+    /// The probability of one candidate; 0 for what is none.
+    pub fn probability(&self, structure: Structure) -> f64 {
+        let posterior = self.posterior();
+        posterior.iter().find(|(found, _)| *found == structure).map_or(0.0, |&(_, p)| p)
+    }
+
+    /// The likeliest candidate and its probability.
+    ///
+    /// # Panics
+    /// Never: nothing is always a candidate.
+    pub fn likeliest(&self) -> (Structure, f64) {
+        *self.posterior().first().expect("nothing is always a candidate")
+    }
+
+    /// The size that can be answered with at least [`SURE`], and its probability.
+    pub fn answer(&self) -> Option<(u64, f64)> {
+        let (structure, probability) = self.likeliest();
+        let bytes = structure.bytes().filter(|bytes| ANSWERS.contains(bytes))?;
+        (probability >= SURE).then_some((bytes, probability))
+    }
+
+    /// The sizes that the evidence allows, for a [`Finding`]; the likeliest first.
+    pub fn shown(&self) -> Vec<Candidate> {
+        let posterior = self.posterior();
+        let units = posterior.iter().filter_map(|&(structure, probability)| {
+            let value = Value::Bytes(structure.bytes()?);
+            (probability >= WORTH_SHOWING).then_some(Candidate { value, probability })
+        });
+        units.take(SHOWN).collect()
+    }
+
+    /// The finding: the answer with what was seen, or that there is none with what was lacking.
+    pub fn finding(&self, seen: impl FnOnce(u64) -> String, lacking: &str) -> Finding {
+        if let Some((bytes, probability)) = self.answer() {
+            let found = Finding::found(Value::Bytes(bytes), probability, seen(bytes));
+            return Finding { candidates: self.shown(), ..found };
+        }
+        let (structure, probability) = self.likeliest();
+        let outside = structure.bytes().filter(|_| probability >= SURE);
+        let reason = outside.map_or_else(
+            || lacking.to_owned(),
+            |bytes| format!("a structure of {} shows, which is no erase unit", Bytes(bytes)),
+        );
+        Finding::inconclusive(reason, self.shown())
+    }
+}
+
+/// The logarithm of a sum, of the logarithms of its terms; negative infinity for none.
+pub fn log_sum_exp(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let greatest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    if greatest == f64::NEG_INFINITY {
+        return greatest;
+    }
+    greatest + logs.map(|log| (log - greatest).exp()).sum::<f64>().ln()
+}
+
+/// The log-density of Student's t distribution with 3 degrees of freedom at `deviation`, both in
+/// the unit of `scale`: times that are mostly alike, and now and then far off.
+pub fn log_student_3(deviation: f64, scale: f64) -> f64 {
+    // Gamma(2) / (sqrt(3 pi) Gamma(3/2)) = 2 / (pi sqrt(3)).
+    let peak = (2.0 / (std::f64::consts::PI * 3f64.sqrt())).ln();
+    peak - scale.ln() - 2.0 * (1.0 + (deviation / scale).powi(2) / 3.0).ln()
+}
+
+/// The log-density of the Laplace distribution at `deviation`, both in the unit of `scale`.
+pub fn log_laplace(deviation: f64, scale: f64) -> f64 {
+    -(2.0 * scale).ln() - (deviation / scale).abs()
+}
+
+/// The median of what is not empty; `NaN` of nothing.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => sorted[count / 2],
+        count => f64::midpoint(sorted[count / 2 - 1], sorted[count / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn before_any_evidence_powers_of_two_are_likelier_and_nothing_is_answered() {
+        let belief = Belief::new(4 * GIB, &[]);
+        let of = |bytes| belief.probability(Structure::Unit(bytes));
+        assert!(of(4 << 20) > of(6 << 20) && of(6 << 20) > of(5 << 20));
+        let total: f64 = belief.posterior().iter().map(|(_, p)| p).sum();
+        assert!((total - 1.0).abs() < 1e-9);
+        assert_eq!(belief.answer(), None);
+    }
+
+    #[test]
+    fn evidence_adds_up_to_an_answer() {
+        let mut belief = Belief::new(4 * GIB, &[]);
+        let peak = |structure| if structure == Structure::Unit(12 << 20) { 5.0 } else { 0.0 };
+        belief.learn(peak);
+        assert_eq!(belief.answer(), None);
+        belief.learn(peak);
+        assert_eq!(belief.answer().unwrap().0, 12 << 20);
+        let finding = belief.finding(|bytes| format!("{bytes}"), "none");
+        assert_eq!(finding.value, Some(Value::Bytes(12 << 20)));
+        assert_eq!(finding.candidates[0].value, Value::Bytes(12 << 20));
+    }
+
+    #[test]
+    fn what_is_no_erase_unit_is_never_an_answer() {
+        for bytes in [16 << 10, 128 << 20] {
+            let mut belief = Belief::new(4 * GIB, &[]);
+            belief.learn(|structure| if structure == Structure::Unit(bytes) { 50.0 } else { 0.0 });
+            assert!(belief.likeliest().1 > 0.999);
+            assert_eq!(belief.answer(), None);
+            let finding = belief.finding(|_| String::new(), "nothing shows");
+            assert!(finding.reason.contains("no erase unit"), "{}", finding.reason);
+        }
+    }
+
+    #[test]
+    fn a_small_medium_has_few_candidates_and_a_divisor_can_be_pointed_to() {
+        let belief = Belief::new(11 << 20, &[11 << 18, 13 << 18]);
+        assert!(belief.candidates().all(|s| s.bytes().is_none_or(|bytes| bytes <= 11 << 19)));
+        assert!(belief.probability(Structure::Unit(11 << 18)) > 0.0);
+        assert_eq!(belief.probability(Structure::Unit(13 << 18)), 0.0);
+    }
+
+    #[test]
+    fn the_densities_are_densities() {
+        for density in [log_student_3 as fn(f64, f64) -> f64, log_laplace] {
+            let sum: f64 =
+                (-200_000..200_000).map(|i| density(f64::from(i) * 0.01, 2.0).exp()).sum();
+            assert!((sum * 0.01 - 1.0).abs() < 1e-3, "{sum}");
+        }
+        assert_eq!(log_sum_exp([].into_iter()), f64::NEG_INFINITY);
+        assert!((log_sum_exp([-1000.0, -1000.0].into_iter()) + 1000.0 - 2f64.ln()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+}

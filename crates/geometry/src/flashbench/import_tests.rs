@@ -1,0 +1,127 @@
+//! Files as people have them: logs, other languages, cut off, mixed, and not flashbench's at all.
+
+use flashfit_medium::Bytes;
+use proptest::prelude::*;
+
+use super::Imported;
+use crate::flashbench::Access;
+
+const LOG: &str = "$ sudo ./flashbench -a /dev/sdb --blocksize=1024\r\n\
+    sched_setscheduler: Operation not permitted\r\n\
+    align 4194304\tpre 655µs\ton 731µs\tpost 658µs\tdiff 74.2µs\r\n\
+    align 2097152\tpre 655µs\ton 1e+03µ\tpost 649µs\tdiff -412331\r\n\
+    \r\n\
+    $ flashbench -O --random --open-au-nr=5 /dev/sdb\r\n\
+    4MiB    4.43M/s \r\n\
+    2MiB    1.586G/\r\n\
+    flashbench --open-au --erasesize=4194304 /dev/sdb\r\n\
+    4MiB    10.4M/s \r\n\
+    ======= find FAT: 1 =======\r\n\
+    4MiB    4.11M/s  8.03M/s  4.39M/s\r\n\
+    64KiB   4.11M/s  8.03M/s  4.39M/s\r\n";
+
+#[test]
+fn a_log_with_everything_is_taken_apart() {
+    let read = Imported::read(LOG.as_bytes()).unwrap();
+    assert_eq!(read.warnings, []);
+    let [align] = &read.align[..] else { panic!("{:?}", read.align) };
+    assert_eq!(align.rows.len(), 2);
+    assert!((align.rows[1].on_ns - 1e6).abs() < 1e-6);
+    let [open_units] = &read.open_units[..] else { panic!("{:?}", read.open_units) };
+    assert_eq!(open_units.rate(5, Access::Random, Bytes::mib(2)), Some(1_586_000_000));
+    assert_eq!(open_units.rate(2, Access::Linear, Bytes::mib(4)), Some(10_400_000));
+    let [fat] = &read.fat[..] else { panic!("{:?}", read.fat) };
+    assert_eq!((fat.rows.len(), fat.unit()), (2, Some(Bytes::mib(4))));
+}
+
+#[test]
+fn latin_1_utf_16_and_a_decimal_comma_are_read_alike() {
+    let text = "align 8192\tpre 650,5µs\ton 1,06ms\tpost 658µs\tdiff 74,2µs\n";
+    let latin_1: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    let utf_16: Vec<u8> = text
+        .encode_utf16()
+        .fold(vec![0xff, 0xfe], |all, unit| [all, unit.to_le_bytes().to_vec()].concat());
+    let plain = Imported::read(text.as_bytes()).unwrap();
+    assert!((plain.align[0].rows[0].on_ns - 1.06e6).abs() < 1e-6);
+    assert_eq!(Imported::read(&latin_1).unwrap(), plain);
+    assert_eq!(Imported::read(&utf_16).unwrap(), plain);
+    // A µ that lost its second byte does not spoil the other lines.
+    let half = [text.as_bytes(), b"align 4096\tpre 9.25e+0\xc2\ton 1ms\tpost 1ms\n"].concat();
+    let read = Imported::read(&half).unwrap();
+    assert_eq!(read.align[0].rows.len(), 2, "{:?}", read.warnings);
+}
+
+#[test]
+fn runs_behind_each_other_are_tables_of_their_own() {
+    let run = "align 8192 pre 1ms on 1ms post 1ms diff 0ns\nalign 4096 pre 1ms on 1ms post 1ms\n";
+    let read = Imported::read(format!("{run}{run}").as_bytes()).unwrap();
+    assert_eq!(read.align.len(), 2);
+    let run = "== AU=1, linear access ==\n4MiB 1M/s\n2MiB 1M/s\n";
+    let read = Imported::read(format!("{run}{run}").as_bytes()).unwrap();
+    assert_eq!(read.open_units.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_used_is_told_and_the_rest_is_used() {
+    let text = "align 16384 pre 1ms on 0ns post 1ms diff -1ms\n\
+                align 8192 pre 1ms on 1ms post 1ms diff 0ns\n\
+                align 4096 pre nan on inf post 1ms\n\
+                align 2048 pre 1ms o";
+    let read = Imported::read(text.as_bytes()).unwrap();
+    assert_eq!(read.align[0].rows.len(), 1);
+    let lines: Vec<usize> = read.warnings.iter().map(|warning| warning.line).collect();
+    assert_eq!(lines, [1, 3, 4]);
+}
+
+#[test]
+fn a_file_without_a_row_is_an_error_with_line_and_reason() {
+    let error = |bytes: &[u8]| Imported::read(bytes).unwrap_err().to_string();
+    assert_eq!(error(b""), "line 1: the file is empty");
+    assert_eq!(error(b"\n \r\n"), "line 1: the file is empty");
+    assert!(error(b"Dear all,\nplease find attached").contains("nothing that flashbench prints"));
+    assert!(error(&[0, 159, 146, 150, 10, 255]).contains("nothing that flashbench prints"));
+    let untitled = error(b"\n4MiB 5M/s\n");
+    assert!(untitled.starts_with("line 2: how many units"), "{untitled}");
+    let failed = error(b"align 8192 pre 0ns on 0ns post 0ns diff 0ns\n");
+    assert!(failed.contains("failed"), "{failed}");
+}
+
+#[test]
+fn every_published_table_is_read_without_a_warning() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/flashbench");
+    let mut files = 0;
+    for card in std::fs::read_dir(folder).unwrap() {
+        let card = card.unwrap().path();
+        for file in card.is_dir().then(|| std::fs::read_dir(&card).unwrap()).into_iter().flatten() {
+            let path = file.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            let read = Imported::read(&bytes).unwrap();
+            assert_eq!(read.warnings, [], "{}", path.display());
+            let used: usize = read.align.iter().map(|table| table.rows.len()).sum::<usize>()
+                + read.open_units.iter().map(|table| table.cells.len()).sum::<usize>()
+                + read.fat.iter().map(|table| table.rows.len()).sum::<usize>();
+            let text = String::from_utf8(bytes).unwrap();
+            let rows = text.lines().filter(|line| !line.starts_with("==") && !line.is_empty());
+            assert_eq!(used, rows.count(), "{}", path.display());
+            files += 1;
+        }
+    }
+    assert!(files > 100, "only {files}");
+}
+
+proptest! {
+    #[test]
+    fn nothing_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = Imported::read(&bytes);
+    }
+
+    #[test]
+    fn no_cut_makes_it_panic(at in 0..600_usize, with in any::<u8>()) {
+        let mut bytes = LOG.as_bytes().to_vec();
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = with;
+        }
+        bytes.truncate(at + 20);
+        let _ = Imported::read(&bytes);
+    }
+}

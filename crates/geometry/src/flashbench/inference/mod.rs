@@ -1,0 +1,214 @@
+//! What flashbench's tables say of a medium, with how sure that is.
+//!
+//! Alignment tables show the erase unit, the write unit and the page ([`align_step`]), open-unit
+//! tables the open units and, beyond a steep cliff, the erase unit too ([`cliff`]), and the log for
+//! small writes ([`small_log`]); find-FAT tables the zone at the start ([`zone`]). What several kinds
+//! of table say of the erase unit goes into one [`Belief`]. Beside it stands what the CELF
+//! methodology would have guessed ([`heuristic`]).
+
+pub mod align_step;
+pub mod cliff;
+pub mod heuristic;
+mod segments;
+mod small_log;
+mod zone;
+
+use flashfit_medium::Bytes;
+
+use super::{Access, Imported, OpenUnitTable};
+use crate::belief::Belief;
+use crate::findings::{Candidate, Finding, Findings, SURE, Value};
+use crate::probed::{Evidence, Point, Probed, Series};
+use align_step::{PooledRow, Sought, Steps};
+use cliff::{Cliff, Copying};
+
+/// A medium without an alignment table is taken to be as large as the smallest that are sold.
+const SUPPOSED_CAPACITY_BYTES: u64 = 1 << 30;
+/// An alignment table begins at the first power of two from a seventh of the medium on, which it
+/// does not name.
+const PLACES: u64 = 7;
+/// The size of a write in the series of rates by units.
+const SHOWN_WRITE: Bytes = Bytes::kib(64);
+/// No row of alignment tables shows a difference to speak of.
+const WITHOUT_STEP: &str =
+    "no step from one alignment to the next stands out of the noise for good";
+
+/// What the tables of one medium say of it.
+pub fn infer(imported: &Imported) -> Probed {
+    let rows = align_step::pool(&imported.align);
+    let largest = rows.last().map(|row| row.align.0);
+    let capacity =
+        largest.map_or(SUPPOSED_CAPACITY_BYTES, |align| align.saturating_mul(PLACES) / 2);
+    let mut belief = Belief::new(capacity, &[]);
+    let steps = Steps::of(&rows, Sought::Erase);
+    if let Some(steps) = &steps {
+        steps.teach(&mut belief);
+    }
+    let cliffs = [Access::Linear, Access::Random]
+        .map(|access| (access, Cliff::of(&imported.open_units, access)));
+    let mut copying = false;
+    for (access, cliff) in &cliffs {
+        let cliff = cliff.as_ref();
+        if let Some(told) =
+            cliff.and_then(|cliff| Copying::of(&imported.open_units, *access, cliff))
+        {
+            belief.learn(|structure| told.log_likelihood(structure));
+            copying = true;
+        }
+    }
+    let [(_, linear), (_, random)] = &cliffs;
+    let findings = Findings {
+        erase_unit: erase_unit(&belief, steps.is_some(), copying),
+        write_unit: pages(&rows, Sought::Write, &belief),
+        page: pages(&rows, Sought::Page, &belief),
+        open_units_linear: open_units(linear.as_ref()),
+        open_units_random: open_units_random(imported, linear.as_ref(), random.as_ref()),
+        small_write_log: match imported.open_units[..] {
+            [] => Finding::not_measured("it takes an open-unit table"),
+            _ => small_log::finding(&imported.open_units),
+        },
+        special_zone: zone::finding(&imported.fat),
+        ..not_in_tables()
+    };
+    Probed {
+        findings,
+        evidence: Evidence { samples: Vec::new(), series: series(&rows, imported) },
+        notes: notes(imported),
+        belief: Some(belief),
+        ..Probed::default()
+    }
+}
+
+fn not_in_tables() -> Findings {
+    let none = || Finding::not_measured("flashbench's tables do not show it");
+    Findings {
+        capacity: none(),
+        erase_unit_offset: none(),
+        pslc_cache: none(),
+        unwritten_is_faster: none(),
+        ..Findings::default()
+    }
+}
+
+fn notes(imported: &Imported) -> Vec<String> {
+    let mut notes: Vec<String> = imported
+        .warnings
+        .iter()
+        .map(|warning| format!("line {}: {}; passed over", warning.line, warning.reason))
+        .collect();
+    if imported.more_warnings > 0 {
+        notes.push(format!("{} more lines were passed over", imported.more_warnings));
+    }
+    notes
+}
+
+fn erase_unit(belief: &Belief, from_rows: bool, from_copying: bool) -> Finding {
+    let lacking = match (from_rows, from_copying) {
+        (false, false) => {
+            return Finding::not_measured(
+                "it takes an alignment table of six rows or more, or an open-unit table with a \
+                 steep cliff",
+            );
+        }
+        (true, _) => WITHOUT_STEP,
+        (false, true) => "beyond the cliff several sizes of a unit explain the rates",
+    };
+    let seen = |bytes: u64| match (from_rows, from_copying) {
+        (true, true) => format!(
+            "reads across boundaries take longer from {} on, and beyond the open units writes cost \
+             the copying of such a unit",
+            Bytes(bytes)
+        ),
+        (true, false) => format!("reads across boundaries take longer from {} on", Bytes(bytes)),
+        (false, _) => {
+            format!("beyond the open units writes cost the copying of a unit of {}", Bytes(bytes))
+        }
+    };
+    belief.finding(seen, lacking)
+}
+
+/// The write unit or the page, from the rows below the erase unit.
+fn pages(rows: &[PooledRow], sought: Sought, belief: &Belief) -> Finding {
+    let below = belief.answer().map_or(512 << 10, |(bytes, _)| bytes);
+    let rows: Vec<PooledRow> = rows.iter().filter(|row| row.align.0 < below).copied().collect();
+    let Some(steps) = Steps::of(&rows, sought) else {
+        return Finding::not_measured("it takes an alignment table with rows from 2 KiB on");
+    };
+    let candidates: Vec<Candidate> = steps.posterior(rows.len());
+    match candidates.first() {
+        Some(&Candidate { value: Value::Bytes(bytes), probability }) if probability >= SURE => {
+            let reason = format!("reads across boundaries take longer from {} on", Bytes(bytes));
+            Finding { candidates, ..Finding::found(Value::Bytes(bytes), probability, reason) }
+        }
+        _ if sought == Sought::Page => {
+            Finding::inconclusive("no step below that of the write unit stands out", candidates)
+        }
+        _ => Finding::inconclusive(WITHOUT_STEP, candidates),
+    }
+}
+
+fn open_units(cliff: Option<&Cliff>) -> Finding {
+    cliff.map_or_else(
+        || Finding::not_measured("it takes an open-unit table of one unit, two and so on"),
+        Cliff::finding,
+    )
+}
+
+fn open_units_random(
+    imported: &Imported,
+    linear: Option<&Cliff>,
+    random: Option<&Cliff>,
+) -> Finding {
+    let found = open_units(random);
+    let none = linear.and_then(|linear| cliff::none_in_a_mixed_order(&imported.open_units, linear));
+    if found.value.is_none() && none == Some(true) {
+        let reason =
+            "writes in a mixed order to one unit take as long as linear ones beyond the cliff";
+        return Finding::found(Value::Count(0), SURE, reason);
+    }
+    found
+}
+
+fn series(rows: &[PooledRow], imported: &Imported) -> Vec<Series> {
+    let noise = align_step::noise_ns(rows);
+    let mut all = vec![Series {
+        name: "a read across a boundary, beyond those beside it".to_owned(),
+        x_unit: "bytes".to_owned(),
+        y_unit: "ns".to_owned(),
+        points: rows
+            .iter()
+            .map(|row| Point {
+                x: row.align.0 as f64,
+                y: row.extra_ns,
+                low: row.extra_ns - 1.96 * noise,
+                high: row.extra_ns + 1.96 * noise,
+            })
+            .collect(),
+    }];
+    all.extend([Access::Linear, Access::Random].map(|access| Series {
+        name: format!("{access} writes of {SHOWN_WRITE}, by units in turn"),
+        x_unit: "count".to_owned(),
+        y_unit: "bytes/s".to_owned(),
+        points: points_by_units(&imported.open_units, access),
+    }));
+    all.retain(|series| !series.points.is_empty());
+    all
+}
+
+/// The rates of all tables: their median, the least and the most.
+fn points_by_units(tables: &[OpenUnitTable], access: Access) -> Vec<Point> {
+    let most =
+        tables.iter().flat_map(|table| &table.cells).map(|cell| cell.units).max().unwrap_or(0);
+    (1..=most)
+        .filter_map(|units| {
+            let rates: Vec<f64> = tables
+                .iter()
+                .filter_map(|table| table.rate(units, access, SHOWN_WRITE))
+                .map(|rate| rate as f64)
+                .collect();
+            let (low, high) =
+                (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
+            Some(Point { x: f64::from(units), y: crate::belief::median(&rates), low, high })
+        })
+        .collect()
+}

@@ -1,0 +1,96 @@
+//! The log for small writes in open-unit tables.
+//!
+//! Where small writes go to a log of their own they are faster than writes of twice the size, which
+//! nothing else makes them. Each order and number of units shows at most one such size; they are
+//! weighed against each other and against chance.
+
+use std::collections::BTreeMap;
+
+use super::cliff::sizes;
+use crate::belief::log_sum_exp;
+use crate::findings::{Candidate, Finding, SURE, Value};
+use crate::flashbench::{Access, OpenUnitTable};
+
+/// A write that is so many times as fast as one of twice the size went elsewhere.
+const FASTER: f64 = 1.6;
+/// No log for small writes takes larger ones.
+const MOST_BYTES: u64 = 256 << 10;
+/// How likely a row shows the log where there is one, another size by chance, and nothing.
+const SHOWS: f64 = 0.6;
+const CHANCE: f64 = 0.02;
+/// The rows of one table go together: they count for less than if they were independent.
+const TOGETHER: f64 = 0.4;
+
+/// The finding.
+pub fn finding(tables: &[OpenUnitTable]) -> Finding {
+    let mut seen: BTreeMap<u64, u32> = BTreeMap::new();
+    let (mut rows, mut shown) = (0_u32, 0_u32);
+    for table in tables {
+        let sizes = sizes(table);
+        let most_units = table.cells.iter().map(|cell| cell.units).max().unwrap_or(0);
+        for access in [Access::Linear, Access::Random] {
+            for units in 1..=most_units {
+                let faster = sizes.windows(2).filter_map(|of| {
+                    let rate = |write| table.rate(units, access, write).map(|rate| rate as f64);
+                    let ratio = rate(of[0])? / rate(of[1])?;
+                    (of[0].0 <= MOST_BYTES).then_some((of[0].0, ratio))
+                });
+                let most = faster.max_by(|one, other| one.1.total_cmp(&other.1));
+                let Some((write, ratio)) = most else { continue };
+                rows += 1;
+                if ratio >= FASTER {
+                    *seen.entry(write).or_default() += 1;
+                    shown += 1;
+                }
+            }
+        }
+    }
+    if rows == 0 {
+        return Finding::not_measured("the tables have no two sizes of writes beside each other");
+    }
+    let candidates = posterior(&seen, rows);
+    let likeliest = candidates.first().copied().filter(|of| of.probability >= SURE);
+    let Some(Candidate { value, probability }) = likeliest else {
+        let reason = match shown {
+            0 => "no write is faster than one of twice its size".to_owned(),
+            _ => {
+                format!("writes of one size are faster than larger ones in {shown} of {rows} rows")
+            }
+        };
+        return Finding::inconclusive(reason, candidates);
+    };
+    let count = match value {
+        Value::Bytes(bytes) => seen[&bytes],
+        _ => unreachable!("the candidates are sizes"),
+    };
+    let reason =
+        format!("writes of this size are faster than larger ones in {count} of {rows} rows");
+    Finding { candidates, ..Finding::found(value, probability, reason) }
+}
+
+/// The sizes by their probability, with none as likely before as all of them together.
+fn posterior(seen: &BTreeMap<u64, u32>, rows: u32) -> Vec<Candidate> {
+    let log = |own: u32| {
+        let others: u32 = seen.values().sum::<u32>() - own;
+        // A log may show in some rows only: beyond the cliff, or in a mixed order.
+        let quiet = f64::from(rows - own - others);
+        let of_log = f64::from(own) * SHOWS.ln() + quiet * (1.0 - SHOWS).max(0.5).ln();
+        TOGETHER * (of_log + f64::from(others) * CHANCE.ln())
+    };
+    let none = TOGETHER
+        * (f64::from(seen.values().sum::<u32>()) * CHANCE.ln()
+            + f64::from(rows - seen.values().sum::<u32>()) * (1.0 - CHANCE).ln());
+    let prior = (seen.len().max(1) as f64).ln();
+    let logs: Vec<f64> = seen.values().map(|&own| log(own) - prior).chain([none]).collect();
+    let total = log_sum_exp(logs.iter().copied());
+    let mut candidates: Vec<Candidate> = seen
+        .keys()
+        .zip(&logs)
+        .map(|(&bytes, log)| Candidate {
+            value: Value::Bytes(bytes),
+            probability: (log - total).exp(),
+        })
+        .collect();
+    candidates.sort_by(|one, other| other.probability.total_cmp(&one.probability));
+    candidates
+}

@@ -1,0 +1,249 @@
+//! The two questions that reads are asked: how large is the erase unit, and how large are the
+//! smaller units, the page and the write unit.
+//!
+//! Both go through the same models of steps ([`super::steps`]). For the erase unit, only reads
+//! across multiples of 16 KiB are compared, so that where in a page they lie is alike for all.
+//! The erase unit is the largest level with a step of its own; a single step at a small level may
+//! as well be a write unit's, and then speaks for nothing. Sources for what is likely: SD and
+//! eMMC cards of the published flashbench tables (write units of 8 to 64 KiB), TLC with three
+//! pages a word line.
+
+use std::collections::BTreeSet;
+
+use super::scores::Crossing;
+use super::steps::{Model, Sums, subsets};
+use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp};
+
+/// The smallest boundary that reads about the erase unit lie on, in bytes.
+pub const COARSE: u64 = 16 << 10;
+/// The largest level that is a write unit's, in bytes.
+pub const LARGEST_WRITE_UNIT: u64 = 256 << 10;
+/// The largest size of a page, in bytes.
+const LARGEST_PAGE: u64 = 64 << 10;
+/// Below it, where in a page a read lies can make it dearer or cheaper.
+const SMALLEST_PLAIN_PAGE: u64 = 16 << 10;
+/// How likely a step is beside the one in question, at a given level: a write unit's, a map's, and
+/// of which size that is no power of two.
+const ALSO_A_WRITE_UNIT: f64 = 0.03;
+const ALSO_A_MAP: f64 = 0.003;
+const NO_POWER_OF_TWO: f64 = 0.1;
+/// How likely it is that reads show no page and no write unit.
+const NO_WRITE_UNIT: f64 = 0.3;
+
+/// What the reads say of the erase unit.
+#[derive(Debug)]
+pub struct EraseUnit {
+    levels: Vec<u64>,
+    models: Vec<Model>,
+}
+
+impl EraseUnit {
+    /// For a medium of so many bytes.
+    pub fn new(capacity_bytes: u64) -> Self {
+        let fits = |bytes: &u64| *bytes <= capacity_bytes / 2;
+        let powers: Vec<u64> = (15..=28).map(|exponent| 1 << exponent).filter(fits).collect();
+        let threes: Vec<u64> = (12..=26).map(|exponent| 3 << exponent).filter(fits).collect();
+        let rare = [5, 7, 9].into_iter().flat_map(|odd: u64| (13..=23).map(move |k| odd << k));
+        let rare: Vec<u64> = rare.filter(|bytes| ANSWERS.contains(bytes)).filter(fits).collect();
+        let place = |from: usize, count: usize| (from..from + count).collect::<Vec<usize>>();
+        let (of_two, of_three) = (place(0, powers.len()), place(powers.len(), threes.len()));
+        let of_rare = place(powers.len() + threes.len(), rare.len());
+        let mut models = subsets(&of_two, 3);
+        for beside in subsets(&of_two, 2) {
+            models.extend(of_three.iter().map(|&at| with(&beside, &[at])));
+        }
+        for beside in subsets(&of_two, 1) {
+            models.extend(of_rare.iter().map(|&at| with(&beside, &[at])));
+            let pairs = subsets(&of_three, 2).into_iter().filter(|pair| pair.len() == 2);
+            models.extend(pairs.map(|pair| with(&beside, &pair)));
+        }
+        let levels = [powers, threes, rare].concat();
+        Self { levels, models }
+    }
+
+    /// What is believed after these reads. `disproved` are levels whose steps are known to be no
+    /// erase unit's; `smaller_shows` is how likely it is that the write unit shows by itself. With
+    /// the levels of the likeliest model, in bytes.
+    pub fn belief(
+        &self,
+        crossings: &[Crossing],
+        capacity_bytes: u64,
+        disproved: &BTreeSet<u64>,
+        smaller_shows: impl Fn(u64) -> f64,
+    ) -> (Belief, Vec<u64>) {
+        let coarse: Vec<Crossing> =
+            crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
+        let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
+        let mut of_unit: Vec<(Option<u64>, f64)> = Vec::new();
+        let mut likeliest: (&[usize], f64) = (&[], f64::NEG_INFINITY);
+        for (model, evidence) in self.models.iter().zip(evidence) {
+            if evidence == f64::NEG_INFINITY {
+                continue;
+            }
+            let top = self.top(model, disproved);
+            let levels = model.iter().map(|&at| self.levels[at]);
+            let beside: f64 = levels
+                .clone()
+                .filter(|level| Some(*level) != top && !disproved.contains(level))
+                .map(also)
+                .product();
+            let weight = evidence + beside.ln();
+            if weight > likeliest.1 {
+                likeliest = (model, weight);
+            }
+            let Some(top) = top else {
+                of_unit.push((None, weight));
+                continue;
+            };
+            let smaller = levels.clone().any(|level| level < top);
+            let shows = if smaller { 1.0 } else { smaller_shows(top) };
+            let is_unit = shows * erase_unit_above(top) + (1.0 - shows) * erase_unit_alone(top);
+            of_unit.push((Some(top), weight + is_unit.ln()));
+            // As a write unit's step it is one of the steps beside.
+            of_unit.push((None, weight + ((1.0 - is_unit) * also(top)).ln()));
+        }
+        let total = |unit: Option<u64>| {
+            let logs = of_unit.iter().filter(move |(of, _)| *of == unit).map(|&(_, log)| log);
+            log_sum_exp(logs)
+        };
+        let nothing = total(None);
+        let mut belief = Belief::new(capacity_bytes, &[]);
+        let known: BTreeSet<u64> = self.levels.iter().copied().collect();
+        belief.learn(|structure| match structure {
+            Structure::Nothing => nothing,
+            // What no model speaks of is as likely as before, unless it was disproved.
+            Structure::Unit(bytes) if !known.contains(&bytes) => nothing,
+            Structure::Unit(bytes) => total(Some(bytes)),
+        });
+        (belief, likeliest.0.iter().map(|&at| self.levels[at]).collect())
+    }
+
+    /// The level that is the erase unit under a model: the largest that can be one, or else the
+    /// largest.
+    fn top(&self, model: &[usize], disproved: &BTreeSet<u64>) -> Option<u64> {
+        let left = model.iter().map(|&at| self.levels[at]).filter(|at| !disproved.contains(at));
+        let possible = left.clone().filter(|bytes| ANSWERS.contains(bytes)).max();
+        possible.or_else(|| left.max())
+    }
+}
+
+/// How likely a step is at a level beside the one in question.
+fn also(level: u64) -> f64 {
+    let size = if level <= LARGEST_WRITE_UNIT { ALSO_A_WRITE_UNIT } else { ALSO_A_MAP };
+    if level.is_power_of_two() { size } else { size * NO_POWER_OF_TWO }
+}
+
+fn with(beside: &[usize], levels: &[usize]) -> Model {
+    [beside, levels].concat()
+}
+
+/// How likely the largest level with a step is the erase unit's, where a smaller one shows too.
+fn erase_unit_above(bytes: u64) -> f64 {
+    match bytes >> 10 {
+        0..64 => 0.02,
+        64..128 => 0.8,
+        128..256 => 0.98,
+        _ => 0.995,
+    }
+}
+
+/// The same where it is the only one.
+fn erase_unit_alone(bytes: u64) -> f64 {
+    match bytes >> 10 {
+        0..128 => 0.01,
+        128..384 => 0.2,
+        384..1024 => 0.95,
+        _ => 0.995,
+    }
+}
+
+/// What the reads say of the write unit.
+#[derive(Debug)]
+pub struct WriteUnit {
+    levels: Vec<u64>,
+    models: Vec<Model>,
+}
+
+/// Units and their probabilities, the likeliest first; `None` is no unit that shows.
+pub type Shares = Vec<(Option<u64>, f64)>;
+
+/// What is believed of the units below the erase unit.
+#[derive(Debug, Default)]
+pub struct SmallUnits {
+    /// The write unit: the largest with a step.
+    pub write_unit: Shares,
+    /// The page: the smallest of several.
+    pub page: Shares,
+    /// The smallest, whatever it is.
+    pub finest: Shares,
+}
+
+impl WriteUnit {
+    /// For a medium with sectors of so many bytes.
+    pub fn new(sector_bytes: u64) -> Self {
+        let powers = (9..=18).map(|exponent| 1 << exponent).filter(|&bytes| bytes > sector_bytes);
+        let powers: Vec<u64> = powers.collect();
+        let threes: Vec<u64> = (12..=16).map(|exponent| 3 << exponent).collect();
+        let of_two: Vec<usize> = (0..powers.len()).collect();
+        let mut models = subsets(&of_two, 3);
+        for beside in subsets(&of_two, 2) {
+            models.extend((0..threes.len()).map(|at| with(&beside, &[powers.len() + at])));
+        }
+        Self { levels: [powers, threes].concat(), models }
+    }
+
+    /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it
+    /// is known, say nothing.
+    pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> SmallUnits {
+        let limit = erase_unit.unwrap_or(u64::MAX);
+        let fine: Vec<Crossing> = crossings
+            .iter()
+            .copied()
+            .filter(|crossing| {
+                crossing.centre % (2 * LARGEST_WRITE_UNIT) != 0 && crossing.centre % limit != 0
+            })
+            .collect();
+        let largest = |model: &Model| model.iter().copied().max_by_key(|&at| self.levels[at]);
+        let plain = |model: &Model, at: usize| {
+            Some(at) == largest(model) || self.levels[at] >= SMALLEST_PLAIN_PAGE
+        };
+        let below = |model: &&Model| model.iter().all(|&at| self.levels[at] < limit);
+        let models: Vec<Model> = self.models.iter().filter(below).cloned().collect();
+        let evidence = Sums::weigh(&fine, &self.levels, &models, plain);
+        let (mut write_units, mut pages, mut finest) = (Vec::new(), Vec::new(), Vec::new());
+        for (model, evidence) in models.iter().zip(evidence) {
+            let prior: f64 = model
+                .iter()
+                .map(|&at| if self.levels[at].is_power_of_two() { 0.07 } else { 0.01 })
+                .product();
+            let write_unit = largest(model).map(|at| self.levels[at]);
+            let shows = if model.is_empty() { NO_WRITE_UNIT } else { 1.0 - NO_WRITE_UNIT };
+            let log = evidence + prior.ln() + shows.ln();
+            let smallest = model.iter().map(|&at| self.levels[at]).min();
+            let page = smallest.filter(|&page| model.len() > 1 && page <= LARGEST_PAGE);
+            write_units.push((write_unit, log));
+            pages.push((page, log));
+            finest.push((smallest, log));
+        }
+        SmallUnits {
+            write_unit: shares(&write_units),
+            page: shares(&pages),
+            finest: shares(&finest),
+        }
+    }
+}
+
+/// Sums the weights of each size, and makes probabilities of them.
+fn shares(weights: &[(Option<u64>, f64)]) -> Shares {
+    let total = log_sum_exp(weights.iter().map(|&(_, log)| log));
+    let sizes: BTreeSet<Option<u64>> = weights.iter().map(|&(size, _)| size).collect();
+    let mut shares: Shares = sizes
+        .into_iter()
+        .map(|size| {
+            let logs = weights.iter().filter(|(of, _)| *of == size).map(|&(_, log)| log);
+            (size, (log_sum_exp(logs) - total).exp())
+        })
+        .collect();
+    shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+    shares
+}

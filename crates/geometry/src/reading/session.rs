@@ -1,0 +1,129 @@
+//! One after the other, the reads of a probe: each timed, kept, and counted against the budget.
+
+use std::ops::ControlFlow;
+
+use flashfit_medium::{BlockDev, BlockDevError, Clock};
+
+use crate::probed::{Fault, ProbeError, Probed, Purpose, Sample, Watch};
+
+/// So many failed reads are looked at before a medium counts as unreadable.
+const FAILURES: usize = 16;
+/// What the kernel says of a device that is gone: ENXIO, ENODEV, ENOMEDIUM.
+const GONE: [i32; 3] = [6, 19, 123];
+
+/// The reads of a probe.
+pub struct Session<'a> {
+    device: &'a mut dyn BlockDev,
+    clock: &'a dyn Clock,
+    watch: &'a mut dyn Watch,
+    buffer: Vec<u8>,
+    /// Where the device begins on the medium, in bytes.
+    origin: u64,
+    begin_ns: u64,
+    max_reads: u64,
+    max_time_ns: u64,
+    /// What was measured so far.
+    pub probed: Probed,
+}
+
+impl<'a> Session<'a> {
+    /// Begins now; every read is of `length_bytes`.
+    pub fn new(
+        device: &'a mut dyn BlockDev,
+        clock: &'a dyn Clock,
+        watch: &'a mut dyn Watch,
+        length_bytes: usize,
+        origin: u64,
+    ) -> Self {
+        let begin_ns = clock.now_ns();
+        Self {
+            device,
+            clock,
+            watch,
+            buffer: vec![0; length_bytes],
+            origin,
+            begin_ns,
+            max_reads: u64::MAX,
+            max_time_ns: u64::MAX,
+            probed: Probed::default(),
+        }
+    }
+
+    /// Reads and time that may be spent in all.
+    pub fn set_budget(&mut self, max_reads: u64, max_time_ns: u64) {
+        self.max_reads = max_reads;
+        self.max_time_ns = max_time_ns;
+    }
+
+    /// Nanoseconds since the beginning.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.clock.now_ns() - self.begin_ns
+    }
+
+    /// How many reads may still be made; none when the time is used up.
+    pub fn reads_left(&self) -> u64 {
+        let in_time = self.elapsed_ns() < self.max_time_ns;
+        if in_time { self.max_reads.saturating_sub(self.probed.reads) } else { 0 }
+    }
+
+    /// Lets whoever looks on know, and end it.
+    ///
+    /// # Errors
+    /// [`ProbeError::Interrupted`].
+    pub fn tell(&mut self, what: &str) -> Result<(), ProbeError> {
+        let done = self.probed.reads as f64 / self.max_reads as f64;
+        match self.watch.step(done.min(1.0), what) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(ProbeError::Interrupted),
+        }
+    }
+
+    /// Reads across a place and returns how long it took, in nanoseconds; `None` for a read that
+    /// failed, which is kept as a fault.
+    ///
+    /// # Errors
+    /// When the medium is gone, or hardly any read succeeds.
+    pub fn read_across(
+        &mut self,
+        centre: u64,
+        purpose: Purpose,
+    ) -> Result<Option<u64>, ProbeError> {
+        let offset = centre - self.buffer.len() as u64 / 2 - self.origin;
+        let begin_ns = self.elapsed_ns();
+        let result = self.device.read(offset, &mut self.buffer);
+        let elapsed_ns = self.elapsed_ns() - begin_ns;
+        let length_bytes = u32::try_from(self.buffer.len()).expect("two sectors");
+        self.probed.reads += 1;
+        self.probed.read_bytes += u64::from(length_bytes);
+        match result {
+            Ok(()) => {
+                let sample = Sample { purpose, offset, length_bytes, begin_ns, elapsed_ns };
+                self.probed.evidence.samples.push(sample);
+                Ok(Some(elapsed_ns))
+            }
+            Err(source) if is_gone(&source) => {
+                Err(ProbeError::Vanished { requests: self.probed.reads - 1, source })
+            }
+            Err(source) => {
+                self.probed.errors.push(Fault::new(offset, length_bytes.into(), &source));
+                let (failed, good) = (self.probed.errors.len(), self.probed.evidence.samples.len());
+                if failed >= FAILURES && failed > good {
+                    let (failed, asked) = (failed as u64, self.probed.reads);
+                    return Err(ProbeError::Unreadable { failed, asked, offset, source });
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Whether an error means that there is no device any more.
+pub fn is_gone(error: &BlockDevError) -> bool {
+    match error {
+        BlockDevError::Gone(_) => true,
+        BlockDevError::Io { source, .. } => {
+            source.raw_os_error().is_some_and(|code| GONE.contains(&code))
+        }
+        BlockDevError::OutOfBounds { .. } | BlockDevError::NoDiscard => false,
+    }
+}

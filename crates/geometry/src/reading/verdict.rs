@@ -1,0 +1,319 @@
+//! The findings of a reading-only probe, and what a plot shows of it.
+
+use flashfit_medium::Bytes;
+
+use super::Search;
+use super::confirm::{USUAL, spread};
+use super::question::{COARSE, Shares};
+use super::scores::{Crossing, as_float, groups};
+use super::session::Session;
+use crate::belief::median;
+use crate::findings::{Candidate, Finding, Findings, SURE, Value};
+use crate::probed::{Point, Probed, Series};
+
+/// A look-up in the fastest map, over the slowest way to it: what is shorter is the host's or the
+/// bus's.
+const LEAST_LOOKUP_NS: f64 = 5000.0;
+/// Reading a page of SLC takes 25 us; of what is shorter no flash is the cause.
+const LEAST_PAGE_NS: f64 = 10_000.0;
+/// The same in parts of a read.
+const LEAST_SHARE: f64 = 0.01;
+/// Fewer reads are no median.
+const FEW: usize = 8;
+/// A step at a larger size, in bytes, may be that of a small erase unit.
+const LARGEST_PLAIN: u64 = 64 << 10;
+/// Reads across boundaries that all have a step differ less than so many times as those beside.
+const MIXED: f64 = 3.0;
+/// Half of the reads' 95 % interval of a median, in standard deviations of its rank.
+const TWO_SIDED_95: f64 = 1.96;
+
+/// A step at the boundaries of a unit.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// How much longer reads across it take than those across smaller ones, in nanoseconds.
+    pub ns: f64,
+    /// How far like reads differ, in nanoseconds.
+    pub spread_ns: f64,
+    /// How far reads across it differ, in nanoseconds.
+    pub across_spread_ns: f64,
+    /// How long a read beside it takes, in nanoseconds.
+    pub base_ns: f64,
+    /// How many reads went across.
+    pub across: usize,
+    /// How many went beside.
+    pub beside: usize,
+}
+
+/// The step at a unit: the median over the groups of how much longer its reads take than those
+/// across boundaries half as large, or nearly so.
+pub fn step(crossings: &[Crossing], unit: u64) -> Step {
+    let power = 1u64 << unit.trailing_zeros();
+    // What smaller units cost is then on both sides.
+    [unit / 2, power, power / 2, power / 8]
+        .into_iter()
+        .map(|finest| step_above(crossings, unit, finest.max(1)))
+        .find(|step| step.across >= FEW && step.beside >= FEW)
+        .unwrap_or_else(|| step_above(crossings, unit, 1))
+}
+
+/// Whether the boundaries of a unit that are none of twice or three times it have the step too; if
+/// not, it is that of the larger one.
+fn is_its_own(crossings: &[Crossing], unit: u64, step: &Step) -> bool {
+    [2, 3].into_iter().all(|factor| {
+        let larger = factor * unit;
+        let without: Vec<Crossing> =
+            crossings.iter().copied().filter(|read| read.centre % larger != 0).collect();
+        let own = self::step(&without, unit);
+        own.across < FEW || own.ns > step.ns / 2.0
+    })
+}
+
+fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
+    let like: Vec<Crossing> =
+        crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
+    let times = |members: &[usize], on_boundary: bool| -> Vec<f64> {
+        let members = members.iter().map(|&at| like[at]);
+        let wanted = members.filter(|read| (read.centre % unit == 0) == on_boundary);
+        wanted.map(|read| as_float(read.elapsed_ns)).collect()
+    };
+    let pairs: Vec<(Vec<f64>, Vec<f64>)> = groups(&like)
+        .values()
+        .map(|members| (times(members, true), times(members, false)))
+        .filter(|(on, off)| !on.is_empty() && !off.is_empty())
+        .collect();
+    // Each difference as often as there are reads to bear on it.
+    let differences: Vec<f64> = pairs
+        .iter()
+        .flat_map(|(on, off)| vec![median(on) - median(off); on.len().min(off.len())])
+        .collect();
+    let step_ns = median(&differences);
+    let (mut rest, mut rest_across) = (Vec::new(), Vec::new());
+    for (on, off) in &pairs {
+        let on = || on.iter().map(|time| time - step_ns);
+        let base = median(&on().chain(off.iter().copied()).collect::<Vec<f64>>());
+        rest.extend(off.iter().map(|time| time - base));
+        rest_across.extend(on().map(|time| time - base));
+    }
+    let base: Vec<f64> = pairs.iter().flat_map(|(_, off)| off.iter().copied()).collect();
+    Step {
+        ns: step_ns,
+        spread_ns: spread(&rest),
+        across_spread_ns: spread(&rest_across),
+        base_ns: median(&base),
+        across: rest_across.len(),
+        beside: rest.len(),
+    }
+}
+
+impl Step {
+    fn is_at_least(&self, least_ns: f64) -> bool {
+        self.ns >= least_ns.max(LEAST_SHARE * self.base_ns)
+    }
+
+    /// Whether only some of the boundaries have it, as when units begin elsewhere.
+    fn is_mixed(&self) -> bool {
+        self.across >= FEW && self.across_spread_ns > MIXED * self.spread_ns.max(self.ns / 10.0)
+    }
+
+    fn told(&self, unit: u64) -> String {
+        format!(
+            "{} reads across multiples of {} took {:.0} us longer than {} beside them, which took \
+             {:.0} us (medians)",
+            self.across,
+            Bytes(unit),
+            self.ns / 1000.0,
+            self.beside,
+            self.base_ns / 1000.0,
+        )
+    }
+}
+
+/// What the reads come to.
+pub fn conclude(search: Search, mut session: Session<'_>) -> Probed {
+    let erase_unit = erase_unit(&search);
+    let found = match erase_unit.value {
+        Some(Value::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    };
+    let mut findings = Findings {
+        erase_unit,
+        write_unit: write_unit(&search, found),
+        page: page(&search),
+        ..Findings::default()
+    };
+    let writing = "reads alone cannot show it; --write measures it";
+    for finding in [
+        &mut findings.capacity,
+        &mut findings.erase_unit_offset,
+        &mut findings.open_units_linear,
+        &mut findings.open_units_random,
+        &mut findings.small_write_log,
+        &mut findings.special_zone,
+        &mut findings.pslc_cache,
+        &mut findings.unwritten_is_faster,
+    ] {
+        *finding = Finding::not_measured(writing);
+    }
+    let elapsed_ns = session.elapsed_ns();
+    let mut probed = std::mem::take(&mut session.probed);
+    probed.findings = findings;
+    probed.elapsed_ns = elapsed_ns;
+    probed.evidence.series = series(&search.crossings);
+    probed.belief = Some(search.belief);
+    for unit in &search.disproved {
+        probed.notes.push(format!(
+            "Reads across multiples of {} take longer only as long as the place is new to the \
+             card: a piece of its map, not an erase unit.",
+            Bytes(*unit)
+        ));
+    }
+    if !probed.errors.is_empty() {
+        let failed = probed.errors.len();
+        probed.notes.push(format!("{failed} reads failed; they are in no figure."));
+    }
+    probed
+}
+
+fn erase_unit(search: &Search) -> Finding {
+    let candidates = search.belief.shown();
+    let Some((unit, probability)) = search.belief.answer() else {
+        return Finding::inconclusive(nothing_shows(search), candidates);
+    };
+    let step = step(&search.crossings, unit);
+    if !step.is_at_least(LEAST_LOOKUP_NS) {
+        let reason = format!("{}, too little for flash to be the cause", step.told(unit));
+        return Finding::inconclusive(reason, candidates);
+    }
+    if step.is_mixed() || !is_its_own(&search.crossings, unit, &step) {
+        let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
+        return Finding::inconclusive(reason, candidates);
+    }
+    // Where there were too few reads left to look at it, as likely as it usually is.
+    let confidence = probability * search.looked_at(unit).unwrap_or(USUAL);
+    if confidence < SURE {
+        let reason = format!(
+            "{}, but whether that is so where the card was just read is not clear",
+            step.told(unit)
+        );
+        return Finding {
+            confidence: Some(confidence),
+            ..Finding::inconclusive(reason, candidates)
+        };
+    }
+    let found = Finding::found(Value::Bytes(unit), confidence, step.told(unit));
+    Finding { candidates, ..found }
+}
+
+/// Why there is no erase unit: no step, or several sizes that could be it.
+fn nothing_shows(search: &Search) -> String {
+    let (likeliest, probability) = search.belief.likeliest();
+    let coarse: Vec<Crossing> =
+        search.telling().into_iter().filter(|read| read.centre % COARSE == 0).collect();
+    if coarse.is_empty() {
+        return "no read across a boundary succeeded".to_owned();
+    }
+    let mut rest = Vec::new();
+    for members in groups(&coarse).values() {
+        let times: Vec<f64> = members.iter().map(|&at| as_float(coarse[at].elapsed_ns)).collect();
+        let middle = median(&times);
+        rest.extend(times.iter().map(|time| time - middle));
+    }
+    let count = rest.len() as f64;
+    let least_us = 2.0 * TWO_SIDED_95 * spread(&rest) / (count / 4.0).sqrt() / 1000.0;
+    match likeliest.bytes() {
+        None if search.small.write_unit.first().is_some_and(|(size, _)| size.is_some()) => format!(
+            "reads across large boundaries cost no more than those across boundaries of the write \
+             unit (less than {least_us:.1} us)"
+        ),
+        None => format!(
+            "reads across boundaries of any size cost no more than reads beside them (less than \
+             {least_us:.1} us)"
+        ),
+        Some(unit) => format!(
+            "the reads differ too much from each other: {} is likeliest, with {:.0} %",
+            Bytes(unit),
+            100.0 * probability
+        ),
+    }
+}
+
+fn shown(shares: &Shares) -> Vec<Candidate> {
+    let sizes = shares.iter().filter_map(|&(size, probability)| {
+        Some(Candidate { value: Value::Bytes(size?), probability })
+    });
+    sizes.filter(|candidate| candidate.probability >= 0.001).take(5).collect()
+}
+
+fn write_unit(search: &Search, erase_unit: Option<u64>) -> Finding {
+    let candidates = shown(&search.small.write_unit);
+    let nothing = "reads across boundaries of pages cost no more than reads beside them";
+    let Some(&(Some(unit), probability)) = search.small.write_unit.first() else {
+        return Finding::inconclusive(nothing, candidates);
+    };
+    let step = step(&search.telling(), unit);
+    let reason = if !step.is_at_least(LEAST_PAGE_NS) {
+        format!("{}, too little for a page of flash", step.told(unit))
+    } else if probability < SURE {
+        format!("{}, and other sizes explain it as well", step.told(unit))
+    } else if unit > LARGEST_PLAIN && erase_unit.is_none_or(|erase_unit| unit > erase_unit / 8) {
+        format!("{}: a write unit's or an erase unit's", step.told(unit))
+    } else {
+        let found = Finding::found(Value::Bytes(unit), probability, step.told(unit));
+        return Finding { candidates, ..found };
+    };
+    Finding::inconclusive(reason, candidates)
+}
+
+fn page(search: &Search) -> Finding {
+    let candidates = shown(&search.small.page);
+    if let Some(&(Some(page), probability)) = search.small.page.first() {
+        let step = step(&search.telling(), page);
+        if probability >= SURE && step.is_at_least(LEAST_PAGE_NS) {
+            let found = Finding::found(Value::Bytes(page), probability, step.told(page));
+            return Finding { candidates, ..found };
+        }
+    }
+    Finding::inconclusive("no step smaller than the write unit's shows", candidates)
+}
+
+/// The median time by the size of the boundary, for powers of two and for three times them.
+fn series(crossings: &[Crossing]) -> Vec<Series> {
+    let line = |name: &str, odd: u64| {
+        let points = (0..40).filter_map(|exponent| {
+            let unit = odd << exponent;
+            let on = crossings.iter().filter(|read| {
+                read.centre % unit == 0
+                    && read.centre % (2 * unit) != 0
+                    && (odd == 3 || read.centre % 3 != 0)
+            });
+            let mut times: Vec<f64> = on.map(|read| as_float(read.elapsed_ns)).collect();
+            times.sort_by(f64::total_cmp);
+            point(unit, &times)
+        });
+        Series {
+            name: name.to_owned(),
+            x_unit: "bytes".to_owned(),
+            y_unit: "ns".to_owned(),
+            points: points.collect(),
+        }
+    };
+    let lines =
+        [line("reads across multiples of 2^k", 1), line("reads across multiples of 3 x 2^k", 3)];
+    lines.into_iter().filter(|line| !line.points.is_empty()).collect()
+}
+
+/// The median of sorted times with the interval that its rank has.
+fn point(unit: u64, sorted: &[f64]) -> Option<Point> {
+    if sorted.is_empty() {
+        return None;
+    }
+    let (count, last) = (sorted.len() as f64, sorted.len() - 1);
+    let half = TWO_SIDED_95 * count.sqrt() / 2.0;
+    let at = |rank: f64| sorted[(rank.max(0.0) as usize).min(last)];
+    Some(Point {
+        x: as_float(unit),
+        y: median(sorted),
+        low: at((count / 2.0 - half).floor()),
+        high: at((count / 2.0 + half).ceil()),
+    })
+}

@@ -1,0 +1,245 @@
+//! The medium under measurement: timed requests within a region and a budget.
+//!
+//! Every write ends with a flush where the medium has a volatile cache, and the flush counts, so
+//! that what a write costs shows with the write. A write that fails ends the probe: a medium that
+//! cannot be written is not probed further. Limits: of very many writes only the first samples are
+//! kept ([`MOST_SAMPLES`]); memory is bounded on small boards.
+
+use std::ops::Range;
+
+use flashfit_medium::random::Random;
+use flashfit_medium::{BlockDev, BlockDevError, Clock};
+
+use super::WritingOptions;
+use crate::probed::{ProbeError, Probed, Purpose, Sample, Watch};
+
+/// How many samples are kept.
+pub const MOST_SAMPLES: usize = 1 << 16;
+/// The largest single request.
+pub const LARGEST_REQUEST: u64 = 1 << 20;
+/// The watcher is told every so many requests.
+const STEP_REQUESTS: u64 = 8;
+
+/// Why measuring stops.
+#[derive(Debug)]
+pub enum Stop {
+    /// More would have to be written than is allowed.
+    Spent,
+    /// The probe ends.
+    Failed(ProbeError),
+}
+
+/// A medium that is written, and what it cost.
+pub struct Meter<'a> {
+    device: &'a mut dyn BlockDev,
+    clock: &'a dyn Clock,
+    watch: &'a mut dyn Watch,
+    region: Range<u64>,
+    most_written: u64,
+    flushes: bool,
+    sector_bytes: u64,
+    data: Vec<u8>,
+    buffer: Vec<u8>,
+    begin_ns: u64,
+    requests: u64,
+    what: &'static str,
+    /// The random choices of the probe.
+    pub random: Random,
+    /// What is given back in the end.
+    pub probed: Probed,
+}
+
+impl<'a> Meter<'a> {
+    /// A meter within the region and the budget of `options`.
+    pub fn new(
+        device: &'a mut dyn BlockDev,
+        clock: &'a dyn Clock,
+        options: &WritingOptions,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
+        let description = device.describe();
+        let mut random = Random::new(options.seed);
+        let words = usize::try_from(LARGEST_REQUEST / 8).expect("a request fits in memory");
+        let data = if options.compressible {
+            vec![0; words * 8]
+        } else {
+            (0..words).flat_map(|_| random.next_u64().to_le_bytes()).collect()
+        };
+        Self {
+            flushes: description.volatile_cache,
+            sector_bytes: u64::from(description.sector_bytes),
+            begin_ns: clock.now_ns(),
+            region: options.region.clone(),
+            most_written: options.max_write_bytes,
+            device,
+            clock,
+            watch,
+            data,
+            buffer: Vec::new(),
+            requests: 0,
+            what: "",
+            random,
+            probed: Probed::default(),
+        }
+    }
+
+    /// Where may be written.
+    pub fn region(&self) -> Range<u64> {
+        self.region.clone()
+    }
+
+    /// The smallest unit of access, in bytes.
+    pub fn sector_bytes(&self) -> u64 {
+        self.sector_bytes
+    }
+
+    /// Whether the medium takes discards.
+    pub fn discards(&self) -> bool {
+        self.device.describe().discard_granularity_bytes > 0
+    }
+
+    /// How much may still be written, in bytes.
+    pub fn left_bytes(&self) -> u64 {
+        self.most_written.saturating_sub(self.probed.written_bytes)
+    }
+
+    /// Time since the probe began, in nanoseconds.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.clock.now_ns() - self.begin_ns
+    }
+
+    /// What is measured from now on, for whoever looks on.
+    pub fn now(&mut self, what: &'static str) -> Result<(), Stop> {
+        self.what = what;
+        self.step()
+    }
+
+    fn step(&mut self) -> Result<(), Stop> {
+        let most = self.most_written.max(1) as f64;
+        let done = (self.probed.written_bytes as f64 / most).min(1.0);
+        match self.watch.step(done, self.what) {
+            std::ops::ControlFlow::Continue(()) => Ok(()),
+            std::ops::ControlFlow::Break(()) => Err(Stop::Failed(ProbeError::Interrupted)),
+        }
+    }
+
+    fn asked(&mut self) -> Result<(), Stop> {
+        self.requests += 1;
+        if self.requests % STEP_REQUESTS == 0 { self.step() } else { Ok(()) }
+    }
+
+    fn failed(&self, error: BlockDevError) -> Stop {
+        Stop::Failed(match error {
+            BlockDevError::Gone(_) => {
+                ProbeError::Vanished { requests: self.requests.saturating_sub(1), source: error }
+            }
+            other => ProbeError::Medium(other),
+        })
+    }
+
+    /// Writes `length` bytes at `offset`, in one request, and says how long it took, in
+    /// nanoseconds.
+    ///
+    /// # Panics
+    /// When it does not lie within the region: no byte outside is ours to write.
+    pub fn write(&mut self, purpose: Purpose, offset: u64, length: u64) -> Result<f64, Stop> {
+        self.write_stamped(purpose, offset, length, None)
+    }
+
+    /// As [`Meter::write`]; the first bytes are those of `stamp`.
+    pub fn write_stamped(
+        &mut self,
+        purpose: Purpose,
+        offset: u64,
+        length: u64,
+        stamp: Option<&[u8]>,
+    ) -> Result<f64, Stop> {
+        let inside = self.region.start <= offset && offset + length <= self.region.end;
+        assert!(inside && length > 0, "{length} bytes at {offset} lie outside {:?}", self.region);
+        if length > self.left_bytes() {
+            return Err(Stop::Spent);
+        }
+        self.asked()?;
+        let size = usize::try_from(length.min(LARGEST_REQUEST)).expect("it is held in memory");
+        if let Some(stamp) = stamp {
+            self.data[..stamp.len()].copy_from_slice(stamp);
+        }
+        let from_ns = self.clock.now_ns();
+        let mut at = offset;
+        while at < offset + length {
+            let part = size.min(usize::try_from(offset + length - at).unwrap_or(size));
+            if let Err(error) = self.device.write(at, &self.data[..part]) {
+                return Err(self.failed(error));
+            }
+            at += part as u64;
+        }
+        if self.flushes {
+            if let Err(error) = self.device.flush() {
+                return Err(self.failed(error));
+            }
+        }
+        let elapsed_ns = self.clock.now_ns() - from_ns;
+        self.probed.written_bytes += length;
+        self.keep(purpose, offset, length, from_ns, elapsed_ns);
+        Ok(elapsed_ns as f64)
+    }
+
+    /// Reads `length` bytes at `offset` and says how long it took, in nanoseconds; what was read is
+    /// in [`Meter::read_bytes`].
+    pub fn read(&mut self, offset: u64, length: u64) -> Result<f64, Stop> {
+        self.asked()?;
+        self.buffer.resize(usize::try_from(length).expect("it is held in memory"), 0);
+        let from_ns = self.clock.now_ns();
+        if let Err(error) = self.device.read(offset, &mut self.buffer) {
+            return Err(self.failed(error));
+        }
+        let elapsed_ns = self.clock.now_ns() - from_ns;
+        self.probed.reads += 1;
+        self.probed.read_bytes += length;
+        self.keep(Purpose::Read, offset, length, from_ns, elapsed_ns);
+        Ok(elapsed_ns as f64)
+    }
+
+    /// What was read last.
+    pub fn read_bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Flushes, whether the medium says that it needs it or not.
+    pub fn flush(&mut self) -> Result<(), Stop> {
+        self.device.flush().map_err(|error| self.failed(error))
+    }
+
+    /// Discards a range of the region; `false` when the medium does not take it.
+    pub fn discard(&mut self, range: Range<u64>) -> Result<bool, Stop> {
+        match self.device.discard(range.start, range.end - range.start) {
+            Ok(()) => Ok(true),
+            Err(error @ BlockDevError::Gone(_)) => Err(self.failed(error)),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn keep(&mut self, purpose: Purpose, offset: u64, length: u64, from_ns: u64, elapsed_ns: u64) {
+        if self.probed.evidence.samples.len() < MOST_SAMPLES {
+            self.probed.evidence.samples.push(Sample {
+                purpose,
+                offset,
+                length_bytes: u32::try_from(length).unwrap_or(u32::MAX),
+                begin_ns: from_ns - self.begin_ns,
+                elapsed_ns,
+            });
+        }
+    }
+
+    /// Writes a range in order, in large requests; returns the time of each with its length.
+    pub fn fill(&mut self, range: Range<u64>) -> Result<Vec<(u64, f64)>, Stop> {
+        let mut at = range.start;
+        let mut times = Vec::new();
+        while at < range.end {
+            let end = (at / LARGEST_REQUEST * LARGEST_REQUEST + LARGEST_REQUEST).min(range.end);
+            times.push((end - at, self.write(Purpose::WriteLinear, at, end - at)?));
+            at = end;
+        }
+        Ok(times)
+    }
+}

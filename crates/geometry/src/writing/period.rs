@@ -1,0 +1,174 @@
+//! Whether some of many requests take longer at a regular distance, and which.
+//!
+//! Under the supposition "every so many bytes, from this phase on" the requests that contain such a
+//! place are marked. If it is right, marked and unmarked requests take their times from two
+//! different distributions; else from one. Nothing is supposed of the distributions: times are
+//! sorted into classes by their rank, and each distribution over the classes has a Dirichlet prior,
+//! so that the evidence is exact and no single stall weighs more than its rank. A multiple of the
+//! right distance marks only some of the slow requests, a divisor marks as many others, and both
+//! explain less. Limits: requests of one size, side by side in the bytes that are counted.
+//! Source: Minka, "Estimating a Dirichlet distribution" (2000), for the evidence.
+
+/// The shares of requests that are no slower than the classes' borders.
+const BORDERS: [f64; 9] = [0.5, 0.75, 0.88, 0.94, 0.97, 0.985, 0.992, 0.996, 0.998];
+const CLASSES: usize = BORDERS.len() + 1;
+/// The weight of each class before anything is seen (Jeffreys).
+const WEIGHT: f64 = 0.5;
+/// Marks without which a distance is not considered.
+const LEAST_MARKS: usize = 4;
+
+/// Times of requests, sorted into classes.
+#[derive(Debug)]
+pub struct Classes {
+    classes: Vec<u8>,
+    totals: [u32; CLASSES],
+}
+
+impl Classes {
+    /// Sorts times, in the order in which they were taken.
+    pub fn of(times: &[f32]) -> Self {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f32::total_cmp);
+        let borders = BORDERS.map(|share| {
+            let at = (share * sorted.len() as f64) as usize;
+            sorted.get(at).copied().unwrap_or(f32::INFINITY)
+        });
+        let mut totals = [0; CLASSES];
+        let classes = times
+            .iter()
+            .map(|time| {
+                let class = borders.iter().filter(|border| time > border).count();
+                totals[class] += 1;
+                u8::try_from(class).expect("there are few classes")
+            })
+            .collect();
+        Self { classes, totals }
+    }
+
+    /// The log-evidence of no regularity.
+    pub fn log_nothing(&self) -> f64 {
+        log_evidence(&self.totals)
+    }
+
+    /// The log-evidence of a distance, over all phases alike, in requests: a distance need not be a
+    /// whole number of them. `None` where too few marks would be within.
+    pub fn log_of(&self, distance: f64) -> Option<f64> {
+        if distance < 2.0 || (self.classes.len() as f64) < distance * LEAST_MARKS as f64 {
+            return None;
+        }
+        let whole = (distance - distance.round()).abs() < 1e-9;
+        // Marks at a distance of thirds or sixths of a request are met by such phases alone.
+        let phases = if whole { distance.round() } else { (6.0 * distance).ceil() };
+        let step = distance / phases;
+        let count = phases as usize;
+        let logs: Vec<f64> =
+            (0..count).map(|at| self.of_phase(at as f64 * step, distance)).collect();
+        Some(crate::belief::log_sum_exp(logs.iter().copied()) - phases.ln())
+    }
+
+    fn of_phase(&self, phase: f64, distance: f64) -> f64 {
+        let mut marked = [0; CLASSES];
+        let mut number = 0_u32;
+        loop {
+            let at = (phase + f64::from(number) * distance + 1e-6) as usize;
+            let Some(&class) = self.classes.get(at) else { break };
+            marked[usize::from(class)] += 1;
+            number += 1;
+        }
+        let mut rest = self.totals;
+        for (rest, marked) in rest.iter_mut().zip(&marked) {
+            *rest -= marked;
+        }
+        log_evidence(&marked) + log_evidence(&rest)
+    }
+}
+
+/// The log-probability of these classes in their order, over all distributions.
+fn log_evidence(counts: &[u32; CLASSES]) -> f64 {
+    let total: u32 = counts.iter().sum();
+    let weights = WEIGHT * CLASSES as f64;
+    let each: f64 =
+        counts.iter().map(|&count| ln_gamma(WEIGHT + f64::from(count)) - ln_gamma(WEIGHT)).sum();
+    ln_gamma(weights) - ln_gamma(weights + f64::from(total)) + each
+}
+
+/// The logarithm of the gamma function of a positive number, by Stirling's series after shifting
+/// the argument to where it is exact to ten digits.
+fn ln_gamma(of: f64) -> f64 {
+    let mut shift = 0.0;
+    let mut x = of;
+    while x < 10.0 {
+        shift += x.ln();
+        x += 1.0;
+    }
+    let inverse = 1.0 / x;
+    let series =
+        inverse * (1.0 / 12.0 - inverse * inverse * (1.0 / 360.0 - inverse * inverse / 1260.0));
+    (x - 0.5) * x.ln() - x + 0.5 * std::f64::consts::TAU.ln() + series - shift
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_medium::random::Random;
+
+    use super::*;
+
+    fn best(times: &[f32]) -> (u32, f64) {
+        let classes = Classes::of(times);
+        let gain = |distance: u32| {
+            let log = classes.log_of(f64::from(distance));
+            log.unwrap_or(f64::NEG_INFINITY) - classes.log_nothing()
+        };
+        let distances = [8, 12, 16, 24, 32, 48, 64, 96, 128];
+        let best = distances.into_iter().max_by(|&a, &b| gain(a).total_cmp(&gain(b))).unwrap();
+        (best, gain(best))
+    }
+
+    fn noisy(count: usize, stall: impl Fn(usize) -> f32) -> Vec<f32> {
+        let mut random = Random::new(3);
+        (0..count)
+            .map(|at| {
+                let jitter = random.below(500) as f32 / 1000.0;
+                let rare = if random.below(20) == 0 { 100.0 } else { 0.0 };
+                (1.0 + stall(at)) * (1.0 + jitter) + rare
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_distance_is_found_and_not_its_multiples_or_divisors() {
+        for distance in [12, 32, 64] {
+            let times = noisy(2000, |at| if at % distance == 5 { 2.0 } else { 0.0 });
+            let (found, gain) = best(&times);
+            assert_eq!(found as usize, distance);
+            assert!(gain > 20.0, "{gain}");
+        }
+    }
+
+    #[test]
+    fn of_two_regularities_neither_hides_that_there_is_one_and_noise_has_none() {
+        let (_, gain) = best(&noisy(4000, |_| 0.0));
+        assert!(gain < 3.0, "{gain}");
+        let (_, gain) = best(&noisy(4000, |at| (at % 32 == 0) as u8 as f32 * 3.0));
+        assert!(gain > 20.0, "{gain}");
+    }
+
+    #[test]
+    fn a_distance_need_not_be_a_whole_number_of_requests() {
+        let distance = 85.0 / 4.0;
+        let times = noisy(3000, |at| {
+            let next = ((at + 1) as f64 / distance).floor();
+            if next > (at as f64 / distance).floor() { 3.0 } else { 0.0 }
+        });
+        let classes = Classes::of(&times);
+        let right = classes.log_of(distance).unwrap();
+        assert!(right > classes.log_of(21.0).unwrap() + 10.0);
+        assert!(right > classes.log_of(2.0 * distance).unwrap() + 10.0);
+    }
+
+    #[test]
+    fn the_gamma_function_is_right() {
+        assert!((ln_gamma(0.5) - std::f64::consts::PI.sqrt().ln()).abs() < 1e-9);
+        assert!((ln_gamma(11.0) - 3_628_800_f64.ln()).abs() < 1e-9);
+    }
+}

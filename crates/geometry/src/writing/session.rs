@@ -1,0 +1,361 @@
+//! One probe by writing: which question is asked when, and what is said in the end.
+
+use std::ops::Range;
+
+use flashfit_medium::{BlockDev, Bytes, Clock};
+
+use super::boundaries::{LEAST_STRETCH, Merging, Told};
+use super::erasures::Watching;
+use super::layout::Layout;
+use super::meter::{LARGEST_REQUEST, Meter, Stop};
+use super::open_units::{self, Ground, Order};
+use super::streams::{self, Parts};
+use super::write_unit::{self, WriteUnit};
+use super::{WritingOptions, capacity, small_writes, sustained, unwritten, zone};
+use crate::belief::{Belief, Structure, log_sum_exp, median};
+use crate::findings::{Finding, SURE, Value, Verdict};
+use crate::probed::{ProbeError, Probed, Watch};
+
+/// How much of the region is written in order before merges are looked for, and how much when a
+/// first window shows none: larger units need more room.
+pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
+/// What is left alone at the start, where media may have zones of their own: a quarter at most.
+const SKIPPED: u64 = 128 << 20;
+/// How long boundaries are asked for, in nanoseconds.
+const MOST_ASKING_NS: u64 = 600_000_000_000;
+/// The largest write unit that is considered before the erase unit is known.
+const MOST_WRITE_UNIT: u64 = 256 << 10;
+/// Small writes that are made to see whether the medium erases already, and whether it does later.
+const FIRST_WRITES: usize = 4096;
+const LATER_WRITES: usize = 1 << 16;
+/// How much better than by chance boundaries must explain costs, as a logarithm.
+const SHOWN: f64 = 3.0;
+/// How likely it is that parts of a unit are merged by themselves, where it cannot be told.
+const UNTOLD_PARTS: f64 = 0.03;
+
+/// A probe under way.
+pub struct Session<'a> {
+    meter: Meter<'a>,
+    options: WritingOptions,
+    capacity_bytes: u64,
+    belief: Belief,
+    /// What was written in order so far.
+    window: Range<u64>,
+    ns_per_byte: f64,
+    write_unit: Option<WriteUnit>,
+    /// What was lacking for the erase unit.
+    lacking: String,
+    seen: &'static str,
+    layout: Option<Layout>,
+}
+
+impl<'a> Session<'a> {
+    /// A probe that has measured nothing yet.
+    pub fn new(
+        device: &'a mut dyn BlockDev,
+        clock: &'a dyn Clock,
+        options: &WritingOptions,
+        read: Option<&Probed>,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
+        let capacity_bytes = device.describe().capacity_bytes;
+        let belief = read
+            .and_then(|read| read.belief.clone())
+            .unwrap_or_else(|| Belief::new(capacity_bytes, &[]));
+        let start = options.region.start;
+        Self {
+            meter: Meter::new(device, clock, options, watch),
+            options: options.clone(),
+            capacity_bytes,
+            belief,
+            window: start..start,
+            ns_per_byte: 0.0,
+            write_unit: None,
+            lacking: "nothing was measured".to_owned(),
+            seen: "",
+            layout: None,
+        }
+    }
+
+    /// Asks everything.
+    pub fn run(mut self) -> Result<Probed, ProbeError> {
+        match self.ask() {
+            Ok(()) => {}
+            Err(Stop::Spent) => {
+                let most = Bytes(self.options.max_write_bytes);
+                let note =
+                    format!("not everything was measured: {most} were allowed to be written");
+                self.meter.probed.notes.push(note);
+            }
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+        Ok(self.finish())
+    }
+
+    fn ask(&mut self) -> Result<(), Stop> {
+        if self.options.check_capacity {
+            self.meter.now("whether the capacity is there")?;
+            let seed = self.options.seed;
+            let found = capacity::check(&mut self.meter, self.capacity_bytes, seed)?;
+            let there = found.value == Some(Value::Bytes(self.capacity_bytes));
+            self.meter.probed.findings.capacity = found;
+            if !there {
+                self.lacking = "capacity is missing, so nothing else was measured".to_owned();
+                return Ok(());
+            }
+        }
+        let merging = self.find_merging()?;
+        if let Some(merging) = &merging {
+            self.meter.now("where erase units begin")?;
+            let told = merging.tell(&mut self.meter, &self.belief, MOST_ASKING_NS)?;
+            self.learn_boundaries(&told)?;
+        }
+        // Where writes surely cost merges, those would be taken for erasures.
+        let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
+        if self.belief.answer().is_none() && !surely {
+            self.meter.now("when erase units are erased")?;
+            self.watch_erasures()?;
+        }
+        if let Some(layout) = self.layout {
+            self.meter.now("what is written together")?;
+            let found = self.find_write_unit(layout)?;
+            self.meter.probed.findings.write_unit = found;
+        }
+        self.meter.now("how many erase units can be open")?;
+        self.count_open_units(merging.is_some())?;
+        if let Some(merging) = merging.filter(Merging::is_clear) {
+            self.meter.now("whether small writes have a log")?;
+            let found = small_writes::measure(&mut self.meter, &merging)?;
+            self.meter.probed.findings.small_write_log = found;
+            if let Some(layout) = self.layout {
+                self.meter.now("whether the first units are special")?;
+                let found = zone::measure(&mut self.meter, &merging, layout)?;
+                self.meter.probed.findings.special_zone = found;
+            }
+        } else {
+            let reason = "it shows only where writes to ever other places cost merges";
+            self.meter.probed.findings.small_write_log = Finding::not_measured(reason);
+            self.meter.probed.findings.special_zone = Finding::not_measured(reason);
+        }
+        Ok(())
+    }
+
+    /// Writes a window in order, and then to ever other places in it.
+    fn find_merging(&mut self) -> Result<Option<Merging>, Stop> {
+        let region = self.meter.region();
+        let room = region.end - region.start;
+        let skipped = SKIPPED.min(room / 4) / LARGEST_REQUEST * LARGEST_REQUEST;
+        let start = (region.start + skipped).next_multiple_of(LARGEST_REQUEST);
+        self.window = start..start;
+        for most in WINDOWS {
+            let end = (start + most).min(region.end / LARGEST_REQUEST * LARGEST_REQUEST);
+            if end == self.window.end {
+                break;
+            }
+            self.meter.now("how fast writing in order is")?;
+            let unwritten = self.window.end..end;
+            let before = unwritten::read(&mut self.meter, &unwritten, 0)?;
+            let times = self.meter.fill(unwritten.clone())?;
+            if self.window.is_empty() {
+                let after = unwritten::read(&mut self.meter, &unwritten, 1)?;
+                let found = unwritten::finding(&before, &after);
+                self.meter.probed.findings.unwritten_is_faster = found;
+                self.meter.probed.findings.pslc_cache = sustained::finding(&times);
+            }
+            self.window.end = end;
+            let rates: Vec<f64> = times[times.len() / 2..]
+                .iter()
+                .map(|(length, time_ns)| time_ns / *length as f64)
+                .collect();
+            self.ns_per_byte = median(&rates);
+            if self.write_unit.is_none() {
+                self.meter.now("what is written together")?;
+                let timed = write_unit::measure(&mut self.meter, [self.window.clone()])?;
+                self.write_unit = write_unit::infer(&timed, MOST_WRITE_UNIT);
+            }
+            self.meter.now("whether writes cost merges")?;
+            let sensed = Merging::sense(&mut self.meter, &self.window, self.ns_per_byte)?;
+            if sensed.is_some() {
+                return Ok(sensed);
+            }
+        }
+        self.lacking =
+            "writes to ever other places cost no merges, so no boundaries showed".to_owned();
+        Ok(None)
+    }
+
+    /// Adds what boundaries say, and which of them are those of whole units.
+    fn learn_boundaries(&mut self, told: &Told) -> Result<(), Stop> {
+        let layout = told.layout;
+        let best = told.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
+        if best < told.log_nothing + SHOWN {
+            // Whatever made those writes slow, a medium without boundaries may have units too.
+            self.lacking = format!(
+                "{} stretches were written, and what they cost has nothing to do with boundaries",
+                told.questions
+            );
+            return Ok(());
+        }
+        let parts = if told.probability > 0.5 {
+            let window = self.window.clone();
+            streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
+        } else {
+            None
+        };
+        let shares = parts.unwrap_or_else(|| Parts {
+            probabilities: [(1, 1.0 - UNTOLD_PARTS)]
+                .into_iter()
+                .chain([2, 4, 8].map(|parts| (parts, UNTOLD_PARTS / 3.0)))
+                .collect(),
+        });
+        let nothing = told.log_nothing;
+        self.belief.learn(|structure| {
+            let Some(unit) = structure.bytes() else { return 0.0 };
+            let logs = shares.probabilities.iter().filter(|(parts, _)| unit % parts == 0);
+            let logs: Vec<f64> = logs
+                .map(|&(parts, share)| {
+                    let of = told.log_likelihoods.iter().find(|(bytes, _)| *bytes == unit / parts);
+                    of.map_or(0.0, |(_, log)| log - nothing) + share.max(1e-9).ln()
+                })
+                .collect();
+            log_sum_exp(logs.into_iter()).max(-500.0)
+        });
+        self.seen = "writes across its boundaries cost a merge more than writes beside them";
+        self.lacking = format!(
+            "{} stretches were written, and their costs agree with several sizes",
+            told.questions
+        );
+        let unit = self.belief.answer().map(|(unit, _)| unit);
+        if let Some(unit) = unit.filter(|unit| unit % layout.unit == 0) {
+            self.layout = Some(Layout { unit, offset: layout.offset });
+            if told.probability > 0.95 && unit == layout.unit {
+                let offset = Value::Bytes(layout.offset);
+                let reason = "the boundaries that cost merges begin there";
+                self.meter.probed.findings.erase_unit_offset =
+                    Finding::found(offset, told.probability, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the whole region once, and then a few places of it until erasures show.
+    fn watch_erasures(&mut self) -> Result<(), Stop> {
+        self.lacking = "the medium had not begun to erase when no more could be written: allow \
+                        more than twice its capacity"
+            .to_owned();
+        let region = self.meter.region();
+        let sizes = self.write_unit.as_ref().map_or(&[][..], |unit| &unit.sizes);
+        let mut watching = Watching::new(&self.belief, sizes, &self.window);
+        // A medium in use erases from the start, one that is new not before all of it was written
+        // somewhere.
+        if self.meter.discards() {
+            self.meter.discard(region.clone())?;
+        }
+        self.meter.probed.findings.write_unit =
+            Finding::inconclusive("it shows with the erasures, and those did not", Vec::new());
+        let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
+        if !shown {
+            let before = self.meter.probed.written_bytes;
+            watching.use_up(&mut self.meter, self.capacity_bytes.saturating_sub(before))?;
+        }
+        while !shown {
+            shown = watching.first_run(&mut self.meter, LATER_WRITES)?;
+            if !shown {
+                watching.use_up(&mut self.meter, (self.capacity_bytes / 16).max(16 << 20))?;
+            }
+        }
+        watching.further_runs(&mut self.meter)?;
+        let window = self.window.clone();
+        watching.look_for_folding(&mut self.meter, &window)?;
+        let told = watching.told();
+        let (write_unit, probability) = told.write_unit;
+        if probability >= SURE {
+            let reason = "writes of this size and its multiples fill erase units without waste";
+            self.meter.probed.findings.write_unit =
+                Finding::found(Value::Bytes(write_unit), probability, reason);
+        }
+        self.belief.learn(|structure| match structure {
+            Structure::Nothing => 0.0,
+            Structure::Unit(unit) => {
+                told.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
+            }
+        });
+        self.lacking = "one write in so many takes longer, but of which size the units are that \
+                        are erased then is not clear"
+            .to_owned();
+        self.seen = "one write in so many takes longer, wherever it goes: a unit is erased";
+        self.meter.probed.findings.erase_unit_offset = Finding::inconclusive(
+            "the medium puts writes wherever it likes, so its units have no place for the host",
+            Vec::new(),
+        );
+        Ok(())
+    }
+
+    /// Writes whole units from their beginnings, where nothing else than writing costs time.
+    fn find_write_unit(&mut self, layout: Layout) -> Result<Finding, Stop> {
+        let Layout { unit, offset } = layout;
+        let first = (self.window.start - offset).div_ceil(unit);
+        let last = (self.window.end - offset) / unit;
+        // Not the last byte of a unit: that would merge it.
+        let units = (first..last).map(|at| offset + at * unit..offset + (at + 1) * unit - 1);
+        let timed = write_unit::measure(&mut self.meter, units)?;
+        Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
+    }
+
+    /// A size for writing in turn: above what goes to a log for small writes, where the unit has
+    /// room for several of it, and no part of a write unit.
+    fn write_of_whole_write_units(&self, unit: u64) -> u64 {
+        let known = match self.meter.probed.findings.write_unit.value {
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => 4096,
+        };
+        let mut bytes = unit;
+        while bytes % (2 * known) == 0 && (bytes / 2 >= LEAST_STRETCH || bytes > unit / 8) {
+            bytes /= 2;
+        }
+        bytes
+    }
+
+    fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
+        let unit = self.belief.answer().map(|(unit, _)| unit);
+        let layout = self.layout.or(unit.map(|unit| Layout { unit, offset: 0 }));
+        let layout = layout.unwrap_or(Layout { unit: 8 << 20, offset: 0 });
+        let ground = Ground {
+            window: self.window.clone(),
+            layout,
+            write_bytes: self.write_of_whole_write_units(layout.unit),
+        };
+        let base_ns = self.ns_per_byte * ground.write_bytes as f64;
+        for (order, name) in [(Order::Linear, "linear"), (Order::Random, "random")] {
+            let costs = ground.measure(&mut self.meter, order)?;
+            let base_ns = match (order, costs.first()) {
+                (Order::Linear, Some(first)) => first.time_ns.min(2.0 * base_ns),
+                _ => base_ns,
+            };
+            let mut found = open_units::finding(&costs, base_ns, order);
+            if !merges && found.verdict == Verdict::Found {
+                found = Finding::inconclusive(
+                    "the medium showed no merges, so a change here has another cause",
+                    found.candidates,
+                );
+            }
+            let series = open_units::series(&format!("open units, {name}"), &costs);
+            self.meter.probed.evidence.series.push(series);
+            match order {
+                Order::Linear => self.meter.probed.findings.open_units_linear = found,
+                Order::Random => self.meter.probed.findings.open_units_random = found,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Probed {
+        let elapsed_ns = self.meter.elapsed_ns();
+        let mut probed = self.meter.probed;
+        let seen = self.seen;
+        probed.findings.erase_unit = self.belief.finding(|_| seen.to_owned(), &self.lacking);
+        probed.belief = Some(self.belief);
+        probed.elapsed_ns = elapsed_ns;
+        probed
+    }
+}

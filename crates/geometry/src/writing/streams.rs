@@ -1,0 +1,188 @@
+//! Whether erase units consist of smaller parts that are mapped by themselves.
+//!
+//! Some layers map and merge parts of an erase unit, and what [`super::boundaries`] finds is the
+//! part. Such a layer still writes one part of each unit at a time: two parts that are written in
+//! turn are merged again and again when they lie in the same unit, and are not when they lie in
+//! different ones. So pairs of parts at different distances tell which parts belong together.
+//! Limits: with a single open unit every pair costs merges, and nothing can be told.
+
+use std::ops::Range;
+
+use super::boundaries::LEAST_STRETCH;
+use super::layout::Layout;
+use super::meter::{Meter, Stop};
+use crate::belief::median;
+use crate::probed::Purpose;
+
+/// Turns in which both parts of a pair are written, where the parts are large enough.
+const TURNS: u64 = 4;
+/// The largest write, where a part is large.
+const MOST_WRITE: u64 = 384 << 10;
+/// A pair lies in one unit when its writes take so many times what they take far apart.
+const TOGETHER: f64 = 1.8;
+/// Pairs that are asked about at most.
+const QUESTIONS: usize = 40;
+/// How many parts a unit may have.
+const PARTS: [u64; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
+/// How often an answer is wrong.
+const WRONG: f64 = 0.08;
+/// How likely it is that parts are units by themselves.
+const NO_PARTS: f64 = 0.6;
+/// The posterior at which no more is asked.
+const ENOUGH: f64 = 0.9995;
+
+/// What was told of the parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parts {
+    /// Each number of parts in a unit and its probability.
+    pub probabilities: Vec<(u64, f64)>,
+}
+
+impl Parts {
+    /// The likeliest number and its probability.
+    pub fn likeliest(&self) -> (u64, f64) {
+        let best = self.probabilities.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        *best.expect("there are numbers")
+    }
+}
+
+/// Asks which parts lie in the same unit; `None` when it cannot be told.
+pub fn parts(
+    meter: &mut Meter<'_>,
+    window: &Range<u64>,
+    part: Layout,
+    ns_per_byte: f64,
+) -> Result<Option<Parts>, Stop> {
+    let write_bytes = write_bytes(part.unit);
+    let room = window.end - window.start;
+    let first = (window.start - part.offset).div_ceil(part.unit);
+    let last = (window.end - part.offset) / part.unit;
+    let count = last - first;
+    if count < 8 {
+        return Ok(None);
+    }
+    let at = |number: u64| part.offset + number * part.unit;
+    let pair = |meter: &mut Meter<'_>, one: u64, other: u64| {
+        in_turn(meter, at(one), at(other), write_bytes, TURNS.min(part.unit / write_bytes))
+    };
+    let mut far = Vec::new();
+    for _ in 0..5 {
+        let one = first + meter.random.below(count / 3);
+        let other = last - 1 - meter.random.below(count / 3);
+        far.push(pair(meter, one, other)?);
+    }
+    let apart_ns = median(&far);
+    if apart_ns > TOGETHER * ns_per_byte * write_bytes as f64 * TOGETHER {
+        return Ok(None);
+    }
+    let most = (room / part.unit / 4).max(1);
+    let hypotheses: Vec<(u64, u64)> = PARTS
+        .into_iter()
+        .filter(|parts| *parts <= most)
+        .flat_map(|parts| (0..parts).map(move |shift| (parts, shift)))
+        .collect();
+    let several = PARTS.iter().filter(|parts| **parts <= most && **parts > 1).count().max(1) as f64;
+    let mut weights: Vec<f64> = hypotheses
+        .iter()
+        .map(|&(parts, shift)| match (parts, shift) {
+            (1, _) => NO_PARTS,
+            (_, 0) => (1.0 - NO_PARTS) * 0.95 / several,
+            (parts, _) => (1.0 - NO_PARTS) * 0.05 / several / (parts - 1) as f64,
+        })
+        .collect();
+    for asked in 0..QUESTIONS {
+        if asked >= 6 && summed(&hypotheses, &weights).likeliest().1 > ENOUGH {
+            break;
+        }
+        let Some((one, other)) = next_pair(meter, &hypotheses, &weights, first..last) else {
+            break;
+        };
+        let together = pair(meter, one, other)? > TOGETHER * apart_ns;
+        for (hypothesis, weight) in hypotheses.iter().zip(&mut weights) {
+            let right = same(*hypothesis, one, other) == together;
+            *weight *= if right { 1.0 - WRONG } else { WRONG };
+        }
+        let total: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= total);
+    }
+    Ok(Some(summed(&hypotheses, &weights)))
+}
+
+/// A size that is larger than what goes to a log, where the part allows it. A quarter of a part is
+/// made of whole write units; where the part is large, less is too.
+fn write_bytes(part: u64) -> u64 {
+    if part / 4 < LEAST_STRETCH {
+        return LEAST_STRETCH.min(part / 2);
+    }
+    let mut bytes = part / 4;
+    while bytes % 2 == 0 && bytes > MOST_WRITE {
+        bytes /= 2;
+    }
+    bytes
+}
+
+fn same((parts, shift): (u64, u64), one: u64, other: u64) -> bool {
+    (one + parts - shift) / parts == (other + parts - shift) / parts
+}
+
+fn summed(hypotheses: &[(u64, u64)], weights: &[f64]) -> Parts {
+    let total: f64 = weights.iter().sum();
+    let probabilities = PARTS
+        .into_iter()
+        .map(|parts| {
+            let of = hypotheses.iter().zip(weights).filter(|((number, _), _)| *number == parts);
+            (parts, of.map(|(_, weight)| weight).sum::<f64>() / total)
+        })
+        .filter(|&(_, probability)| probability > 0.0)
+        .collect();
+    Parts { probabilities }
+}
+
+/// Of some pairs at random, the one whose answer is least certain.
+fn next_pair(
+    meter: &mut Meter<'_>,
+    hypotheses: &[(u64, u64)],
+    weights: &[f64],
+    numbers: Range<u64>,
+) -> Option<(u64, u64)> {
+    let total: f64 = weights.iter().sum();
+    let mut best: Option<(f64, (u64, u64))> = None;
+    for _ in 0..32 {
+        let distances = [1, 1, 2, 3, 4, 8, 16, 32, 64];
+        let drawn = usize::try_from(meter.random.below(9)).expect("it is small");
+        let distance = distances[drawn];
+        if distance + 1 >= numbers.end - numbers.start {
+            continue;
+        }
+        let one = numbers.start + meter.random.below(numbers.end - numbers.start - distance);
+        let pair = (one, one + distance);
+        let of = hypotheses.iter().zip(weights).filter(|(h, _)| same(**h, pair.0, pair.1));
+        let share = of.map(|(_, weight)| weight).sum::<f64>() / total;
+        let score = share.min(1.0 - share);
+        if best.is_none_or(|(other, _)| score > other) {
+            best = Some((score, pair));
+        }
+    }
+    best.map(|(_, pair)| pair)
+}
+
+/// Writes two places in turn, each in order; the typical time of a write after the first turn.
+fn in_turn(
+    meter: &mut Meter<'_>,
+    one: u64,
+    other: u64,
+    write_bytes: u64,
+    turns: u64,
+) -> Result<f64, Stop> {
+    let mut times = Vec::new();
+    for turn in 0..turns {
+        for start in [one, other] {
+            let at = start + turn * write_bytes;
+            let time_ns = meter.write(Purpose::WriteLinear, at, write_bytes)?;
+            if turn > 0 {
+                times.push(time_ns);
+            }
+        }
+    }
+    Ok(median(&times))
+}

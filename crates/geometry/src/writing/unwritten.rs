@@ -1,0 +1,64 @@
+//! Whether areas that were never written answer faster.
+//!
+//! A layer that has no page for an address answers without touching the flash. Places are read
+//! before anything is written there, and others of the same stretch after it was written. Limits:
+//! a stretch that held data before shows no difference, and whether it did is not known; so a
+//! difference is an answer, none is not.
+
+use std::ops::Range;
+
+use super::meter::{Meter, Stop};
+use crate::belief::median;
+use crate::findings::{Finding, Value};
+
+/// How much is read at a place.
+const READ: u64 = 16 << 10;
+const PLACES: u64 = 12;
+/// How much longer reads of written places take at least.
+const SLOWER: f64 = 1.04;
+/// Of all pairs, the share in which the written place takes longer.
+const SHARE: f64 = 0.9;
+/// The chance that so many pairs fall that way by themselves is below this from 1.
+const CONFIDENCE: f64 = 0.99;
+
+/// Reads places of a stretch; `turn` is 0 before it is written and 1 after.
+pub fn read(meter: &mut Meter<'_>, within: &Range<u64>, turn: u64) -> Result<Vec<f64>, Stop> {
+    let room = (within.end - within.start) / (2 * PLACES);
+    (0..PLACES)
+        .map(|place| {
+            let at = within.start + (2 * place + turn) * room;
+            let at = (at + meter.random.below(room - READ)) / READ * READ;
+            meter.read(at.max(within.start.next_multiple_of(READ)), READ)
+        })
+        .collect()
+}
+
+/// What both say.
+pub fn finding(before: &[f64], after: &[f64]) -> Finding {
+    let pairs = before.iter().flat_map(|one| after.iter().map(move |other| one < other));
+    let share =
+        pairs.filter(|slower| *slower).count() as f64 / (before.len() * after.len()).max(1) as f64;
+    let ratio = median(after) / median(before);
+    if ratio > SLOWER && share > SHARE {
+        let reason = format!("reads took {ratio:.2} times as long after the place was written");
+        return Finding::found(Value::Is(true), CONFIDENCE, reason);
+    }
+    Finding::inconclusive(
+        "reads took as long before a place was written as after; it may have held data before",
+        Vec::new(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_difference_is_an_answer() {
+        let fast = [100.0, 101.0, 102.0, 150.0];
+        let slow = [160.0, 161.0, 159.0, 300.0];
+        assert_eq!(finding(&fast, &slow).value, Some(Value::Is(true)));
+        assert_eq!(finding(&slow, &fast).value, None);
+        assert_eq!(finding(&fast, &fast).value, None);
+    }
+}

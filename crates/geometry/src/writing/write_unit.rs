@@ -1,0 +1,222 @@
+//! The pages that are written together, told by how the time of a write grows with its size.
+//!
+//! Writes of many sizes follow each other without gaps. A write takes a constant, something for
+//! each byte, and something for each program operation. How many operations it needs depends on
+//! the write unit, and on whether writes are appended wherever the medium likes (a new write unit
+//! for each request) or lie at their own places (each write unit that is touched is programmed).
+//! All sizes are fitted, and the one that leaves the least is the answer. Limits: where writes are
+//! appended, several dies that work at the same time look like larger write units; the page of a
+//! single plane does not show.
+//! Source: flashbench's README (the steps of `--align` at small sizes) for what shows; least
+//! absolute deviations after Bloomfield and Steiger (1983).
+
+use std::ops::Range;
+
+use super::meter::{Meter, Stop};
+use crate::belief::log_sum_exp;
+use crate::findings::{Candidate, Finding, SURE, Value};
+use crate::probed::Purpose;
+
+const GRAIN: u64 = 4096;
+/// How many writes are made.
+const WRITES: usize = 240;
+/// The sizes that are considered, in bytes.
+const EXPONENTS: Range<u32> = 12..21;
+/// The share of the times that is left out of a fit's remainder: rare stalls.
+const ASTRAY: f64 = 0.1;
+/// Neighbouring times are not independent, and the noise is not quite as supposed.
+const TEMPER: f64 = 0.5;
+
+/// How much better than none a size must explain the times.
+const CLEAR: f64 = 20.0;
+
+/// A write and how long it took.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed {
+    offset: u64,
+    length: u64,
+    time_ns: f64,
+}
+
+/// How program operations are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A new write unit for each request.
+    Appended,
+    /// Each write unit that is touched, so many at the same time.
+    InPlace(u64),
+}
+
+/// The write unit as inferred.
+#[derive(Debug, Clone)]
+pub struct WriteUnit {
+    /// Each size and its probability, the likeliest first.
+    pub sizes: Vec<(u64, f64)>,
+    /// How much better the likeliest explains the times than none, as a logarithm.
+    gain: f64,
+}
+
+/// Writes ranges from their starts in many sizes, as far as they reach.
+pub fn measure(
+    meter: &mut Meter<'_>,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) -> Result<Vec<Timed>, Stop> {
+    let mut timed = Vec::new();
+    for range in ranges {
+        let mut offset = range.start.next_multiple_of(GRAIN);
+        // The first of a range opens what it lies in, and pays for what gives way.
+        let mut first = true;
+        while timed.len() < WRITES {
+            let most = if meter.random.below(3) == 0 { 96 } else { 20 };
+            let length = GRAIN * (1 + meter.random.below(most));
+            if offset + length > range.end {
+                break;
+            }
+            let time_ns = meter.write(Purpose::WriteLinear, offset, length)?;
+            if !first {
+                timed.push(Timed { offset, length, time_ns });
+            }
+            first = false;
+            offset += length;
+        }
+    }
+    Ok(timed)
+}
+
+/// Fits every size up to `most`; `None` when there are too few times.
+pub fn infer(timed: &[Timed], most: u64) -> Option<WriteUnit> {
+    if timed.len() < WRITES / 4 {
+        return None;
+    }
+    let sizes = EXPONENTS.flat_map(|exponent| [1 << exponent, 3 << (exponent - 1)]);
+    let ways = [Way::Appended, Way::InPlace(1), Way::InPlace(2), Way::InPlace(4), Way::InPlace(8)];
+    let mut scores: Vec<(u64, Way, f64)> = Vec::new();
+    for size in sizes.filter(|size| size % GRAIN == 0 && *size <= most) {
+        for way in ways {
+            if let Some(log) = fit(timed, size, way) {
+                scores.push((size, way, log));
+            }
+        }
+    }
+    let nothing = fit_without(timed);
+    let total = log_sum_exp(scores.iter().map(|score| score.2).chain([nothing]));
+    let best = scores.iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let mut sizes: Vec<(u64, f64)> = Vec::new();
+    for &(size, _, log) in &scores {
+        let probability = (log - total).exp();
+        match sizes.iter_mut().find(|(other, _)| *other == size) {
+            Some((_, sum)) => *sum += probability,
+            None => sizes.push((size, probability)),
+        }
+    }
+    sizes.sort_by(|one, other| other.1.total_cmp(&one.1));
+    Some(WriteUnit { sizes, gain: best.2 - nothing })
+}
+
+/// Program operations, one after the other, of a write.
+fn programs(timed: &Timed, size: u64, way: Way) -> f64 {
+    match way {
+        Way::Appended => timed.length.div_ceil(size) as f64,
+        Way::InPlace(dies) => {
+            let last = (timed.offset + timed.length - 1) / size;
+            (last - timed.offset / size + 1).div_ceil(dies) as f64
+        }
+    }
+}
+
+/// The log-likelihood of a size; `None` where operations would take less than no time.
+fn fit(timed: &[Timed], size: u64, way: Way) -> Option<f64> {
+    let rows: Vec<[f64; 3]> = timed
+        .iter()
+        .map(|timed| [1.0, timed.length as f64 / GRAIN as f64, programs(timed, size, way)])
+        .collect();
+    let (log, coefficients) = least_deviations(timed, &rows)?;
+    (coefficients[2] > 0.0).then_some(log)
+}
+
+fn fit_without(timed: &[Timed]) -> f64 {
+    let rows: Vec<[f64; 2]> =
+        timed.iter().map(|timed| [1.0, timed.length as f64 / GRAIN as f64]).collect();
+    least_deviations(timed, &rows).map_or(f64::NEG_INFINITY, |(log, _)| log)
+}
+
+/// Fits the times by relative deviations; the log-likelihood and the coefficients.
+fn least_deviations<const N: usize>(timed: &[Timed], rows: &[[f64; N]]) -> Option<(f64, [f64; N])> {
+    let mut weights: Vec<f64> = timed.iter().map(|timed| timed.time_ns.powi(-2)).collect();
+    let mut coefficients = [0.0; N];
+    let mut deviations = vec![0.0; timed.len()];
+    for _ in 0..25 {
+        coefficients = solve(rows, timed, &weights)?;
+        for ((row, timed), deviation) in rows.iter().zip(timed).zip(&mut deviations) {
+            let expected: f64 = row.iter().zip(&coefficients).map(|(x, c)| x * c).sum();
+            *deviation = (timed.time_ns - expected).abs() / timed.time_ns;
+        }
+        for ((weight, deviation), timed) in weights.iter_mut().zip(&deviations).zip(timed) {
+            *weight = timed.time_ns.powi(-2) / deviation.max(1e-4);
+        }
+    }
+    deviations.sort_by(f64::total_cmp);
+    let kept = &deviations[..(timed.len() as f64 * (1.0 - ASTRAY)) as usize];
+    let scale = (kept.iter().sum::<f64>() / kept.len() as f64).max(1e-3);
+    Some((-TEMPER * kept.len() as f64 * scale.ln(), coefficients))
+}
+
+/// Weighted least squares by elimination; `None` where the rows do not determine it.
+fn solve<const N: usize>(rows: &[[f64; N]], timed: &[Timed], weights: &[f64]) -> Option<[f64; N]> {
+    let mut left = [[0.0; N]; N];
+    let mut right = [0.0; N];
+    for ((row, timed), weight) in rows.iter().zip(timed).zip(weights) {
+        for i in 0..N {
+            for j in 0..N {
+                left[i][j] += weight * row[i] * row[j];
+            }
+            right[i] += weight * row[i] * timed.time_ns;
+        }
+    }
+    for pivot in 0..N {
+        let best =
+            (pivot..N).max_by(|&a, &b| left[a][pivot].abs().total_cmp(&left[b][pivot].abs()))?;
+        left.swap(pivot, best);
+        right.swap(pivot, best);
+        let scale = left[pivot][pivot];
+        if scale.abs() < 1e-18 {
+            return None;
+        }
+        for row in 0..N {
+            if row != pivot {
+                let factor = left[row][pivot] / scale;
+                let above = left[pivot];
+                for (value, above) in left[row].iter_mut().zip(above) {
+                    *value -= factor * above;
+                }
+                right[row] -= factor * right[pivot];
+            }
+        }
+    }
+    let mut solution = [0.0; N];
+    for (at, value) in solution.iter_mut().enumerate() {
+        *value = right[at] / left[at][at];
+    }
+    Some(solution)
+}
+
+/// What is said of it.
+pub fn finding(inferred: Option<&WriteUnit>) -> Finding {
+    let Some(inferred) = inferred else {
+        return Finding::not_measured("the region or what may be written was too small for it");
+    };
+    let candidates: Vec<Candidate> = inferred
+        .sizes
+        .iter()
+        .filter(|(_, probability)| *probability > 1e-3)
+        .take(5)
+        .map(|&(size, probability)| Candidate { value: Value::Bytes(size), probability })
+        .collect();
+    let sure = |best: &Candidate| best.probability >= SURE && inferred.gain > CLEAR;
+    let Some(best) = candidates.first().copied().filter(sure) else {
+        let reason = "the time of a write does not grow in steps of one size alone";
+        return Finding::inconclusive(reason, candidates);
+    };
+    let reason = "the time of a write grows in steps of this size";
+    Finding { candidates, ..Finding::found(best.value, best.probability, reason) }
+}

@@ -1,0 +1,156 @@
+//! Published tables of real cards, and drawn ones: what is inferred agrees with itself, is right, or
+//! is not said.
+
+#![expect(clippy::unwrap_used, reason = "tests end where something fails")]
+
+use std::path::{Path, PathBuf};
+
+use flashfit_geometry::flashbench::inference::infer;
+use flashfit_geometry::flashbench::{AlignRow, AlignTable, Imported};
+use flashfit_geometry::{Findings, Value};
+use flashfit_medium::Bytes;
+use flashfit_medium::random::Random;
+
+fn files(kind: &str) -> Vec<(String, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/flashbench");
+    let mut files = Vec::new();
+    for card in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
+        if card.is_dir() {
+            let name = card.file_name().unwrap().to_str().unwrap().to_owned();
+            for file in std::fs::read_dir(&card).unwrap().map(|entry| entry.unwrap().path()) {
+                if file.file_name().unwrap().to_str().unwrap().starts_with(kind) {
+                    files.push((name.clone(), file));
+                }
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn findings(file: &Path) -> Findings {
+    infer(&Imported::read(&std::fs::read(file).unwrap()).unwrap()).findings
+}
+
+#[test]
+fn runs_of_one_card_agree_on_its_erase_unit() {
+    let (mut pairs, mut agree, mut answered) = (0, 0, 0);
+    let files = files("align");
+    let answers: Vec<_> =
+        files.iter().map(|(card, file)| (card, findings(file).erase_unit.value)).collect();
+    for (index, (card, answer)) in answers.iter().enumerate() {
+        let Some(answer) = answer else { continue };
+        let &Value::Bytes(bytes) = answer else { panic!("{answer:?}") };
+        assert!((64 << 10..=64 << 20).contains(&bytes), "{card}: {bytes}");
+        answered += 1;
+        for other in answers[..index].iter().filter(|(other, _)| other == card) {
+            if let Some(other) = other.1 {
+                pairs += 1;
+                agree += usize::from(other == *answer);
+            }
+        }
+    }
+    assert!(agree * 100 >= pairs * 97, "{agree} of {pairs} pairs agree");
+    assert!(answered * 10 >= answers.len() * 7, "{answered} of {}", answers.len());
+}
+
+#[test]
+fn open_units_are_read_where_a_cliff_is() {
+    let count = |card: &str| {
+        let all = files("open-au");
+        let (_, file) = all.iter().find(|(of, _)| of == card).unwrap();
+        let findings = findings(file);
+        (findings.open_units_linear.value, findings.small_write_log.value)
+    };
+    assert_eq!(count("card-1"), (Some(Value::Count(4)), Some(Value::Bytes(8 << 10))));
+    assert_eq!(count("card-21"), (Some(Value::Count(3)), Some(Value::Bytes(4 << 10))));
+    assert_eq!(count("card-31"), (None, None));
+}
+
+/// What a card is built of, for a table that is drawn.
+struct Drawn {
+    /// A power of two; 0 for none that shows.
+    unit: u64,
+    page: u64,
+    /// In microseconds: reads beside a boundary, what the page and the unit add, the noise.
+    beside: f64,
+    page_extra: f64,
+    unit_extra: f64,
+    noise: f64,
+}
+
+/// A number from 0 to 1.
+fn share(random: &mut Random) -> f64 {
+    random.below(1 << 20) as f64 / f64::from(1 << 20)
+}
+
+impl Drawn {
+    fn new(random: &mut Random, with_unit: bool) -> Self {
+        let beside = 200.0 * (1.0 + 5.0 * share(random));
+        let unit = if with_unit { 256 << (10 + random.below(7)) } else { 0 };
+        Self {
+            unit,
+            page: 2048 << random.below(4),
+            beside,
+            page_extra: beside * 0.3 * share(random),
+            unit_extra: beside * (0.08 + 0.3 * share(random)),
+            noise: beside * (0.002 + 0.015 * share(random)),
+        }
+    }
+
+    /// As flashbench would measure it, with three of seven places beside the boundaries on media
+    /// that are no power of two, and now and then a row that is off.
+    fn table(&self, random: &mut Random) -> AlignTable {
+        let diluted = if random.below(2) == 0 { 4.0 / 7.0 } else { 1.0 };
+        let noise = |random: &mut Random| {
+            let sum: f64 = (0..6).map(|_| share(random) - 0.5).sum();
+            let off = if random.below(30) == 0 { 12.0 } else { 1.0 };
+            sum * std::f64::consts::SQRT_2 * self.noise * off
+        };
+        let rows = (11..=30).rev().map(|exponent| {
+            let align = 1_u64 << exponent;
+            let mut extra = if align >= self.page { self.page_extra } else { 0.0 };
+            if self.unit > 0 && align >= self.unit {
+                let first_units =
+                    if align == self.unit && random.below(4) == 0 { 0.6 } else { 1.0 };
+                extra += self.unit_extra * diluted * first_units;
+            }
+            let time = |random: &mut Random, extra: f64| {
+                let exact = (self.beside + extra + noise(random)).max(1.0);
+                let digits = 10f64.powf(exact.log10().floor() - 2.0);
+                (exact / digits).round() * digits * 1000.0
+            };
+            let (pre_ns, post_ns) = (time(random, 0.0), time(random, 0.0));
+            AlignRow { align: Bytes(align), pre_ns, on_ns: time(random, extra), post_ns }
+        });
+        AlignTable { rows: rows.collect() }
+    }
+}
+
+fn answer(table: AlignTable) -> Option<Value> {
+    infer(&Imported { align: vec![table], ..Imported::default() }).findings.erase_unit.value
+}
+
+#[test]
+fn drawn_tables_get_the_right_answer_or_none() {
+    let mut random = Random::new(7);
+    let (mut answered, mut wrong) = (0, 0);
+    let tables = 200;
+    for _ in 0..tables {
+        let drawn = Drawn::new(&mut random, true);
+        if let Some(answer) = answer(drawn.table(&mut random)) {
+            answered += 1;
+            wrong += usize::from(answer != Value::Bytes(drawn.unit));
+        }
+    }
+    assert!(wrong * 20 <= answered, "{wrong} of {answered} wrong");
+    assert!(answered * 10 >= tables * 7, "{answered} of {tables} answered");
+}
+
+#[test]
+fn drawn_tables_without_an_erase_unit_get_no_answer() {
+    let mut random = Random::new(8);
+    let answered =
+        (0..100).filter(|_| answer(Drawn::new(&mut random, false).table(&mut random)).is_some());
+    assert!(answered.count() <= 1);
+}

@@ -1,0 +1,272 @@
+//! The reading-only probe on cards of known geometry, on media without any, and on bad media.
+//!
+//! A few dozen seeds that nothing depends on; the figures come from `make accuracy`.
+
+#[path = "../benches/accuracy/cards.rs"]
+#[expect(dead_code, reason = "the figures use the rest")]
+mod cards;
+#[path = "../benches/accuracy/reading.rs"]
+#[expect(dead_code, reason = "the figures use the rest")]
+mod probes;
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_catalogue::Origin;
+use flashfit_geometry::probed::Unwatched;
+use flashfit_geometry::reading::{ReadingOptions, probe, usual_reads};
+use flashfit_geometry::{ProbeError, Probed, Value, Verdict, Watch};
+use flashfit_medium::{BlockDev, BlockDevError, Description, VirtualClock};
+use probes::{LATENCIES, Latency, Plain};
+
+/// Seeds of cards; of the development ones.
+const CARDS: std::ops::Range<u64> = 900..cards::DEVELOPMENT;
+
+#[test]
+fn what_is_answered_of_cards_of_chance_is_right() {
+    let (mut shown, mut answered, mut wrong) = (0, 0, Vec::new());
+    for seed in CARDS {
+        let drawn = cards::draw(seed);
+        // The large ones take long to write.
+        if drawn.model.capacity.0 > 600 << 20 {
+            continue;
+        }
+        let outcome = probes::probe_drawn(&drawn, seed);
+        let truth = drawn.model.erase_unit_bytes();
+        if drawn.shows_units_to_readers {
+            shown += 1;
+            answered += u32::from(outcome.erase_unit.is_some());
+        }
+        if outcome.erase_unit.is_some_and(|unit| unit != truth) {
+            wrong.push((outcome.seed, outcome.erase_unit, truth));
+        }
+        assert!(outcome.probed.reads <= usual_reads(drawn.model.capacity.0));
+    }
+    assert!(shown >= 5, "{shown}");
+    assert!(answered * 10 >= shown * 7, "{answered} of {shown}");
+    assert_eq!(wrong, []);
+    const { assert!(cards::DEVELOPMENT < cards::JUDGING) };
+}
+
+#[test]
+fn media_without_geometry_get_no_answer() {
+    for latency in LATENCIES {
+        for seed in 0..3 {
+            let probed = probes::probe_plain(latency, (256 << 20) << (2 * seed), seed);
+            let findings = &probed.findings;
+            for finding in [&findings.erase_unit, &findings.write_unit, &findings.page] {
+                assert_eq!(finding.verdict, Verdict::Inconclusive, "{latency:?} {finding:?}");
+                assert!(!finding.reason.is_empty());
+            }
+        }
+    }
+}
+
+/// A card with units of 3 MiB behind a zone, in which something can go wrong.
+const CARD: &str = r#"
+name = "known"
+title = "a card for tests"
+source = "none"
+capacity = "1500MiB"
+sector_bytes = 512
+[nand]
+page = "8KiB"
+planes = 2
+erase_unit = "3MiB"
+read_ns = 60_000
+program_ns = 900_000
+erase_ns = 3_000_000
+endurance_cycles = 3000
+spare_units = 20
+[bus]
+command_ns = 500_000
+bytes_per_second = 20_000_000
+[layer]
+kind = "block-mapped"
+open_units = 4
+lookup_ns = 150_000
+[noise]
+seed = 1
+jitter_thousandths = 150
+stall_every = 100
+stall_ns = 20_000_000
+"#;
+
+/// How the card fails.
+#[derive(Debug, Clone, Copy, Default)]
+struct Trouble {
+    /// One place in so many cannot be read.
+    unreadable_every: u64,
+    /// After so many reads it is gone.
+    vanishes_after: Option<u64>,
+    /// Where the device begins on the card, in bytes.
+    begins_at: u64,
+}
+
+struct Troubled {
+    card: InProcessCard<VirtualClock>,
+    trouble: Trouble,
+    asked: Vec<u64>,
+}
+
+impl Troubled {
+    fn new(trouble: Trouble, clock: &VirtualClock) -> Self {
+        let model = CardModel::parse(CARD, &Origin::File("known.toml".into())).unwrap();
+        let mut card = InProcessCard::new(Card::counting(&model), clock.clone());
+        let data = vec![0; 3 << 20];
+        for unit in 0..500 {
+            card.write(unit * (3 << 20), &data).unwrap();
+        }
+        Self { card, trouble, asked: Vec::new() }
+    }
+}
+
+impl BlockDev for Troubled {
+    fn describe(&self) -> Description {
+        let description = self.card.describe();
+        let capacity_bytes = description.capacity_bytes - self.trouble.begins_at;
+        Description { capacity_bytes, ..description }
+    }
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
+        self.asked.push(offset);
+        if self.trouble.vanishes_after.is_some_and(|reads| self.asked.len() as u64 > reads) {
+            return Err(BlockDevError::Gone("pulled out".into()));
+        }
+        let every = self.trouble.unreadable_every;
+        if every > 0 && (offset >> 16).wrapping_mul(0x9E37_79B9) % every == 0 {
+            let (length, source) = (buffer.len() as u64, std::io::Error::other("bad flash"));
+            return Err(BlockDevError::Io { offset, length, source });
+        }
+        self.card.read(offset + self.trouble.begins_at, buffer)
+    }
+
+    fn write(&mut self, _offset: u64, _data: &[u8]) -> Result<(), BlockDevError> {
+        panic!("a reading-only probe wrote");
+    }
+
+    fn flush(&mut self) -> Result<(), BlockDevError> {
+        panic!("a reading-only probe flushed");
+    }
+
+    fn discard(&mut self, _offset: u64, _length: u64) -> Result<(), BlockDevError> {
+        panic!("a reading-only probe discarded");
+    }
+}
+
+fn probed(trouble: Trouble, options: &ReadingOptions) -> (Result<Probed, ProbeError>, Vec<u64>) {
+    let clock = VirtualClock::default();
+    let mut device = Troubled::new(trouble, &clock);
+    let result = probe(&mut device, &clock, options, &mut Unwatched);
+    (result, device.asked)
+}
+
+fn found(probed: &Probed) -> (Option<Value>, Option<Value>) {
+    (probed.findings.erase_unit.value, probed.findings.write_unit.value)
+}
+
+const TRUTH: (Option<Value>, Option<Value>) =
+    (Some(Value::Bytes(3 << 20)), Some(Value::Bytes(16 << 10)));
+
+#[test]
+fn no_place_is_read_twice_and_the_same_seed_asks_the_same() {
+    let options = ReadingOptions { seed: 3, ..ReadingOptions::default() };
+    let (result, asked) = probed(Trouble::default(), &options);
+    let result = result.unwrap();
+    assert_eq!(found(&result), TRUTH, "{:#?}", result.findings);
+    let cells: HashSet<u64> =
+        asked.iter().map(|offset| (offset + 512 + (32 << 10)) >> 16).collect();
+    assert_eq!(cells.len(), asked.len());
+    assert_eq!(result.evidence.samples.len() as u64, result.reads);
+    assert!(result.evidence.series.iter().all(|series| !series.points.is_empty()));
+    let (again, asked_again) = probed(Trouble::default(), &options);
+    assert_eq!((again.unwrap(), asked_again), (result, asked));
+}
+
+#[test]
+fn read_errors_in_places_are_told_and_count_for_nothing() {
+    let trouble = Trouble { unreadable_every: 10, ..Trouble::default() };
+    let (result, _) = probed(trouble, &ReadingOptions::default());
+    let probed = result.unwrap();
+    assert_eq!(found(&probed), TRUTH, "{:#?}", probed.findings);
+    let (failed, good) = (probed.errors.len() as u64, probed.evidence.samples.len() as u64);
+    assert!(failed > 20 && failed + good == probed.reads);
+    assert!(probed.errors[0].message.contains("bad flash"));
+    assert!(probed.notes.iter().any(|note| note.contains("reads failed")));
+}
+
+#[test]
+fn a_medium_that_cannot_be_read_or_vanishes_gives_an_error_and_no_verdict() {
+    let broken = Trouble { unreadable_every: 1, ..Trouble::default() };
+    let error = probed(broken, &ReadingOptions::default()).0.unwrap_err();
+    assert!(matches!(error, ProbeError::Unreadable { failed: 16, asked: 16, .. }), "{error}");
+    let pulled = Trouble { vanishes_after: Some(100), ..Trouble::default() };
+    let error = probed(pulled, &ReadingOptions::default()).0.unwrap_err();
+    assert!(matches!(error, ProbeError::Vanished { requests: 100, .. }), "{error}");
+}
+
+#[test]
+fn units_are_counted_from_where_the_medium_begins() {
+    // As a partition that begins at a third of a unit.
+    let trouble = Trouble { begins_at: 1 << 20, ..Trouble::default() };
+    let known = ReadingOptions { origin_bytes: 1 << 20, ..ReadingOptions::default() };
+    assert_eq!(found(&probed(trouble, &known).0.unwrap()), TRUTH);
+    let unknown = probed(trouble, &ReadingOptions::default()).0.unwrap();
+    assert_ne!(unknown.findings.erase_unit.verdict, Verdict::Found, "{:#?}", unknown.findings);
+}
+
+#[test]
+fn only_the_region_is_read_and_what_is_no_region_is_refused() {
+    let region = |region| ReadingOptions { region: Some(region), ..ReadingOptions::default() };
+    let (result, asked) = probed(Trouble::default(), &region(600 << 20..1200 << 20));
+    assert_eq!(found(&result.unwrap()), TRUTH);
+    assert!(asked.iter().all(|offset| (600 << 20..1200 << 20).contains(offset)));
+    for range in [0..100u64, 512..4 << 40] {
+        let error = probed(Trouble::default(), &region(range)).0.unwrap_err();
+        assert!(matches!(error, ProbeError::Region { .. }), "{error}");
+    }
+    let error = probed(Trouble::default(), &region(0..64 << 10)).0.unwrap_err();
+    assert!(matches!(error, ProbeError::TooSmall { .. }), "{error}");
+}
+
+#[test]
+fn a_medium_smaller_than_the_largest_candidates_is_probed_for_the_others() {
+    let region = Some(600 << 20..640 << 20);
+    let options = ReadingOptions { region, ..ReadingOptions::default() };
+    let probed = probed(Trouble::default(), &options).0.unwrap();
+    // Thirteen boundaries may be too few to be sure, but not to be mistaken.
+    let unit = probed.findings.erase_unit.value;
+    assert!(unit.is_none() || unit == TRUTH.0, "{unit:?}");
+    let sizes = probed.findings.erase_unit.candidates;
+    assert!(sizes.iter().all(|size| size.value <= Value::Bytes(20 << 20)), "{sizes:?}");
+}
+
+#[test]
+fn the_budgets_of_reads_and_of_time_are_kept() {
+    let few = ReadingOptions { max_reads: Some(50), ..ReadingOptions::default() };
+    assert_eq!(probed(Trouble::default(), &few).1.len(), 50);
+    let short = ReadingOptions { max_time_ns: 50_000_000, ..ReadingOptions::default() };
+    let result = probed(Trouble::default(), &short).0.unwrap();
+    // A stall may come on top.
+    assert!(result.elapsed_ns < 50_000_000 + 22_000_000, "{}", result.elapsed_ns);
+}
+
+struct Impatient(u32);
+
+impl Watch for Impatient {
+    fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
+        assert!((0.0..=1.0).contains(&done) && !what.is_empty());
+        self.0 += 1;
+        if self.0 == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn whoever_looks_on_can_end_it() {
+    let clock = VirtualClock::default();
+    let mut medium = Plain::new(Latency::Even, 1 << 30, clock.clone(), 1);
+    let options = ReadingOptions::default();
+    let error = probe(&mut medium, &clock, &options, &mut Impatient(0)).unwrap_err();
+    assert!(matches!(error, ProbeError::Interrupted), "{error}");
+}

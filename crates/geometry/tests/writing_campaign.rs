@@ -1,0 +1,143 @@
+//! The probe by writing on cards of chance whose geometry is known.
+//!
+//! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
+//! --nocapture` shows a line a card and the sums; without it a few cards are tried. Times are those
+//! of the simulated cards.
+
+#[expect(dead_code, reason = "the other tests use the rest")]
+#[path = "../benches/accuracy/cards.rs"]
+mod cards;
+
+use std::ops::Range;
+
+use cards::DrawnCard;
+use flashfit_card::model::LayerKind;
+use flashfit_card::{Card, InProcessCard};
+use flashfit_geometry::findings::{Finding, Value, Verdict};
+use flashfit_geometry::probed::{Probed, Unwatched};
+use flashfit_geometry::writing::{self, WritingOptions};
+use flashfit_medium::VirtualClock;
+
+#[derive(Debug, Default)]
+struct Tally {
+    cards: u32,
+    answered: u32,
+    right: u32,
+}
+
+impl Tally {
+    fn add(&mut self, found: &Finding, is_right: impl Fn(Value) -> bool) -> &'static str {
+        self.cards += 1;
+        let answer = found.value.filter(|_| found.verdict == Verdict::Found);
+        let Some(value) = answer else { return "-" };
+        self.answered += 1;
+        if !is_right(value) {
+            return "WRONG";
+        }
+        self.right += 1;
+        "right"
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tallies {
+    erase_unit: Tally,
+    linear: Tally,
+    random: Tally,
+    write_unit: Tally,
+}
+
+impl Tallies {
+    /// Adds a card, and tells of it in a line.
+    fn add(&mut self, seed: u64, drawn: &DrawnCard, probed: &Probed) -> String {
+        let (model, findings) = (&drawn.model, &probed.findings);
+        let (unit, write_unit) = (model.erase_unit_bytes(), model.write_unit_bytes());
+        let bytes = |truth: u64| move |value| value == Value::Bytes(truth);
+        let near = |truth: u32| move |value| matches!(value, Value::Count(count) if count.abs_diff(truth) <= 1);
+        let is_unit = self.erase_unit.add(&findings.erase_unit, bytes(unit));
+        let is_write_unit = self.write_unit.add(&findings.write_unit, bytes(write_unit));
+        let open = model.layer.open_units.unwrap_or(0);
+        let random = model.layer.open_units_random.unwrap_or(open);
+        let (mut is_linear, mut is_random) = ("", "");
+        if model.layer.kind != LayerKind::PageMapped {
+            is_linear = self.linear.add(&findings.open_units_linear, near(open));
+            // An update log keeps nothing out of order; what it is to be compared with is open.
+            if model.layer.kind != LayerKind::UpdateLog {
+                is_random = self.random.add(&findings.open_units_random, near(random));
+            }
+        }
+        format!(
+            "{seed:4} {:11} {:6} pslc {:5} {:5}M {:5}K wu {:3}K d{} | unit {:>6} {is_unit:5} | \
+             lin {open:2} {:>2} {is_linear:5} | ran {random:2} {:>2} {is_random:5} | \
+             wu {:>4} {is_write_unit:5} | {:5} s, {:6} MiB | {:.4} {}",
+            format!("{:?}", model.layer.kind),
+            format!("{:?}", drawn.noise),
+            model.nand.pslc.is_some(),
+            model.capacity.0 >> 20,
+            unit >> 10,
+            write_unit >> 10,
+            model.nand.dies,
+            shown(&findings.erase_unit),
+            shown(&findings.open_units_linear),
+            shown(&findings.open_units_random),
+            shown(&findings.write_unit),
+            probed.elapsed_ns / 1_000_000_000,
+            probed.written_bytes >> 20,
+            findings.erase_unit.confidence.unwrap_or(0.0),
+            findings.erase_unit.reason,
+        )
+    }
+}
+
+/// The seeds that are asked for, or a few; and whether each card is told of.
+fn seeds() -> (Range<u64>, bool) {
+    let Ok(text) = std::env::var("FLASHFIT_CARDS") else { return (2..8, false) };
+    let (from, to) = text.split_once("..").expect("a range of seeds");
+    (from.parse().expect("a seed")..to.parse().expect("a seed"), true)
+}
+
+fn shown(found: &Finding) -> String {
+    match found.value {
+        Some(Value::Bytes(bytes)) => format!("{}K", bytes >> 10),
+        Some(Value::Count(count)) => count.to_string(),
+        Some(Value::Is(is)) => is.to_string(),
+        None => "?".to_owned(),
+    }
+}
+
+fn probe(seed: u64, drawn: &DrawnCard) -> Probed {
+    let clock = VirtualClock::default();
+    // It keeps no bytes, so whether the capacity is there cannot be looked at.
+    let mut device = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
+    let options = WritingOptions {
+        check_capacity: false,
+        compressible: true,
+        ..WritingOptions::whole(drawn.model.capacity.0, seed)
+    };
+    writing::probe(&mut device, &clock, &options, None, &mut Unwatched).expect("a card that works")
+}
+
+#[test]
+fn known_geometries_are_found() {
+    let (seeds, verbose) = seeds();
+    let mut tallies = Tallies::default();
+    let mut times = Vec::new();
+    for seed in seeds {
+        let drawn = cards::draw(seed);
+        let probed = probe(seed, &drawn);
+        times.push(probed.elapsed_ns / 1_000_000_000);
+        let line = tallies.add(seed, &drawn, &probed);
+        if verbose {
+            println!("{line}");
+        }
+    }
+    times.sort_unstable();
+    println!("{tallies:#?}\ntime: median {} s, most {:?} s", times[times.len() / 2], times.last());
+    if !verbose {
+        let Tallies { erase_unit, linear, random, .. } = &tallies;
+        assert!(erase_unit.answered * 3 >= erase_unit.cards * 2, "{erase_unit:?}");
+        for tally in [erase_unit, linear, random] {
+            assert_eq!(tally.right, tally.answered, "{tallies:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Twins of published open-unit tables: half of the cells are hidden, a twin is fitted to the rest
+//! and its simulation predicts the hidden ones.
+
+use std::fmt::Write;
+
+use flashfit_geometry::flashbench::{Comparison, OpenUnitTable};
+use flashfit_geometry::probed::Unwatched;
+use flashfit_medium::random::Random;
+use flashfit_twin::search::Known;
+use flashfit_twin::target::Target;
+use flashfit_twin::{Hints, fit_to, predict};
+
+use super::tables::published;
+
+/// How often the cells of a table are divided anew.
+const SPLITS: u64 = 2;
+
+/// The error of a prediction, as the larger of two rates by the smaller.
+struct Errors(Vec<f64>);
+
+impl Errors {
+    fn at(&mut self, share: f64) -> f64 {
+        self.0.sort_by(f64::total_cmp);
+        let index = ((self.0.len() as f64 * share).ceil() as usize).clamp(1, self.0.len()) - 1;
+        self.0[index]
+    }
+}
+
+/// The section of the document. It takes minutes.
+pub fn section() -> String {
+    let mut text = format!(
+        "\n## Twins\n\nOf each published open-unit table half of the cells are hidden, drawn with \
+         the seeds 1 to {SPLITS}. A card model is fitted to the rest and simulated under the same \
+         procedure; the ratios are those of the hidden cells, simulated by real.\n\n\
+         | table | layer | median ratio | nine in ten within | hidden cells |\n|---|---|---|---|---|\n"
+    );
+    let mut all = Errors(Vec::new());
+    let (mut tables, mut within) = (0, 0);
+    for (card, runs) in published("open-au") {
+        for (file, imported) in runs {
+            let Some(target) = Target::of(&imported.open_units) else { continue };
+            let mut known = Known::default();
+            for seed in 1..=SPLITS {
+                let (visible, hidden) = split(&target, seed);
+                let twin =
+                    fit_to(&visible, &mut known, Hints::default(), ("twin", &card), &mut Unwatched);
+                let Ok(twin) = twin else {
+                    let _ = writeln!(text, "| {card} {file} | none: too few cells | | | |");
+                    continue;
+                };
+                let hidden = OpenUnitTable { cells: hidden.cells };
+                let rates =
+                    predict::predict(&twin.model, &target).expect("the model was simulated");
+                let comparison = Comparison::of(&hidden, &rates).expect("half of the cells");
+                let (median, ninth) = (
+                    comparison.median_error_thousandths,
+                    comparison.ninth_decile_error_thousandths,
+                );
+                tables += 1;
+                within += usize::from(median <= 1300 && ninth <= 2000);
+                let _ = writeln!(
+                    text,
+                    "| {card} {file} | {:?} | {:.2} | {:.2} | {} |",
+                    twin.structure.kind,
+                    median as f64 / 1000.0,
+                    ninth as f64 / 1000.0,
+                    comparison.cells
+                );
+                all.0.extend(hidden.cells.iter().filter_map(|cell| {
+                    let rate = rates.rate(cell.units, cell.access, cell.write)? as f64;
+                    let real = cell.bytes_per_second as f64;
+                    Some((rate / real).max(real / rate))
+                }));
+            }
+        }
+    }
+    let (median, ninth) = (all.at(0.5), all.at(0.9));
+    let _ = writeln!(
+        text,
+        "\nOver the {} hidden cells of all tables together the median ratio is {median:.2}, and nine \
+         in ten are within {ninth:.2}. {within} of {tables} fits have a median within 1.3 and nine in \
+         ten within 2.",
+        all.0.len(),
+    );
+    text
+}
+
+/// Half of the cells, and the other half.
+fn split(target: &Target, seed: u64) -> (Target, Target) {
+    let mut order: Vec<usize> = (0..target.cells.len()).collect();
+    Random::new(seed).shuffle(&mut order);
+    let visible = &order[..order.len() / 2];
+    (target.with_cells(|at| visible.contains(&at)), target.with_cells(|at| !visible.contains(&at)))
+}

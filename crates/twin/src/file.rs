@@ -1,0 +1,77 @@
+//! A twin as a card file, with comments on what was fitted to what.
+
+use flashfit_card::CardModel;
+use flashfit_card::model::ModelError;
+use flashfit_catalogue::Origin;
+
+use crate::Twin;
+
+/// What the search found by simulating.
+const SEARCHED: [&str; 11] = [
+    "page",
+    "kind",
+    "open_units",
+    "open_units_random",
+    "random_pages",
+    "scratch",
+    "log_units",
+    "log_request",
+    "chunk",
+    "map_unit",
+    "undeclared",
+];
+/// What was fitted to the measurements.
+const FITTED: [&str; 8] = [
+    "read_ns",
+    "program_ns",
+    "copy_ns",
+    "erase_ns",
+    "command_ns",
+    "log_ns",
+    "jump_ns",
+    "switch_ns",
+];
+/// What the measurements say themselves.
+const MEASURED: [&str; 2] = ["erase_unit", "lookup_ns"];
+
+impl Twin {
+    /// The text of the card file. It is read again, so that what is returned can be used.
+    ///
+    /// # Errors
+    /// When the model cannot be simulated; no measurement that passed [`crate::fit`] leads there.
+    pub fn to_toml(&self) -> Result<String, ModelError> {
+        let comparison = &self.comparison;
+        let mut text = format!(
+            "# {}\n#\n# A twin: a simulated card whose parameters were fitted by flashfit. What it does is \
+             simulated;\n# how the real one is built inside can be different.\n# Against the {} rates that it \
+             was fitted to: median ratio {}, nine in ten within {}.\n# Its capacity is reduced, so \
+             that it is quickly simulated; no other figure depends on it.\n\n",
+            self.model.title,
+            comparison.cells,
+            hundredths(comparison.median_error_thousandths),
+            hundredths(comparison.ninth_decile_error_thousandths),
+        );
+        let body = toml::to_string(&self.model).expect("a card model is plain data");
+        for line in body.lines() {
+            text.push_str(line);
+            let key = line.split('=').next().unwrap_or("").trim();
+            let comment = [
+                (&SEARCHED[..], "found by trying"),
+                (&FITTED[..], "fitted"),
+                (&MEASURED[..], "measured"),
+            ];
+            if let Some((_, why)) = comment.iter().find(|(keys, _)| keys.contains(&key)) {
+                text.push_str("  # ");
+                text.push_str(why);
+            }
+            text.push('\n');
+        }
+        CardModel::parse(&text, &Origin::File("the twin".into()))?;
+        Ok(text)
+    }
+}
+
+fn hundredths(thousandths: u64) -> String {
+    let hundredths = (thousandths + 5) / 10;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}

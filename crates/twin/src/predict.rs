@@ -1,0 +1,28 @@
+//! What a card model makes of the procedure by which a target was measured.
+
+use flashfit_card::CardModel;
+use flashfit_geometry::flashbench::{Cell, OpenUnitTable, ProcedureError};
+
+use crate::counts::{procedure, used};
+use crate::target::Target;
+
+/// The rates of a model in every cell that a target's runs have. All of it is simulated.
+///
+/// # Errors
+/// As [`ProcedureError`] tells.
+pub fn predict(model: &CardModel, target: &Target) -> Result<OpenUnitTable, ProcedureError> {
+    let procedure = procedure(target);
+    let mut device = used(model)?;
+    let clock = device.clock().clone();
+    let mut cells = Vec::new();
+    for &(units, access) in &target.runs {
+        for write in procedure.sizes()? {
+            let time_ns = procedure.time_ns(&mut device, &clock, (units, access), write)?;
+            let bytes = u128::from(units) * u128::from(target.erase_unit.0);
+            let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
+            let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
+            cells.push(Cell { units, access, write, bytes_per_second });
+        }
+    }
+    Ok(OpenUnitTable { cells })
+}

@@ -1,0 +1,119 @@
+//! Twins of simulated cards, whose truth is known: a twin does what its card does, the same table
+//! gives the same twin, and what cannot be fitted says so.
+
+#![expect(clippy::unwrap_used, reason = "tests end where something fails")]
+
+use std::ops::ControlFlow;
+
+use flashfit_card::CardModel;
+use flashfit_catalogue::Origin;
+use flashfit_geometry::flashbench::{Comparison, OpenUnitProcedure, OpenUnitTable};
+use flashfit_geometry::probed::{Unwatched, Watch};
+use flashfit_medium::Bytes;
+use flashfit_medium::random::Random;
+use flashfit_twin::counts::used;
+use flashfit_twin::{Hints, Twin, TwinError, fit};
+
+/// Small units, so that it is quickly simulated.
+const CARD: &str = r#"
+name = "small"
+title = "A small card"
+source = "made up"
+capacity = "8MiB"
+sector_bytes = 512
+[nand]
+page = "8KiB"
+erase_unit = "128KiB"
+read_ns = 80_000
+program_ns = 1_200_000
+erase_ns = 4_000_000
+copy_ns = 300_000
+endurance_cycles = 1000
+spare_units = 16
+[bus]
+command_ns = 250_000
+bytes_per_second = 25_000_000
+[layer]
+"#;
+
+fn table(layer: &str) -> OpenUnitTable {
+    let origin = Origin::File("small.toml".into());
+    let model = CardModel::parse(&format!("{CARD}{layer}"), &origin).unwrap();
+    let mut device = used(&model).unwrap();
+    let clock = device.clock().clone();
+    let procedure = OpenUnitProcedure {
+        erase_unit: model.nand.erase_unit,
+        least_write: Bytes::kib(4),
+        most_units: 4,
+        seed: 9,
+    };
+    procedure.run(&mut device, &clock).unwrap()
+}
+
+fn twin(table: &OpenUnitTable) -> Twin {
+    fit(
+        std::slice::from_ref(table),
+        Hints::default(),
+        ("my card/1", "a small card"),
+        &mut Unwatched,
+    )
+    .unwrap()
+}
+
+/// Half of the cells are hidden from the fit; how well the twin predicts those.
+fn prediction(table: &OpenUnitTable) -> Comparison {
+    let mut order: Vec<usize> = (0..table.cells.len()).collect();
+    Random::new(3).shuffle(&mut order);
+    let (hidden, visible) = order.split_at(order.len() / 2);
+    let of = |cells: &[usize]| {
+        let all = table.cells.iter().enumerate();
+        let cells = all.filter(|(at, _)| cells.contains(at)).map(|(_, cell)| *cell);
+        OpenUnitTable { cells: cells.collect() }
+    };
+    Comparison::of(&of(hidden), &twin(&of(visible)).rates).unwrap()
+}
+
+#[test]
+fn twins_of_cards_of_each_kind_predict_what_was_hidden() {
+    let (mut cells, mut within_2) = (0, 0);
+    for layer in [
+        "kind = \"block-mapped\"\nopen_units = 3\njump_ns = 200_000",
+        "kind = \"log-block\"\nopen_units = 2\nlog_units = 2\nlog_request = \"4KiB\"\nlog_ns = 2_000_000",
+        "kind = \"page-mapped\"\nmap_unit = \"4KiB\"\nswitch_ns = 700_000",
+    ] {
+        let predicted = prediction(&table(layer));
+        assert!(predicted.median_error_thousandths <= 1300, "{layer}: {predicted:?}");
+        cells += predicted.cells;
+        within_2 += predicted.within_2;
+    }
+    assert!(within_2 * 10 >= cells * 9, "{within_2} of {cells} within 2");
+}
+
+#[test]
+fn the_same_table_gives_the_same_card_file_and_it_can_be_used() {
+    let table = table("kind = \"block-mapped\"\nopen_units = 2");
+    let first = twin(&table).to_toml().unwrap();
+    assert_eq!(first, twin(&table).to_toml().unwrap());
+    let model = CardModel::parse(&first, &Origin::File("twin.toml".into())).unwrap();
+    assert_eq!((model.name.as_str(), model.layer.open_units), ("my-card-1", Some(2)));
+    assert!(model.source.contains("a small card"), "{}", model.source);
+    assert!(first.contains("simulated") && first.contains("# fitted"), "{first}");
+}
+
+#[test]
+fn too_few_rates_and_an_interruption_are_told() {
+    let mut few = table("kind = \"block-mapped\"\nopen_units = 2");
+    struct Impatient;
+    impl Watch for Impatient {
+        fn step(&mut self, _: f64, _: &str) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    let error = fit(&[few.clone()], Hints::default(), ("a", "b"), &mut Impatient).unwrap_err();
+    assert!(matches!(error, TwinError::Interrupted));
+    few.cells.truncate(5);
+    let error = fit(&[few], Hints::default(), ("a", "b"), &mut Unwatched).unwrap_err();
+    assert!(matches!(error, TwinError::TooLittle));
+    let error = fit(&[], Hints::default(), ("a", "b"), &mut Unwatched).unwrap_err();
+    assert!(matches!(error, TwinError::TooLittle));
+}
