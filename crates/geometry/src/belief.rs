@@ -2,9 +2,10 @@
 //!
 //! Reads, write stalls and published tables each add a log-likelihood for every candidate, "no
 //! structure that shows" among them; the evidence of different kinds is taken as independent. The
-//! candidates are 2^k, 3 x 2^k and, with little prior, 5, 7 and 9 x 2^k bytes, and whatever else the
-//! evidence points to and divides the capacity. Limits: one erase unit for the whole medium; sizes
-//! outside 64 KiB to 64 MiB are candidates, so that evidence can speak for them, but never answers.
+//! candidates are 2^k, 3 x 2^k and, with little prior, 5, 7 and 9 x 2^k bytes, and whatever else
+//! the evidence points to and divides the capacity. Limits: one erase unit for the whole medium;
+//! sizes outside 64 KiB to 64 MiB are candidates, so that evidence can speak for them, but never
+//! answers.
 
 use std::ops::RangeInclusive;
 
@@ -12,8 +13,8 @@ use flashfit_medium::Bytes;
 
 use crate::findings::{Candidate, Finding, SURE, Value};
 
-/// The sizes that are given as an answer: the smallest NAND of 2 KiB pages has units of 128 KiB, and
-/// the largest allocation unit that SD declares is 64 MiB.
+/// The sizes that are given as an answer: the smallest NAND of 2 KiB pages has units of 128 KiB,
+/// and the largest allocation unit that SD declares is 64 MiB.
 pub const ANSWERS: RangeInclusive<u64> = (64 << 10)..=(64 << 20);
 
 /// The candidates, in powers of two: 512 B to 256 MiB.

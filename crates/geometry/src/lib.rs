@@ -1,8 +1,8 @@
 //! How a medium is built inside: page, write unit, erase unit, open units.
 //!
-//! [`reading`] and [`writing`] find it out by timing a medium, [`flashbench`] from published tables;
-//! all evidence of the erase unit adds up in one [`belief`], and every quantity gets a verdict
-//! ([`findings`]). [`geometry`] is what the rest of flashfit takes of it.
+//! [`reading`] and [`writing`] find it out by timing a medium, [`flashbench`] from published
+//! tables; all evidence of the erase unit adds up in one [`belief`], and every quantity gets a
+//! verdict ([`findings`]). [`geometry`] is what the rest of flashfit takes of it.
 
 pub mod belief;
 pub mod findings;

@@ -3,10 +3,10 @@
 //! A few dozen seeds that nothing depends on; the figures come from `make accuracy`.
 
 #[path = "../benches/accuracy/cards.rs"]
-#[allow(dead_code, reason = "the figures use the rest")]
+#[expect(dead_code, reason = "the figures use the rest")]
 mod cards;
 #[path = "../benches/accuracy/reading.rs"]
-#[allow(dead_code, reason = "the figures use the rest")]
+#[expect(dead_code, reason = "the figures use the rest")]
 mod probes;
 
 use std::collections::HashSet;

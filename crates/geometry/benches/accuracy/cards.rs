@@ -1,8 +1,8 @@
 //! Simulated cards of known geometry, drawn at random from all that a card model can be.
 //!
 //! One seed is one card. All translation layers, 256 MiB to 32 GiB, pages of 4 to 64 KiB on 1 to 4
-//! planes and dies, erase units of 128 KiB to 32 MiB with 3 x 2^k among them, the times of buses and
-//! flash that the catalogue's cards have, and noise from none to heavy. Seeds up to
+//! planes and dies, erase units of 128 KiB to 32 MiB with 3 x 2^k among them, the times of buses
+//! and flash that the catalogue's cards have, and noise from none to heavy. Seeds up to
 //! [`DEVELOPMENT`] are for trying things out, those from [`JUDGING`] on only for the figures.
 //! Limits: the parameters are drawn apart from each other, so that some cards are ones that nobody
 //! would build.

@@ -3,10 +3,10 @@
 //! A card that keeps its map in the flash reads a piece of it for a place that it was not asked for
 //! lately; a read across the boundary of two pieces then costs one read more, at every 16 or 64 MiB
 //! for instance, and says nothing of erase units. So both sides of a boundary are read beforehand,
-//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and the middle of
-//! one of the units, which is a boundary of all that is smaller, in random order. A step that is still there is no piece's.
-//! Limits: a card that remembers more than one erase unit's place shows the same as such a map, and
-//! gets no answer.
+//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and the
+//! middle of one of the units, which is a boundary of all that is smaller, in random order. A
+//! step that is still there is no piece's. Limits: a card that remembers more than one erase
+//! unit's place shows the same as such a map, and gets no answer.
 
 use flashfit_medium::random::Random;
 

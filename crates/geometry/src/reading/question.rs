@@ -1,11 +1,12 @@
 //! The two questions that reads are asked: how large is the erase unit, and how large are the
 //! smaller units, the page and the write unit.
 //!
-//! Both go through the same models of steps ([`super::steps`]). For the erase unit, only reads across
-//! multiples of 16 KiB are compared, so that where in a page they lie is alike for all. The erase
-//! unit is the largest level with a step of its own; a single step at a small level may as well be a
-//! write unit's, and then speaks for nothing. Sources for what is likely: SD and eMMC cards of the
-//! published flashbench tables (write units of 8 to 64 KiB), TLC with three pages a word line.
+//! Both go through the same models of steps ([`super::steps`]). For the erase unit, only reads
+//! across multiples of 16 KiB are compared, so that where in a page they lie is alike for all.
+//! The erase unit is the largest level with a step of its own; a single step at a small level may
+//! as well be a write unit's, and then speaks for nothing. Sources for what is likely: SD and
+//! eMMC cards of the published flashbench tables (write units of 8 to 64 KiB), TLC with three
+//! pages a word line.
 
 use std::collections::BTreeSet;
 
@@ -191,8 +192,8 @@ impl WriteUnit {
         Self { levels: [powers, threes].concat(), models }
     }
 
-    /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it is
-    /// known, say nothing.
+    /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it
+    /// is known, say nothing.
     pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> SmallUnits {
         let limit = erase_unit.unwrap_or(u64::MAX);
         let fine: Vec<Crossing> = crossings

@@ -1,9 +1,10 @@
-//! Which parts of a medium tell something: where nothing was ever written, many cards answer at once,
-//! without asking the flash, and then no boundary shows.
+//! Which parts of a medium tell something: where nothing was ever written, many cards answer at
+//! once, without asking the flash, and then no boundary shows.
 //!
 //! The medium is cut into eight parts of equal size. Where reads within a
-//! page are clearly slower than in the fastest part, the flash was asked. Limits: a card on which written and never-written areas alternate
-//! within the parts is not told apart; a whole medium that was never written shows nothing to go by.
+//! page are clearly slower than in the fastest part, the flash was asked. Limits: a card on which
+//! written and never-written areas alternate within the parts is not told apart; a whole medium
+//! that was never written shows nothing to go by.
 
 use std::ops::Range;
 

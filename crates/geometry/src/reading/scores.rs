@@ -3,8 +3,8 @@
 //!
 //! Places differ (flash of another kind, areas never written) and media drift, so every group of
 //! reads, made in one region within moments, has a base of its own, which is taken off first; what
-//! kinds of reads differ by within groups is left out of it, so that a group with many dear reads is
-//! not taken for a dear group. Source: van der Waerden's scores, on aligned ranks.
+//! kinds of reads differ by within groups is left out of it, so that a group with many dear reads
+//! is not taken for a dear group. Source: van der Waerden's scores, on aligned ranks.
 
 use std::collections::BTreeMap;
 
