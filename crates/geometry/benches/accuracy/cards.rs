@@ -105,7 +105,7 @@ impl Draft {
             1 << between(random, 17, 25)
         };
         let (page, planes, dies) = loop {
-            let page = 4 * KIB << random.below(5);
+            let page = (4 * KIB) << random.below(5);
             let planes = one_of(random, &[1, 1, 2, 2, 3, 4]);
             let dies = one_of(random, &[1, 1, 1, 2, 4]);
             // At least 32 write units on each die; real flash has 64 pages a block and more.
@@ -194,7 +194,7 @@ impl Draft {
         let _ = writeln!(text, "[layer]\nkind = \"{kind}\"\nopen_units = {open}");
         if kind != "block-mapped" {
             let _ = writeln!(text, "log_units = {}", between(random, 1, 4));
-            let _ = writeln!(text, "log_request = {}", 4 * KIB << random.below(5));
+            let _ = writeln!(text, "log_request = {}", (4 * KIB) << random.below(5));
             if chance(random, 30) {
                 let _ = writeln!(text, "log_ns = {}", random.below(300) * 1000);
             }

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(found.value, Some(Value::Count(3)));
         assert!(found.confidence.unwrap() > 0.99);
         let soft = finding(&costs(&[10.0, 10.2, 11.0, 10.4, 21.0, 23.0, 20.0]), 1e7, Order::Linear);
-        assert_eq!(soft.value, Some(Value::Count(4)));
+        assert_eq!(soft.candidates[0].value, Value::Count(4));
     }
 
     #[test]
