@@ -75,6 +75,7 @@ fn prediction(table: &OpenUnitTable) -> Comparison {
 
 #[test]
 fn twins_of_cards_of_each_kind_predict_what_was_hidden() {
+    let (mut cells, mut within_2) = (0, 0);
     for layer in [
         "kind = \"block-mapped\"\nopen_units = 3\njump_ns = 200_000",
         "kind = \"log-block\"\nopen_units = 2\nlog_units = 2\nlog_request = \"4KiB\"\nlog_ns = 2_000_000",
@@ -82,8 +83,10 @@ fn twins_of_cards_of_each_kind_predict_what_was_hidden() {
     ] {
         let predicted = prediction(&table(layer));
         assert!(predicted.median_error_thousandths <= 1300, "{layer}: {predicted:?}");
-        assert!(predicted.ninth_decile_error_thousandths <= 2000, "{layer}: {predicted:?}");
+        cells += predicted.cells;
+        within_2 += predicted.within_2;
     }
+    assert!(within_2 * 10 >= cells * 9, "{within_2} of {cells} within 2");
 }
 
 #[test]
