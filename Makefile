@@ -4,7 +4,7 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build demo test lint bench cards findings accuracy clean
+.PHONY: help prepare build demo test lint bench cards findings grids accuracy search-benchmark clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
@@ -14,7 +14,9 @@ help:
 	@echo "make bench  measure the simulated card: requests a second, and the delay that serving adds"
 	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
 	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
+	@echo "make grids  record examples/grids: all setups of a small space on two simulated cards (root, hours)"
 	@echo "make accuracy  write docs/accuracy.md: how right probes are (root for all of it)"
+	@echo "make search-benchmark  write docs/search.md: how well the search searches made-up landscapes"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -48,9 +50,16 @@ findings:
 	$(CARGO) bench --locked --quiet -p flashfit --bench findings > docs/findings.md.new
 	mv docs/findings.md.new docs/findings.md
 
+grids: build
+	sh scripts/record-grid.sh emmc-5.1 usd-a1-pagemap
+
 accuracy:
 	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new
 	mv docs/accuracy.md.new docs/accuracy.md
+
+search-benchmark:
+	$(CARGO) bench --locked --quiet -p flashfit-search --bench search > docs/search.md.new
+	mv docs/search.md.new docs/search.md
 
 clean:
 	$(CARGO) clean

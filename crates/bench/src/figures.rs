@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::steady::Steady;
 use crate::workload::{FigureKind, Point};
 
 /// How long single operations took, in nanoseconds. Percentiles are fio's, whose buckets are up to
 /// 1.6 % wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latency {
     /// The arithmetic mean.
     pub mean_ns: u64,
@@ -26,16 +28,22 @@ pub struct Latency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Bytes moved. For stages that make or remove files, their nominal size.
+    #[serde(default)]
     pub bytes: u64,
     /// Operations done.
+    #[serde(default)]
     pub operations: u64,
     /// How long that took, writing back included where the stage says so.
+    #[serde(default)]
     pub runtime_ns: u64,
     /// `bytes` by `runtime_ns`.
+    #[serde(default)]
     pub bytes_per_second: u64,
     /// `operations` by `runtime_ns`, in thousandths.
+    #[serde(default)]
     pub operations_per_second_thousandths: u64,
     /// Completion latency of the operations.
+    #[serde(default)]
     pub latency: Latency,
     /// Latency of fsync or msync, where the jobs issued any between their writes.
     pub sync: Option<Latency>,
@@ -96,18 +104,24 @@ pub struct Stage {
     pub read: Option<Figures>,
     /// Figures of writing, where the stage yields them.
     pub write: Option<Figures>,
+    /// Whether it was in a steady state, where that was looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steady>,
 }
 
 /// What one point yielded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointResult {
     /// The point.
+    #[serde(default)]
     pub point: Point,
     /// Its stages, in the workload's order.
     pub stages: Vec<Stage>,
     /// What fio calls its version, such as `fio-3.33`.
+    #[serde(default)]
     pub fio_version: String,
     /// The time measured over, all stages together.
+    #[serde(default)]
     pub runtime_ns: u64,
     /// fio's own results: the text of a JSON array with one document for each stage. Empty once
     /// it has been put away elsewhere.
@@ -122,6 +136,8 @@ pub struct WorkloadResult {
     pub points: Vec<PointResult>,
     /// Time for laying out files, no part of any figure.
     pub fill_ns: u64,
+    /// Bytes that were laid out.
+    pub fill_bytes: u64,
     /// Time for writing back and dropping caches before each stage, no part of any figure.
     pub settle_ns: u64,
     /// Time that measuring took: fio's, its start included, and the writing back that belongs to a

@@ -13,13 +13,17 @@ mod jobfile;
 pub mod plan;
 pub mod result;
 pub mod run;
+pub mod state;
+pub mod steady;
 pub mod target;
 pub mod workload;
 
 pub use catalogue::Workloads;
 pub use error::BenchError;
 pub use figures::{Figures, Latency, PointResult, Stage, WorkloadResult};
-pub use plan::{RunPlan, estimate_ns};
+pub use plan::{Length, RunPlan, estimate_ns};
 pub use run::run_workload;
+pub use state::{MediumState, StateReached};
+pub use steady::Steady;
 pub use target::Target;
 pub use workload::{Direction, FigureKind, Parameter, Point, Profile, StageSpec, Workload};

@@ -15,8 +15,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flashfit_medium::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::steady;
 use crate::workload::{Direction, Parameter, Point, Profile, StageSpec, Workload};
 
 /// Less data than this is not worth measuring, and blocks of 1 MiB would not fit.
@@ -33,6 +35,10 @@ const DEFAULT_BLOCK_BYTES: u64 = 4096;
 const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
 /// The slowest medium that is waited for, in bytes per second.
 const HOPELESS_BYTES_PER_SECOND: u64 = 32 << 10;
+/// What a short trial is a part of.
+const SHORT_PART: u64 = 4;
+/// Shorter than this, starting and ending weigh more than what is measured.
+const SHORTEST_NS: u64 = 100_000_000;
 /// Starting fio, dropping caches, making and removing files.
 const OVERHEAD_NS: u64 = 1_000_000_000;
 
@@ -43,6 +49,27 @@ pub enum Points {
     Profile(Profile),
     /// These.
     These(Vec<Point>),
+}
+
+/// How long a trial measures, compared with what its plan says.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Length {
+    /// As the plan says.
+    #[default]
+    Full,
+    /// A quarter of the time and of the data; work sets, which are set in relation to the memory,
+    /// stay as they are.
+    Short,
+}
+
+impl Length {
+    /// Whether it is the whole.
+    pub fn is_full(&self) -> bool {
+        *self == Self::Full
+    }
 }
 
 /// How a workload is measured.
@@ -83,6 +110,28 @@ impl Sizes {
 }
 
 impl RunPlan {
+    /// The same plan made shorter, as far as a workload still has its points and can be timed.
+    #[must_use]
+    pub fn of_length(self, length: Length, workload: &Workload) -> Self {
+        if length.is_full() {
+            return self;
+        }
+        let points = match &self.points {
+            Points::Profile(profile) => workload.points(*profile),
+            Points::These(points) => points,
+        };
+        let largest = points.iter().filter_map(|point| match point {
+            Point::BlockSize(bytes) => Some(*bytes),
+            Point::WorkSet(_) | Point::Only => None,
+        });
+        let least = largest.max().unwrap_or(0).max(MIN_DATA_BYTES).min(self.data_size_bytes);
+        Self {
+            data_size_bytes: (self.data_size_bytes / SHORT_PART).max(least),
+            runtime_ns: (self.runtime_ns / SHORT_PART).max(SHORTEST_NS.min(self.runtime_ns)),
+            ..self
+        }
+    }
+
     /// The points to measure.
     ///
     /// # Errors
@@ -174,9 +223,20 @@ impl RunPlan {
 
     /// When a stage, or laying out its data, is ended as hopeless.
     pub(crate) fn timeout(&self, bytes: u64) -> Duration {
-        let slow_ns = duration_ns(bytes, HOPELESS_BYTES_PER_SECOND);
-        Duration::from_nanos(self.runtime_ns.saturating_add(slow_ns)) + Duration::from_secs(60)
+        Duration::from_nanos(self.runtime_ns) + fill_timeout(bytes)
     }
+
+    /// Whether steady state is looked for: where a claim is to be made, and there is time for it.
+    pub(crate) fn watches_steadiness(&self) -> bool {
+        self.points == Points::Profile(Profile::Standard)
+            && self.runtime_ns >= steady::LEAST_RUNTIME_NS
+    }
+}
+
+/// When writing so much is ended as hopeless.
+pub(crate) fn fill_timeout(bytes: u64) -> Duration {
+    let slow_ns = duration_ns(bytes, HOPELESS_BYTES_PER_SECOND);
+    Duration::from_nanos(slow_ns) + Duration::from_secs(60)
 }
 
 impl StageSpec {

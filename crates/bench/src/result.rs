@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Latency};
+use crate::steady::Steady;
 use crate::workload::{Direction, StageSpec};
 
 /// The exit code with which fio ends after SIGINT or SIGTERM.
@@ -31,6 +32,8 @@ pub struct FioResult {
     pub read: Option<Figures>,
     /// Figures of writing, where anything was written.
     pub write: Option<Figures>,
+    /// What fio said of a steady state, where it was told to look for one.
+    pub steady: Option<Steady>,
     /// fio's document, without what came before it.
     pub json: String,
 }
@@ -62,6 +65,7 @@ pub fn read(outcome: &Outcome, output: &str, asked: Asked<'_>) -> Result<FioResu
         version: document.version.clone(),
         read: figures(&job.read)?,
         write: figures(&job.write)?.map(|write| Figures { sync, ..write }),
+        steady: job.steadystate.as_ref().map(|found| Steady::by_fio(found.attained != 0)),
         json: json.to_owned(),
     };
     is_complete(&result, asked)?;
@@ -117,7 +121,9 @@ fn document_text(output: &str) -> &str {
 fn complaints(messages: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in messages.lines().map(str::trim) {
-        let complaint = line.starts_with("fio:") || line.contains("appears mounted");
+        // What it says of a folder whose files it found is no complaint.
+        let found = line.starts_with("fio: opendir added ");
+        let complaint = line.starts_with("fio:") && !found || line.contains("appears mounted");
         if complaint && !lines.contains(&line) {
             lines.push(line);
         }
@@ -188,6 +194,10 @@ fn is_complete(result: &FioResult, asked: Asked<'_>) -> Result<(), BenchError> {
     let done = [result.read, result.write];
     let bytes = done.iter().flatten().fold(0u64, |sum, figures| sum.saturating_add(figures.bytes));
     let runtime_ns = done.iter().flatten().map(|figures| figures.runtime_ns).max().unwrap_or(0);
+    // fio ends early once its own criterion is met.
+    if result.steady.is_some_and(|steady| steady.fio) {
+        return Ok(());
+    }
     let share = |whole: u64, hundredths| whole / 100 * hundredths;
     if bytes >= share(asked.bytes, VOLUME_TOLERANCE_HUNDREDTHS)
         || runtime_ns >= share(asked.runtime_ns, RUNTIME_TOLERANCE_HUNDREDTHS)
@@ -249,6 +259,12 @@ struct JobDocument {
     read: DirectionDocument,
     write: DirectionDocument,
     sync: Option<SyncDocument>,
+    steadystate: Option<SteadyDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SteadyDocument {
+    attained: u32,
 }
 
 /// `runtime` is in milliseconds.

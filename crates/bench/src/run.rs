@@ -15,6 +15,7 @@ use crate::fio::{self, Invocation, system};
 use crate::jobfile;
 use crate::plan::{RunPlan, Sizes};
 use crate::result::{self, Asked, FioResult};
+use crate::steady::Watch;
 use crate::target::{Identity, Target, is_plain};
 use crate::workload::{Direction, Point, StageSpec, Workload};
 
@@ -167,6 +168,7 @@ impl Run<'_> {
                 kind: spec.kind,
                 read: measured.read.filter(|_| spec.gives(Direction::Read)),
                 write: measured.write.filter(|_| spec.gives(Direction::Write)),
+                steady: measured.steady,
             });
             documents.push(measured.json);
             version = measured.version;
@@ -189,6 +191,7 @@ impl Run<'_> {
         result::read_fill(&outcome, &output)?;
         self.place.sync()?;
         self.result.fill_ns += nanoseconds(started.elapsed());
+        self.result.fill_bytes += sizes.data;
         Ok(())
     }
 
@@ -208,10 +211,15 @@ impl Run<'_> {
 
     fn stage(&mut self, spec: &StageSpec, sizes: Sizes) -> Result<FioResult, BenchError> {
         let bytes = spec.volume_bytes(sizes);
-        let text = &self.place.text;
+        let watch = self.watch();
+        let text = match &watch {
+            Some(watch) => &jobfile::with_global(&self.place.text, &watch.settings()),
+            None => &self.place.text,
+        };
         let (outcome, output) = self.fio(text, &spec.sections, sizes, bytes, self.plan.seed)?;
         let asked = Asked { stage: spec, bytes, runtime_ns: self.plan.runtime_ns };
         let mut measured = result::read(&outcome, &output, asked)?;
+        measured.steady = watch.map(|watch| watch.judge(measured.steady)).transpose()?;
         self.result.fio_ns += nanoseconds(outcome.elapsed);
         if spec.sync {
             let more_ns = nanoseconds(self.place.sync()?);
@@ -219,6 +227,12 @@ impl Run<'_> {
             measured.write = measured.write.map(|write| write.with_more_time(more_ns));
         }
         Ok(measured)
+    }
+
+    /// Looks for a steady state, where that is wanted.
+    fn watch(&self) -> Option<Watch> {
+        let wanted = self.plan.watches_steadiness() && self.place.folder.is_some();
+        wanted.then(|| Watch::new(scratch_of(&self.place.link), self.plan.runtime_ns))
     }
 
     fn fio(

@@ -31,7 +31,9 @@ pub enum Parameter {
 }
 
 /// One setting of the parameter, at which figures are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
     /// The size of one request, in bytes.
@@ -39,6 +41,7 @@ pub enum Point {
     /// Data in hundredths of the memory limit.
     WorkSet(u64),
     /// The only point of a workload without a parameter.
+    #[default]
     Only,
 }
 

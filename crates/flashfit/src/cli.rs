@@ -151,6 +151,9 @@ pub enum ByArg {
     Throughput,
     /// The worst completion latency.
     Latency,
+    /// Bytes that the medium programs, or that are written to it, by bytes that the workload
+    /// writes.
+    Wear,
 }
 
 impl From<ByArg> for flashfit_tune::By {
@@ -158,6 +161,7 @@ impl From<ByArg> for flashfit_tune::By {
         match by {
             ByArg::Throughput => Self::Throughput,
             ByArg::Latency => Self::Latency,
+            ByArg::Wear => Self::Wear,
         }
     }
 }

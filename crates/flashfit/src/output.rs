@@ -40,6 +40,15 @@ pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
+/// The same document on one line.
+pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
+    let schema = format!("flashfit.{schema}");
+    let tool_version = env!("CARGO_PKG_VERSION");
+    let document = Document { schema: &schema, schema_version: 1, tool_version, data };
+    let text = serde_json::to_string(&document).expect("documents are plain data");
+    print(&(text + "\n"))
+}
+
 /// Prints sentences to standard output, folded to its width, with indented lines left whole.
 pub fn print_with_commands(text: &str) -> Result<(), Failure> {
     let fold = |line: &str| match line.starts_with("  ") {

@@ -16,6 +16,7 @@ device = "sim:sd-c4-block"
 filesystems = ["ext4"]
 workloads = ["sync-files"]
 schedulers = ["none"]
+strategy = "exhaustive"
 repeats = 3
 confirm_rounds = 0
 [options.ext4]

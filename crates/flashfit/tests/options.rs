@@ -380,6 +380,8 @@ fn a_run_keeps_what_it_left_out() {
         "sync-files",
         "--scheduler",
         "none",
+        "--strategy",
+        "greedy",
         "--repeats",
         "1",
         "--confirm-rounds",

@@ -5,6 +5,7 @@
 //! since a merit without them can't be compared.
 
 use crate::figure::FigureGroup;
+use crate::finding::Finding;
 use crate::quantity::Unit;
 
 /// All that is rendered of one run.
@@ -16,6 +17,8 @@ pub struct Report {
     pub simulated: bool,
     /// What to do, and how sure that is.
     pub verdict: Verdict,
+    /// What else was found: ties, effects, the front.
+    pub findings: Vec<Finding>,
     /// Names and values: medium, kernel, versions, seed, number of trials.
     pub facts: Vec<(String, String)>,
     /// The setups in order of merit: for the medium, then by workload or file system.

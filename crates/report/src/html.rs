@@ -5,6 +5,7 @@
 //! verdict comes first, then what to type, then the evidence.
 
 mod figures;
+mod findings;
 mod parts;
 mod rankings;
 mod verdict;
@@ -42,6 +43,7 @@ fn body(report: &Report) -> Element {
         .child(verdict::section(report))
         .children(verdict::commands(&report.verdict))
         .child(contents(report))
+        .children(findings::section(&report.findings))
         .children(rankings::section(&report.rankings))
         .children(figures::sections(&report.figures, &drawing))
         .children(parts::setups(&report.setups))
@@ -64,20 +66,23 @@ fn banner() -> Element {
 /// Links to the sections that are there.
 fn contents(report: &Report) -> Element {
     let groups = report.figures.iter().enumerate();
-    let links =
-        [(!report.rankings.is_empty()).then(|| ("rankings".to_owned(), "Rankings".to_owned()))]
-            .into_iter()
-            .flatten()
-            .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
-            .chain([
-                ("facts".to_owned(), "Facts".to_owned()),
-                ("reading".to_owned(), "How to read this".to_owned()),
-            ])
-            .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty())
-            .map(|(anchor, title)| {
-                let link = Element::new("a").attr("href", format!("#{anchor}")).text(title);
-                Element::new("li").child(link)
-            });
+    let links = [
+        ("findings", "Findings", report.findings.len()),
+        ("rankings", "Rankings", report.rankings.len()),
+    ]
+    .into_iter()
+    .filter(|(_, _, count)| *count > 0)
+    .map(|(anchor, title, _)| (anchor.to_owned(), title.to_owned()))
+    .chain(groups.map(|(index, group)| (figures::anchor(index), group.title.clone())))
+    .chain([
+        ("facts".to_owned(), "Facts".to_owned()),
+        ("reading".to_owned(), "How to read this".to_owned()),
+    ])
+    .filter(|(anchor, _)| anchor != "facts" || !report.facts.is_empty())
+    .map(|(anchor, title)| {
+        let link = Element::new("a").attr("href", format!("#{anchor}")).text(title);
+        Element::new("li").child(link)
+    });
     Element::new("nav").attr("aria-label", "Contents").child(Element::new("ul").children(links))
 }
 

@@ -9,6 +9,7 @@
 
 pub mod document;
 pub mod figure;
+pub mod finding;
 pub mod html;
 mod markup;
 pub mod quantity;
@@ -23,5 +24,6 @@ pub use document::{
 pub use figure::{
     Bar, BarChart, Chart, Direction, FigureGroup, LineChart, Point, Series, ValueScale, XAxis,
 };
+pub use finding::{Finding, Kind};
 pub use quantity::Unit;
 pub use table::{Align, Column, Shorten, Table};

@@ -4,6 +4,7 @@
 //! so that they can be copied. There is no colour here; the command adds it where it is wanted.
 
 use crate::document::{Command, Ranking, Report, Verdict};
+use crate::finding::{Finding, Kind};
 use crate::table::{Align, Column, Shorten, Table};
 use crate::text::{self, count_of};
 
@@ -28,6 +29,9 @@ pub fn render_verdict(report: &Report, width: usize) -> String {
     for detail in &verdict.detail {
         page.gap();
         page.paragraph(detail, "");
+    }
+    for finding in &report.findings {
+        page.finding(finding);
     }
     page.commands(&verdict.commands);
     if !verdict.risk.is_empty() {
@@ -104,6 +108,28 @@ impl Page {
 
     fn command(&mut self, line: &str) {
         self.line(&format!("  {}", text::plain_command(line)));
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        if finding.brief_rows == 0 || finding.rows.is_empty() {
+            return;
+        }
+        self.gap();
+        self.paragraph(&finding.title, "");
+        let columns = finding.columns.iter().map(|(heading, kind)| match kind {
+            Kind::Name => Column::text(heading).shorten(Shorten::Middle),
+            Kind::Number => Column::number(heading),
+            Kind::Remark => Column::text(heading).shorten(Shorten::End),
+        });
+        let mut table = Table::new(columns);
+        for row in finding.rows.iter().take(finding.brief_rows) {
+            table.row(row);
+        }
+        self.text.push_str(&table.render(self.width));
+        let more = finding.rows.len().saturating_sub(finding.brief_rows);
+        if more > 0 {
+            self.line(&format!("({more} more in the report)"));
+        }
     }
 
     fn commands(&mut self, commands: &[Command]) {

@@ -69,6 +69,9 @@ fn hostile_report() -> Report {
     report.rankings[0].rows[0].setup = HOSTILE.into();
     report.rankings[0].rows[1].note = HOSTILE.into();
     report.setups[0].name = HOSTILE.into();
+    report.findings[0].title = HOSTILE.into();
+    report.findings[0].columns[0].0 = HOSTILE.into();
+    report.findings[0].rows[0][0] = HOSTILE.into();
     for chart in report.figures.iter_mut().flat_map(|group| &mut group.charts) {
         match chart {
             Chart::Lines(chart) => {

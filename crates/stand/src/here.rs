@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashfit_bench::plan::Points;
+use flashfit_bench::state::{self, Tools};
 use flashfit_bench::{BenchError, RunPlan, Target, run_workload};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem, LayoutPlan, Recipe, scheduler};
@@ -23,7 +24,7 @@ use crate::facts::{Facts, MemoryFacts};
 use crate::knob_guard::{KnobGuard, KnobPlaces};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
-use crate::{Stand, TrialReport, TrialRequest};
+use crate::{Stand, TrialReport, TrialRequest, Written, written};
 
 /// What a result of fio takes at the most, with job file and leftovers.
 const RESULT_BYTES: usize = 64 << 10;
@@ -150,6 +151,7 @@ impl<'a> Here<'a> {
         let recipe = Recipe::for_trial(filesystem, request.setup, &conditions)
             .map_err(|error| Failure::Setup(error.to_string()))?;
         let node = self.consent.path().to_owned();
+        let written_before = self.written();
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
         // Put back when the trial is over, however it ends.
@@ -159,15 +161,52 @@ impl<'a> Here<'a> {
             Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
                 .map_err(Failure::from)
         })?;
-        let before = self.counters();
-        let measured = self.measure(request, &mounted, &node, report);
+        let in_state = self.bring_about(request, &mounted, &node, report);
+        let (before, written_in_state) = (self.counters(), self.written());
+        let measured = in_state.and_then(|()| self.measure(request, &mounted, &node, report));
         let unmounted =
             timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from));
         if let (Some(before), Some(after)) = (before, self.counters()) {
             report.counters = Some(after.since(&before));
         }
+        if let (Some(first), Some(second), Some(last)) =
+            (written_before, written_in_state, self.written())
+        {
+            report.written = Some(Written {
+                trial_bytes: last.saturating_sub(first),
+                workload_bytes: last.saturating_sub(second),
+            });
+        }
         // What went wrong first explains the rest.
         measured.and(unmounted)
+    }
+
+    /// Fills and ages the file system, where that was asked for.
+    fn bring_about(
+        &self,
+        request: &TrialRequest<'_>,
+        mounted: &Mounted,
+        node: &Path,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        if request.state.is_fresh() {
+            return Ok(());
+        }
+        let tools = Tools {
+            runner: self.runner,
+            scratch: &self.scratch_dir,
+            memory_limit: self.memory.as_ref(),
+            seed: request.seed,
+        };
+        let target = Target::Mounted(mounted, node);
+        report.state = Some(timed(&mut report.phases.state_ns, || {
+            state::bring_about(request.state, target, tools)
+        })?);
+        Ok(())
+    }
+
+    fn written(&self) -> Option<u64> {
+        written::bytes(&System::default().block(&self.facts.medium.disk))
     }
 
     /// Tells the medium that nothing on it is needed, so that every trial begins alike.
@@ -205,7 +244,7 @@ impl<'a> Here<'a> {
         node: &Path,
         report: &mut TrialReport,
     ) -> Result<(), Failure> {
-        let plan = RunPlan {
+        let whole = RunPlan {
             points: Points::Profile(request.profile),
             data_size_bytes: request.data_bytes,
             memory_bytes: request.memory_bytes,
@@ -213,10 +252,12 @@ impl<'a> Here<'a> {
             seed: request.seed,
             scratch: self.scratch_dir.clone(),
         };
+        let plan = whole.of_length(request.length, request.workload);
         let target = Target::Mounted(mounted, node);
         let result =
             run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
         report.phases.fill_ns = result.fill_ns;
+        report.fill_bytes = result.fill_bytes;
         report.phases.settle_ns = result.settle_ns;
         report.phases.fio_ns = result.fio_ns;
         report.points = result.points;

@@ -11,8 +11,9 @@ mod here;
 mod knob_guard;
 mod partition;
 mod scheduler_guard;
+mod written;
 
-use flashfit_bench::{PointResult, Workload};
+use flashfit_bench::{Length, MediumState, PointResult, StateReached, Workload};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,10 @@ pub struct TrialRequest<'a> {
     pub workload: &'a Workload,
     /// How much of the workload.
     pub profile: flashfit_bench::Profile,
+    /// All of that, or a part.
+    pub length: Length,
+    /// What the file system holds before the workload begins.
+    pub state: MediumState,
     /// How much data it uses.
     pub data_bytes: u64,
     /// How much memory its programs and their page cache may use.
@@ -50,6 +55,9 @@ pub struct Phases {
     pub mkfs_ns: u64,
     /// Mounting it.
     pub mount_ns: u64,
+    /// Filling and ageing it, where that was asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub state_ns: u64,
     /// Laying out files that the workload only reads.
     pub fill_ns: u64,
     /// Writing back and dropping caches between the parts of a workload.
@@ -68,12 +76,28 @@ impl Phases {
         let others = self.prepare_ns
             + self.mkfs_ns
             + self.mount_ns
+            + self.state_ns
             + self.fill_ns
             + self.settle_ns
             + self.fio_ns
             + self.unmount_ns;
         self.total_ns.saturating_sub(others)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// What was written to the medium, in bytes, as its kernel counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// In the whole trial, mkfs and state included.
+    pub trial_bytes: u64,
+    /// From when the file system was in its state to the end of the unmount: what the workload
+    /// made the medium write.
+    pub workload_bytes: u64,
 }
 
 /// What a stand brings back.
@@ -83,7 +107,14 @@ pub struct TrialReport {
     pub phases: Phases,
     /// The figures.
     pub points: Vec<PointResult>,
-    /// The simulated card's counters from the mount to the end of the unmount.
+    /// Bytes of files that were laid out for the workload, no part of any figure.
+    pub fill_bytes: u64,
+    /// In which state the workload began, where it was not an empty file system.
+    pub state: Option<StateReached>,
+    /// What was written to the medium, where the kernel counts that.
+    pub written: Option<Written>,
+    /// The simulated card's counters from when the file system was in its state to the end of the
+    /// unmount.
     pub counters: Option<Counters>,
     /// What the kernel logged meanwhile.
     pub kernel_messages: Vec<String>,

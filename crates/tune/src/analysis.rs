@@ -4,7 +4,6 @@
 use flashfit_filesystem::Setup;
 
 use crate::choice::By;
-use crate::record::Purpose;
 use crate::results::Results;
 use crate::stats::Estimate;
 
@@ -47,13 +46,11 @@ pub fn rankings(results: &Results, filesystems: &[String], by: By) -> Vec<Rankin
 
 fn ranking(results: &Results, filesystem: &str, workload: Option<&str>, by: By) -> Ranking {
     let mut rows: Vec<Ranked> = results
-        .setups(Purpose::Search)
+        .setups()
         .filter(|setup| setup.filesystem == filesystem)
         .filter_map(|setup| {
             let merit = match workload {
-                Some(workload) => {
-                    Estimate::of(&results.merits(Purpose::Search, setup, workload, by))
-                }
+                Some(workload) => Estimate::of(&results.merits(setup, workload, by)),
                 None => whole_medium(results, setup, by),
             };
             Some(Ranked { setup: setup.clone(), merit: merit?, ties_with_first: false })
@@ -71,14 +68,11 @@ fn ranking(results: &Results, filesystem: &str, workload: Option<&str>, by: By) 
 /// The sum of the workloads' merits, repeat by repeat; `None` unless all were measured and none
 /// failed.
 fn whole_medium(results: &Results, setup: &Setup, by: By) -> Option<Estimate> {
-    if results.failure(Purpose::Search, setup).is_some() {
+    if results.failure(setup).is_some() {
         return None;
     }
-    let series: Vec<Vec<f64>> = results
-        .workloads()
-        .iter()
-        .map(|workload| results.merits(Purpose::Search, setup, workload, by))
-        .collect();
+    let series: Vec<Vec<f64>> =
+        results.workloads().iter().map(|workload| results.merits(setup, workload, by)).collect();
     let complete = series.iter().map(Vec::len).min()?;
     let sums: Vec<f64> =
         (0..complete).map(|repeat| series.iter().map(|merits| merits[repeat]).sum()).collect();

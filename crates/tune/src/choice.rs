@@ -21,10 +21,14 @@ pub struct OptionChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StrategyKind {
+    /// What may be best by all that is known so far, until that is sure enough.
+    Adaptive,
     /// One option at a time, the best is adopted, as the methodology has it.
     Greedy,
     /// Every setup.
     Exhaustive,
+    /// Setups drawn at random.
+    Random,
 }
 
 /// The merit by which setups are compared.
@@ -35,6 +39,9 @@ pub enum By {
     Throughput,
     /// The reciprocal of the worst completion latency.
     Latency,
+    /// What the workload wrote by what that cost the medium: bytes programmed where it counts them,
+    /// bytes written to it elsewhere.
+    Wear,
 }
 
 impl std::fmt::Display for By {
@@ -42,6 +49,7 @@ impl std::fmt::Display for By {
         f.write_str(match self {
             Self::Throughput => "throughput",
             Self::Latency => "latency",
+            Self::Wear => "wear",
         })
     }
 }

@@ -14,10 +14,11 @@ use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{By, OptionChoice, StrategyKind};
+use crate::quantity::{Percent, Span, Weight};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 30] = [
     "device",
     "mount_dir",
     "result_dir",
@@ -38,6 +39,15 @@ const KEYS: [&str; 21] = [
     "data_size",
     "memory",
     "runtime_ms",
+    "require",
+    "p99_write_max",
+    "budget",
+    "max_write",
+    "trials",
+    "within",
+    "fill",
+    "age",
+    "weights",
     "options",
 ];
 
@@ -86,6 +96,25 @@ pub struct Config {
     pub memory: Option<Bytes>,
     /// When a stage of a workload ends although not all its data was moved, in milliseconds.
     pub runtime_ms: Option<u64>,
+    /// The same as `allow`, seen from the other side: what a recommended setup must be at least.
+    pub require: Option<flashfit_filesystem::Durability>,
+    /// The longest that 99 of 100 writes may take under a recommended setup.
+    pub p99_write_max: Option<Span>,
+    /// How long the trials may take together.
+    pub budget: Option<Span>,
+    /// How much may be written to the medium.
+    pub max_write: Option<Bytes>,
+    /// How many trials may be made.
+    pub trials: Option<u32>,
+    /// How far below the best the answer may be.
+    pub within: Option<Percent>,
+    /// How full the file system is when a workload begins.
+    pub fill: Option<Percent>,
+    /// Rounds of ageing before a workload begins.
+    pub age: Option<u32>,
+    /// How much workloads count that do not count once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, Weight>,
     /// By file system: options always on, and options left out.
     #[serde(default)]
     pub options: BTreeMap<String, OptionChoice>,
@@ -161,6 +190,15 @@ impl From<&RunSpec> for Config {
             data_size: Some(spec.data_size),
             memory: Some(spec.memory),
             runtime_ms: Some(spec.runtime_ms),
+            require: None,
+            p99_write_max: spec.p99_write_max_ns.map(Span),
+            budget: spec.limits.budget_ns.map(Span),
+            max_write: spec.limits.max_write_bytes.map(Bytes),
+            trials: spec.limits.trials,
+            within: Some(Percent(spec.limits.within_hundredths)),
+            fill: Some(Percent(spec.state.fill_hundredths)),
+            age: Some(spec.state.age_rounds),
+            weights: spec.weights_thousandths.into_iter().map(|(k, w)| (k, Weight(w))).collect(),
             options: spec.options,
         }
     }

@@ -4,13 +4,16 @@
 //! (operations per second where a stage creates or deletes files), times 1000; the merits of reads
 //! and writes, and of the stages of a workload, add up, as in the methodology's tables for mixed
 //! workloads. Latency: the reciprocal of the worst completion latency of all points, syncs
-//! included, in 1/s.
+//! included, in 1/s. Wear, which is not the methodology's: bytes that the workload wrote by bytes
+//! that the medium programmed, or that were written to it where it does not tell.
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
 use crate::choice::By;
+use crate::record::TrialRecord;
+use crate::told;
 
-/// Both merits of a trial.
+/// The merits of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Merit {
     /// 1000 ln(KiB/s), added up over reads, writes and stages.
@@ -19,6 +22,8 @@ pub struct Merit {
     pub latency: f64,
     /// The mean logarithm of the rate over points and series: what ratios are made of.
     pub mean_log_rate: f64,
+    /// The logarithm of what was written by what that cost the medium, where that was counted.
+    pub log_wear: Option<f64>,
 }
 
 impl Merit {
@@ -39,23 +44,42 @@ impl Merit {
             throughput: 1000.0 * rates / points.len().max(1) as f64,
             latency: 1e9 / worst_ns.max(1) as f64,
             mean_log_rate: rates / count as f64,
+            log_wear: None,
         }
     }
 
-    /// The one of the two.
-    pub fn by(&self, by: By) -> f64 {
+    /// Of a trial: wear is no matter of its points alone.
+    pub fn of_trial(trial: &TrialRecord, points: &[PointResult]) -> Self {
+        Self { log_wear: told::log_wear_merit(trial, points), ..Self::of(points) }
+    }
+
+    /// The one of them; `None` for wear where nothing counted it.
+    pub fn by(&self, by: By) -> Option<f64> {
         match by {
-            By::Throughput => self.throughput,
-            By::Latency => self.latency,
+            By::Throughput => Some(self.throughput),
+            By::Latency => Some(self.latency),
+            By::Wear => self.log_wear.map(f64::exp),
         }
     }
 
-    /// The logarithm whose difference between two setups is the logarithm of their ratio.
-    pub fn log(&self, by: By) -> f64 {
+    /// The logarithm whose difference between two setups is the logarithm of their ratio; `None`
+    /// for wear where nothing counted it.
+    pub fn log(&self, by: By) -> Option<f64> {
         match by {
-            By::Throughput => self.mean_log_rate,
-            By::Latency => self.latency.ln(),
+            By::Throughput => Some(self.mean_log_rate),
+            By::Latency => Some(self.latency.ln()),
+            By::Wear => self.log_wear,
         }
+    }
+
+    /// Whether no stage has a rate: whoever wrote the record left it out.
+    pub fn has_no_rate(points: &[PointResult]) -> bool {
+        points.iter().flat_map(series).all(|(rate, _)| rate <= 0.0)
+    }
+
+    /// Whether no stage has a worst latency: whoever wrote the record left it out.
+    pub fn has_no_latency(points: &[PointResult]) -> bool {
+        points.iter().flat_map(series).all(|(_, figures)| figures.worst_ns() == 0)
     }
 }
 
@@ -90,7 +114,8 @@ mod tests {
     }
 
     fn point(read: Option<Figures>, write: Option<Figures>) -> PointResult {
-        let stage = Stage { name: "s".into(), kind: FigureKind::Throughput, read, write };
+        let stage =
+            Stage { name: "s".into(), kind: FigureKind::Throughput, read, write, steady: None };
         PointResult {
             point: Point::Only,
             stages: vec![stage],

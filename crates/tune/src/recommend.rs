@@ -2,18 +2,15 @@
 //!
 //! The gain is taken from the confirming trials alone: those of the search chose the winner, so
 //! they flatter it. A winner whose interval touches no gain is not called better.
-//!
-//! The search ranks by the methodology's merits, which add up over reads, writes, stages and
-//! workloads; a gain is a ratio, with every workload counting alike. The two can disagree, and then
-//! the gain decides.
+
+use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
+use flashfit_search::{Answer, CandidateIndex, Gain, Outcome, Purpose, Told};
 
-use crate::record::Purpose;
-use crate::results::{Results, Standing};
-use crate::space::Space;
+use crate::demand;
+use crate::problem::Problem;
 use crate::stats::{Estimate, paired_difference};
-use crate::strategy::best;
 
 /// What can be said of the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,27 +32,41 @@ pub enum Verdict {
 pub struct Recommendation {
     /// The setup that came first.
     pub winner: Setup,
+    /// Of those that cannot be told from it the safest, then the least wearing, then the nearest to
+    /// the defaults.
+    pub best_of_ties: Setup,
     /// What it is compared with: the first file system without options, under the kernel's own
     /// scheduler.
     pub untuned: Setup,
+    /// Whether the untuned setup meets the user's demands: it does not where it lacks an option
+    /// that every setup is to have, or breaks a demand beyond noise.
+    pub untuned_will_do: bool,
     /// What can be said.
     pub verdict: Verdict,
+    /// The chance that the winner is within the asked distance of the best, 0 to 1, as the search
+    /// believes it.
+    pub within: f64,
     /// The logarithm of the ratio to the untuned setup, over all workloads.
     pub gain: Option<Estimate>,
     /// The same for each workload.
     pub gain_by_workload: Vec<(String, Estimate)>,
+    /// The best other setup that has confirming trials, and the winner's gain over it.
+    pub runner_up: Option<(Setup, Estimate)>,
     /// Where the winner is another file system than the reference: its gain over its own untuned
     /// setup.
     pub gain_within: Option<(Setup, Estimate)>,
-    /// A setup that scored higher but is less safe than the user allows.
+    /// A setup that came out higher but is less safe than the user allows.
     pub better_but_less_safe: Option<Setup>,
 }
 
 impl Recommendation {
-    /// What to use: the winner where fresh trials show it better, else what it is compared with.
+    /// What to use: where fresh trials show the winner better, the safest of those that cannot be
+    /// told from it, then the least wearing, then the nearest to the defaults; else what it is
+    /// compared with, unless that is not what the user asked for.
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
-            Verdict::Better => &self.winner,
+            Verdict::Better => &self.best_of_ties,
+            _ if !self.untuned_will_do => &self.best_of_ties,
             Verdict::CannotTell
             | Verdict::Worse
             | Verdict::NothingBeatsUntuned
@@ -63,52 +74,127 @@ impl Recommendation {
         }
     }
 
-    /// Of the results so far; `None` when no allowed setup was measured under all workloads.
-    pub fn of(space: &Space, results: &Results) -> Option<Self> {
-        let (winner, score) = best(space, results)?;
-        let untuned = space.reference()?;
-        let less_safe = less_safe(space, results, score);
-        if *winner != untuned && results.failure(Purpose::Confirm, winner).is_some() {
-            return Some(Self::of_failed(winner, untuned, less_safe));
-        }
-        let per_workload = |workload: &String| {
-            let logs = |setup| results.logs(Purpose::Confirm, setup, workload, results.by());
-            paired_difference(&logs(winner), &logs(&untuned))
+    /// Of the trials so far and what the search says of them. Where the winner was `chosen_before`
+    /// the confirming trials, its interval need not allow for the other finalists.
+    pub fn of(problem: &Problem, history: &[Told], answer: &Answer, chosen_before: bool) -> Self {
+        let (winner, untuned) = (answer.winner, problem.space.reference);
+        let confirmed = Confirmed::of(problem, history);
+        let failed = |candidate| confirmed.failed.contains(&candidate);
+        let gain = match chosen_before {
+            true => confirmed.gain(winner, untuned),
+            false => answer.gain.map(Estimate::from),
         };
-        let gain_by_workload: Vec<(String, Estimate)> = results
-            .workloads()
-            .iter()
-            .filter_map(|workload| Some((workload.clone(), per_workload(workload)?)))
-            .collect();
-        // A comparison that broke off is none.
-        let compared = results.failure(Purpose::Confirm, &untuned).is_none();
-        let gain = overall_gain(results, winner, &untuned).filter(|_| compared);
-        let gain_within = space
-            .untuned(&winner.filesystem)
-            .filter(|own| *own != untuned && own != winner)
-            .and_then(|own| overall_gain(results, winner, &own).map(|gain| (own, gain)));
-        Some(Self {
-            winner: winner.clone(),
-            verdict: if *winner == untuned { Verdict::NothingBeatsUntuned } else { verdict(gain) },
-            better_but_less_safe: less_safe,
-            untuned,
+        let gain = gain.filter(|_| !failed(untuned));
+        let verdict = if winner == untuned {
+            Verdict::NothingBeatsUntuned
+        } else if failed(winner) {
+            Verdict::Worse
+        } else {
+            verdict(gain)
+        };
+        let gain = gain.filter(|_| verdict != Verdict::NothingBeatsUntuned && !failed(winner));
+        let gain_by_workload = match gain {
+            // Of a single workload the gain says all.
+            Some(_) if problem.workloads.len() == 1 => Vec::new(),
+            None => Vec::new(),
+            Some(_) => (0..problem.workloads.len())
+                .filter_map(|workload| {
+                    let gain = confirmed.gain_under(winner, untuned, workload)?;
+                    Some((problem.workloads[workload].clone(), gain))
+                })
+                .collect(),
+        };
+        let own = problem.own_untuned(winner).filter(|own| *own != untuned && *own != winner);
+        let gain_within = own
+            .filter(|own| !failed(*own))
+            .and_then(|own| Some((problem.setups[own].clone(), confirmed.gain(winner, own)?)));
+        let runner_up = answer
+            .runner_up
+            .filter(|other| *other != untuned && Some(*other) != own && !failed(*other))
+            .zip(answer.gain_over_runner_up)
+            .map(|(other, gain)| (problem.setups[other].clone(), Estimate::from(gain)));
+        Self {
+            winner: problem.setups[winner].clone(),
+            best_of_ties: problem.setups[answer.recommended].clone(),
+            untuned: problem.setups[untuned].clone(),
+            untuned_will_do: problem.space.candidates[untuned].allowed
+                && !demand::broken(history).contains_key(&untuned),
+            verdict,
+            within: answer.within,
             gain,
             gain_by_workload,
+            runner_up,
             gain_within,
-        })
+            better_but_less_safe: None,
+        }
+    }
+}
+
+impl From<Gain> for Estimate {
+    fn from(gain: Gain) -> Self {
+        Self { middle: gain.mean, interval: gain.interval, count: gain.rounds }
+    }
+}
+
+/// The confirming trials.
+struct Confirmed {
+    /// By candidate, round and workload.
+    merits: BTreeMap<CandidateIndex, BTreeMap<u32, BTreeMap<usize, f64>>>,
+    failed: Vec<CandidateIndex>,
+    weights: Vec<f64>,
+}
+
+impl Confirmed {
+    fn of(problem: &Problem, history: &[Told]) -> Self {
+        let mut merits: BTreeMap<usize, BTreeMap<u32, BTreeMap<usize, f64>>> = BTreeMap::new();
+        let mut failed = Vec::new();
+        for Told { ask, outcome, .. } in history {
+            if ask.purpose != Purpose::Confirm {
+                continue;
+            }
+            match outcome {
+                Outcome::Measured { log_merit, .. } => {
+                    let rounds = merits.entry(ask.candidate).or_default();
+                    rounds.entry(ask.repeat).or_default().insert(ask.workload, *log_merit);
+                }
+                Outcome::Failed => failed.push(ask.candidate),
+                Outcome::Missing => {}
+            }
+        }
+        Self { merits, failed, weights: problem.space.weights() }
     }
 
-    /// A winner that did not work when it was tried again has no gain, whatever it did before.
-    fn of_failed(winner: &Setup, untuned: Setup, less_safe: Option<Setup>) -> Self {
-        Self {
-            winner: winner.clone(),
-            untuned,
-            verdict: Verdict::Worse,
-            gain: None,
-            gain_by_workload: Vec::new(),
-            gain_within: None,
-            better_but_less_safe: less_safe,
-        }
+    /// Round by round the weighted mean over the workloads, so that a round's common drift cancels.
+    fn gain(&self, ours: CandidateIndex, theirs: CandidateIndex) -> Option<Estimate> {
+        let mean = |round: &BTreeMap<usize, f64>| {
+            (round.len() == self.weights.len()).then(|| {
+                round.iter().map(|(workload, merit)| self.weights[*workload] * merit).sum()
+            })
+        };
+        self.paired(ours, theirs, mean)
+    }
+
+    fn gain_under(
+        &self,
+        ours: CandidateIndex,
+        theirs: CandidateIndex,
+        workload: usize,
+    ) -> Option<Estimate> {
+        self.paired(ours, theirs, |round| round.get(&workload).copied())
+    }
+
+    fn paired(
+        &self,
+        ours: CandidateIndex,
+        theirs: CandidateIndex,
+        value: impl Fn(&BTreeMap<usize, f64>) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let (ours, theirs) = (self.merits.get(&ours)?, self.merits.get(&theirs)?);
+        let pairs: (Vec<f64>, Vec<f64>) = ours
+            .iter()
+            .filter_map(|(round, own)| Some((value(own)?, value(theirs.get(round)?)?)))
+            .unzip();
+        paired_difference(&pairs.0, &pairs.1)
     }
 }
 
@@ -124,33 +210,4 @@ fn verdict(gain: Option<Estimate>) -> Verdict {
         Some(gain) if gain.is_below(0.0) => Verdict::Worse,
         Some(_) => Verdict::CannotTell,
     }
-}
-
-/// Round by round the mean over the workloads, so that a round's common drift cancels.
-#[expect(clippy::cast_precision_loss, reason = "a run has few workloads")]
-fn overall_gain(results: &Results, winner: &Setup, untuned: &Setup) -> Option<Estimate> {
-    let rounds = |setup: &Setup| {
-        let series: Vec<Vec<f64>> = results
-            .workloads()
-            .iter()
-            .map(|workload| results.logs(Purpose::Confirm, setup, workload, results.by()))
-            .collect();
-        let complete = series.iter().map(Vec::len).min().unwrap_or(0);
-        (0..complete)
-            .map(|round| series.iter().map(|s| s[round]).sum::<f64>() / series.len() as f64)
-            .collect::<Vec<f64>>()
-    };
-    paired_difference(&rounds(winner), &rounds(untuned))
-}
-
-fn less_safe(space: &Space, results: &Results, score: f64) -> Option<Setup> {
-    let mut better: Option<(&Setup, f64)> = None;
-    for setup in results.setups(Purpose::Search).filter(|setup| !space.allows(setup)) {
-        if let Standing::Score(found) = results.standing(setup) {
-            if found > better.map_or(score, |(_, known)| known) {
-                better = Some((setup, found));
-            }
-        }
-    }
-    better.map(|(setup, _)| setup.clone())
 }

@@ -3,11 +3,13 @@
 //! The format is versioned; within a version keys are only added. Sizes are in bytes and times in
 //! nanoseconds, integers all.
 
-use flashfit_bench::PointResult;
+use flashfit_bench::{Length, PointResult, StateReached};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
-use flashfit_stand::Phases;
+use flashfit_stand::{Phases, Written};
 use serde::{Deserialize, Serialize};
+
+use crate::course::Cost;
 
 /// The version that is written.
 pub const RECORD_VERSION: u32 = 1;
@@ -18,8 +20,19 @@ pub const RECORD_VERSION: u32 = 1;
 pub enum Purpose {
     /// Looking for a good setup.
     Search,
-    /// Comparing the winner with the untuned file system, with fresh trials.
+    /// Looking for drift: the untuned setup again.
+    Sentinel,
+    /// Comparing the best setups with the untuned one, with fresh trials.
     Confirm,
+}
+
+/// The batch that a trial was asked for in: a strategy decides between batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// Counted from 0.
+    pub number: u32,
+    /// How many trials it has.
+    pub size: u32,
 }
 
 /// Which trial it is: no two of a run have the same key.
@@ -32,7 +45,12 @@ pub struct TrialKey {
     pub setup: Setup,
     /// The workload's name.
     pub workload: String,
-    /// Counts the trials of this setup under this workload, from 0.
+    /// How long it measures; a whole trial where it is absent.
+    #[serde(default, skip_serializing_if = "Length::is_full")]
+    pub length: Length,
+    /// Counts the trials of this setup under this workload, of this length and for this purpose,
+    /// from 0.
+    #[serde(default)]
     pub repeat: u32,
 }
 
@@ -42,22 +60,44 @@ pub struct TrialRecord {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
     /// Its number in the run, from 1; names its files under `fio/` and `kernel/`.
+    #[serde(default)]
     pub number: u32,
     /// Which trial.
     pub key: TrialKey,
+    /// The batch it was asked for in; records of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
     /// When it began, in seconds since 1970.
+    #[serde(default)]
     pub started_unix_s: u64,
     /// How long its phases took.
+    #[serde(default)]
     pub phases: Phases,
     /// What came of it.
     pub outcome: Outcome,
+    /// In which state the workload began, where it was not an empty file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateReached>,
+    /// Bytes of files that were laid out for the workload, no part of any figure.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fill_bytes: u64,
+    /// What was written to the medium, where the kernel counts that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     /// The simulated card's counters over the trial, where the medium is one.
+    #[serde(default)]
     pub counters: Option<Counters>,
     /// How many lines the kernel logged.
+    #[serde(default)]
     pub kernel_messages: u32,
     /// What could not be done as it should have been; usually nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// What came of a trial.
@@ -83,5 +123,16 @@ impl TrialRecord {
             Outcome::Completed { points } => Some(points),
             Outcome::Failed { .. } => None,
         }
+    }
+
+    /// What it has cost.
+    pub fn cost(&self) -> Cost {
+        Cost { time_ns: self.phases.total_ns, written_bytes: self.written_bytes() }
+    }
+
+    /// Bytes written to the medium in the whole trial, by the best count there is; 0 without any.
+    pub fn written_bytes(&self) -> u64 {
+        let counted = self.counters.as_ref().map_or(0, |counters| counters.host_written_bytes);
+        self.written.map_or(counted, |written| written.trial_bytes)
     }
 }

@@ -1,4 +1,7 @@
-//! What the trials so far say of each setup.
+//! What the trials so far say of each setup, by the methodology's merits.
+//!
+//! Whole trials count alone: a short one has a bias of its own. What a trial was for does not
+//! matter here; who needs unflattered figures asks for those of one purpose.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +9,30 @@ use flashfit_filesystem::Setup;
 
 use crate::choice::By;
 use crate::merit::Merit;
-use crate::record::{Purpose, TrialKey, TrialRecord};
-use crate::stats;
+use crate::record::{Outcome, Purpose, TrialRecord};
 
-/// The merits measured of one setup under one workload.
+/// The merits measured of one setup under one workload, in the order of time.
 #[derive(Debug, Clone, Default)]
 struct Measured {
-    by_repeat: BTreeMap<u32, Merit>,
-    failed: Option<String>,
-}
-
-/// Where a setup stands.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
-    /// Some trials are still to be made.
-    Incomplete,
-    /// A trial failed: the setup is out.
-    Failed(String),
-    /// All trials are made; the sum over workloads of the median merit.
-    Score(f64),
+    merits: Vec<(Purpose, Merit)>,
 }
 
 /// Merits by setup and workload.
 #[derive(Debug, Clone)]
 pub struct Results {
-    by_setup: BTreeMap<(Purpose, Setup), BTreeMap<String, Measured>>,
+    by_setup: BTreeMap<Setup, BTreeMap<String, Measured>>,
+    failed: BTreeMap<Setup, String>,
     workloads: Vec<String>,
-    repeats: u32,
-    by: By,
 }
 
 impl Results {
-    /// Of a run's trials, where each setup is to be tried `repeats` times under each workload.
-    pub fn of(trials: &[TrialRecord], workloads: &[String], repeats: u32, by: By) -> Self {
-        let mut results =
-            Self { by_setup: BTreeMap::new(), workloads: workloads.to_vec(), repeats, by };
+    /// Of a run's trials under these workloads.
+    pub fn of(trials: &[TrialRecord], workloads: &[String]) -> Self {
+        let mut results = Self {
+            by_setup: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            workloads: workloads.to_vec(),
+        };
         for trial in trials {
             results.add(trial);
         }
@@ -49,20 +41,18 @@ impl Results {
 
     /// Takes one more trial in.
     pub fn add(&mut self, trial: &TrialRecord) {
-        let key = (trial.key.purpose, trial.key.setup.clone());
-        let by_workload = self.by_setup.entry(key).or_default();
-        let measured = by_workload.entry(trial.key.workload.clone()).or_default();
+        let key = &trial.key;
+        let by_workload = self.by_setup.entry(key.setup.clone()).or_default();
         match &trial.outcome {
-            crate::record::Outcome::Completed { points } => {
-                measured.by_repeat.insert(trial.key.repeat, Merit::of(points));
+            Outcome::Completed { points } if key.length.is_full() => {
+                let measured = by_workload.entry(key.workload.clone()).or_default();
+                measured.merits.push((key.purpose, Merit::of_trial(trial, points)));
             }
-            crate::record::Outcome::Failed { message } => measured.failed = Some(message.clone()),
+            Outcome::Completed { .. } => {}
+            Outcome::Failed { message } => {
+                self.failed.entry(key.setup.clone()).or_insert_with(|| message.clone());
+            }
         }
-    }
-
-    /// What a run is ranked by.
-    pub fn by(&self) -> By {
-        self.by
     }
 
     /// The workloads of the run.
@@ -70,67 +60,24 @@ impl Results {
         &self.workloads
     }
 
-    /// The setups that have any trial of this purpose, in order.
-    pub fn setups(&self, purpose: Purpose) -> impl Iterator<Item = &Setup> {
-        self.by_setup.keys().filter(move |(found, _)| *found == purpose).map(|(_, setup)| setup)
+    /// The setups that have any trial, in order.
+    pub fn setups(&self) -> impl Iterator<Item = &Setup> {
+        self.by_setup.keys()
     }
 
-    /// The merits of a setup under a workload, in the order of the repeats.
-    pub fn merits(&self, purpose: Purpose, setup: &Setup, workload: &str, by: By) -> Vec<f64> {
-        self.measured(purpose, setup, workload)
-            .map(|measured| measured.by_repeat.values().map(|merit| merit.by(by)).collect())
-            .unwrap_or_default()
-    }
-
-    /// The logarithms of the merits of a setup under a workload, in the order of the repeats.
-    pub fn logs(&self, purpose: Purpose, setup: &Setup, workload: &str, by: By) -> Vec<f64> {
-        self.measured(purpose, setup, workload)
-            .map(|measured| measured.by_repeat.values().map(|merit| merit.log(by)).collect())
-            .unwrap_or_default()
+    /// The merits of a setup under a workload, in the order of time.
+    pub fn merits(&self, setup: &Setup, workload: &str, by: By) -> Vec<f64> {
+        let measured = self.measured(setup, workload);
+        measured.iter().filter_map(|(_, merit)| merit.by(by)).collect()
     }
 
     /// Why a setup is out, if it is.
-    pub fn failure(&self, purpose: Purpose, setup: &Setup) -> Option<&str> {
-        let by_workload = self.by_setup.get(&(purpose, setup.clone()))?;
-        by_workload.values().find_map(|measured| measured.failed.as_deref())
+    pub fn failure(&self, setup: &Setup) -> Option<&str> {
+        self.failed.get(setup).map(String::as_str)
     }
 
-    /// Where a setup of the search stands.
-    pub fn standing(&self, setup: &Setup) -> Standing {
-        if let Some(message) = self.failure(Purpose::Search, setup) {
-            return Standing::Failed(message.to_owned());
-        }
-        if !self.missing(Purpose::Search, setup, self.repeats).is_empty() {
-            return Standing::Incomplete;
-        }
-        let medians = self.workloads.iter().filter_map(|workload| {
-            stats::median(&self.merits(Purpose::Search, setup, workload, self.by))
-        });
-        Standing::Score(medians.sum())
-    }
-
-    /// The trials of a setup that are still to be made, of `repeats` under each workload; none for
-    /// a setup that failed.
-    pub fn missing(&self, purpose: Purpose, setup: &Setup, repeats: u32) -> Vec<TrialKey> {
-        if self.failure(purpose, setup).is_some() {
-            return Vec::new();
-        }
-        let mut keys = Vec::new();
-        for workload in &self.workloads {
-            let measured = self.measured(purpose, setup, workload);
-            let is_made =
-                |repeat: &u32| measured.is_some_and(|found| found.by_repeat.contains_key(repeat));
-            keys.extend((0..repeats).filter(|repeat| !is_made(repeat)).map(|repeat| TrialKey {
-                purpose,
-                setup: setup.clone(),
-                workload: workload.clone(),
-                repeat,
-            }));
-        }
-        keys
-    }
-
-    fn measured(&self, purpose: Purpose, setup: &Setup, workload: &str) -> Option<&Measured> {
-        self.by_setup.get(&(purpose, setup.clone()))?.get(workload)
+    fn measured(&self, setup: &Setup, workload: &str) -> &[(Purpose, Merit)] {
+        let found = self.by_setup.get(setup).and_then(|by_workload| by_workload.get(workload));
+        found.map_or(&[], |measured| &measured.merits)
     }
 }

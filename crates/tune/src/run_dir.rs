@@ -164,7 +164,7 @@ impl RunDir {
     /// # Errors
     /// As [`RunDirError`] tells.
     pub fn resume(path: &Path) -> Result<(Self, Run), RunDirError> {
-        let header = read_header(path)?;
+        let header: RunHeader = read_header(path)?;
         let lock = lock(path)?;
         let mut trials = open_trials(path)?;
         let (records, whole_bytes) = read_trials(path)?;
@@ -326,7 +326,17 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
     durable::write(path, bytes).map_err(|error| RunDirError::system(path, error))
 }
 
-fn read_header(path: &Path) -> Result<RunHeader, RunDirError> {
+/// Reads a run whose header need not be flashfit's own: `T` is what is wanted of it.
+///
+/// # Errors
+/// As [`RunDirError`] tells.
+pub(crate) fn read_any<T: for<'de> Deserialize<'de>>(
+    path: &Path,
+) -> Result<(T, Vec<TrialRecord>), RunDirError> {
+    Ok((read_header(path)?, read_trials(path)?.0))
+}
+
+fn read_header<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, RunDirError> {
     #[derive(Deserialize)]
     struct Version {
         schema: String,

@@ -1,18 +1,22 @@
-//! The way of a run: ask the strategy, make the trials, keep each one before the next begins.
+//! The way of a run: ask the search, make the trials, keep each one before the next begins.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashfit_bench::{Point, Workload};
 use flashfit_host::{ExitClass, Explain};
+use flashfit_search::{
+    self as search, Ask, CandidateIndex, Outcome as Found, SearchError, Step, Stop, Told,
+};
 use flashfit_stand::{Stand, TrialError, TrialReport, TrialRequest};
 
+use crate::course::{self, Cost, Course, Rules};
+use crate::limits::{Limits, Reached, Spent};
 use crate::order;
-use crate::record::{Outcome, Purpose, RECORD_VERSION, TrialKey, TrialRecord};
-use crate::results::{Results, Standing};
+use crate::problem::Problem;
+use crate::record::{Batch, Outcome, RECORD_VERSION, TrialKey, TrialRecord};
 use crate::run_dir::{RunDir, RunDirError};
-use crate::space::Space;
 use crate::spec::RunSpec;
-use crate::strategy::{best, strategy};
+use crate::told::{self, Judge, NoFigure};
 
 /// Why a run ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +33,20 @@ pub enum TuneError {
         /// What the last one said.
         last: String,
     },
+    /// The space or the limits make no search possible.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// The first trials show that the limits do not reach.
+    #[error("the limit is too small: {needed}")]
+    TooLittle {
+        /// What one trial of each file system takes.
+        needed: String,
+        /// The flag that would do.
+        flag: String,
+    },
+    /// A trial does not tell what the run is judged by.
+    #[error(transparent)]
+    NoFigure(#[from] NoFigure),
 }
 
 impl Explain for TuneError {
@@ -37,6 +55,8 @@ impl Explain for TuneError {
             Self::Dir(error) => error.class(),
             Self::Stand(error) => error.class(),
             Self::AllFailed { .. } => ExitClass::BadVerdict,
+            Self::Search(_) | Self::TooLittle { .. } => ExitClass::Usage,
+            Self::NoFigure(_) => ExitClass::Environment,
         }
     }
 
@@ -45,43 +65,89 @@ impl Explain for TuneError {
             Self::Dir(error) => error.hint(),
             Self::Stand(error) => error.hint(),
             Self::AllFailed { .. } => Some("the run directory has each trial's message".into()),
+            Self::Search(SearchError::TooFewTrials { least, .. }) => {
+                Some(format!("use --trials {} or more, or fewer file systems", least.ceil()))
+            }
+            Self::Search(_) => None,
+            Self::TooLittle { flag, .. } => {
+                Some(format!("use {flag} or more, or fewer file systems"))
+            }
+            Self::NoFigure(_) => Some("rank by another merit: --by throughput".into()),
         }
     }
 }
 
 /// Watches a run; the command shows its progress this way.
 pub trait Observer {
-    /// A trial begins; at most `left` are to be made, this one included.
-    fn began(&mut self, key: &TrialKey, left: usize);
+    /// A trial begins.
+    fn began(&mut self, key: &TrialKey, so_far: &SoFar<'_>);
 
     /// A trial was kept.
     fn ended(&mut self, record: &TrialRecord);
+
+    /// A batch is over, after which the search thinks anew; it would choose `leader` now.
+    fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>);
+}
+
+/// Where a run stands.
+pub struct SoFar<'a> {
+    /// What is searched.
+    pub problem: &'a Problem,
+    /// What the search was told.
+    pub history: &'a [Told],
+    /// What that cost.
+    pub spent: Spent,
+    /// What may be spent.
+    pub limits: &'a Limits,
+    /// Trials that are still to be made, at the most, the one that begins included; `None` where
+    /// that cannot be told.
+    pub left: Option<u64>,
+}
+
+/// Why a run ended in its time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ended {
+    /// The search has said so.
+    Search(Stop),
+    /// A limit of time or of writing.
+    Limit(Reached),
 }
 
 /// A run under way.
 pub struct Session<'a> {
     spec: &'a RunSpec,
-    space: &'a Space,
+    problem: &'a Problem,
+    rules: Rules,
+    judge: Judge,
     workloads: &'a [Workload],
     dir: RunDir,
     trials: Vec<TrialRecord>,
-    results: Results,
+    history: Vec<Told>,
+    costs: Vec<Cost>,
 }
 
 impl<'a> Session<'a> {
     /// Goes on from the trials that were made before; none for a new run.
+    ///
+    /// # Errors
+    /// When one of them does not tell what the run is judged by.
     pub fn new(
         spec: &'a RunSpec,
-        space: &'a Space,
+        problem: &'a Problem,
         workloads: &'a [Workload],
         dir: RunDir,
         trials: Vec<TrialRecord>,
-    ) -> Self {
-        let results = Results::of(&trials, &spec.workloads, spec.repeats, spec.by);
-        Self { spec, space, workloads, dir, trials, results }
+    ) -> Result<Self, TuneError> {
+        let judge = spec.judge();
+        let known: Vec<TrialRecord> =
+            trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
+        let history = told::history(problem, judge, &known)?;
+        let costs = known.iter().map(TrialRecord::cost).collect();
+        let rules = spec.rules();
+        Ok(Self { spec, problem, rules, judge, workloads, dir, trials, history, costs })
     }
 
-    /// Runs until the strategy has no more to ask and the winner is confirmed.
+    /// Runs until the search has ended or a limit is reached.
     ///
     /// # Errors
     /// As [`TuneError`] tells; what was kept stays, and the run can be resumed.
@@ -89,25 +155,26 @@ impl<'a> Session<'a> {
         &mut self,
         stand: &mut dyn Stand,
         observer: &mut dyn Observer,
-    ) -> Result<(), TuneError> {
-        let strategy = strategy(self.spec.strategy);
-        let most = strategy.most_setups(self.space) * self.trials_per_setup();
-        let confirming = 3 * to_usize(self.spec.confirm_rounds) * self.workloads.len();
+    ) -> Result<Ended, TuneError> {
+        let rules = self.rules.clone();
+        let course = Course::new(self.problem, &rules);
         loop {
-            let setups = strategy.next(self.space, &self.results);
-            if setups.is_empty() {
-                break;
-            }
-            let keys: Vec<TrialKey> = setups
-                .iter()
-                .flat_map(|setup| self.results.missing(Purpose::Search, setup, self.spec.repeats))
-                .collect();
-            self.make(stand, observer, keys, |made| most.saturating_sub(made).max(1) + confirming)?;
             self.stop_if_all_failed()?;
+            match course.next(&self.history, &self.costs)? {
+                Step::Done(stop) => {
+                    // Nothing may be left to try because nothing worked.
+                    let worked = self.history.iter().any(is_measured);
+                    return if worked { Ok(Ended::Search(stop)) } else { Err(self.all_failed()) };
+                }
+                Step::Try(asks) => {
+                    if let Some(reached) = self.make(&course, &asks, stand, observer)? {
+                        return Ok(Ended::Limit(reached));
+                    }
+                }
+            }
+            let leader = course.choice(&self.history, &self.costs);
+            observer.thought(&self.so_far(&course), leader);
         }
-        // A run that is resumed may have nothing left to try, and nothing that worked.
-        self.stop_if_all_failed()?;
-        self.confirm(stand, observer)
     }
 
     /// The trials made so far.
@@ -115,51 +182,95 @@ impl<'a> Session<'a> {
         self.trials
     }
 
-    /// Makes fresh trials of the winner and of the setups it is compared with, in turn.
-    fn confirm(
-        &mut self,
-        stand: &mut dyn Stand,
-        observer: &mut dyn Observer,
-    ) -> Result<(), TuneError> {
-        let Some((winner, _)) = best(self.space, &self.results) else { return Ok(()) };
-        let rivals = self.space.rivals(winner);
-        if rivals.is_empty() {
-            return Ok(());
-        }
-        let keys: Vec<TrialKey> = std::iter::once(winner)
-            .chain(&rivals)
-            .flat_map(|setup| {
-                self.results.missing(Purpose::Confirm, setup, self.spec.confirm_rounds)
-            })
-            .collect();
-        let before = self.trials.len();
-        let count = keys.len();
-        self.make(stand, observer, keys, |made| count - (made - before))
-    }
-
+    /// Makes trials until they are all made, a limit is reached, or it is time to confirm.
     fn make(
         &mut self,
+        course: &Course<'_>,
+        asks: &[Ask],
         stand: &mut dyn Stand,
         observer: &mut dyn Observer,
-        mut keys: Vec<TrialKey>,
-        left: impl Fn(usize) -> usize,
-    ) -> Result<(), TuneError> {
-        order::interleave(&mut keys, self.spec.seed);
-        for key in keys {
-            if self.results.failure(key.purpose, &key.setup).is_some() {
+    ) -> Result<Option<Reached>, TuneError> {
+        let confirms = course.turns_to_confirming(&self.history, &self.costs);
+        for ask in asks {
+            if course::is_out(&self.history, ask.candidate) {
                 continue;
             }
-            observer.began(&key, left(self.trials.len()));
-            let record = self.one(stand, key)?;
+            let spent = self.spent();
+            self.reaches(&spent)?;
+            if let Some(reached) = self.rules.limits.reached(&spent) {
+                return Ok(Some(reached));
+            }
+            if !confirms && course.turns_to_confirming(&self.history, &self.costs) {
+                return Ok(None);
+            }
+            let key = told::key(self.problem, ask);
+            observer.began(&key, &self.so_far(course));
+            let record = self.one(stand, key, ask)?;
+            let outcome = self.judge.outcome(&record)?;
             observer.ended(&record);
-            self.results.add(&record);
+            self.costs.push(record.cost());
+            self.tell(*ask, outcome);
             self.trials.push(record);
+            self.stop_if_all_failed()?;
+        }
+        course::close_batch(&mut self.history);
+        Ok(None)
+    }
+
+    fn tell(&mut self, ask: Ask, outcome: Found) {
+        let visit = u64::try_from(self.history.len()).expect("a run has few trials");
+        self.history.push(Told { ask, visit, outcome });
+    }
+
+    fn spent(&self) -> Spent {
+        let mut spent = Spent::default();
+        self.costs.iter().for_each(|cost| spent.add(*cost));
+        spent
+    }
+
+    /// The first trials show whether the limits reach for one trial of each file system.
+    fn reaches(&self, spent: &Spent) -> Result<(), TuneError> {
+        let families = u64::try_from(self.problem.families()).expect("few file systems");
+        if spent.trials == 0 || spent.trials >= families {
+            return Ok(());
+        }
+        let need = |mean: u64| mean.saturating_mul(families);
+        let (time, written) = (need(spent.mean_ns()), need(spent.mean_written_bytes()));
+        let limits = &self.rules.limits;
+        let short = |needed: String, flag: String| {
+            let needed =
+                format!("one trial of each of {families} file systems takes about {needed}");
+            Err(TuneError::TooLittle { needed, flag })
+        };
+        if limits.budget_ns.is_some_and(|budget| budget < time) {
+            let seconds = time.div_ceil(1_000_000_000);
+            return short(format!("{seconds} s"), format!("--budget {seconds}s"));
+        }
+        if limits.max_write_bytes.is_some_and(|most| most < written) {
+            let mib = written.div_ceil(1 << 20);
+            return short(format!("{mib} MiB of writing"), format!("--max-write {mib}MiB"));
         }
         Ok(())
     }
 
+    fn so_far(&self, course: &Course<'_>) -> SoFar<'_> {
+        let spent = self.spent();
+        let most = course.most_trials(&self.history, &self.costs);
+        let made = self.history.len() as f64;
+        let by_limits = self.rules.limits.trials_left(&spent);
+        let by_search = (most.is_finite()).then(|| (most - made).max(1.0).ceil() as u64);
+        let left = by_search.into_iter().chain(by_limits.map(|left| left.max(1))).min();
+        let limits = &self.rules.limits;
+        SoFar { problem: self.problem, history: &self.history, spent, limits, left }
+    }
+
     /// Makes one trial and keeps it.
-    fn one(&mut self, stand: &mut dyn Stand, key: TrialKey) -> Result<TrialRecord, TuneError> {
+    fn one(
+        &mut self,
+        stand: &mut dyn Stand,
+        key: TrialKey,
+        ask: &Ask,
+    ) -> Result<TrialRecord, TuneError> {
         let workload = self
             .workloads
             .iter()
@@ -169,6 +280,8 @@ impl<'a> Session<'a> {
             setup: &key.setup,
             workload,
             profile: self.spec.profile,
+            length: key.length,
+            state: self.spec.state,
             data_bytes: self.spec.data_size.0,
             memory_bytes: self.spec.memory.0,
             runtime_ns: self.spec.runtime_ns(),
@@ -181,7 +294,16 @@ impl<'a> Session<'a> {
             Err(TrialError::Setup { message, report }) => (*report, Some(message)),
             Err(fatal) => return Err(fatal.into()),
         };
-        let TrialReport { phases, mut points, counters, kernel_messages, notes } = report;
+        let TrialReport {
+            phases,
+            mut points,
+            fill_bytes,
+            state,
+            written,
+            counters,
+            kernel_messages,
+            notes,
+        } = report;
         let raw: Vec<(String, String)> = points
             .iter_mut()
             .map(|point| (file_label(point.point), std::mem::take(&mut point.raw_json)))
@@ -192,10 +314,14 @@ impl<'a> Session<'a> {
             version: RECORD_VERSION,
             number: last.saturating_add(1),
             key,
+            batch: Some(Batch { number: ask.batch.number, size: ask.batch.size }),
             started_unix_s,
             phases,
             outcome: message
                 .map_or(Outcome::Completed { points }, |message| Outcome::Failed { message }),
+            state,
+            fill_bytes,
+            written,
             counters,
             kernel_messages: u32::try_from(kernel_messages.len()).unwrap_or(u32::MAX),
             notes,
@@ -205,19 +331,23 @@ impl<'a> Session<'a> {
     }
 
     fn stop_if_all_failed(&self) -> Result<(), TuneError> {
-        let mut last = None;
-        for setup in self.results.setups(Purpose::Search) {
-            match self.results.standing(setup) {
-                Standing::Failed(message) => last = Some(message),
-                _ => return Ok(()),
-            }
+        match search::all_failed(&self.problem.space, &self.history) {
+            Some(_) => Err(self.all_failed()),
+            None => Ok(()),
         }
-        last.map_or(Ok(()), |last| Err(TuneError::AllFailed { last }))
     }
 
-    fn trials_per_setup(&self) -> usize {
-        self.workloads.len() * to_usize(self.spec.repeats)
+    fn all_failed(&self) -> TuneError {
+        let last = self.trials.iter().rev().find_map(|trial| match &trial.outcome {
+            Outcome::Failed { message } => Some(message.clone()),
+            Outcome::Completed { .. } => None,
+        });
+        TuneError::AllFailed { last: last.unwrap_or_else(|| "nothing".to_owned()) }
     }
+}
+
+fn is_measured(told: &Told) -> bool {
+    matches!(told.outcome, Found::Measured { .. })
 }
 
 /// A point's part of a file name.
@@ -227,10 +357,6 @@ fn file_label(point: Point) -> String {
         Point::WorkSet(hundredths) => format!("ws{hundredths}"),
         Point::Only => "only".to_owned(),
     }
-}
-
-fn to_usize(count: u32) -> usize {
-    usize::try_from(count).expect("at least 32 bits")
 }
 
 pub(crate) fn unix_seconds() -> u64 {

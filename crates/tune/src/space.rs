@@ -46,10 +46,20 @@ impl Choices {
         self.schedulers.iter().filter_map(|scheduler| self.setup(options, scheduler)).collect()
     }
 
-    /// Every subset of the free options that excludes nothing, under every scheduler.
-    pub fn all_setups(&self) -> Vec<Setup> {
+    /// The names of all its options as `FILESYSTEM/OPTION`, in catalogue order.
+    pub fn option_names(&self) -> Vec<String> {
+        let options = self.filesystem.options.iter();
+        options.map(|option| format!("{}/{}", self.filesystem.name, option.name)).collect()
+    }
+
+    /// Every subset of the free options that excludes nothing, under every scheduler; `None` where
+    /// there are more than `most` of them.
+    pub fn all_setups_up_to(&self, most: usize) -> Option<Vec<Setup>> {
         let mut subsets: Vec<Vec<String>> = vec![Vec::new()];
         for option in &self.free {
+            if subsets.len().saturating_mul(self.schedulers.len()) > most {
+                return None;
+            }
             let with: Vec<Vec<String>> = subsets
                 .iter()
                 .map(|subset| subset.iter().cloned().chain([option.clone()]).collect())
@@ -65,7 +75,7 @@ impl Choices {
                 setups.push(setup);
             }
         }
-        setups
+        Some(setups)
     }
 }
 

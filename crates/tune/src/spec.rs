@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use flashfit_bench::Profile;
+use flashfit_bench::{MediumState, Profile};
 use flashfit_filesystem::{Durability, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_medium::Bytes;
@@ -11,6 +11,10 @@ use flashfit_stand::Facts;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{By, OptionChoice, StrategyKind};
+use crate::course::Rules;
+use crate::limits::Limits;
+use crate::quantity::Weight;
+use crate::told::Judge;
 
 /// The name of the format in `run.json`.
 pub const SCHEMA: &str = "flashfit.run";
@@ -64,12 +68,47 @@ pub struct RunSpec {
     pub mount_dir: Option<PathBuf>,
     /// The user's own catalogue.
     pub catalog_dir: Option<PathBuf>,
+    /// How much workloads count that do not count once, in thousandths; earlier runs have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights_thousandths: BTreeMap<String, u32>,
+    /// The longest that 99 of 100 writes may take under a recommended setup, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_write_max_ns: Option<u64>,
+    /// What the run may spend.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What the file system holds when a workload begins.
+    #[serde(default)]
+    pub state: MediumState,
 }
 
 impl RunSpec {
     /// When a stage of a workload ends although not all its data was moved, in nanoseconds.
     pub fn runtime_ns(&self) -> u64 {
         self.runtime_ms.saturating_mul(1_000_000)
+    }
+
+    /// By what its trials are judged.
+    pub fn judge(&self) -> Judge {
+        Judge { by: self.by, p99_write_max_ns: self.p99_write_max_ns }
+    }
+
+    /// How its trials are chosen.
+    pub fn rules(&self) -> Rules {
+        Rules {
+            strategy: self.strategy,
+            repeats: self.repeats,
+            confirm_rounds: self.confirm_rounds,
+            limits: self.limits.clone(),
+            seed: self.seed,
+            short: true,
+        }
+    }
+
+    /// How much a workload counts.
+    pub fn weight(&self, workload: &str) -> f64 {
+        let weight = self.weights_thousandths.get(workload).map_or(Weight::ONE, |w| Weight(*w));
+        weight.value()
     }
 }
 

@@ -71,9 +71,15 @@ pub fn paired_difference(ours: &[f64], theirs: &[f64]) -> Option<Estimate> {
     Estimate::of_mean(&differences)
 }
 
+/// The mean; not a number of no values.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
-fn mean(values: &[f64]) -> f64 {
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The two-sided 95 % quantile of Student's distribution for at least one degree of freedom.
+pub fn student_95(freedom: usize) -> f64 {
+    STUDENT_95.get(freedom.saturating_sub(1)).copied().unwrap_or(STUDENT_95_BEYOND)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
@@ -84,8 +90,7 @@ fn half_width_95(values: &[f64]) -> Option<f64> {
     let freedom = values.len() - 1;
     let mean = mean(values);
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom as f64;
-    let quantile = STUDENT_95.get(freedom - 1).copied().unwrap_or(STUDENT_95_BEYOND);
-    Some(quantile * (variance / values.len() as f64).sqrt())
+    Some(student_95(freedom) * (variance / values.len() as f64).sqrt())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod bed;
 mod files;
+mod state;
 mod traps;
 mod workloads;
 
@@ -20,7 +21,7 @@ type Test = (&'static str, fn());
 fn main() -> ExitCode {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let tests = [traps::TESTS, files::TESTS, workloads::TESTS].concat();
+    let tests = [traps::TESTS, files::TESTS, state::TESTS, workloads::TESTS].concat();
     if std::env::args().any(|arg| arg == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

@@ -107,8 +107,8 @@ fn of_run(dir: &Path, medium: &Medium) -> Result<(Catalogue, PlanInputs), Failur
     }
     let catalogues = Catalogues::load(&run.header.spec)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space);
-    let Some(found) = &view.recommendation else {
+    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
+    let Some(found) = view.recommendation() else {
         return Err(Failure::new(
             ExitClass::BadVerdict,
             "the run recommends nothing: no setup was measured under all workloads",

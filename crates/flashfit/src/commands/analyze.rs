@@ -32,7 +32,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<(), Failure> {
     let run = Run::read(&args.dir)?;
     let catalogues = Catalogues::load(&run.header.spec)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space);
+    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
     if args.json {
         return output::json("rankings", rankings.iter().map(table).collect::<Vec<_>>());

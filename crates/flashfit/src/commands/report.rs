@@ -13,7 +13,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let run = Run::read(&args.dir)?;
     let catalogues = Catalogues::load(&run.header.spec)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space);
+    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, &args.dir);
     let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
     output::file(&path, &html::render(&report))?;

@@ -1,12 +1,15 @@
 //! From a run as it is kept to the documents that are shown: the report's plain data.
 
+pub mod answer;
 pub mod check;
 mod figures;
+mod findings;
 pub mod options;
 pub mod plan;
 mod rankings;
+pub mod replay;
 pub mod setup_commands;
-mod verdict;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +18,11 @@ use flashfit_bench::Workload;
 use flashfit_filesystem::{Catalogue, Setup};
 use flashfit_report::{Failure as FailedTrials, Report, Role, SetupDetail};
 use flashfit_stand::MemoryFacts;
-use flashfit_tune::{Outcome, Purpose, Recommendation, Results, RunHeader, Space, TrialRecord};
+use flashfit_tune::recommend::percent;
+use flashfit_tune::stats::Estimate;
+use flashfit_tune::{
+    Conclusion, ConclusionError, Outcome, Recommendation, Results, RunHeader, Space, TrialRecord,
+};
 
 /// A run with what is derived from it.
 pub struct RunView<'a> {
@@ -24,26 +31,34 @@ pub struct RunView<'a> {
     pub workloads: &'a [Workload],
     pub space: &'a Space,
     pub results: Results,
-    pub recommendation: Option<Recommendation>,
+    pub conclusion: Conclusion,
 }
 
 impl<'a> RunView<'a> {
     /// Derives what is needed to show a run.
+    ///
+    /// # Errors
+    /// When the trials do not tell what the run is judged by.
     pub fn new(
         header: &'a RunHeader,
         trials: &'a [TrialRecord],
         workloads: &'a [Workload],
         space: &'a Space,
-    ) -> Self {
+    ) -> Result<Self, ConclusionError> {
         let spec = &header.spec;
-        let results = Results::of(trials, &spec.workloads, spec.repeats, spec.by);
-        let recommendation = Recommendation::of(space, &results);
-        Self { header, trials, workloads, space, results, recommendation }
+        let results = Results::of(trials, &spec.workloads);
+        let conclusion = Conclusion::of_run(space, spec, trials)?;
+        Ok(Self { header, trials, workloads, space, results, conclusion })
+    }
+
+    /// The answer, where there is one.
+    pub fn recommendation(&self) -> Option<&Recommendation> {
+        self.conclusion.recommendation.as_ref()
     }
 
     /// The part that a setup plays in this run.
     fn role(&self, setup: &Setup) -> Role {
-        let recommended = self.recommendation.as_ref().map(Recommendation::recommended);
+        let recommended = self.recommendation().map(Recommendation::recommended);
         if recommended == Some(setup) {
             Role::Recommended
         } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {
@@ -65,8 +80,12 @@ pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
         simulated: view.is_simulated(),
         verdict: verdict::verdict(view, catalogue),
         facts: facts(view, dir),
+        findings: findings::findings(view),
         rankings: rankings::rankings(view, view.header.spec.by, 5),
-        figures: figures::figures(view),
+        figures: findings::effects_figure(&view.conclusion)
+            .into_iter()
+            .chain(figures::figures(view))
+            .collect(),
         setups: setups(view),
         warnings: warnings(view),
         failures: failures(view),
@@ -161,7 +180,7 @@ fn wear(view: &RunView<'_>) -> Option<String> {
 
 fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
     view.results
-        .setups(Purpose::Search)
+        .setups()
         .filter_map(|setup| {
             let filesystem = &view.space.of(&setup.filesystem)?.filesystem;
             let option = |name: &String| {
@@ -180,7 +199,24 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
 /// What the user was told before, and what the trials noted, each once.
 fn warnings(view: &RunView<'_>) -> Vec<String> {
     let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
-    view.header.warnings.iter().chain(noted).cloned().collect()
+    let drift = view.conclusion.drift.and_then(|drift| drift_warning(&drift));
+    view.header.warnings.iter().chain(noted).cloned().chain(drift).collect()
+}
+
+/// That the medium changed while it was measured, where that is sure.
+fn drift_warning(drift: &Estimate) -> Option<String> {
+    let (low, high) = drift.interval?;
+    if low <= 0.0 && high >= 0.0 {
+        return None;
+    }
+    let shown = |log: f64| flashfit_report::Unit::PercentChange.show(percent(log));
+    Some(format!(
+        "the medium drifts: over 100 trials the untuned setup changed by {} (95 % interval {} to \
+         {}); gains are made of trials that lie close together in time",
+        shown(drift.middle),
+        shown(low),
+        shown(high)
+    ))
 }
 
 fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {

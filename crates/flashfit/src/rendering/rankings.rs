@@ -41,6 +41,10 @@ fn scale_note(by: By) -> &'static str {
              faster."
         }
         By::Latency => "Merit: 1 / worst completion latency, in 1/s. Higher is better.",
+        By::Wear => {
+            "Merit: bytes that the workload wrote by bytes that the medium programmed, or that were \
+             written to it where it does not tell. Higher is better."
+        }
     }
 }
 

@@ -2,19 +2,25 @@
 
 use flashfit_filesystem::{Catalogue, Durability, Setup};
 use flashfit_report::{Gain, Outcome, Verdict};
-use flashfit_tune::Recommendation;
+use flashfit_search::Stop;
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
+use flashfit_tune::{Ended, Recommendation, StrategyKind};
 
 use super::RunView;
 use super::setup_commands::commands;
 
 /// The verdict of a run.
 pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
-    let Some(found) = &view.recommendation else {
+    let Some(found) = view.recommendation() else {
         return Verdict {
             outcome: Outcome::NoResult,
-            headline: "no setup was measured under all workloads yet".to_owned(),
+            headline: match view.conclusion.broken.len() {
+                0 => "no setup was measured under all workloads yet".to_owned(),
+                count => format!(
+                    "{count} setups break the demand, and no other was measured under all workloads"
+                ),
+            },
             ..Verdict::default()
         };
     };
@@ -34,7 +40,7 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
     }
 }
 
-fn outcome(verdict: recommend::Verdict) -> Outcome {
+pub fn outcome(verdict: recommend::Verdict) -> Outcome {
     match verdict {
         recommend::Verdict::Better => Outcome::Better,
         recommend::Verdict::Worse | recommend::Verdict::NothingBeatsUntuned => Outcome::NoGain,
@@ -42,10 +48,24 @@ fn outcome(verdict: recommend::Verdict) -> Outcome {
     }
 }
 
-fn headline(found: &Recommendation) -> String {
+pub fn headline(found: &Recommendation) -> String {
     let (winner, untuned) = (found.winner.label(), found.untuned.label());
+    if !found.untuned_will_do && found.verdict != recommend::Verdict::Better {
+        return format!(
+            "{} is the choice among those that meet the demands, which the untuned {untuned} does \
+             not; that it is faster was not shown",
+            found.recommended().label()
+        );
+    }
     match found.verdict {
-        recommend::Verdict::Better => format!("{winner} beats the untuned {untuned}"),
+        recommend::Verdict::Better if found.winner == *found.recommended() => {
+            format!("{winner} beats the untuned {untuned}")
+        }
+        recommend::Verdict::Better => format!(
+            "{winner} beats the untuned {untuned}, and {} cannot be told from it but is the better \
+             choice: safer, less wearing or nearer to the defaults",
+            found.recommended().label()
+        ),
         recommend::Verdict::CannotTell => format!(
             "{winner} came first, but fresh trials do not tell it from the untuned {untuned}: keep \
              {untuned}"
@@ -66,15 +86,51 @@ fn headline(found: &Recommendation) -> String {
     }
 }
 
+/// A strategy as it is named in a sentence.
+pub fn strategy_name(strategy: StrategyKind) -> &'static str {
+    match strategy {
+        StrategyKind::Adaptive => "Adaptive",
+        StrategyKind::Greedy => "Greedy",
+        StrategyKind::Exhaustive => "Exhaustive",
+        StrategyKind::Random => "Random",
+    }
+}
+
+/// Why a search ended, as part of a sentence.
+pub fn ended(ended: Ended) -> String {
+    match ended {
+        Ended::Search(Stop::SureEnough { probability }) => format!(
+            "ended when the choice was near enough to the best with a chance of {:.0} %",
+            100.0 * probability
+        ),
+        Ended::Search(Stop::Budget) => "ended when the trials were spent".to_owned(),
+        Ended::Search(Stop::Exhausted) => "ended with nothing more to try".to_owned(),
+        Ended::Search(Stop::AllFailed { .. }) => "ended because every trial failed".to_owned(),
+        Ended::Limit(reached) => format!("ended because {reached}"),
+    }
+}
+
 fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
-    let mut detail: Vec<String> = found
+    let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
+    let chance = format!(
+        "The chance that {} is within {within} of the best setup: {:.0} %, as the search believes it.",
+        found.winner.label(),
+        100.0 * found.within
+    );
+    let mut detail = vec![chance];
+    let by_workload = found
         .gain_by_workload
         .iter()
-        .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())))
-        .collect();
+        .filter_map(|(workload, gain)| Some(format!("{workload}: {}", as_gain(gain)?.describe())));
+    detail.extend(by_workload);
     if let Some((own, gain)) = &found.gain_within {
         detail.extend(
             as_gain(gain).map(|gain| format!("Over the untuned {own}: {}", gain.describe())),
+        );
+    }
+    if let Some((other, gain)) = &found.runner_up {
+        detail.extend(
+            as_gain(gain).map(|gain| format!("Over the runner-up {other}: {}", gain.describe())),
         );
     }
     if view.header.facts.geometry.is_unknown() {
@@ -99,7 +155,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
 }
 
 /// A logarithm of a ratio as a gain in percent; `None` without an interval.
-fn as_gain(estimate: &Estimate) -> Option<Gain> {
+pub fn as_gain(estimate: &Estimate) -> Option<Gain> {
     let (low, high) = estimate.interval?;
     Some(Gain {
         percent_low: percent(low),

@@ -8,8 +8,8 @@ use flashfit_filesystem::{Layout, Recipe, Scheduler};
 use flashfit_host::Program;
 use flashfit_medium::Target;
 use flashfit_report::text::wrap;
-use flashfit_tune::strategy::strategy;
-use flashfit_tune::{RunSpec, Space};
+use flashfit_tune::course::Course;
+use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
 
 use crate::catalogues::Catalogues;
 use crate::consent::what_is_lost;
@@ -50,22 +50,29 @@ fn geometry_text(subject: &Subject) -> String {
 }
 
 /// How much is going to be done. How long that takes is told once there are trials to tell it by.
-pub fn run(spec: &RunSpec, space: &Space, made: usize, dir: &Path) {
-    let (setups, trials) = extent(spec, space);
+pub fn run(spec: &RunSpec, problem: &Problem, made: usize, dir: &Path) {
     let made = if made == 0 { String::new() } else { format!(" ({made} were made)") };
     note(&format!(
-        "setups: at most {setups}; trials: at most {trials}{made}; under {}; kept in {}",
+        "{}{made}; under {}; kept in {}",
+        extent(spec, problem),
         spec.workloads.join(", "),
         dir.display()
     ));
 }
 
-/// Setups and trials, at the most.
-fn extent(spec: &RunSpec, space: &Space) -> (usize, usize) {
-    let setups = strategy(spec.strategy).most_setups(space);
-    let count = |number: u32| usize::try_from(number).expect("at least 32 bits");
-    let workloads = spec.workloads.len();
-    (setups, workloads * (setups * count(spec.repeats) + 3 * count(spec.confirm_rounds)))
+/// How much there is to try, and how far the search will go.
+fn extent(spec: &RunSpec, problem: &Problem) -> String {
+    let rules = spec.rules();
+    let most = Course::new(problem, &rules).most_trials(&[], &[]);
+    let setups = problem.setups.len();
+    let end = match spec.strategy {
+        StrategyKind::Adaptive => format!(
+            "until one is within {} of the best with 90 % chance",
+            Percent(spec.limits.within_hundredths)
+        ),
+        _ => format!("at most {:.0} trials", most.ceil()),
+    };
+    format!("{setups} setups, {end}; limits: {}", spec.limits.describe())
 }
 
 /// Everything that a run would do, with nothing done.
@@ -95,9 +102,9 @@ pub fn dry_run(
     lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));
     lines.extend(built.notes);
-    let (setups, trials) = extent(spec, &built.space);
     lines.push(format!(
-        "setups: at most {setups}; trials: at most {trials}; under {}; kept in {}",
+        "{}; under {}; kept in {}",
+        extent(spec, &built.problem),
         spec.workloads.join(", "),
         dir.display()
     ));

@@ -2,8 +2,10 @@
 
 mod announce;
 pub mod args;
+mod demands;
 mod outcome;
 mod progress;
+mod replay;
 pub(crate) mod resolve;
 mod scratch;
 mod space;
@@ -18,7 +20,9 @@ use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
 use flashfit_medium::{System, Target, WriteConsent};
 use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
-use flashfit_tune::{Claimed, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord};
+use flashfit_tune::{
+    Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord,
+};
 
 use crate::catalogues::Catalogues;
 use crate::commands::card_server;
@@ -26,6 +30,7 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output::{note, warn};
 use args::{ProgressArg, TuneArgs};
+use outcome::Form;
 use progress::Progress;
 use resolve::Resolved;
 use scratch::Scratch;
@@ -35,6 +40,9 @@ use valid::Validity;
 pub(crate) use progress::human;
 
 pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    if let Some(dirs) = &args.replay {
+        return replay::run(args, dirs, catalog);
+    }
     let (resolved, earlier) = match &args.resume {
         Some(dir) => resume(dir)?,
         None => (resolve::resolve(args, catalog)?, None),
@@ -61,9 +69,31 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     };
     let was_there = dir.exists();
     let plan = Plan { spec: &spec, subject: &subject, catalogues: &catalogues, dir: &dir };
-    let took = take(&plan, args.progress, consent, earlier)
-        .inspect_err(|_| forget_unbegun(&dir, was_there))?;
-    outcome::present(&took.header, &took.trials, &catalogues, &dir, args.json)
+    let shows = Shows { progress: args.progress, stream: args.json_stream };
+    let took =
+        take(&plan, shows, consent, earlier).inspect_err(|_| forget_unbegun(&dir, was_there))?;
+    let form = match (args.json, args.json_stream) {
+        (true, _) => Form::Json,
+        (_, true) => Form::JsonLine,
+        _ => Form::Text,
+    };
+    let run = outcome::Ran { header: &took.header, trials: &took.trials, ended: &took.ended };
+    match &took.ended {
+        // What is known so far is told also to who did not wait.
+        Ok(_) => outcome::present(&run, &catalogues, &dir, form),
+        Err(failure) if failure.class() == ExitClass::Interrupted && !took.trials.is_empty() => {
+            outcome::present(&run, &catalogues, &dir, form)?;
+            took.ended.map(drop)
+        }
+        Err(_) => took.ended.map(drop),
+    }
+}
+
+/// What is shown while trials are made.
+#[derive(Clone, Copy)]
+struct Shows {
+    progress: ProgressArg,
+    stream: bool,
 }
 
 fn resume(dir: &Path) -> Result<(Resolved, Option<Run>), Failure> {
@@ -169,12 +199,13 @@ impl Plan<'_> {
 struct Took {
     header: RunHeader,
     trials: Vec<TrialRecord>,
+    ended: Result<Ended, Failure>,
 }
 
 /// Takes the medium over, makes the trials, gives it back.
 fn take(
     plan: &Plan<'_>,
-    when: ProgressArg,
+    shows: Shows,
     consent: Option<WriteConsent>,
     earlier: Option<Run>,
 ) -> Result<Took, Failure> {
@@ -207,15 +238,15 @@ fn take(
     let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
     let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept, &validity)?;
     header.warnings.iter().for_each(|text| warn(text));
-    announce::run(spec, &space, trials.len(), dir);
-    let mut progress = Progress::new(when, trials.len());
-    let mut session = Session::new(spec, &space, &catalogues.workloads, run_dir, trials);
+    let problem = Problem::of_run(&space, spec)?;
+    announce::run(spec, &problem, trials.len(), dir);
+    let mut progress = Progress::new(shows.progress, trials.len(), shows.stream);
+    let mut session = Session::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
     let ended = session.run(&mut here, &mut progress);
     progress.finish();
     let trials = session.into_trials();
     tidy(dir);
-    ended.map_err(|error| resumable(error, dir))?;
-    Ok(Took { header, trials })
+    Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, dir)) })
 }
 
 fn signals() -> Result<Interrupt, Failure> {

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
+use flashfit_report::text::wrap;
 use flashfit_report::{Command, html, terminal};
-use flashfit_tune::{RunHeader, Space, TrialRecord};
+use flashfit_tune::{Ended, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
 use crate::catalogues::Catalogues;
 use crate::failure::Failure;
 use crate::output;
-use crate::rendering::{self, RunView};
+use crate::rendering::answer::{AnswerParts, rounded};
+use crate::rendering::{self, RunView, verdict};
 
 #[derive(Serialize)]
 struct Answer {
@@ -20,9 +22,17 @@ struct Answer {
     winner: Option<String>,
     untuned: Option<String>,
     headline: String,
+    /// Why the search ended, in words.
+    ended: String,
+    /// Whether it was interrupted, and can be resumed.
+    interrupted: bool,
     gain: Option<GainParts>,
     commands: Vec<Step>,
     risk: String,
+    #[serde(flatten)]
+    answer: AnswerParts,
+    /// Setups of which a trial failed: they are out.
+    failed: Vec<Failed>,
     simulated: bool,
     trials: usize,
     report: String,
@@ -35,6 +45,13 @@ struct Step {
     line: String,
 }
 
+/// A setup that is out.
+#[derive(Serialize)]
+struct Failed {
+    setup: String,
+    message: String,
+}
+
 /// A gain in hundredths of a percent, with its 95 % interval.
 #[derive(Serialize)]
 struct GainParts {
@@ -44,54 +61,85 @@ struct GainParts {
     repeats: u32,
 }
 
+/// How the answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// As one document.
+    Json,
+    /// As one document on one line, behind those of the search.
+    JsonLine,
+}
+
+/// A run that has ended, or was interrupted.
+#[derive(Clone, Copy)]
+pub struct Ran<'a> {
+    pub header: &'a RunHeader,
+    pub trials: &'a [TrialRecord],
+    pub ended: &'a Result<Ended, Failure>,
+}
+
 /// Writes the report into the run directory and prints the answer.
 pub fn present(
-    header: &RunHeader,
-    trials: &[TrialRecord],
+    run: &Ran<'_>,
     catalogues: &Catalogues,
     dir: &Path,
-    json: bool,
+    form: Form,
 ) -> Result<(), Failure> {
+    let Ran { header, trials, ended } = *run;
     let space = Space::of_run(header, &catalogues.filesystems)?;
-    let view = RunView::new(header, trials, &catalogues.workloads, &space);
+    let view = RunView::new(header, trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, dir);
     let path = dir.join("report.html");
     output::file(&path, &html::render(&report))?;
-    if !json {
+    let why = match ended {
+        Ok(ended) => verdict::ended(*ended),
+        Err(_) => "interrupted: this is what is known so far".to_owned(),
+    };
+    if form == Form::Text {
         let text = terminal::render_verdict(&report, output::width());
-        return output::print(&format!("{text}\nReport: {}\n", path.display()));
+        let end = wrap(&format!("The search {why}."), output::width()).join("\n");
+        return output::print(&format!("{text}\n{end}\nReport: {}\n", path.display()));
     }
-    let verdict = report.verdict;
+    let shown = report.verdict;
     let hundredths = |percent: f64| rounded(percent * 100.0);
-    let recommended = view.recommendation.as_ref();
-    output::json(
+    let recommended = view.recommendation();
+    let print = if form == Form::Json { output::json } else { output::json_line };
+    print(
         "recommendation",
         Answer {
-            verdict: verdict.outcome_shown().label().to_lowercase(),
+            ended: why,
+            interrupted: ended.is_err(),
+            verdict: shown.outcome_shown().label().to_lowercase(),
             setup: recommended.map(|found| found.recommended().label()),
             winner: recommended.map(|found| found.winner.label()),
             untuned: recommended.map(|found| found.untuned.label()),
-            headline: verdict.headline.clone(),
-            gain: verdict.gain.map(|gain| GainParts {
+            headline: shown.headline.clone(),
+            gain: shown.gain.map(|gain| GainParts {
                 percent_hundredths: hundredths(gain.percent_mid),
                 low_percent_hundredths: hundredths(gain.percent_low),
                 high_percent_hundredths: hundredths(gain.percent_high),
                 repeats: gain.repeats,
             }),
-            commands: verdict
+            commands: shown
                 .commands
                 .into_iter()
                 .map(|Command { caption, line }| Step { caption, line })
                 .collect(),
-            risk: verdict.risk.clone(),
+            risk: shown.risk.clone(),
+            answer: AnswerParts::of(&view.conclusion),
+            failed: report
+                .failures
+                .iter()
+                .map(|failure| Failed {
+                    setup: failure.setup.clone(),
+                    message: failure.reason.clone(),
+                })
+                .collect(),
             simulated: report.simulated,
             trials: trials.len(),
             report: path.display().to_string(),
         },
     )
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a gain in percent is far below 2^63")]
-fn rounded(value: f64) -> i64 {
-    value.round() as i64
 }

@@ -6,8 +6,11 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use flashfit_tune::{Observer, TrialKey, TrialRecord};
+use flashfit_medium::Bytes;
+use flashfit_search::CandidateIndex;
+use flashfit_tune::{Observer, SoFar, Span, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
 use crate::output::note;
 use crate::tune::args::ProgressArg;
@@ -22,6 +25,21 @@ pub struct Progress {
     /// Time in the trials made here, and how many they are.
     spent: (Duration, u32),
     began: Instant,
+    /// Whether what is believed is printed to standard output, a line of JSON each time.
+    stream: bool,
+    leader: Option<String>,
+}
+
+/// What is believed after a batch.
+#[derive(Serialize)]
+struct Believed {
+    schema: &'static str,
+    schema_version: u32,
+    trials: usize,
+    time_ns: u64,
+    written_bytes: u64,
+    trials_left_at_most: Option<u64>,
+    leader: Option<String>,
 }
 
 enum Shown {
@@ -32,7 +50,7 @@ enum Shown {
 
 impl Progress {
     /// `made` trials were made before.
-    pub fn new(when: ProgressArg, made: usize) -> Self {
+    pub fn new(when: ProgressArg, made: usize, stream: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown = match when {
             ProgressArg::Never => Shown::Nothing,
@@ -42,7 +60,8 @@ impl Progress {
             }
         };
         let made = u64::try_from(made).expect("a run has few trials");
-        Self { shown, made, spent: (Duration::ZERO, 0), began: Instant::now() }
+        let (spent, began) = ((Duration::ZERO, 0), Instant::now());
+        Self { shown, made, spent, began, stream, leader: None }
     }
 
     /// Takes the bar off the screen.
@@ -58,12 +77,13 @@ impl Progress {
         if count == 0 {
             return "no estimate yet".to_owned();
         }
-        human((total / count).saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)))
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        format!("at most {}", human((total / count).saturating_mul(left)))
     }
 }
 
 fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:16} {pos}/{len} at most, {wide_msg}")
+    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}, {wide_msg}")
         .expect("the template is constant");
     let bar = ProgressBar::new(1).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(500));
@@ -71,10 +91,11 @@ fn bar() -> ProgressBar {
 }
 
 impl Observer for Progress {
-    fn began(&mut self, key: &TrialKey, left: usize) {
-        let left = u64::try_from(left).expect("a run has few trials");
+    fn began(&mut self, key: &TrialKey, so_far: &SoFar<'_>) {
+        let left = so_far.left.unwrap_or(1);
         let most = self.at_most(left);
         let what = format!("{} under {}", key.setup.label(), key.workload);
+        let most = of_limits(so_far).map_or(most.clone(), |used| format!("{used}; {most}"));
         match &mut self.shown {
             Shown::Bar(bar) => {
                 bar.set_length(self.made + left);
@@ -88,7 +109,7 @@ impl Observer for Progress {
                 *last = Instant::now();
                 let made = self.made;
                 note(&format!(
-                    "trials made: {made} in {}; at most {left} to go, at most {most}; now {what}",
+                    "trials made: {made} in {}; at most {left} to go; {most}; now {what}",
                     human(self.began.elapsed())
                 ));
             }
@@ -104,6 +125,47 @@ impl Observer for Progress {
             bar.set_position(self.made);
         }
     }
+
+    fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>) {
+        let leader = leader.map(|leader| so_far.problem.setups[leader].label());
+        if self.stream {
+            let believed = Believed {
+                schema: "flashfit.belief",
+                schema_version: 1,
+                trials: so_far.history.len(),
+                time_ns: so_far.spent.time_ns,
+                written_bytes: so_far.spent.written_bytes,
+                trials_left_at_most: so_far.left,
+                leader: leader.clone(),
+            };
+            let line = serde_json::to_string(&believed).expect("documents are plain data");
+            // A reader that has gone away does not end a run that takes hours.
+            let _ = crate::output::print(&(line + "\n"));
+        }
+        let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
+            return;
+        };
+        let text = format!("after {} trials {leader} leads", so_far.history.len());
+        match &self.shown {
+            Shown::Bar(bar) => bar.println(text),
+            Shown::Lines { .. } => note(&text),
+            Shown::Nothing => {}
+        }
+        self.leader = Some(leader);
+    }
+}
+
+/// What was spent of the limits of time and writing, where there are any.
+fn of_limits(so_far: &SoFar<'_>) -> Option<String> {
+    let (spent, limits) = (&so_far.spent, so_far.limits);
+    let time = limits.budget_ns.map(|budget| {
+        format!("{} of {}", human(Duration::from_nanos(spent.time_ns)), Span(budget))
+    });
+    let written = limits
+        .max_write_bytes
+        .map(|most| format!("{} of {} written", Bytes(spent.written_bytes), Bytes(most)));
+    let parts: Vec<String> = time.into_iter().chain(written).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// A duration for people: `45 s`, `3 min 20 s`, `2 h 5 min`.

@@ -17,12 +17,17 @@ use crate::failure::Failure;
 use crate::output::note;
 use crate::probe::saved;
 use crate::tune::args::TuneArgs;
+use crate::tune::demands;
 
 /// What a short look at a medium measures.
 const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
 /// What distributions put on a card when nobody chooses.
 const USUAL_FILESYSTEM: &str = "ext4";
-const DEFAULT_SEED: u64 = 1;
+pub const DEFAULT_SEED: u64 = 1;
+/// Trials of each setup under each workload, of strategies that fix it.
+pub const DEFAULT_REPEATS: u32 = 3;
+/// Rounds of confirming trials of strategies that only rank.
+pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
 /// One day: longer is a unit mistaken.
 const MOST_RUNTIME_MS: u64 = 86_400_000;
 
@@ -58,24 +63,41 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
     let probed = probed(args.what.geometry.as_deref(), &target, catalog_dir.as_deref())?;
+    let (chosen_fs, chosen_workloads) = (config.filesystems.clone(), config.workloads.clone());
+    let chosen_fs = once(what.filesystems.clone().or(chosen_fs).unwrap_or_else(all_filesystems));
+    let chosen_workloads =
+        once(what.workloads.clone().or(chosen_workloads).unwrap_or_else(default_workloads));
+    for (name, option) in args.asked.with.iter().chain(&args.asked.without) {
+        filesystems.filesystem(name)?.option(option)?;
+    }
+    for (name, _) in &args.asked.weights {
+        workloads.find(name)?;
+    }
     let spec = RunSpec {
         probed,
-        filesystems: once(
-            what.filesystems.clone().or(config.filesystems).unwrap_or_else(all_filesystems),
-        ),
-        workloads: once(
-            what.workloads.clone().or(config.workloads).unwrap_or_else(default_workloads),
-        ),
+        options: demands::options(&args.asked, &config, &chosen_fs)?,
+        weights_thousandths: demands::weights(&args.asked, &config, &chosen_workloads)?,
+        p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
+        limits: demands::limits(&args.spend, &config)?,
+        state: demands::state(&args.asked, &config)?,
+        allow: demands::allow(args, &config)?.unwrap_or(Durability::Safe),
+        filesystems: chosen_fs,
+        workloads: chosen_workloads,
         schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
-        options: config.options,
-        strategy: what.strategy.map(Into::into).or(config.strategy).unwrap_or(StrategyKind::Greedy),
+        strategy: what
+            .strategy
+            .map(Into::into)
+            .or(config.strategy)
+            .unwrap_or(StrategyKind::Adaptive),
         profile,
         by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
-        repeats: what.repeats.or(config.repeats).unwrap_or(3),
-        confirm_rounds: what.confirm_rounds.or(config.confirm_rounds).unwrap_or(5),
+        repeats: what.repeats.or(config.repeats).unwrap_or(DEFAULT_REPEATS),
+        confirm_rounds: what
+            .confirm_rounds
+            .or(config.confirm_rounds)
+            .unwrap_or(DEFAULT_CONFIRM_ROUNDS),
         seed: what.seed.or(config.seed).unwrap_or(DEFAULT_SEED),
         start: what.start.clone().or(config.start).unwrap_or_else(|| "auto".to_owned()),
-        allow: what.allow.or(config.allow).unwrap_or(Durability::Safe),
         data_size: what.data_size.or(config.data_size).unwrap_or(Bytes::mib(if quick {
             16
         } else {
@@ -138,7 +160,7 @@ fn default_dir(target: &str) -> PathBuf {
 }
 
 /// Schedulers by today's names; earlier names are translated, which the user is told.
-fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> {
+pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> {
     let mut schedulers = Vec::new();
     for name in names.unwrap_or_default() {
         let understood = scheduler::understand(&name)?;

@@ -6,18 +6,16 @@ use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, S
 use flashfit_host::ExitClass;
 use flashfit_host::program::find;
 use flashfit_medium::Bytes;
-use flashfit_tune::{Choices, RunSpec, Space, StrategyKind};
+use flashfit_tune::{Choices, Problem, RunSpec, Space};
 use std::path::Path;
 
 use crate::failure::Failure;
 use crate::tune::valid::Validity;
 
-/// Their subsets are listed; a trial of each would take weeks long before this.
-const MOST_FREE_OPTIONS: usize = 16;
-
 /// A space and what the user should know about what is not in it.
 pub struct Built {
     pub space: Space,
+    pub problem: Problem,
     pub notes: Vec<String>,
 }
 
@@ -46,14 +44,6 @@ pub fn build(
         let conditions = conditions(filesystem);
         choices.push(choices_of(spec, filesystem, &conditions, &schedulers, validity, &mut notes)?);
     }
-    let free = choices.iter().map(|found| found.free.len()).max().unwrap_or(0);
-    if spec.strategy == StrategyKind::Exhaustive && free > MOST_FREE_OPTIONS {
-        return Err(Failure::new(
-            ExitClass::Usage,
-            format!("every setup of {free} options is more than can be tried"),
-            Some("use --strategy greedy, or exclude options in a configuration file"),
-        ));
-    }
     if choices.is_empty() {
         return Err(Failure::new(
             ExitClass::Environment,
@@ -62,7 +52,8 @@ pub fn build(
         ));
     }
     let space = Space { choices, allow: spec.allow, default_scheduler: default_scheduler.clone() };
-    Ok(Built { space, notes })
+    let problem = Problem::of_run(&space, spec)?;
+    Ok(Built { space, problem, notes })
 }
 
 /// The user's schedulers, all of which the kernel must have; or the kernel's.

@@ -98,8 +98,8 @@ fn knobs_of_the_machine_are_as_they_were_after_the_trials() {
     place.file(
         "short.toml",
         "filesystems = [\"ext3\"]\nworkloads = [\"sync-files\"]\nschedulers = [\"none\"]\n\
-         repeats = 1\nconfirm_rounds = 0\ndata_size = \"4MiB\"\nruntime_ms = 200\n\
-         allow = \"loses-recent\"\n[options.ext3]\nalways = [\"dirty-16m\", \"readahead-1m\"]\n\
+         strategy = \"greedy\"\nrepeats = 1\nconfirm_rounds = 0\ndata_size = \"4MiB\"\n\
+         runtime_ms = 200\nallow = \"loses-recent\"\n[options.ext3]\nalways = [\"dirty-16m\", \"readahead-1m\"]\n\
          include = [\"commit-60\"]\n\
          exclude = [\"noatime\", \"discard\", \"writeback\", \"nobarrier\", \"geometry\"]\n",
     );

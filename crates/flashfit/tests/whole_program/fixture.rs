@@ -44,6 +44,7 @@ granularity = "16KiB"
 const SHORT: &str = r#"filesystems = ["ext4"]
 workloads = ["sync-files"]
 schedulers = ["none"]
+strategy = "greedy"
 repeats = 1
 confirm_rounds = 0
 data_size = "4MiB"

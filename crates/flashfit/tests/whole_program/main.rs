@@ -19,5 +19,7 @@ mod one_at_a_time;
 mod output;
 mod probe;
 mod ranking;
+mod replay;
+mod search;
 mod sudden_end;
 mod usage;

@@ -219,3 +219,78 @@ fn a_run_directory_that_would_be_overwritten_is_refused() {
     assert_eq!(std::fs::read_to_string(place.path("mine/config.toml")).unwrap(), "mine");
     assert!(std::fs::read(&image).unwrap() == before, "the image was written to");
 }
+
+#[test]
+fn demands_and_limits_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    place.image("image", 64);
+    let wrong: [(&[&str], &str); 16] = [
+        (&["--budget", "2"], "`2` is not a duration: its unit is missing"),
+        (&["--budget", "2 fortnights"], "the unit is unknown"),
+        (&["--p99-write-max", "5 parsecs"], "the unit is unknown"),
+        (&["--within", "120%"], "it is more than the whole"),
+        (&["--within", "0%"], "nothing can be shown to be within 0%"),
+        (&["--max-write", "40 apples"], "is not a size"),
+        (&["--max-write", "0"], "no trial is possible without writing"),
+        (&["--trials", "0"], "0 is not in"),
+        (&["--weight", "sync-files"], "write database=3"),
+        (&["--weight", "sync-files=0"], "is left out instead"),
+        (&["--weight", "database=3"], "about a workload that is not measured"),
+        (&["--weight", "databsae=3"], "did you mean `database`?"),
+        (&["--with", "noatime"], "write ext4:noatime"),
+        (&["--fill", "95%"], "has no room for a workload"),
+        (&["--fill", "0%", "--age", "2"], "an empty file system cannot be aged"),
+        (&["--age", "100000"], "are too many"),
+    ];
+    for (flags, text) in wrong {
+        let tune = ["tune", "image", "--dir", "run", "--confirm", "image"];
+        let which = ["--fs", "ext4", "--workload", "sync-files"];
+        refuses(&place, &[&tune[..], &which, flags].concat(), &[text]);
+    }
+}
+
+#[test]
+fn demands_that_contradict_each_other_are_refused() {
+    let place = Place::new();
+    place.image("image", 64);
+    let tune = ["tune", "image", "--dir", "run", "--confirm", "image", "--fs", "ext4"];
+    let contradictions: [(&[&str], &str); 6] = [
+        (&["--allow", "safe", "--require", "may-corrupt"], "contradict each other"),
+        (&["--with", "ext4:noatime", "--without", "ext4:noatime"], "contradict each other"),
+        (&["--with", "btrfs:noatime"], "a file system that is not tried"),
+        (&["--with", "ext4:nojournal"], "only `safe` is allowed"),
+        (&["--with", "ext4:noatme"], "did you mean `noatime`?"),
+        (&["--weight", "sync-files=1,sync-files=2"], "is given twice"),
+    ];
+    for (flags, text) in contradictions {
+        refuses(&place, &[&tune[..], flags].concat(), &[text]);
+    }
+    let file = |text: &str| {
+        place.file("my.toml", text);
+        [&tune[..], &["--config", "my.toml"]].concat()
+    };
+    let both = "allow = \"safe\"\nrequire = \"loses-recent\"\n";
+    refuses(&place, &file(both), &["allow safe and require loses-recent contradict"]);
+    let both = "[options.ext4]\nalways = [\"noatime\"]\nexclude = [\"noatime\"]\n";
+    refuses(&place, &file(both), &["ext4 noatime is both always on and excluded"]);
+    refuses(&place, &file("budget = 7200\n"), &["my.toml:1: ", "its unit is missing"]);
+    refuses(&place, &file("fill = \"half\"\n"), &["my.toml:1: ", "is not a percent"]);
+    refuses(&place, &file("[weights]\ndatabase = -3\n"), &["my.toml:2: ", "is not a weight"]);
+    refuses(&place, &file("budgets = \"2h\"\n"), &["did you mean `budget`?"]);
+}
+
+#[test]
+fn what_is_asked_of_a_run_is_shown_before_it_begins() {
+    let place = Place::new();
+    place.image("image", 64);
+    let tune = ["tune", "image", "--dry-run", "--fs", "ext4", "--workload", "sync-files"];
+    let limits = ["--budget", "2h", "--max-write", "40GiB", "--trials", "99", "--within", "1.5%"];
+    let shown = place.flashfit(&[&tune[..], &limits].concat());
+    shown.said(0, &[]);
+    for text in ["within 1.5% of the best", "2h in trials", "40 GiB", "99 trials"] {
+        let words: Vec<&str> = shown.stdout.split_whitespace().collect();
+        assert!(words.join(" ").contains(text), "no `{text}` in {}", shown.stdout);
+    }
+    let fewer = place.flashfit(&[&tune[..], &["--without", "ext4:noatime"]].concat());
+    assert_ne!(shown.stdout, fewer.stdout);
+}

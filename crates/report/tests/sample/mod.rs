@@ -2,9 +2,9 @@
 //! ever measured.
 
 use flashfit_report::{
-    Bar, BarChart, Chart, Command, Direction, Failure, FigureGroup, Gain, LineChart, Outcome,
-    Point, RankRow, Ranking, Report, Role, Series, SetupDetail, Spread, Unit, ValueScale, Verdict,
-    XAxis,
+    Bar, BarChart, Chart, Command, Direction, Failure, FigureGroup, Finding, Gain, Kind, LineChart,
+    Outcome, Point, RankRow, Ranking, Report, Role, Series, SetupDetail, Spread, Unit, ValueScale,
+    Verdict, XAxis,
 };
 
 const RECOMMENDED: &str = "f2fs noatime,discard mq-deadline";
@@ -21,6 +21,7 @@ pub fn report() -> Report {
             ranking("All workloads", 1.0),
             ranking("Linear reading from multiple files (grep)", 0.2),
         ],
+        findings: vec![tied()],
         figures: figures(),
         setups: names().map(|name| setup(&name)).collect(),
         warnings: vec![
@@ -35,6 +36,19 @@ pub fn report() -> Report {
         }],
         reproduce: "flashfit tune --card samples/sd16.toml --usage file-server --seed 42".into(),
     }
+}
+
+fn tied() -> Finding {
+    let mut tied = Finding::new(
+        "Setups that cannot be told from the best",
+        "Each has more than one chance in twenty to be within 2 % of the best.",
+        [("setup", Kind::Name), ("chance", Kind::Number), ("at a power cut", Kind::Remark)],
+        2,
+    );
+    for (name, chance) in [(RECOMMENDED, "92 %"), ("f2fs noatime bfq", "31 %"), (UNTUNED, "6 %")] {
+        tied.rows.push(vec![name.to_owned(), chance.to_owned(), "safe".to_owned()]);
+    }
+    tied
 }
 
 fn verdict() -> Verdict {

@@ -1,5 +1,6 @@
 //! Rankings.
 
+use flashfit_bench::Length;
 use flashfit_tune::analysis::{Ranking, rankings};
 use flashfit_tune::{By, Purpose, Results, Space, TrialRecord};
 
@@ -17,7 +18,7 @@ fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
 
 fn ranked(trials: &[TrialRecord], workloads: &[&str], by: By) -> Vec<Ranking> {
     let workloads: Vec<String> = workloads.iter().map(|&name| name.to_owned()).collect();
-    let results = Results::of(trials, &workloads, 2, By::Throughput);
+    let results = Results::of(trials, &workloads);
     rankings(&results, &["x".to_owned(), "y".to_owned()], by)
 }
 
@@ -92,12 +93,21 @@ fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
 }
 
 #[test]
-fn by_latency_the_shortest_worst_case_is_first_and_confirming_trials_do_not_count() {
+fn by_latency_the_shortest_worst_case_is_first() {
     // The trials' longest operation is as long as one of that rate takes.
-    let fast = measured(Purpose::Confirm, &setup(&space(), "x b none"), "w", 0, 1_000_000);
-    let trials =
-        [search("x base none", "w", &[10, 10]), search("x a none", "w", &[20, 20]), vec![fast]];
+    let trials = [search("x base none", "w", &[10, 10]), search("x a none", "w", &[20, 20])];
     let found = ranked(&trials.concat(), &["w"], By::Latency);
     assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
+    assert!((found[0].rows[0].merit.middle - 20.0).abs() < 1e-6);
+}
+
+#[test]
+fn all_whole_trials_count_whatever_they_were_for_and_short_ones_do_not() {
+    let confirming = measured(Purpose::Confirm, &setup(&space(), "x a none"), "w", 0, 20);
+    let mut short = measured(Purpose::Search, &setup(&space(), "x a none"), "w", 1, 1_000_000);
+    short.key.length = Length::Short;
+    let trials = [search("x a none", "w", &[20]), vec![confirming, short]];
+    let found = ranked(&trials.concat(), &["w"], By::Latency);
+    assert_eq!(found[0].rows[0].merit.count, 2);
     assert!((found[0].rows[0].merit.middle - 20.0).abs() < 1e-6);
 }

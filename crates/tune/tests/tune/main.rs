@@ -4,9 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod analysis;
-mod exhaustive;
-mod greedy;
-mod landscapes;
+mod limits;
 mod recommendation;
 mod run_dir;
 mod session;

@@ -1,8 +1,8 @@
 //! What is concluded from confirming trials.
 
-use flashfit_tune::{By, Purpose, Recommendation, Results, Space, TrialRecord, Verdict};
+use flashfit_tune::{Conclusion, Purpose, Recommendation, Space, TrialRecord, Verdict};
 
-use crate::support::{SpaceOf, failed, measured, opt, setup};
+use crate::support::{SpaceOf, failed, measured, opt, setup, spec};
 
 fn space() -> Space {
     SpaceOf::filesystem("x", &[opt("a"), opt("risky").risky()]).and("y", &[opt("a")]).build()
@@ -28,9 +28,8 @@ fn searched() -> Vec<TrialRecord> {
 }
 
 fn recommended(trials: &[TrialRecord]) -> Recommendation {
-    let workloads = ["r".to_owned(), "w".to_owned()];
-    let results = Results::of(trials, &workloads, 2, By::Throughput);
-    Recommendation::of(&space(), &results).unwrap()
+    let spec = spec(&space(), &["r", "w"]);
+    Conclusion::of_run(&space(), &spec, trials).unwrap().recommendation.unwrap()
 }
 
 /// After that search, with these confirming trials of the winner and the untuned setup.
@@ -59,7 +58,7 @@ fn better_where_the_whole_interval_is_a_gain() {
     let names: Vec<&str> = found.gain_by_workload.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["r", "w"]);
     assert!(found.gain_by_workload.iter().all(|(_, gain)| gain.is_above(1.15f64.ln())));
-    assert_eq!((found.gain_within, found.better_but_less_safe), (None, None));
+    assert_eq!((found.runner_up, found.better_but_less_safe), (None, None));
 }
 
 #[test]
@@ -163,10 +162,12 @@ fn a_setup_that_scored_higher_but_is_less_safe_is_named_and_not_recommended() {
 }
 
 #[test]
-fn without_a_setup_measured_under_all_workloads_there_is_none() {
+fn without_a_setup_measured_under_all_workloads_nothing_is_recommended() {
     let only_reads: Vec<TrialRecord> =
         searched().into_iter().filter(|trial| trial.key.workload == "r").collect();
-    let workloads = ["r".to_owned(), "w".to_owned()];
-    let results = Results::of(&only_reads, &workloads, 2, By::Throughput);
-    assert_eq!(Recommendation::of(&space(), &results), None);
+    let spec = spec(&space(), &["r", "w"]);
+    let found = Conclusion::of_run(&space(), &spec, &only_reads).unwrap();
+    // The search may name what it would choose by half of it, but nothing is recommended.
+    let verdict = found.recommendation.map(|found| found.verdict);
+    assert!(matches!(verdict, None | Some(Verdict::NotConfirmed)), "{verdict:?}");
 }

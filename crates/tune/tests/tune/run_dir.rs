@@ -274,3 +274,26 @@ fn a_full_disk_leaves_whole_lines() {
         std::fs::remove_dir_all(path).unwrap();
     }
 }
+
+#[test]
+fn a_run_of_before_there_were_limits_and_batches_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = RunDir::create(dir.path(), &a_header()).unwrap();
+    run.append(&a_record(1), &[], &[]).unwrap();
+    drop(run);
+    let header = dir.path().join("run.json");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&header).unwrap()).unwrap();
+    let spec = json["spec"].as_object_mut().unwrap();
+    for key in ["limits", "state"] {
+        spec.remove(key).unwrap();
+    }
+    std::fs::write(&header, json.to_string()).unwrap();
+    let line = std::fs::read_to_string(dir.path().join("trials.jsonl")).unwrap();
+    for key in ["batch", "length", "written", "state_ns", "fill_bytes"] {
+        assert!(!line.contains(&format!("\"{key}\"")), "{key} in {line}");
+    }
+    let run = Run::read(dir.path()).unwrap();
+    assert_eq!(run.header.spec.limits, flashfit_tune::Limits::default());
+    assert_eq!((run.trials.len(), run.trials[0].batch), (1, None));
+}

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::Profile;
+use flashfit_bench::{MediumState, Profile};
 use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_medium::identity::Identity;
 use flashfit_medium::queue::Queue;
 use flashfit_medium::{Bytes, Kind, Medium};
 use flashfit_stand::{Facts, MemoryFacts};
-use flashfit_tune::{By, RunHeader, RunSpec, Space, StrategyKind};
+use flashfit_tune::{By, Limits, RunHeader, RunSpec, Space, StrategyKind};
 
 /// A greedy run of these workloads with two repeats and two confirming rounds.
 pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
@@ -35,6 +35,10 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         probed: flashfit_geometry::Geometry::default(),
         mount_dir: None,
         catalog_dir: None,
+        weights_thousandths: BTreeMap::new(),
+        p99_write_max_ns: None,
+        limits: Limits::default(),
+        state: MediumState::default(),
     }
 }
 

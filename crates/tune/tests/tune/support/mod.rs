@@ -7,6 +7,6 @@ mod stand;
 mod trials;
 
 pub use header::{facts, header, spec};
-pub use space::{Opt, SpaceOf, opt, setup};
+pub use space::{SpaceOf, opt, setup};
 pub use stand::{FakeStand, Watcher, workload};
-pub use trials::{Answer, failed, measure, measured, point};
+pub use trials::{Answer, failed, measured, point};

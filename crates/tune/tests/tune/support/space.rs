@@ -10,23 +10,17 @@ use flashfit_tune::{Choices, Space};
 pub struct Opt {
     name: String,
     risky: bool,
-    excludes: Vec<String>,
 }
 
 /// A safe option.
 pub fn opt(name: &str) -> Opt {
-    Opt { name: name.to_owned(), risky: false, excludes: Vec::new() }
+    Opt { name: name.to_owned(), risky: false }
 }
 
 impl Opt {
     /// The same, but a power cut may damage the file system.
     pub fn risky(self) -> Self {
         Self { risky: true, ..self }
-    }
-
-    /// The same, not to be combined with these.
-    pub fn excluding(self, others: &[&str]) -> Self {
-        Self { excludes: others.iter().map(|&other| other.to_owned()).collect(), ..self }
     }
 }
 
@@ -66,12 +60,6 @@ impl SpaceOf {
         self
     }
 
-    /// With setups allowed that are as unsafe as can be.
-    pub fn allowing_everything(mut self) -> Self {
-        self.0.allow = Durability::MayCorrupt;
-        self
-    }
-
     /// The space.
     pub fn build(self) -> Space {
         self.0
@@ -97,9 +85,8 @@ fn filesystem(name: &str, options: &[Opt]) -> FileSystem {
     for option in options {
         let durability = if option.risky { "may-corrupt" } else { "safe" };
         text += &format!(
-            "[[option]]\nname = \"{0}\"\ntitle = \"T\"\nmount = [\"{0}\"]\nexcludes = {1:?}\n\
-             durability = \"{durability}\"\nrisk = \"R\"\nsource = \"S\"\n",
-            option.name, option.excludes
+            "[[option]]\nname = \"{0}\"\ntitle = \"T\"\nmount = [\"{0}\"]\ndurability = \"{durability}\"\nrisk = \"R\"\nsource = \"S\"\n",
+            option.name
         );
     }
     let origin = Origin::File(format!("{name}.toml").into());

@@ -3,8 +3,8 @@
 use flashfit_bench::Workload;
 use flashfit_catalogue::{Entry, Origin};
 use flashfit_filesystem::Setup;
-use flashfit_stand::{Facts, Stand, TrialError, TrialReport, TrialRequest};
-use flashfit_tune::{Observer, TrialKey, TrialRecord};
+use flashfit_stand::{Facts, Phases, Stand, TrialError, TrialReport, TrialRequest, Written};
+use flashfit_tune::{Observer, SoFar, TrialKey, TrialRecord};
 
 use super::{Answer, facts, point};
 
@@ -14,6 +14,8 @@ pub struct FakeStand<'a> {
     landscape: &'a dyn Fn(&Setup, &str) -> Answer,
     /// The trials that it made or that failed, each with its seed.
     pub made: Vec<(String, String, u64)>,
+    /// How long a trial takes.
+    pub trial_ns: u64,
     /// After how many trials the medium is gone.
     pub gone_after: Option<usize>,
 }
@@ -21,7 +23,13 @@ pub struct FakeStand<'a> {
 impl<'a> FakeStand<'a> {
     /// One that lives on.
     pub fn new(landscape: &'a dyn Fn(&Setup, &str) -> Answer) -> Self {
-        Self { facts: facts(), landscape, made: Vec::new(), gone_after: None }
+        Self {
+            facts: facts(),
+            landscape,
+            made: Vec::new(),
+            trial_ns: 1_000_000_000,
+            gone_after: None,
+        }
     }
 }
 
@@ -38,12 +46,22 @@ impl Stand for FakeStand<'_> {
         let answer = (self.landscape)(request.setup, &workload);
         self.made.push((request.setup.label(), workload, request.seed));
         let mut report = TrialReport {
+            phases: Phases { total_ns: self.trial_ns, ..Phases::default() },
+            written: Some(Written { trial_bytes: 1 << 20, workload_bytes: 1 << 19 }),
             kernel_messages: vec!["a line of the kernel's".into()],
             ..TrialReport::default()
         };
         match answer {
             Answer::Kib(rate) => {
                 report.points = vec![point(rate)];
+                Ok(report)
+            }
+            Answer::SlowAt99(rate) => {
+                let mut slow = point(rate);
+                for write in slow.stages.iter_mut().filter_map(|stage| stage.write.as_mut()) {
+                    write.latency.p99_ns = 1_000_000_000;
+                }
+                report.points = vec![slow];
                 Ok(report)
             }
             Answer::Fails => {
@@ -68,17 +86,23 @@ pub fn workload(name: &str) -> Workload {
 #[derive(Debug, Default)]
 pub struct Watcher {
     /// As told before each trial.
-    pub left: Vec<usize>,
+    pub left: Vec<Option<u64>>,
+    /// How many trials the search had been told of each time that it thought.
+    pub thoughts: Vec<usize>,
     /// The numbers of the trials that were kept.
     pub kept: Vec<u32>,
 }
 
 impl Observer for Watcher {
-    fn began(&mut self, _key: &TrialKey, left: usize) {
-        self.left.push(left);
+    fn began(&mut self, _key: &TrialKey, so_far: &SoFar<'_>) {
+        self.left.push(so_far.left);
     }
 
     fn ended(&mut self, record: &TrialRecord) {
         self.kept.push(record.number);
+    }
+
+    fn thought(&mut self, so_far: &SoFar<'_>, _leader: Option<usize>) {
+        self.thoughts.push(so_far.history.len());
     }
 }

@@ -1,17 +1,18 @@
 //! Trials with known figures.
 
-use flashfit_bench::{FigureKind, Figures, Latency, Point, PointResult, Stage};
+use flashfit_bench::{FigureKind, Figures, Latency, Length, Point, PointResult, Stage};
 use flashfit_filesystem::Setup;
 use flashfit_stand::Phases;
 use flashfit_tune::record::RECORD_VERSION;
-use flashfit_tune::strategy::Strategy;
-use flashfit_tune::{By, Outcome, Purpose, Results, Space, TrialKey, TrialRecord};
+use flashfit_tune::{Outcome, Purpose, TrialKey, TrialRecord};
 
 /// How a setup does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It writes so many KiB a second.
     Kib(u64),
+    /// The same, but one write of 100 takes a second.
+    SlowAt99(u64),
     /// It does not work.
     Fails,
 }
@@ -23,7 +24,13 @@ pub fn point(kib_per_second: u64) -> PointResult {
     let kind = FigureKind::Throughput;
     PointResult {
         point: Point::Only,
-        stages: vec![Stage { name: "write".into(), kind, read: None, write: Some(figures) }],
+        stages: vec![Stage {
+            name: "write".into(),
+            kind,
+            read: None,
+            write: Some(figures),
+            steady: None,
+        }],
         fio_version: "fio-3.33".into(),
         runtime_ns: 1_000_000_000,
         raw_json: format!("[{kib_per_second}]"),
@@ -58,37 +65,22 @@ fn record(
     TrialRecord {
         version: RECORD_VERSION,
         number: 1,
-        key: TrialKey { purpose, setup: setup.clone(), workload: workload.to_owned(), repeat },
+        key: TrialKey {
+            purpose,
+            setup: setup.clone(),
+            workload: workload.to_owned(),
+            length: Length::Full,
+            repeat,
+        },
+        batch: None,
         started_unix_s: 0,
         phases: Phases::default(),
         outcome,
+        state: None,
+        fill_bytes: 0,
+        written: None,
         counters: None,
         kernel_messages: 0,
         notes: Vec::new(),
-    }
-}
-
-/// Lets a strategy search a landscape of one workload `w`, one trial a setup. Returns the setups
-/// that it asked for, batch by batch, and the results.
-pub fn measure(
-    strategy: &dyn Strategy,
-    space: &Space,
-    landscape: impl Fn(&Setup) -> Answer,
-) -> (Vec<Vec<Setup>>, Results) {
-    let mut results = Results::of(&[], &["w".to_owned()], 1, By::Throughput);
-    let mut batches = Vec::new();
-    loop {
-        let batch = strategy.next(space, &results);
-        if batch.is_empty() {
-            return (batches, results);
-        }
-        for setup in &batch {
-            results.add(&match landscape(setup) {
-                Answer::Kib(rate) => measured(Purpose::Search, setup, "w", 0, rate),
-                Answer::Fails => failed(Purpose::Search, setup, "w", 0),
-            });
-        }
-        batches.push(batch);
-        assert!(batches.len() < 1000, "the search does not end");
     }
 }

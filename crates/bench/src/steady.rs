@@ -1,0 +1,201 @@
+//! Whether a stage was in a steady state, by two criteria.
+//!
+//! fio's own (`ss=bw:10%`, fio(1)): over a rolling window no second's bandwidth differs from the
+//! mean by more than 10 %. The window is the whole time but a second, so that a stage ends a second
+//! early at the most and its length stays that of the others.
+//!
+//! That of the SNIA's Solid State Storage Performance Test Specification 2.0.1: over a window of
+//! five rounds, the largest less the smallest is at most 20 % of the mean, and the line fitted
+//! through them rises or falls by at most 10 % of the mean. A round here is a second of fio's
+//! bandwidth log, the window the last five. Limit: five seconds show the slope of a write cache
+//! that fills, not that of minutes of garbage collection.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::BenchError;
+use crate::fio::system;
+
+/// A window of five rounds, and one before it.
+pub const LEAST_RUNTIME_NS: u64 = 6_000_000_000;
+const ROUND_MS: u64 = 1000;
+const WINDOW_ROUNDS: usize = 5;
+const MOST_RANGE_THOUSANDTHS: u64 = 200;
+const MOST_SLOPE_THOUSANDTHS: u64 = 100;
+/// An entry further than this from the end of a round is of one that is not whole.
+const SLACK_MS: u64 = 100;
+
+/// What was found of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steady {
+    /// Whether fio's criterion was met.
+    pub fio: bool,
+    /// Whether the SNIA's was; `None` where the stage was over before five rounds.
+    pub snia: Option<bool>,
+    /// The largest round less the smallest, in thousandths of their mean.
+    pub range_thousandths: Option<u64>,
+    /// How much the fitted line rises or falls over the window, in thousandths of the mean.
+    pub slope_thousandths: Option<u64>,
+}
+
+impl Steady {
+    /// By fio's word alone.
+    pub(crate) fn by_fio(attained: bool) -> Self {
+        Self { fio: attained, snia: None, range_thousandths: None, slope_thousandths: None }
+    }
+
+    /// Both criteria, for the bandwidths of whole rounds.
+    fn of(attained: bool, rounds: &[u64]) -> Self {
+        let Some(first) = rounds.len().checked_sub(WINDOW_ROUNDS) else {
+            return Self::by_fio(attained);
+        };
+        let window = &rounds[first..];
+        let (range, slope) = (range_thousandths(window), slope_thousandths(window));
+        let steady = range <= MOST_RANGE_THOUSANDTHS && slope <= MOST_SLOPE_THOUSANDTHS;
+        Self {
+            fio: attained,
+            snia: Some(steady),
+            range_thousandths: Some(range),
+            slope_thousandths: Some(slope),
+        }
+    }
+}
+
+/// Looks for a steady state in one run of fio.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    folder: PathBuf,
+    runtime_ns: u64,
+}
+
+/// What the names of the bandwidth logs begin with.
+const LOG: &str = "steady";
+
+impl Watch {
+    /// In a run of that time, with logs in `folder`. Earlier logs are removed.
+    pub(crate) fn new(folder: &Path, runtime_ns: u64) -> Self {
+        let watch = Self { folder: folder.to_owned(), runtime_ns };
+        // One that stays is overwritten, or is of a job that this run does not have.
+        watch.logs().iter().for_each(|log| drop(std::fs::remove_file(log)));
+        watch
+    }
+
+    /// What tells fio to look.
+    pub(crate) fn settings(&self) -> String {
+        let seconds = self.runtime_ns / 1_000_000_000 - 1;
+        format!(
+            "ss=bw:10%\nss_dur={seconds}\nwrite_bw_log={}\nlog_avg_msec={ROUND_MS}",
+            self.folder.join(LOG).display()
+        )
+    }
+
+    /// What was found, given fio's own word.
+    pub(crate) fn judge(&self, by_fio: Option<Steady>) -> Result<Steady, BenchError> {
+        let attained = by_fio.is_some_and(|steady| steady.fio);
+        let mut texts = Vec::new();
+        for log in self.logs() {
+            texts.push(std::fs::read_to_string(&log).map_err(system(&log))?);
+        }
+        Ok(Steady::of(attained, &rounds(&texts)))
+    }
+
+    fn logs(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_log = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.starts_with(&format!("{LOG}_bw")) && name.ends_with(".log")
+        };
+        entries.map(|entry| entry.path()).filter(is_log).collect()
+    }
+}
+
+/// The bandwidth of each whole round, all jobs and directions together, from fio's logs: lines
+/// `milliseconds, KiB/s, direction, …`, each of the time since the line before.
+fn rounds(logs: &[String]) -> Vec<u64> {
+    let mut by_round: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut ends: Vec<u64> = Vec::new();
+    for log in logs {
+        let mut end = 0;
+        for line in log.lines() {
+            let mut fields = line.split(',').map(|field| field.trim().parse::<u64>());
+            let (Some(Ok(at_ms)), Some(Ok(rate))) = (fields.next(), fields.next()) else {
+                continue;
+            };
+            // The entry at 1001 ms is that of the first second.
+            let round = (at_ms + ROUND_MS / 2) / ROUND_MS;
+            if at_ms.abs_diff(round * ROUND_MS) <= SLACK_MS && round > 0 {
+                *by_round.entry(round).or_default() += rate;
+                end = end.max(round);
+            }
+        }
+        ends.push(end);
+    }
+    // A job that ended sooner leaves the others alone, which is another state.
+    let shared = ends.into_iter().min().unwrap_or(0);
+    let mut rounds: Vec<u64> =
+        (1..=shared).map(|r| by_round.get(&r).copied().unwrap_or(0)).collect();
+    while rounds.last() == Some(&0) {
+        rounds.pop();
+    }
+    rounds
+}
+
+fn range_thousandths(window: &[u64]) -> u64 {
+    let (least, most) = (window.iter().min(), window.iter().max());
+    let sum: u64 = window.iter().sum();
+    let range = most.unwrap_or(&0) - least.unwrap_or(&0);
+    range * 1000 * window.len() as u64 / sum.max(1)
+}
+
+/// Of the line of least squares over the window, from its first round to its last.
+fn slope_thousandths(window: &[u64]) -> u64 {
+    let count = i128::try_from(window.len()).expect("a window is short");
+    let sum: i128 = window.iter().map(|value| i128::from(*value)).sum();
+    // Twice the distance from the middle round, so that all is whole.
+    let places = (0..count).map(|index| 2 * index - (count - 1));
+    let product: i128 =
+        places.clone().zip(window).map(|(place, value)| place * i128::from(*value)).sum();
+    let squares: i128 = places.map(|place| place * place).sum();
+    // The slope a round is 2 * product / squares; over the window that is (count - 1) of them.
+    let rise = (2 * product * (count - 1)).abs() * 1000 * count;
+    u64::try_from(rise / (squares * sum.max(1)).max(1)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_criteria_of_the_specification() {
+        let steady = |rounds: &[u64]| Steady::of(true, rounds);
+        // Level within a fifth: steady. Only the last five count.
+        let level = steady(&[900, 100, 110, 95, 105, 100]);
+        assert_eq!((level.snia, level.range_thousandths), (Some(true), Some(147)));
+        // The range is too wide, although there is no slope.
+        let wide = steady(&[100, 80, 100, 115, 100]);
+        assert_eq!((wide.snia, wide.range_thousandths), (Some(false), Some(353)));
+        // From 95 to 106 in a line: 11 % of the mean, although the range is allowed.
+        let falling = steady(&[1060, 1033, 1005, 978, 950]);
+        assert_eq!((falling.snia, falling.slope_thousandths), (Some(false), Some(109)));
+        let flat = steady(&[1030, 1015, 1000, 985, 970]);
+        assert_eq!((flat.snia, flat.slope_thousandths), (Some(true), Some(60)));
+        // Too short to tell.
+        assert_eq!(steady(&[100, 100, 100, 100]).snia, None);
+    }
+
+    #[test]
+    fn a_dead_medium_is_not_divided_by() {
+        assert_eq!(Steady::of(false, &[0, 0, 0, 0, 0]).range_thousandths, Some(0));
+    }
+
+    #[test]
+    fn logs_of_several_jobs_are_added_up_second_by_second() {
+        let one = "1001, 10, 1, 0, 0\n2000, 20, 1, 0, 0\n3000, 30, 1, 0, 0\n3300, 9, 1, 0, 0\n";
+        let other = "1000, 1, 0, 0, 0\n1000, 2, 1, 0, 0\n2001, 3, 0, 0, 0\n";
+        assert_eq!(rounds(&[one.into()]), [10, 20, 30]);
+        assert_eq!(rounds(&[one.into(), other.into()]), [13, 23]);
+        assert_eq!(rounds(&[]), [0; 0]);
+    }
+}

@@ -1,0 +1,280 @@
+//! What came of a search on recorded runs, for people and as JSON.
+
+use flashfit_filesystem::Setup;
+use flashfit_report::terminal::SIMULATED_BANNER;
+use flashfit_report::text::wrap;
+use flashfit_search::{CandidateIndex, Length, Stop};
+use flashfit_tune::limits::Reached;
+use flashfit_tune::recommend::percent;
+use flashfit_tune::replay::{Recording, Replayed};
+use flashfit_tune::{By, Conclusion, Ended, Rules};
+use serde::Serialize;
+
+use super::answer::{AnswerParts, Change, hundredths, rounded};
+use super::verdict;
+
+/// A replay with all that is told of it.
+pub struct Shown<'a> {
+    pub recording: &'a Recording,
+    pub replayed: &'a Replayed,
+    pub conclusion: &'a Conclusion,
+    pub rules: &'a Rules,
+    pub by: By,
+}
+
+#[derive(Serialize)]
+pub struct Document {
+    runs: Vec<String>,
+    simulated: bool,
+    strategy: flashfit_tune::StrategyKind,
+    seed: u64,
+    by: By,
+    /// Setups with a record under every workload that may be chosen, and all that were recorded.
+    setups: usize,
+    setups_recorded: usize,
+    workloads: Vec<String>,
+    stop: StopPart,
+    trials: Trials,
+    /// What the search chose.
+    choice: Option<Place>,
+    /// What it recommends: the untuned setup where no gain was shown.
+    recommended: Option<Place>,
+    /// What is best by all that is recorded.
+    best: Option<Place>,
+    untuned: Place,
+    verdict: Option<&'static str>,
+    /// The gain that the search claims, from the confirming trials that it drew.
+    gain: Option<Change>,
+    #[serde(flatten)]
+    answer: AnswerParts,
+    /// Setups that lack a workload, and setups of which a trial failed.
+    incomplete: Vec<Setup>,
+    failed: Vec<Setup>,
+}
+
+#[derive(Serialize)]
+struct StopPart {
+    reason: &'static str,
+    probability: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Trials {
+    made: usize,
+    full: usize,
+    short: usize,
+    /// Short ones counted by what they cost, in thousandths.
+    full_length_thousandths: i64,
+    /// Draws that repeated a recorded trial.
+    drawn_again: u64,
+}
+
+/// A setup, and where it stands by all that is recorded.
+#[derive(Serialize)]
+struct Place {
+    setup: Setup,
+    label: String,
+    /// From 1, among the setups that may be chosen.
+    rank: Option<usize>,
+    /// How far below the best, in hundredths of a percent.
+    regret_percent_hundredths: Option<i64>,
+    /// Over the untuned setup, in hundredths of a percent.
+    recorded_gain_percent_hundredths: Option<i64>,
+}
+
+/// As JSON.
+pub fn document(shown: &Shown<'_>) -> Document {
+    let Shown { recording, replayed, conclusion, rules, by } = shown;
+    let setups = |indices: &[CandidateIndex]| {
+        indices.iter().map(|&index| replayed.problem.setups[index].clone()).collect()
+    };
+    let found = conclusion.recommendation.as_ref();
+    let index = |setup: &Setup| replayed.problem.candidate(setup);
+    Document {
+        runs: recording.paths.iter().map(|path| path.display().to_string()).collect(),
+        simulated: recording.simulated,
+        strategy: rules.strategy,
+        seed: rules.seed,
+        by: *by,
+        setups: replayed.recorded.iter().flatten().count(),
+        setups_recorded: recording.setups().len(),
+        workloads: replayed.problem.workloads.clone(),
+        stop: stop(replayed.ended),
+        trials: trials(replayed),
+        choice: found.and_then(|found| index(&found.winner)).map(|at| place(replayed, at)),
+        recommended: found
+            .and_then(|found| index(found.recommended()))
+            .map(|at| place(replayed, at)),
+        best: replayed.best().map(|at| place(replayed, at)),
+        untuned: place(replayed, replayed.problem.space.reference),
+        verdict: found.map(|found| verdict::outcome(found.verdict).label()),
+        gain: found.and_then(|found| found.gain.as_ref()).map(Change::from),
+        answer: AnswerParts::of(conclusion),
+        incomplete: setups(&replayed.incomplete),
+        failed: setups(&replayed.failed),
+    }
+}
+
+fn stop(ended: Ended) -> StopPart {
+    let (reason, probability) = match ended {
+        Ended::Search(Stop::SureEnough { probability }) => ("sure-enough", Some(probability)),
+        Ended::Search(Stop::Budget) => ("budget", None),
+        Ended::Search(Stop::Exhausted) => ("exhausted", None),
+        Ended::Search(Stop::AllFailed { .. }) => ("all-failed", None),
+        Ended::Limit(Reached::Budget) => ("time", None),
+        Ended::Limit(Reached::MaxWrite) => ("max-write", None),
+    };
+    StopPart { reason, probability }
+}
+
+fn trials(replayed: &Replayed) -> Trials {
+    let made = replayed.history.iter().filter(|told| is_made(told)).count();
+    let short = replayed
+        .history
+        .iter()
+        .filter(|told| is_made(told) && told.ask.length == Length::Short)
+        .count();
+    let full = made - short;
+    Trials {
+        made,
+        full,
+        short,
+        full_length_thousandths: rounded(replayed.full_length_trials() * 1000.0),
+        drawn_again: replayed.drawn_again,
+    }
+}
+
+fn is_made(told: &flashfit_search::Told) -> bool {
+    told.outcome != flashfit_search::Outcome::Missing
+}
+
+fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
+    let setup = replayed.problem.setups[candidate].clone();
+    Place {
+        label: setup.label(),
+        setup,
+        rank: replayed.rank(candidate).map(|(rank, _)| rank),
+        regret_percent_hundredths: replayed
+            .regret(candidate)
+            .map(|log| rounded(below(log) * 100.0)),
+        recorded_gain_percent_hundredths: replayed.recorded[candidate].map(hundredths),
+    }
+}
+
+/// How far below something is, in percent, by the logarithm of the ratio.
+fn below(log: f64) -> f64 {
+    (-percent(-log)).max(0.0)
+}
+
+/// For people.
+pub fn text(shown: &Shown<'_>, width: usize) -> String {
+    let Shown { recording, replayed, conclusion, rules, by } = shown;
+    let mut lines = Vec::new();
+    if recording.simulated {
+        lines.push(SIMULATED_BANNER.to_owned());
+        lines.push(String::new());
+    }
+    let counted = trials(replayed);
+    lines.push(format!(
+        "Replayed {}: {} of {} recorded setups may be chosen, under {}, by {by}.",
+        recording.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
+        replayed.recorded.iter().flatten().count(),
+        recording.setups().len(),
+        replayed.problem.workloads.join(", "),
+    ));
+    lines.push(format!(
+        "{}, seed {}: {} trials ({} short; {:.1} full-length ones' worth), {}.",
+        verdict::strategy_name(rules.strategy),
+        rules.seed,
+        counted.made,
+        counted.short,
+        replayed.full_length_trials(),
+        verdict::ended(replayed.ended),
+    ));
+    lines.push(String::new());
+    let Some(found) = &conclusion.recommendation else {
+        lines.push("Nothing that may be chosen was measured.".to_owned());
+        return wrapped(&lines, width);
+    };
+    lines.push(format!(
+        "{}: {}",
+        verdict::outcome(found.verdict).label(),
+        verdict::headline(found)
+    ));
+    if let Some(gain) = found.gain.as_ref().and_then(verdict::as_gain) {
+        lines.push(format!("Gain over the untuned setup: {}", gain.describe()));
+    }
+    lines.push(String::new());
+    lines.push("By all that is recorded:".to_owned());
+    let chosen = replayed.problem.candidate(&found.winner);
+    let named = [
+        ("chosen", chosen),
+        ("recommended", replayed.problem.candidate(found.recommended())),
+        ("best", replayed.best()),
+        ("untuned", Some(replayed.problem.space.reference)),
+    ];
+    for (name, candidate) in named {
+        lines.extend(candidate.map(|candidate| recorded_line(replayed, name, candidate)));
+    }
+    if counted.drawn_again > 0 {
+        lines.push(String::new());
+        lines.push(format!(
+            "{} draws repeated a recorded trial, because there were no others: intervals made of \
+             them are too narrow.",
+            counted.drawn_again
+        ));
+    }
+    for (what, setups) in
+        [("lack a workload", &replayed.incomplete), ("have a trial that failed", &replayed.failed)]
+    {
+        if !setups.is_empty() {
+            let labels: Vec<String> = setups
+                .iter()
+                .take(5)
+                .map(|&index| replayed.problem.setups[index].label())
+                .collect();
+            let more = if setups.len() > 5 { ", …" } else { "" };
+            lines.push(String::new());
+            lines.push(format!(
+                "{} setups {what} and are out: {}{more}",
+                setups.len(),
+                labels.join(", ")
+            ));
+        }
+    }
+    wrapped(&lines, width)
+}
+
+fn recorded_line(replayed: &Replayed, name: &str, candidate: CandidateIndex) -> String {
+    let label = replayed.problem.setups[candidate].label();
+    match (replayed.rank(candidate), replayed.regret(candidate), replayed.recorded[candidate]) {
+        (Some((rank, of)), Some(regret), Some(gain)) => format!(
+            "  {name}: {label}: place {rank} of {of}, {:.1} % below the best, {:+.1} % over the untuned \
+             setup",
+            below(regret),
+            percent(gain)
+        ),
+        _ => format!("  {name}: {label}: its record is not complete"),
+    }
+}
+
+fn wrapped(lines: &[String], width: usize) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let indent = if line.starts_with("  ") { 4 } else { 0 };
+        for (index, part) in
+            wrap(line.trim_start(), width.saturating_sub(indent)).iter().enumerate()
+        {
+            let before = match (indent, index) {
+                (0, _) => String::new(),
+                (_, 0) => "  ".to_owned(),
+                (indent, _) => " ".repeat(indent),
+            };
+            text.push_str(&format!("{before}{part}\n"));
+        }
+        if line.is_empty() {
+            text.push('\n');
+        }
+    }
+    text
+}

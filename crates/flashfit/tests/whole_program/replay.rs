@@ -1,0 +1,207 @@
+//! Searches on recorded runs, most of them written by hand: no medium, no root.
+
+use serde_json::{Value, json};
+
+use crate::fixture::Place;
+
+/// The rate of a setup under a workload, in bytes a second: noatime gives a tenth, nojournal a
+/// fifth and is not safe, btrfs is slower.
+fn rate(filesystem: &str, options: &[&str], workload: &str) -> u64 {
+    let base = if workload == "database" { 2_000_000 } else { 8_000_000 };
+    let base = if filesystem == "btrfs" { base / 10 * 8 } else { base };
+    options.iter().fold(base, |rate, option| match *option {
+        "noatime" => rate / 10 * 11,
+        "nojournal" => rate / 10 * 12,
+        "geometry" if workload == "database" => rate / 10 * 13,
+        "geometry" => rate / 10 * 8,
+        _ => rate,
+    })
+}
+
+/// Every setup of a small grid.
+fn setups() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut setups = Vec::new();
+    for options in 0..8 {
+        let names = ["noatime", "geometry", "nojournal"];
+        let on = (0..3).filter(|bit| options >> bit & 1 == 1).map(|bit| names[bit]).collect();
+        setups.push(("ext4", on));
+    }
+    setups.push(("btrfs", vec![]));
+    setups.push(("btrfs", vec!["noatime"]));
+    setups
+}
+
+/// A line with no more in it than a replay needs.
+fn line(filesystem: &str, options: &[&str], workload: &str, repeat: u64) -> Value {
+    // A noise of a few parts in a thousand, different in every repeat.
+    let jitter = 1000 + (repeat * 7 + options.len() as u64 * 3) % 5;
+    let rate = rate(filesystem, options, workload) / 1000 * jitter;
+    json!({
+        "version": 1,
+        "key": {
+            "purpose": "search",
+            "setup": { "filesystem": filesystem, "options": options, "scheduler": "none" },
+            "workload": workload,
+            "repeat": repeat,
+        },
+        "outcome": { "completed": { "points": [{ "stages": [{
+            "name": "write",
+            "kind": "throughput",
+            "write": { "bytes_per_second": rate },
+        }]}]}},
+    })
+}
+
+fn grid() -> Vec<Value> {
+    let mut lines = Vec::new();
+    for (filesystem, options) in setups() {
+        for workload in ["database", "sync-files"] {
+            lines.extend((0..3).map(|repeat| line(filesystem, &options, workload, repeat)));
+        }
+    }
+    lines
+}
+
+/// Writes a run of these lines into the folder `name`.
+fn write(place: &Place, name: &str, header: &Value, lines: &[Value]) {
+    std::fs::create_dir_all(place.path(name)).unwrap();
+    place.file(&format!("{name}/run.json"), &header.to_string());
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    place.file(&format!("{name}/trials.jsonl"), &text);
+}
+
+fn least_header() -> Value {
+    json!({ "schema": "flashfit.run", "schema_version": 1 })
+}
+
+fn replay(place: &Place, more: &[&str]) -> Value {
+    let args = [&["tune", "--json", "--replay", "grid"], more].concat();
+    place.flashfit(&args).document("flashfit.replay")
+}
+
+#[test]
+fn every_strategy_finds_the_best_of_a_run_written_by_hand() {
+    let place = Place::new();
+    write(&place, "grid", &least_header(), &grid());
+    for strategy in ["adaptive", "greedy", "exhaustive", "random"] {
+        let more = ["--strategy", strategy, "--workload", "sync-files", "--trials", "60"];
+        let found = replay(&place, &more);
+        assert_eq!(found["choice"]["label"], "ext4 noatime none", "{strategy}: {found:#}");
+        assert_eq!(found["choice"]["rank"], 1, "{strategy}");
+        assert_eq!(found["choice"]["regret_percent_hundredths"], 0, "{strategy}");
+        assert_eq!(found["best"]["label"], "ext4 noatime none");
+        assert_eq!(found["untuned"]["label"], "ext4 base none");
+        assert_eq!(found["strategy"], strategy);
+        // Four of eight have no journal, which is not safe.
+        assert_eq!((&found["setups"], &found["setups_recorded"]), (&json!(6), &json!(10)));
+        assert!(found["trials"]["made"].as_u64().unwrap() <= 60, "{strategy}: {found:#}");
+        assert_eq!(found["simulated"], false);
+        let gain = found["gain"]["percent_hundredths"].as_i64().unwrap();
+        assert!((900..=1100).contains(&gain), "{strategy}: {gain}");
+        assert_eq!(found["verdict"], "Better", "{strategy}");
+    }
+}
+
+#[test]
+fn another_weighting_and_another_demand_choose_another_setup() {
+    let place = Place::new();
+    write(&place, "grid", &least_header(), &grid());
+    let chosen = |more: &[&str]| {
+        let found = replay(&place, &[&["--strategy", "exhaustive"], more].concat());
+        found["choice"]["label"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(chosen(&["--weight", "database=9"]), "ext4 noatime+geometry none");
+    assert_eq!(chosen(&["--weight", "sync-files=9"]), "ext4 noatime none");
+    assert_eq!(
+        chosen(&["--workload", "sync-files", "--without", "ext4:noatime"]),
+        "ext4 base none"
+    );
+    let risky = chosen(&["--workload", "sync-files", "--require", "may-corrupt"]);
+    assert_eq!(risky, "ext4 noatime+nojournal none");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_replay() {
+    let place = Place::new();
+    write(&place, "grid", &least_header(), &grid());
+    let of = |seed: &str| replay(&place, &["--seed", seed, "--trials", "40"]).to_string();
+    assert_eq!(of("3"), of("3"));
+    let text = place.flashfit(&["tune", "--replay", "grid", "--trials", "40"]);
+    text.said(0, &[]);
+    assert!(text.stdout.contains("By all that is recorded:"), "{}", text.stdout);
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    assert!(!place.path("run").exists() && !place.path("grid/report.html").exists());
+}
+
+#[test]
+fn runs_of_one_medium_are_mixed_and_others_are_not() {
+    let place = Place::new();
+    let header = |card: &str| {
+        json!({
+            "schema": "flashfit.run", "schema_version": 1,
+            "facts": { "stand": "here", "card": { "name": card } },
+        })
+    };
+    let lines = grid();
+    let (first, second) = lines.split_at(lines.len() / 2);
+    write(&place, "grid", &header("one"), first);
+    write(&place, "more", &header("one"), second);
+    write(&place, "other", &header("another"), second);
+    let both = ["tune", "--json", "--replay", "grid", "more", "--trials", "50"];
+    let found = place.flashfit(&both).document("flashfit.replay");
+    assert_eq!(found["setups_recorded"], 10);
+    assert_eq!(found["simulated"], true);
+    let mixed = place.flashfit(&["tune", "--replay", "grid", "other"]);
+    mixed.said(2, &["grid and other cannot be mixed", "the card (one and another)"]);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_told() {
+    let place = Place::new();
+    write(&place, "grid", &least_header(), &grid());
+    let refused = |args: &[&str], texts: &[&str]| {
+        let ended = place.flashfit(&[&["tune", "--replay"], args].concat());
+        ended.said(2, texts);
+        assert_eq!(ended.stdout, "");
+    };
+    refused(&["nowhere"], &["nowhere holds no run"]);
+    refused(&["grid", "--workload", "grep"], &["`grep`", "recorded were database, sync-files"]);
+    refused(&["grid", "--fs", "xfs"], &["`xfs`", "recorded were ext4, btrfs"]);
+    refused(&["grid", "--trials", "1"], &["too few", "--trials 2 or more"]);
+    refused(&["grid", "--by", "wear"], &["does not tell what was written", "--by throughput"]);
+    refused(&["grid", "--by", "latency"], &["has no figure of latency"]);
+    refused(&["grid", "--weight", "grep=2"], &["`grep`", "not measured"]);
+    write(&place, "newer", &json!({ "schema": "flashfit.run", "schema_version": 2 }), &[]);
+    refused(&["newer"], &["newer is a run of format 2"]);
+    write(&place, "empty", &least_header(), &[]);
+    refused(&["empty"], &["empty holds no trial"]);
+    write(&place, "damaged", &least_header(), &grid());
+    let text = std::fs::read_to_string(place.path("damaged/trials.jsonl")).unwrap();
+    place.file("damaged/trials.jsonl", &text.replacen("\"options\"", "\"optoins\"", 1));
+    refused(&["damaged"], &["damaged/trials.jsonl:1: damaged", "optoins", "sed -i 1d"]);
+}
+
+#[test]
+fn setups_without_a_workload_and_setups_that_fail_are_out_and_named() {
+    let place = Place::new();
+    let mut lines = grid();
+    let is = |line: &Value, option: &str, workload: &str| {
+        line["key"]["setup"]["options"] == json!([option]) && line["key"]["workload"] == workload
+    };
+    lines.retain(|line| !is(line, "geometry", "database"));
+    for line in lines.iter_mut().filter(|line| is(line, "noatime", "sync-files")) {
+        line["outcome"] = json!({ "failed": { "message": "mount says no" } });
+    }
+    write(&place, "grid", &least_header(), &lines);
+    let found = replay(&place, &["--strategy", "exhaustive"]);
+    assert_eq!(found["incomplete"][0]["options"], json!(["geometry"]));
+    let failed: Vec<&Value> = found["failed"].as_array().unwrap().iter().collect();
+    assert_eq!(failed.len(), 2, "{found:#}");
+    assert_eq!(found["choice"]["rank"], 1);
+    for line in &mut lines {
+        line["outcome"] = json!({ "failed": { "message": "mount says no" } });
+    }
+    write(&place, "grid", &least_header(), &lines);
+    let ended = place.flashfit(&["tune", "--replay", "grid"]);
+    ended.said(1, &["every recorded trial failed", "mount says no"]);
+}

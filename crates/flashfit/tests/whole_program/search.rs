@@ -1,0 +1,114 @@
+//! Runs of the adaptive search on a simulated card: demands, states, limits, replay and the answer.
+
+use serde_json::Value;
+
+use crate::fixture::{Place, skip_without_cards};
+
+/// A short run by the adaptive search.
+const ADAPTIVE: &str = r#"filesystems = ["ext4"]
+workloads = ["sync-files"]
+schedulers = ["none"]
+data_size = "4MiB"
+runtime_ms = 200
+[options.ext4]
+exclude = ["discard", "nojournal", "fast_commit", "writeback", "nobarrier"]
+"#;
+
+fn tune<'a>(card: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let run = ["tune", card, "--config", "my.toml", "--dir", "run", "--progress", "never"];
+    run.iter().chain(more).copied().collect()
+}
+
+fn records(place: &Place) -> Vec<Value> {
+    place.recorded().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_run_with_limits_tells_what_it_believes_and_can_be_replayed() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file("my.toml", ADAPTIVE);
+    let card = place.card();
+    let ended = place.flashfit(&tune(&card, &["--trials", "24", "--json-stream"]));
+    let told = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(ended.code, Some(0), "{told}");
+    assert!(told.contains("within 2% of the best") && told.contains("limits: 24 trials"), "{told}");
+    let lines: Vec<Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (answer, beliefs) = lines.split_last().unwrap();
+    assert!(!beliefs.is_empty());
+    assert!(beliefs.iter().all(|line| line["schema"] == "flashfit.belief"), "{lines:#?}");
+    let made: Vec<u64> = beliefs.iter().map(|line| line["trials"].as_u64().unwrap()).collect();
+    assert!(made.is_sorted() && beliefs[0]["written_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(answer["schema"], "flashfit.recommendation");
+    for part in ["ties", "effects", "interactions", "front"] {
+        assert!(answer["data"][part].is_array(), "no {part} in {answer:#}");
+    }
+    assert_eq!(answer["data"]["interrupted"], false);
+    let records = records(&place);
+    assert_eq!(records.len(), answer["data"]["trials"].as_u64().unwrap() as usize);
+    assert!(records.iter().all(|record| record["batch"]["size"].as_u64().unwrap() > 0));
+    assert!(records.iter().all(|record| record["written"]["trial_bytes"].as_u64().unwrap() > 0));
+    let sentinel = |record: &&Value| record["key"]["purpose"] == "sentinel";
+    assert!(
+        records
+            .iter()
+            .filter(sentinel)
+            .all(|r| r["key"]["setup"]["options"] == Value::Array(vec![]))
+    );
+    let replay = ["tune", "--replay", "run", "--strategy", "random", "--json"];
+    for by in ["throughput", "latency", "wear"] {
+        let found = place.flashfit(&[&replay[..], &["--by", by]].concat());
+        let found = found.document("flashfit.replay");
+        assert_eq!(found["simulated"], true);
+        assert!(found["choice"]["rank"].is_u64(), "{by}: {found:#}");
+    }
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    for title in ["What each option did", "Noise and steadiness", "cannot be told from the best"] {
+        assert!(report.contains(title), "no `{title}` in the report");
+    }
+}
+
+#[test]
+fn a_file_system_is_filled_and_aged_before_each_trial() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file("my.toml", ADAPTIVE);
+    let card = place.card();
+    let state = ["--fill", "40%", "--age", "2", "--strategy", "greedy", "--repeats", "1"];
+    let more = [&state[..], &["--confirm-rounds", "0", "--trials", "2"]].concat();
+    place.flashfit(&tune(&card, &more)).said(0, &[]);
+    let records = records(&place);
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let state = &record["state"];
+        let used = state["used_hundredths"].as_u64().unwrap();
+        assert!((3_300..=4_700).contains(&used), "{record:#}");
+        assert_eq!(state["age_rounds"], 2);
+        assert!(state["files"].as_u64().unwrap() > 50, "{state}");
+        let written = &record["written"];
+        let (trial, workload) = (&written["trial_bytes"], &written["workload_bytes"]);
+        assert!(trial.as_u64().unwrap() > 2 * workload.as_u64().unwrap(), "{written}");
+        assert!(record["phases"]["state_ns"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_budget_that_does_not_reach_is_refused_with_what_would() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file("my.toml", &ADAPTIVE.replace("[\"ext4\"]", "[\"ext4\", \"btrfs\"]"));
+    let card = place.card();
+    let few = place.flashfit(&tune(&card, &["--trials", "1"]));
+    few.said(2, &["1 trials are too few", "--trials 2 or more"]);
+    assert!(!place.path("run/trials.jsonl").exists() || place.recorded().is_empty());
+    std::fs::remove_dir_all(place.path("run")).unwrap_or_default();
+    let short = place.flashfit(&tune(&card, &["--budget", "1ms"]));
+    short.said(2, &["the limit is too small", "--budget", "or fewer file systems"]);
+}

@@ -1,0 +1,58 @@
+//! How well searches search: writes `docs/search.md` (`make search-benchmark`).
+//!
+//! Every figure is of made-up landscapes with seeds that were not used in development (those were
+//! 100 to 199); `--seeds N` plays fewer or more. Nothing here passes or fails: the document says
+//! what came out.
+
+mod campaign;
+mod document;
+
+use campaign::{Case, Who, play};
+use flashfit_search::landscape::Kind;
+
+/// How many seeds are played, from 0.
+const SEEDS: u64 = 50;
+
+fn main() {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--seeds").skip(1);
+    let count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(SEEDS);
+    let seeds: Vec<u64> = (0..count).collect();
+    let cases = cases();
+    let results = play(&cases, &seeds);
+    let thinking = campaign::thinking();
+    document::write(&cases, &results, &thinking, seeds.len());
+}
+
+/// What is played, in the order of the document.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in [Kind::Smooth, Kind::SmoothGauss, Kind::Rugged, Kind::RuggedGauss] {
+        let rugged = matches!(kind, Kind::Rugged | Kind::RuggedGauss);
+        let last = if rugged { 1300.0 } else { 1000.0 };
+        for trials in [320.0, 480.0, 800.0, last] {
+            cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short: true });
+        }
+        cases.push(Case { kind, who: Who::Random, trials: Some(last), short: false });
+        cases.push(Case { kind, who: Who::Greedy, trials: None, short: false });
+        cases.push(Case { kind, who: Who::Exhaustive, trials: None, short: false });
+    }
+    for (kind, budgets) in [
+        (Kind::Trap, &[800.0][..]),
+        (Kind::Drift, &[800.0]),
+        (Kind::Failing, &[800.0]),
+        (Kind::OneEffect, &[320.0]),
+        (Kind::Flat, &[100.0, 320.0]),
+        (Kind::Small, &[100.0, 150.0, 250.0]),
+        (Kind::Tiny, &[20.0, 40.0]),
+        (Kind::TinyFlat, &[20.0, 60.0, 200.0]),
+    ] {
+        let short = !matches!(kind, Kind::Small | Kind::Tiny | Kind::TinyFlat);
+        for &trials in budgets {
+            cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short });
+        }
+        if !matches!(kind, Kind::Flat | Kind::TinyFlat) {
+            cases.push(Case { kind, who: Who::Greedy, trials: None, short: false });
+        }
+    }
+    cases
+}

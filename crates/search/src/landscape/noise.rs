@@ -1,0 +1,46 @@
+//! How trials of a landscape are noisy: a core by workload, slow outliers, an effect that a visit
+//! has on all its trials, and drift.
+
+use crate::history::{Ask, Length};
+use crate::random::Random;
+
+/// The noise of a landscape; every share is in natural logarithm.
+#[derive(Debug, Clone)]
+pub struct Noise {
+    /// The scale of the core under each workload.
+    pub sigma: Vec<f64>,
+    /// Whether the core is of Student's distribution with 3 degrees of freedom instead of normal.
+    pub heavy_tails: bool,
+    /// How often a trial is slow, 0 to 1, by 20 to 70 %.
+    pub outliers: f64,
+    /// The standard deviation of what all trials of a candidate in a batch have in common.
+    pub visit: f64,
+    /// What a thousand trials change, linearly in time.
+    pub drift: f64,
+    /// By how much more a short trial varies.
+    pub short_ratio: f64,
+    /// What the noise is drawn from.
+    pub seed: u64,
+}
+
+impl Noise {
+    /// What noise adds to the logarithm of a trial that is the `visit`th in time.
+    #[expect(clippy::cast_precision_loss, reason = "visits are few")]
+    pub fn draw(&self, ask: &Ask, visit: u64) -> f64 {
+        let together = (u64::from(ask.batch.number) << 24) + ask.candidate as u64;
+        let shared = self.visit * Random::stream(self.seed ^ 1, together).normal();
+        let random = &mut Random::stream(self.seed ^ 2, visit);
+        let ratio = if ask.length == Length::Short { self.short_ratio } else { 1.0 };
+        let core = if self.heavy_tails { student_3(random) } else { random.normal() };
+        let slow =
+            if random.unit() < self.outliers { random.unit().mul_add(0.5, 0.2) } else { 0.0 };
+        let drift = self.drift * visit as f64 / 1000.0;
+        (self.sigma[ask.workload] * ratio).mul_add(core, shared) + (1.0 - slow).ln() + drift
+    }
+}
+
+/// Student's distribution with 3 degrees of freedom, as it is: its standard deviation is 1.7.
+fn student_3(random: &mut Random) -> f64 {
+    let squares: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
+    random.normal() / (squares / 3.0).sqrt()
+}

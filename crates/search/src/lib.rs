@@ -1,0 +1,30 @@
+//! The search: which trial next, what is believed after each, when to stop, and what can be said.
+//!
+//! It knows nothing of file systems, media or files: candidates are rows of levels, a trial is a
+//! logarithm. Everything is a pure function of the space, the history, the limits and a seed;
+//! there is no clock and no input or output here, so a resumed run goes on as if nothing had
+//! happened.
+
+mod answer;
+mod confirm;
+mod history;
+pub mod landscape;
+mod limits;
+pub mod model;
+mod random;
+mod space;
+mod strategy;
+mod student;
+
+pub use answer::{Answer, Effect, Interaction, Tie, answer, front};
+pub use confirm::{Confirmed, Gain};
+pub use history::{Ask, Batch, Length, Outcome, Purpose, Table, Told, spent};
+pub use limits::{Goal, Limits, SearchError, ShortRun};
+pub use random::Random;
+pub use space::{
+    Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
+};
+pub use strategy::{
+    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, all_failed,
+    next_step,
+};

@@ -1,0 +1,130 @@
+//! What is believed of the candidates that may yet be the best: draws from their joint posterior,
+//! and with what probability each is the best or near it.
+
+use crate::random::Random;
+use crate::space::CandidateIndex;
+
+use super::Model;
+use super::linear::Cholesky;
+
+/// So many candidates are looked at together: the best by their means, and some others.
+const LOOKED_AT: usize = 180;
+const OTHERS: usize = 40;
+/// The best by the columns alone, whose means are worked out whole.
+const FIRST_LOOK: usize = 400;
+/// By how much the posterior's variances are raised, because the variances that it is made with and
+/// the parts of workloads are taken for known: on landscapes the squared errors were that much
+/// larger than they should be.
+const DOUBT: f64 = 1.5;
+/// How often the joint posterior is drawn from.
+const DRAWS: usize = 256;
+
+/// The belief about the candidates that matter.
+#[derive(Debug, Clone)]
+pub struct Belief {
+    /// Of whom, best mean first.
+    pub candidates: Vec<CandidateIndex>,
+    /// Their believed merits, in natural logarithm.
+    pub means: Vec<f64>,
+    /// The standard deviations of those.
+    pub sds: Vec<f64>,
+    /// The probability that each is the best, 0 to 1.
+    pub best: Vec<f64>,
+    /// The probability that each is within the asked distance of the best, 0 to 1.
+    pub within: Vec<f64>,
+    /// Joint draws of their merits.
+    pub draws: Vec<Vec<f64>>,
+}
+
+impl Belief {
+    /// About the candidates in `eligible`, where `within` is the asked distance.
+    #[expect(clippy::cast_precision_loss, reason = "draws are few")]
+    pub fn of(
+        model: &Model,
+        eligible: &[CandidateIndex],
+        within: f64,
+        random: &mut Random,
+    ) -> Self {
+        let surface = model.surface();
+        let mut ranked = ranked(eligible, |candidate| surface.mean_of_columns(candidate));
+        let mut first: Vec<CandidateIndex> =
+            ranked.iter().take(FIRST_LOOK).map(|&(_, index)| index).collect();
+        first.extend(model.measured().filter(|index| eligible.contains(index)));
+        first.sort_unstable();
+        first.dedup();
+        let near = |&(_, index): &(f64, CandidateIndex)| first.binary_search(&index).is_err();
+        let far: Vec<(f64, CandidateIndex)> = ranked.into_iter().filter(near).collect();
+        ranked = self::ranked(&first, |candidate| surface.mean(candidate));
+        ranked.extend(far);
+        if ranked.len() > LOOKED_AT + OTHERS {
+            let mut rest = ranked.split_off(LOOKED_AT);
+            random.shuffle(&mut rest);
+            rest.truncate(OTHERS);
+            rest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            ranked.extend(rest);
+        }
+        let candidates: Vec<CandidateIndex> = ranked.iter().map(|&(_, index)| index).collect();
+        let (means, mut covariance) = surface.joint(&candidates);
+        let mut sds = Vec::with_capacity(candidates.len());
+        for row in 0..candidates.len() {
+            covariance.row_mut(row).iter_mut().for_each(|value| *value *= DOUBT);
+            let variance = &mut covariance.row_mut(row)[row];
+            *variance = variance.max(1e-12) + 1e-10;
+            sds.push(variance.sqrt());
+        }
+        let factor = Cholesky::of(covariance);
+        let mut best = vec![0.0; candidates.len()];
+        let mut near = vec![0.0; candidates.len()];
+        let mut draws = Vec::with_capacity(DRAWS);
+        for _ in 0..DRAWS {
+            let z: Vec<f64> = (0..candidates.len()).map(|_| random.normal()).collect();
+            let mut draw = factor.colour(&z);
+            draw.iter_mut().zip(&means).for_each(|(value, mean)| *value += mean);
+            let Some((at, most)) = highest(&draw) else { continue };
+            best[at] += 1.0 / DRAWS as f64;
+            for (share, value) in near.iter_mut().zip(&draw) {
+                if *value >= most - within {
+                    *share += 1.0 / DRAWS as f64;
+                }
+            }
+            draws.push(draw);
+        }
+        Self { candidates, means, sds, best, within: near, draws }
+    }
+
+    /// Who is most probably near the best, and with what probability; of equal ones the one of the
+    /// higher mean.
+    pub fn choice(&self) -> Option<(CandidateIndex, f64)> {
+        let mut choice: Option<(f64, usize)> = None;
+        for (at, &share) in self.within.iter().enumerate() {
+            let better = choice.is_none_or(|(known, other)| {
+                share > known || (share == known && self.means[at] > self.means[other])
+            });
+            if better {
+                choice = Some((share, at));
+            }
+        }
+        choice.map(|(share, at)| (self.candidates[at], share))
+    }
+}
+
+fn ranked(
+    candidates: &[CandidateIndex],
+    mean: impl Fn(CandidateIndex) -> f64,
+) -> Vec<(f64, CandidateIndex)> {
+    let mut ranked: Vec<(f64, CandidateIndex)> =
+        candidates.iter().map(|&candidate| (mean(candidate), candidate)).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    ranked
+}
+
+/// Where the highest value is, and what it is.
+pub fn highest(values: &[f64]) -> Option<(usize, f64)> {
+    let mut found: Option<(usize, f64)> = None;
+    for (at, &value) in values.iter().enumerate() {
+        if found.is_none_or(|(_, known)| value > known) {
+            found = Some((at, value));
+        }
+    }
+    found
+}

@@ -1,0 +1,425 @@
+//! What is believed after a history: a merit for every candidate, with its doubt.
+//!
+//! A trial's logarithm is taken for the sum of its candidate's merit (the mean over workloads: a
+//! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
+//! ([`workload`]), of drift, and of noise ([`noise`]). The parts are fitted in turn, each to what
+//! the others leave, until they agree (Gauss and Seidel's way to solve for all at once). Trials
+//! that are far off count less.
+//!
+//! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
+//! doubt about merits; [`Belief::probability_within`] was checked against landscapes for that.
+
+mod belief;
+mod coding;
+mod linear;
+mod noise;
+mod surface;
+mod workload;
+
+use crate::history::{Length, Table, Told};
+use crate::space::{CandidateIndex, SearchSpace};
+
+pub use belief::{Belief, highest};
+pub use coding::{Coding, Term};
+pub use linear::{Cholesky, Matrix};
+pub use surface::{Point, Scales, Surface};
+use workload::{Deviation, Own};
+
+/// How often the parts are fitted in turn.
+const ROUNDS: usize = 3;
+
+/// So many repeats say more of noise than the model's misfit does.
+const POOL_REPEATS: usize = 3;
+/// How much more short trials are taken to vary while only one length was repeated.
+const SHORT_RATIO: f64 = 1.5;
+
+/// So many standard errors make a drift sure.
+const SURE_DRIFT: f64 = 3.5;
+
+/// One candidate's trials under one workload with one length.
+#[derive(Debug, Clone)]
+struct Cell {
+    candidate: CandidateIndex,
+    workload: usize,
+    short: bool,
+    values: Vec<f64>,
+    visits: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+impl Cell {
+    fn weight(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    fn mean(&self) -> f64 {
+        let sum: f64 = self.values.iter().zip(&self.weights).map(|(v, w)| v * w).sum();
+        sum / self.weight()
+    }
+}
+
+/// A fitted model.
+#[derive(Debug, Clone)]
+pub struct Model<'a> {
+    coding: &'a Coding,
+    weights: Vec<f64>,
+    cells: Vec<Cell>,
+    own: Vec<Own>,
+    /// Squared scale of noise, by workload, in full-length and short trials.
+    noise: Vec<[f64; 2]>,
+    /// The variance of a cell's own deviation.
+    deviation: f64,
+    /// By how much a trial changes from one to the next in time, and where that is 0.
+    drift: f64,
+    middle: f64,
+    surface: Surface<'a>,
+    points: Vec<(CandidateIndex, bool)>,
+}
+
+impl<'a> Model<'a> {
+    /// Fitted to a history; `scales` are the variances to keep, or they are learned.
+    pub fn fit(
+        space: &SearchSpace,
+        coding: &'a Coding,
+        history: &[Told],
+        scales: Option<Scales>,
+    ) -> Self {
+        let weights = space.weights();
+        let cells = cells_of(history);
+        let levels = first_levels(&cells, weights.len());
+        let spread = spread(&cells, &levels);
+        let guess_sd = (0.3 * spread).sqrt().max(0.01);
+        let own: Vec<Own> = levels
+            .iter()
+            .map(|[full, short]| Own::level(coding, *full, *short, guess_sd))
+            .collect();
+        let guess = scales.clone().unwrap_or_else(|| Scales::guess(coding, spread.max(1e-4)));
+        let mut model = Self {
+            coding,
+            noise: vec![[(0.3 * spread).max(1e-4); 2]; weights.len()],
+            weights,
+            cells,
+            own,
+            deviation: 0.1 * spread,
+            drift: 0.0,
+            middle: middle(history),
+            surface: Surface::of(coding, Vec::new(), guess),
+            points: Vec::new(),
+        };
+        model.learn_noise();
+        for round in 0..ROUNDS {
+            let points = model.merits();
+            model.points = points.iter().map(|point| (point.candidate, point.short)).collect();
+            let last = round + 1 == ROUNDS;
+            let known = model.surface;
+            model.surface = if round == 0 {
+                Surface::of(coding, points, known.scales().clone())
+            } else if scales.is_none() && !last {
+                known.given(points).learned()
+            } else {
+                known.given(points)
+            };
+            if !last {
+                model.learn_workloads();
+                model.learn_noise();
+                model.learn_drift();
+            }
+        }
+        model
+    }
+
+    /// The surface of merits.
+    pub fn surface(&self) -> &Surface<'a> {
+        &self.surface
+    }
+
+    /// The candidates that were measured, in order, some more than once.
+    pub fn measured(&self) -> impl Iterator<Item = CandidateIndex> {
+        self.points.iter().map(|&(candidate, _)| candidate)
+    }
+
+    /// The standard deviation of what a cell deviates beyond noise.
+    pub fn deviation_sd(&self) -> f64 {
+        self.deviation.sqrt()
+    }
+
+    /// The standard deviation of noise under each workload, in full-length and short trials.
+    pub fn noise_sd(&self) -> Vec<[f64; 2]> {
+        self.noise.iter().map(|both| both.map(f64::sqrt)).collect()
+    }
+
+    /// The variance of a cell's mean.
+    fn noise_of(&self, cell: &Cell) -> f64 {
+        noise::SPREAD * self.noise[cell.workload][usize::from(cell.short)] / cell.weight()
+    }
+
+    /// What is expected of a cell: merit, and bias if short, and what the workload makes of it.
+    fn expected(&self, cell: &Cell, means: &[(f64, f64)], at: usize) -> f64 {
+        let (mean, bias) = means[at];
+        let of_length = if cell.short { bias } else { 0.0 };
+        mean + of_length + self.own[cell.workload].offset(self.coding, cell.candidate, cell.short)
+    }
+
+    /// For every cell the believed merit and short bias of its candidate.
+    fn means_of_cells(&self) -> Vec<(f64, f64)> {
+        let mut last: Option<(CandidateIndex, (f64, f64))> = None;
+        self.cells
+            .iter()
+            .map(|cell| {
+                let known = last.filter(|(candidate, _)| *candidate == cell.candidate);
+                let (_, means) = known.unwrap_or_else(|| {
+                    let mean = self.surface.mean(cell.candidate);
+                    (cell.candidate, (mean, self.surface.short_bias(cell.candidate)))
+                });
+                last = Some((cell.candidate, means));
+                means
+            })
+            .collect()
+    }
+
+    /// Each candidate's merit as its own trials have it, by length.
+    fn merits(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        let mut at = 0;
+        while at < self.cells.len() {
+            let Cell { candidate, short, .. } = self.cells[at];
+            let same = |cell: &&Cell| cell.candidate == candidate && cell.short == short;
+            let cells: Vec<&Cell> = self.cells[at..].iter().take_while(same).collect();
+            at += cells.len();
+            points.push(self.merit_of(&cells));
+        }
+        points
+    }
+
+    /// The merit from cells of one candidate and length: between the weighted mean over workloads
+    /// (right when all are measured) and the most exact mean of those that are.
+    fn merit_of(&self, cells: &[&Cell]) -> Point {
+        let Cell { candidate, short, .. } = *cells[0];
+        let mut precision = 0.0;
+        let mut mean = 0.0;
+        let mut known = Vec::with_capacity(cells.len());
+        let mut covered = 0.0;
+        for cell in cells {
+            let own = &self.own[cell.workload];
+            let value = cell.mean() - own.offset(self.coding, candidate, short);
+            let doubt = self.deviation + own.variance(self.coding, candidate, short);
+            let noise = self.noise_of(cell);
+            let share = doubt / (doubt + noise);
+            precision += 1.0 / (doubt + noise);
+            mean += value / (doubt + noise);
+            covered += self.weights[cell.workload] * share;
+            known.push((cell.workload, value, doubt, noise, share));
+        }
+        mean /= precision;
+        let mut merit = mean;
+        let mut variance = 0.0;
+        let mut unseen: Vec<f64> = self.weights.clone();
+        for (workload, value, doubt, noise, share) in known {
+            let weight = self.weights[workload];
+            unseen[workload] = 0.0;
+            merit += weight * share * (value - mean);
+            let of_value = (1.0 - covered) / (doubt + noise) / precision + weight * share;
+            variance += (of_value - weight).powi(2) * doubt + of_value.powi(2) * noise;
+        }
+        for (workload, weight) in unseen.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+            let own = self.own[workload].variance(self.coding, candidate, short);
+            variance += weight.powi(2) * (self.deviation + own);
+        }
+        Point { candidate, short, value: merit, variance }
+    }
+
+    fn learn_workloads(&mut self) {
+        let means = self.means_of_cells();
+        let mut deviations: Vec<Vec<Deviation>> = vec![Vec::new(); self.weights.len()];
+        for (cell, (mean, bias)) in self.cells.iter().zip(&means) {
+            let noise = self.noise_of(cell);
+            deviations[cell.workload].push(Deviation {
+                candidate: cell.candidate,
+                short: cell.short,
+                value: cell.mean() - mean - if cell.short { *bias } else { 0.0 },
+                variance: noise + self.deviation,
+            });
+        }
+        for (own, deviations) in self.own.iter_mut().zip(&deviations) {
+            own.learn(self.coding, deviations);
+        }
+        Own::centre(&mut self.own, &self.weights);
+    }
+
+    /// A trend in time of what the rest does not explain is taken out where it surely is one. Part
+    /// of a drift is taken for a difference of candidates that were tried at different times, so
+    /// what is found is rather less than there is.
+    fn learn_drift(&mut self) {
+        let means = self.means_of_cells();
+        let (mut along, mut length) = (0.0, 0.0);
+        for (at, cell) in self.cells.iter().enumerate() {
+            let expected = self.expected(cell, &means, at);
+            let noise = self.noise_of(cell) * cell.weight() + self.deviation;
+            for ((value, visit), weight) in cell.values.iter().zip(&cell.visits).zip(&cell.weights)
+            {
+                let time = visit - self.middle;
+                along += weight * time * (value - expected) / noise;
+                length += weight * time * time / noise;
+            }
+        }
+        if length > 0.0 && (along / length.sqrt()).abs() > SURE_DRIFT {
+            let step = along / length;
+            self.drift += step;
+            for cell in &mut self.cells {
+                for (value, visit) in cell.values.iter_mut().zip(&cell.visits) {
+                    *value -= step * (visit - self.middle);
+                }
+            }
+        }
+    }
+
+    /// By how much trials change from one to the next in time, in natural logarithm; 0 where no
+    /// drift is sure.
+    pub fn drift(&self) -> f64 {
+        self.drift
+    }
+
+    /// The noise that all workloads together show, in full-length and short trials.
+    fn pooled_noise(&self, misfit: f64) -> [f64; 2] {
+        let repeats = |short: bool| -> Vec<f64> {
+            let cells = self.cells.iter().filter(|cell| cell.short == short);
+            cells.flat_map(repeat_deviations).collect()
+        };
+        let of = |short: bool| {
+            let repeats = repeats(short);
+            (repeats.len() >= POOL_REPEATS).then(|| noise::scale(&repeats, misfit))
+        };
+        match (of(false), of(true)) {
+            (Some(full), Some(short)) => [full, short],
+            (Some(full), None) => [full, full * SHORT_RATIO.powi(2)],
+            (None, Some(short)) => [short / SHORT_RATIO.powi(2), short],
+            (None, None) => [misfit, misfit],
+        }
+    }
+
+    /// Noise from repeats; what the model's misfit has beyond it is the cells' own deviation; then
+    /// what each trial counts.
+    #[expect(clippy::cast_precision_loss, reason = "cells are few")]
+    fn learn_noise(&mut self) {
+        let means = self.means_of_cells();
+        let misfits: Vec<f64> = self
+            .cells
+            .iter()
+            .enumerate()
+            .map(|(at, cell)| cell.mean() - self.expected(cell, &means, at))
+            .collect();
+        let freedom: f64 = self.surface.freedom() + self.own.iter().map(Own::freedom).sum::<f64>();
+        let count = self.cells.len().max(1) as f64;
+        let widen = (count / (count - freedom).max(0.25 * count)).sqrt();
+        let misfit = noise::median_scale(&misfits).unwrap_or(0.01) * widen.powi(2);
+        let pooled = self.pooled_noise(misfit);
+        let mut beyond = (0.0, 0.0);
+        for workload in 0..self.weights.len() {
+            for short in [false, true] {
+                let here: Vec<usize> = (0..self.cells.len())
+                    .filter(|&at| {
+                        self.cells[at].workload == workload && self.cells[at].short == short
+                    })
+                    .collect();
+                let repeats: Vec<f64> =
+                    here.iter().flat_map(|&at| repeat_deviations(&self.cells[at])).collect();
+                let pooled = pooled[usize::from(short)];
+                // A cell of many trials shows its own deviation, one of few mostly noise.
+                let single: Vec<f64> = here
+                    .iter()
+                    .filter(|&&at| self.cells[at].values.len() == 1)
+                    .map(|&at| widen * misfits[at])
+                    .collect();
+                let total = noise::scale(&single, pooled);
+                let by_repeats = noise::scale(&repeats, pooled.min(total));
+                let noise = by_repeats.min(total);
+                self.noise[workload][usize::from(short)] = noise;
+                beyond.0 += single.len() as f64 * (total - noise);
+                beyond.1 += single.len() as f64;
+            }
+        }
+        if beyond.1 > 0.0 {
+            self.deviation = (beyond.0 / beyond.1).max(1e-5);
+        }
+        for at in 0..self.cells.len() {
+            let expected = self.expected(&self.cells[at], &means, at);
+            let cell = &mut self.cells[at];
+            let scale = self.noise[cell.workload][usize::from(cell.short)];
+            let many = cell.values.len() > 2;
+            let (centre, doubt) =
+                if many { (median(&cell.values), 0.0) } else { (expected, self.deviation) };
+            for (weight, value) in cell.weights.iter_mut().zip(&cell.values) {
+                *weight = noise::weight(value - centre, scale + doubt);
+            }
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// The middle of a history in time.
+#[expect(clippy::cast_precision_loss, reason = "visits are few")]
+fn middle(history: &[Told]) -> f64 {
+    let sum: f64 = history.iter().map(|told| told.visit as f64).sum();
+    sum / history.len().max(1) as f64
+}
+
+/// What repeats of a cell deviate from their median, widened for being around their own middle.
+#[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+fn repeat_deviations(cell: &Cell) -> Vec<f64> {
+    let count = cell.values.len() as f64;
+    if cell.values.len() < 2 {
+        return Vec::new();
+    }
+    let mean = cell.values.iter().sum::<f64>() / count;
+    // One of them is given by the others.
+    let widen = (count / (count - 1.0)).sqrt();
+    cell.values.iter().skip(1).map(|value| widen * (value - mean)).collect()
+}
+
+fn cells_of(history: &[Told]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for short in [false, true] {
+        let length = if short { Length::Short } else { Length::Full };
+        let table = Table::of(history, |ask| ask.length == length);
+        for (candidate, workload, told) in table.cells() {
+            let values: Vec<f64> = told.iter().filter_map(Told::log_merit).collect();
+            #[expect(clippy::cast_precision_loss, reason = "visits are few")]
+            let visits = told.iter().map(|told| told.visit as f64).collect();
+            let weights = vec![1.0; values.len()];
+            cells.push(Cell { candidate, workload, short, values, visits, weights });
+        }
+    }
+    cells.sort_by_key(|cell| (cell.candidate, cell.short, cell.workload));
+    cells
+}
+
+/// The median of all cells under each workload, in full-length and short trials.
+fn first_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
+    let of = |workload: usize, short: Option<bool>| {
+        let here = cells.iter().filter(|cell| {
+            cell.workload == workload && short.is_none_or(|short| cell.short == short)
+        });
+        let means: Vec<f64> = here.map(Cell::mean).collect();
+        (!means.is_empty()).then(|| median(&means))
+    };
+    (0..workloads)
+        .map(|workload| {
+            let any = of(workload, None).unwrap_or(0.0);
+            [false, true].map(|short| of(workload, Some(short)).unwrap_or(any))
+        })
+        .collect()
+}
+
+/// The squared scale of cells around their workload's level.
+fn spread(cells: &[Cell], levels: &[[f64; 2]]) -> f64 {
+    let off: Vec<f64> = cells
+        .iter()
+        .map(|cell| cell.mean() - levels[cell.workload][usize::from(cell.short)])
+        .collect();
+    noise::median_scale(&off).unwrap_or(0.01).max(1e-6)
+}

@@ -1,0 +1,95 @@
+//! Random numbers of the search: SplitMix64 (Steele, Lea and Flood, 2014), the same on every
+//! machine. A stream is named by a seed and a number, so that every batch has its own.
+
+/// A stream of random numbers.
+#[derive(Debug, Clone)]
+pub struct Random {
+    state: u64,
+}
+
+impl Random {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Self { state: seed };
+        random.next_u64();
+        random
+    }
+
+    /// The stream with that number of a seed; streams of different numbers are unrelated.
+    pub fn stream(seed: u64, number: u64) -> Self {
+        let mut random = Self { state: seed ^ number.wrapping_mul(0xd134_2543_de82_ef95) };
+        let state = random.next_u64() ^ number;
+        Self::new(state)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Evenly spread in 0 (included) to 1 (excluded).
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Evenly spread in 0 (included) to `bound` (excluded), which is above 0.
+    #[expect(clippy::cast_possible_truncation, reason = "the product's upper half is below bound")]
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+
+    /// Of the standard normal distribution (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Puts the items in random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last + 1);
+            items.swap(last, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_normals_have_their_moments() {
+        let mut random = Random::new(1);
+        let units: Vec<f64> = (0..20_000).map(|_| random.unit()).collect();
+        let normals: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / 20_000.0;
+        let square = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>() / 20_000.0;
+        assert!((mean(&units) - 0.5).abs() < 0.01);
+        assert!((square(&units) - 1.0 / 3.0).abs() < 0.01);
+        assert!(mean(&normals).abs() < 0.03);
+        assert!((square(&normals) - 1.0).abs() < 0.04);
+    }
+
+    #[test]
+    fn streams_differ_and_repeat() {
+        let draw = |seed, number| Random::stream(seed, number).next_u64();
+        assert_eq!(draw(1, 2), draw(1, 2));
+        assert_ne!(draw(1, 2), draw(2, 1));
+        assert_ne!(draw(1, 2), draw(1, 3));
+    }
+
+    #[test]
+    fn below_reaches_all_and_no_more() {
+        let mut random = Random::new(3);
+        let mut seen = [false; 7];
+        for _ in 0..200 {
+            seen[random.below(7)] = true;
+        }
+        assert_eq!(seen, [true; 7]);
+    }
+}

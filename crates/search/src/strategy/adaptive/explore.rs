@@ -1,0 +1,138 @@
+//! A batch of the search. Most visits go to candidates that may be the best, each as often as it is
+//! probable (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for Best-Arm
+//! Identification, 2020). Because the model may be wrong where it is sure, one visit of twelve goes
+//! to a neighbour of a leader, and one to any candidate that is not hopeless.
+
+use crate::history::{Length, Purpose};
+use crate::model::{Belief, highest};
+use crate::space::CandidateIndex;
+use crate::strategy::Wish;
+
+use super::Situation;
+
+/// How many visits a batch has: so many, and more when the model, having much to fit, thinks
+/// longer; but few where the whole search has only a few batches' worth.
+const VISITS: usize = 8;
+const SHARE_OF_MEASURED: usize = 8;
+const BATCHES: f64 = 20.0;
+/// The share of the search, from its end, that is measured in full length.
+const FULL_SHARE: f64 = 0.7;
+/// Neighbours are sought of so many leaders, in so many differences.
+const LEADERS: usize = 4;
+const DIFFERENCES: usize = 2;
+/// How often a visit is drawn anew that is in the batch already.
+const DRAWS: usize = 8;
+/// Of so many visits one goes to a neighbour and one to any candidate.
+const HEDGES: usize = 12;
+/// Every so many visits the reference is visited again, to see drift.
+const SENTINEL_VISITS: usize = 20;
+
+impl Situation<'_> {
+    /// How long trials are, with so much left for the search.
+    pub(super) fn length(&self, left: f64) -> Length {
+        let early = left > FULL_SHARE * self.search_share();
+        if self.limits.short.is_some() && early { Length::Short } else { Length::Full }
+    }
+
+    /// A batch, within what is left for the search.
+    pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Wish> {
+        let wanted = self.visits(left);
+        let mut visits: Vec<CandidateIndex> = Vec::new();
+        for _ in 0..wanted {
+            let drawn = (0..DRAWS).find_map(|_| {
+                let next = match self.random.below(HEDGES) {
+                    0 => self.neighbour(belief),
+                    1 => self.any(belief),
+                    _ => self.top_two(belief),
+                };
+                next.filter(|index| !visits.contains(index))
+            });
+            visits.extend(drawn);
+        }
+        if visits.is_empty() {
+            visits.extend(belief.candidates.first());
+        }
+        let length = self.length(left);
+        let per_visit = self.per_visit();
+        let mut wishes = Vec::new();
+        for candidate in visits {
+            for workload in self.least_measured(candidate, per_visit) {
+                wishes.push(Self::wish(candidate, workload, length));
+            }
+        }
+        if self.table.out(self.space.reference).is_none() && self.sentinel_is_due(wanted) {
+            for workload in self.least_measured(self.space.reference, per_visit) {
+                let wish = Self::wish(self.space.reference, workload, length);
+                wishes.push(Wish { purpose: Purpose::Sentinel, ..wish });
+            }
+        }
+        let mut left = left + 1e-9;
+        wishes.retain(|wish| {
+            left -= self.limits.cost(wish.length);
+            left >= 0.0
+        });
+        wishes
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "counts of trials are small and not negative"
+    )]
+    fn visits(&self, left: f64) -> usize {
+        let measured = self.table.candidates().len();
+        let cost = self.limits.cost(self.length(left)) * self.per_visit() as f64;
+        let few = (self.search_share() / cost / BATCHES).min(1e6) as usize;
+        VISITS.max(measured / SHARE_OF_MEASURED).min(few).max(2)
+    }
+
+    /// The workloads under which a candidate was tried least, in random order among equals.
+    fn least_measured(&mut self, candidate: CandidateIndex, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.workloads()).collect();
+        self.random.shuffle(&mut order);
+        order.sort_by_key(|&workload| self.table.cell(candidate, workload).len());
+        order.truncate(count);
+        order
+    }
+
+    fn sentinel_is_due(&self, visits: usize) -> bool {
+        let trials = |told: &&crate::history::Told| told.ask.purpose == Purpose::Sentinel;
+        let since = self.history.iter().rev().take_while(|told| !trials(told)).count();
+        since / self.per_visit() + visits >= SENTINEL_VISITS
+    }
+
+    fn top_two(&mut self, belief: &Belief) -> Option<CandidateIndex> {
+        let draw = |random: &mut crate::random::Random| {
+            let draws = &belief.draws;
+            (!draws.is_empty())
+                .then(|| highest(&draws[random.below(draws.len())]))
+                .flatten()
+                .map(|(at, _)| belief.candidates[at])
+        };
+        let leader = draw(&mut self.random)?;
+        if self.random.unit() < 0.5 {
+            return Some(leader);
+        }
+        let challengers = (0..DRAWS).filter_map(|_| draw(&mut self.random));
+        Some(challengers.into_iter().find(|index| *index != leader).unwrap_or(leader))
+    }
+
+    fn neighbour(&mut self, belief: &Belief) -> Option<CandidateIndex> {
+        let leaders = belief.candidates.len().min(LEADERS);
+        let leader = *belief.candidates.get(self.random.below(leaders.max(1)))?;
+        let levels = &self.space.candidates[leader].levels;
+        let differences = |index: CandidateIndex| {
+            let other = &self.space.candidates[index].levels;
+            levels.iter().zip(other).filter(|(a, b)| a != b).count()
+        };
+        let is_near = |index: &CandidateIndex| (1..=DIFFERENCES).contains(&differences(*index));
+        let near: Vec<CandidateIndex> = self.eligible.iter().copied().filter(is_near).collect();
+        (!near.is_empty()).then(|| near[self.random.below(near.len())])
+    }
+
+    fn any(&mut self, belief: &Belief) -> Option<CandidateIndex> {
+        let count = belief.candidates.len();
+        (count > 0).then(|| belief.candidates[self.random.below(count)])
+    }
+}

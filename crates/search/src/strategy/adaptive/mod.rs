@@ -1,0 +1,209 @@
+//! The adaptive search: a designed start, then trials where they may matter, then a race of the
+//! finalists with fresh full-length trials beside the untuned reference.
+//!
+//! After every batch the model ([`crate::model`]) is fitted to all trials. The search goes on until
+//! it is probable enough that some candidate is within the asked distance of the best, or its share
+//! of the budget is spent; the race until that holds for the winner, or the budget ends. Short
+//! trials, where there are any, serve the start and the first part of the search; what decides is
+//! measured in full length.
+//!
+//! Limits: thinking takes time with the square of what was measured, so no more than
+//! [`MOST_SEARCH`] trials are searched with; what cannot be told by then the race tells or nothing.
+
+mod explore;
+mod race;
+mod start;
+
+use std::sync::Mutex;
+
+use crate::history::{Length, Purpose, Table, Told};
+use crate::limits::Limits;
+use crate::model::{Belief, Coding, Model, Scales, highest};
+use crate::random::Random;
+use crate::space::{CandidateIndex, SearchSpace};
+
+use super::scores::breaks_demand;
+use super::{Plan, Stop, Strategy, Wish};
+
+/// The share of a budget that is kept for the race.
+const RACE_SHARE: f64 = 0.2;
+/// So much of a budget may go to the race; a budget of which two rounds take more has none.
+const MOST_RACE_SHARE: f64 = 0.3;
+/// The search is not begun to be ended by a race that barely confirms it: so much surer it has to
+/// be than is asked for.
+const SURER: f64 = 0.04;
+/// The most full-length trials' worth that are searched with where there is no budget.
+const MOST_SEARCH: f64 = 1500.0;
+/// The most rounds of a race.
+const MOST_ROUNDS: usize = 40;
+
+/// The adaptive search.
+#[derive(Debug, Default)]
+pub struct Adaptive {
+    /// The variances that were learned last, with what they were learned from: thinking that need
+    /// not be done again. What is in here never changes a plan.
+    learned: Mutex<Option<(usize, u64, Scales)>>,
+}
+
+/// What a plan is made with.
+struct Situation<'a> {
+    space: &'a SearchSpace,
+    limits: &'a Limits,
+    history: &'a [Told],
+    table: Table,
+    /// Who may still be chosen.
+    eligible: Vec<CandidateIndex>,
+    random: Random,
+}
+
+impl Strategy for Adaptive {
+    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan {
+        let mut situation = Situation::of(space, history, limits);
+        if situation.eligible.is_empty() {
+            return Plan::Done(Stop::Exhausted);
+        }
+        let coding = Coding::of(space, &situation.interest());
+        if situation.table.candidates().is_empty() {
+            return Plan::Try(situation.start(&coding));
+        }
+        let scales = self.scales(&situation, &coding);
+        let model = Model::fit(space, &coding, history, Some(scales));
+        let belief =
+            Belief::of(&model, &situation.eligible, limits.goal.within, &mut situation.random);
+        let probability = belief.choice().map_or(0.0, |(_, probability)| probability);
+        let racing = history.iter().any(|told| told.ask.purpose == Purpose::Confirm);
+        let sure = probability >= limits.goal.probability + SURER * (1.0 - limits.goal.probability);
+        let left = situation.search_share() - situation.searched();
+        if !racing && !sure && left >= limits.cost(situation.length(left)) {
+            let wishes = situation.explore(&belief, left);
+            if !wishes.is_empty() {
+                return Plan::Try(wishes);
+            }
+        }
+        situation.race(&belief, probability)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
+        let rounds = MOST_ROUNDS * (race::MOST_FINALISTS + 1) * space.workloads.len();
+        limits.trials.unwrap_or(MOST_SEARCH + rounds as f64)
+    }
+
+    fn choice(
+        &self,
+        space: &SearchSpace,
+        history: &[Told],
+        limits: &Limits,
+    ) -> Option<CandidateIndex> {
+        let mut situation = Situation::of(space, history, limits);
+        let measured = situation.table.candidates();
+        if situation.eligible.is_empty() || measured.is_empty() {
+            return None;
+        }
+        let coding = Coding::of(space, &situation.interest());
+        let scales = self.scales(&situation, &coding);
+        let model = Model::fit(space, &coding, history, Some(scales));
+        // What was never tried is not chosen, however good it may be believed to be.
+        let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
+            of.iter().copied().filter(|index| situation.eligible.contains(index)).collect()
+        };
+        let raced = tried(&situation.raced());
+        let among = if raced.is_empty() { tried(&measured) } else { raced };
+        let belief = Belief::of(&model, &among, limits.goal.within, &mut situation.random);
+        highest(&belief.means).map(|(at, _)| belief.candidates[at])
+    }
+}
+
+impl Adaptive {
+    /// The variances, learned from the history up to the last size at which they are.
+    fn scales(&self, situation: &Situation, coding: &Coding) -> Scales {
+        let known = learning_size(situation.history.len());
+        let prefix = &situation.history[..known];
+        let mark = fingerprint(situation.space, prefix);
+        let mut learned = self.learned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((size, other, scales)) = &*learned {
+            if *size == known && *other == mark {
+                return scales.clone();
+            }
+        }
+        let scales = Model::fit(situation.space, coding, prefix, None).surface().scales().clone();
+        *learned = Some((known, mark, scales.clone()));
+        scales
+    }
+}
+
+/// The sizes at which variances are learned grow by a quarter.
+fn learning_size(trials: usize) -> usize {
+    let mut size: usize = 8;
+    while size + size.div_ceil(4) <= trials {
+        size += size.div_ceil(4);
+    }
+    size.min(trials)
+}
+
+/// A number that tells histories apart (FNV-1a).
+fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut take = |part: u64| {
+        hash = (hash ^ part).wrapping_mul(0x0100_0000_01b3);
+        hash ^= hash >> 29;
+    };
+    take(space.candidates.len() as u64);
+    space.workloads.iter().for_each(|workload| take(workload.weight.to_bits()));
+    for told in history {
+        take(told.ask.candidate as u64);
+        take(told.ask.workload as u64);
+        take(u64::from(told.ask.length == Length::Short));
+        take(told.log_merit().unwrap_or(f64::NAN).to_bits());
+    }
+    hash
+}
+
+impl<'a> Situation<'a> {
+    fn of(space: &'a SearchSpace, history: &'a [Told], limits: &'a Limits) -> Self {
+        let table = Table::of(history, |_| true);
+        let breaking: Vec<CandidateIndex> = table
+            .cells()
+            .filter(|(_, _, cell)| breaks_demand(cell))
+            .map(|(candidate, _, _)| candidate)
+            .collect();
+        let eligible = (0..space.candidates.len())
+            .filter(|&index| space.candidates[index].allowed && table.out(index).is_none())
+            .filter(|index| breaking.binary_search(index).is_err())
+            .collect();
+        let random = Random::stream(limits.seed, history.len() as u64 + 1);
+        Self { space, limits, history, table, eligible, random }
+    }
+
+    /// The candidates that the model has to tell apart.
+    fn interest(&self) -> Vec<CandidateIndex> {
+        let wanted = |index: &CandidateIndex| {
+            self.space.candidates[*index].allowed || *index == self.space.reference
+        };
+        (0..self.space.candidates.len()).filter(wanted).collect()
+    }
+
+    fn workloads(&self) -> usize {
+        self.space.workloads.len()
+    }
+
+    /// What was spent on the search so far, in full-length trials.
+    fn searched(&self) -> f64 {
+        let search = self.history.iter().filter(|told| told.ask.purpose != Purpose::Confirm);
+        search.map(|told| self.limits.cost(told.ask.length)).sum()
+    }
+
+    /// How much is spent on the search, in full-length trials. Two rounds of the reference and one
+    /// finalist are kept back, unless they would take too much of all: then nothing is confirmed.
+    #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
+    fn search_share(&self) -> f64 {
+        let Some(total) = self.limits.trials else { return MOST_SEARCH };
+        let least = 2.0 * 2.0 * self.workloads() as f64;
+        let race = (RACE_SHARE * total).max(least);
+        if race > MOST_RACE_SHARE * total { total } else { (total - race).min(MOST_SEARCH) }
+    }
+
+    fn wish(candidate: CandidateIndex, workload: usize, length: Length) -> Wish {
+        Wish { candidate, workload, length, purpose: Purpose::Search }
+    }
+}

@@ -1,0 +1,105 @@
+//! The race: rounds in which the finalists and the untuned reference run under every workload in
+//! full length. Every two rounds the weaker half is out (sequential halving: Karnin, Koren and
+//! Somekh, 2013), as the model of all trials sees it. These trials are the confirming ones.
+
+use crate::confirm::Confirmed;
+use crate::history::{Length, Purpose};
+use crate::model::Belief;
+use crate::space::CandidateIndex;
+use crate::strategy::{Plan, Stop, Wish};
+
+use super::{MOST_ROUNDS, Situation};
+
+/// How many finalists there are at the most.
+pub(super) const MOST_FINALISTS: usize = 5;
+/// How many rounds the field is kept for.
+const ROUNDS_A_FIELD: usize = 2;
+/// So many rounds there are at the least before a race is decided; and so many to see whether the
+/// leader's gain over the reference can be told from noise.
+const LEAST_ROUNDS: usize = 3;
+const ROUNDS_FOR_A_GAIN: usize = 6;
+
+impl Situation<'_> {
+    /// Who was in the race so far beside the reference.
+    pub(super) fn raced(&self) -> Vec<CandidateIndex> {
+        let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
+        let mut raced: Vec<CandidateIndex> = race.map(|told| told.ask.candidate).collect();
+        raced.sort_unstable();
+        raced.dedup();
+        raced
+    }
+
+    fn rounds(&self) -> usize {
+        let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
+        let mut batches: Vec<u32> = race.map(|told| told.ask.batch.number).collect();
+        batches.dedup();
+        batches.len()
+    }
+
+    /// Whether the leader's gain is sure, or was given rounds enough to be.
+    fn is_told(&self, belief: &Belief, rounds: usize) -> bool {
+        let confirmed = Confirmed::of(self.space, self.history);
+        let raced = |index: &&CandidateIndex| confirmed.rounds(**index) > 0;
+        let Some(&leader) = belief.candidates.iter().find(raced) else { return true };
+        let reference = self.space.reference;
+        rounds >= ROUNDS_FOR_A_GAIN
+            || leader == reference
+            || confirmed.gain(leader, reference).is_some_and(|gain| gain.is_sure())
+    }
+
+    /// The next round, or the end. `probability` is that of the choice being near enough.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rounds are few and what is left is not negative"
+    )]
+    pub(super) fn race(&self, belief: &Belief, probability: f64) -> Plan {
+        let rounds = self.rounds();
+        let raced = self.raced();
+        let reference = self.space.reference;
+        let sure = probability >= self.limits.goal.probability;
+        if sure && rounds >= LEAST_ROUNDS && self.is_told(belief, rounds) {
+            return Plan::Done(Stop::SureEnough { probability });
+        }
+        let left = self.limits.left(self.history).max(0.0);
+        let affordable = ((left + 1e-9) / self.workloads() as f64).min(1e6) as usize;
+        let beside = usize::from(self.table.out(reference).is_none());
+        let field = if rounds == 0 {
+            // Rather fewer finalists than so few rounds that nothing can be told.
+            MOST_FINALISTS.min((affordable / LEAST_ROUNDS).saturating_sub(beside)).max(1)
+        } else {
+            (raced.len() >> (rounds / ROUNDS_A_FIELD)).max(2).min(affordable.saturating_sub(beside))
+        };
+        let finalists: Vec<CandidateIndex> = by_chance(belief)
+            .into_iter()
+            .filter(|&index| index != reference)
+            .filter(|index| rounds == 0 || raced.binary_search(index).is_ok())
+            .take(field)
+            .collect();
+        if finalists.is_empty() || affordable < finalists.len() + beside {
+            let stop = if sure { Stop::SureEnough { probability } } else { Stop::Budget };
+            return Plan::Done(stop);
+        }
+        if rounds >= MOST_ROUNDS {
+            return Plan::Done(Stop::Exhausted);
+        }
+        let racing = (beside > 0).then_some(reference).into_iter().chain(finalists);
+        let of = |candidate: CandidateIndex| {
+            (0..self.workloads()).map(move |workload| Wish {
+                purpose: Purpose::Confirm,
+                ..Self::wish(candidate, workload, Length::Full)
+            })
+        };
+        Plan::Try(racing.flat_map(of).collect())
+    }
+}
+
+/// The candidates by their probability of being the best, then by their means.
+fn by_chance(belief: &Belief) -> Vec<CandidateIndex> {
+    let mut order: Vec<usize> = (0..belief.candidates.len()).collect();
+    order.sort_by(|&a, &b| {
+        belief.best[b].total_cmp(&belief.best[a]).then(belief.means[b].total_cmp(&belief.means[a]))
+    });
+    order.into_iter().map(|at| belief.candidates[at]).collect()
+}

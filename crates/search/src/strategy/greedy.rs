@@ -1,0 +1,163 @@
+//! The methodology's iteration (eMMC/SSD File System Tuning Methodology, section 3.1), for each
+//! family apart: measure the base; measure it with each remaining factor changed alone, under each
+//! level of the companions (schedulers); adopt the change that gains most; repeat until none gains.
+//!
+//! Added to it: the score is a median of repeats, and a candidate that may not be chosen is
+//! measured in the first round, so that what it would gain is known, but never adopted. Limit: a
+//! gain that is noise is adopted too; confirming trials are there to show it.
+
+use crate::history::Told;
+use crate::limits::Limits;
+use crate::space::{CandidateIndex, Role, SearchSpace};
+
+use super::scores::{Scores, Standing};
+use super::{Plan, Stop, Strategy};
+
+/// One factor at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Greedy;
+
+impl Strategy for Greedy {
+    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan {
+        let scores = Scores::of(space, history, limits);
+        let rounds: Vec<Round> = space
+            .families()
+            .iter()
+            .filter_map(|family| round_of(&Family::of(space, family), &scores))
+            .collect();
+        // A family that is ahead waits for the others, so that a search that was interrupted
+        // within a round ends that round first, as it would have done.
+        let first = rounds.iter().map(|round| round.number).min();
+        let due: Vec<CandidateIndex> = rounds
+            .into_iter()
+            .filter(|round| Some(round.number) == first)
+            .flat_map(|round| round.missing)
+            .collect();
+        let missing = scores.missing(&due);
+        if missing.is_empty() { Plan::Done(Stop::Exhausted) } else { Plan::Try(missing) }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
+        let of = |family: &Vec<CandidateIndex>| {
+            let family = Family::of(space, family);
+            let factors = family.factors.len();
+            let others: usize =
+                family.factors.iter().map(|&f| space.factors[f].levels.len() - 1).sum();
+            // The base, then ever one factor fewer.
+            let rounds = if factors == 0 { 0 } else { others * (factors + 1) / 2 };
+            (family.start().len() * (1 + rounds)).min(family.members.len())
+        };
+        let candidates: usize = space.families().iter().map(of).sum();
+        (candidates * space.workloads.len()) as f64 * f64::from(limits.repeats)
+    }
+
+    fn choice(
+        &self,
+        space: &SearchSpace,
+        history: &[Told],
+        limits: &Limits,
+    ) -> Option<CandidateIndex> {
+        Scores::of(space, history, limits).choice()
+    }
+}
+
+/// The candidates of one family and the factors that can be changed in it.
+struct Family<'a> {
+    space: &'a SearchSpace,
+    members: &'a [CandidateIndex],
+    factors: Vec<usize>,
+}
+
+/// A round of one family that has not ended.
+struct Round {
+    /// 0 for that of the base.
+    number: usize,
+    missing: Vec<CandidateIndex>,
+}
+
+impl<'a> Family<'a> {
+    fn of(space: &'a SearchSpace, members: &'a [CandidateIndex]) -> Self {
+        let level = |index: &CandidateIndex, factor: usize| space.candidates[*index].levels[factor];
+        let varies = |&factor: &usize| {
+            space.factors[factor].role == Role::Choice
+                && members.iter().any(|index| level(index, factor) != level(&members[0], factor))
+        };
+        Self { space, members, factors: (0..space.factors.len()).filter(varies).collect() }
+    }
+
+    /// The candidates without any change, or where there are none those with the fewest.
+    fn start(&self) -> Vec<CandidateIndex> {
+        let changes = |&index: &CandidateIndex| {
+            let levels = &self.space.candidates[index].levels;
+            let default =
+                |f: &&usize| levels[**f].is_none_or(|l| l == self.space.factors[**f].default);
+            self.factors.len() - self.factors.iter().filter(default).count()
+        };
+        // A reference that may not be chosen is no place to start from.
+        let rank =
+            |index: &&CandidateIndex| (!self.space.candidates[**index].allowed, changes(index));
+        let Some(&nearest) = self.members.iter().min_by_key(rank) else {
+            return Vec::new();
+        };
+        self.alike(&self.space.candidates[nearest].levels)
+    }
+
+    /// The members with these levels, whatever their companions.
+    fn alike(&self, levels: &[Option<u16>]) -> Vec<CandidateIndex> {
+        let is_alike = |&&index: &&CandidateIndex| {
+            let candidate = &self.space.candidates[index];
+            self.space.factors.iter().enumerate().all(|(factor, of)| {
+                of.role == Role::Companion || candidate.levels[factor] == levels[factor]
+            })
+        };
+        self.members.iter().filter(is_alike).copied().collect()
+    }
+}
+
+/// Follows the path of adopted changes from the start until something is not yet measured.
+fn round_of(family: &Family, scores: &Scores) -> Option<Round> {
+    let is_missing = |index: &CandidateIndex| scores.standing(*index) == Standing::Incomplete;
+    let base = family.start();
+    let missing: Vec<CandidateIndex> = base.iter().copied().filter(is_missing).collect();
+    if !missing.is_empty() {
+        return Some(Round { number: 0, missing });
+    }
+    let (at, mut score) = scores.best_of(base.iter().copied())?;
+    let mut levels = family.space.candidates[at].levels.clone();
+    let mut remaining = family.factors.clone();
+    let mut number = 1;
+    loop {
+        let mut round: Vec<(usize, CandidateIndex)> = Vec::new();
+        for &factor in &remaining {
+            let count = family.space.factors[factor].levels.len();
+            let others = (0..count).filter_map(|level| u16::try_from(level).ok()).map(Some);
+            for level in others.filter(|level| *level != levels[factor]) {
+                let mut changed = levels.clone();
+                changed[factor] = level;
+                let wanted =
+                    |&index: &CandidateIndex| number == 1 || family.space.candidates[index].allowed;
+                let alike = family.alike(&changed).into_iter().filter(wanted);
+                round.extend(alike.map(|index| (factor, index)));
+            }
+        }
+        let missing: Vec<CandidateIndex> =
+            round.iter().map(|&(_, index)| index).filter(is_missing).collect();
+        if !missing.is_empty() {
+            return Some(Round { number, missing });
+        }
+        match scores.best(round.iter().map(|&(_, index)| index)) {
+            Some((best, found)) if found > score => {
+                let &(factor, _) = round
+                    .iter()
+                    .find(|(_, index)| *index == best)
+                    .expect("the best is one of the round");
+                levels.clone_from(&family.space.candidates[best].levels);
+                remaining.retain(|&left| left != factor);
+                score = found;
+                number += 1;
+            }
+            _ => return None,
+        }
+    }
+}

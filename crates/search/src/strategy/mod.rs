@@ -1,0 +1,204 @@
+//! Which trials next: the strategies behind one trait, and what holds for all of them.
+//!
+//! A strategy sees whole batches. [`next_step`] turns it into something that can be interrupted at
+//! any trial: the rest of an unfinished batch is found again by planning it again, which gives the
+//! same batch because a plan is a function of what was known before it.
+
+mod adaptive;
+mod exhaustive;
+mod greedy;
+mod random;
+mod scores;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::history::{Ask, Batch, Length, Purpose, Told};
+use crate::limits::{Limits, SearchError};
+use crate::random::Random;
+use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
+
+pub use adaptive::Adaptive;
+pub use exhaustive::Exhaustive;
+pub use greedy::Greedy;
+pub use random::RandomSearch;
+
+/// A trial as a strategy names it; [`next_step`] numbers repeats and batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wish {
+    /// Of what.
+    pub candidate: CandidateIndex,
+    /// Under what.
+    pub workload: WorkloadIndex,
+    /// How long.
+    pub length: Length,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What a strategy wants.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Plan {
+    /// These trials; not none. Those that the budget does not reach are cut off at the end.
+    Try(Vec<Wish>),
+    /// Nothing more.
+    Done(Stop),
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Make these trials, in this order; not none.
+    Try(Vec<Ask>),
+    /// The search has ended.
+    Done(Stop),
+}
+
+/// Why a search has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Stop {
+    /// The choice is within the asked distance of the best with the asked probability.
+    SureEnough {
+        /// With this probability.
+        probability: f64,
+    },
+    /// The trials are spent.
+    Budget,
+    /// The strategy has nothing more to try.
+    Exhausted,
+    /// Every trial failed.
+    AllFailed {
+        /// How many candidates were tried.
+        candidates: usize,
+    },
+}
+
+/// A way to search a space.
+pub trait Strategy {
+    /// What to try after these trials, which are whole batches. A pure function of its arguments.
+    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan;
+
+    /// How many full-length trials' worth will be spent at the most, were there no budget.
+    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64;
+
+    /// What is chosen after these trials: the best that may be chosen, as the strategy sees it.
+    /// `None` before anything that may be chosen was measured.
+    fn choice(
+        &self,
+        space: &SearchSpace,
+        history: &[Told],
+        limits: &Limits,
+    ) -> Option<CandidateIndex>;
+}
+
+/// So many candidates that all failed end a search, if the families are not more than half that.
+const FAILURES_ENOUGH: usize = 12;
+
+/// The trials to make now: the rest of the last batch, or else a new one.
+///
+/// The order within a batch is random, so that drift touches all alike, and by repeat first.
+///
+/// # Errors
+/// When the space or the limits make no search possible.
+pub fn next_step(
+    strategy: &dyn Strategy,
+    space: &SearchSpace,
+    history: &[Told],
+    limits: &Limits,
+) -> Result<Step, SearchError> {
+    space.check()?;
+    limits.check()?;
+    #[expect(clippy::cast_precision_loss, reason = "a handful of families")]
+    let least = space.families().len() as f64;
+    if let Some(trials) = limits.trials.filter(|&trials| trials < least) {
+        return Err(SearchError::TooFewTrials { trials, least });
+    }
+    let last = history.iter().map(|told| told.ask.batch.number).max();
+    let Some(last) = last else { return Ok(planned(strategy, space, &[], limits, 0)) };
+    let made: Vec<Ask> =
+        history.iter().map(|told| told.ask).filter(|ask| ask.batch.number == last).collect();
+    let unfinished = made.first().is_some_and(|ask| made.len() < ask.batch.size as usize);
+    if unfinished {
+        let before: Vec<Told> =
+            history.iter().filter(|told| told.ask.batch.number < last).copied().collect();
+        if let Step::Try(mut asks) = planned(strategy, space, &before, limits, last) {
+            // Who goes on with other limits has planned a batch of another size.
+            asks.retain(|ask| !made.iter().any(|made| Ask { batch: ask.batch, ..*made } == *ask));
+            if !asks.is_empty() {
+                return Ok(Step::Try(asks));
+            }
+        }
+    }
+    Ok(planned(strategy, space, history, limits, last + 1))
+}
+
+fn planned(
+    strategy: &dyn Strategy,
+    space: &SearchSpace,
+    history: &[Told],
+    limits: &Limits,
+    number: u32,
+) -> Step {
+    if let Some(candidates) = all_failed(space, history) {
+        return Step::Done(Stop::AllFailed { candidates });
+    }
+    let failed = failed_so_far(history);
+    let wishes = match strategy.plan(space, history, limits) {
+        Plan::Done(stop) => {
+            let all_failed = failed.map(|candidates| Stop::AllFailed { candidates });
+            return Step::Done(all_failed.unwrap_or(stop));
+        }
+        Plan::Try(wishes) => within_budget(wishes, limits.left(history), limits),
+    };
+    if wishes.is_empty() {
+        return Step::Done(Stop::Budget);
+    }
+    // Not counted but looked up: a record may have lost some.
+    let mut repeats: BTreeMap<Wish, BTreeSet<u32>> = BTreeMap::new();
+    for told in history {
+        let Ask { candidate, workload, length, purpose, repeat, .. } = told.ask;
+        let wish = Wish { candidate, workload, length, purpose };
+        repeats.entry(wish).or_default().insert(repeat);
+    }
+    let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
+    let mut asks: Vec<Ask> = wishes
+        .into_iter()
+        .map(|wish| {
+            let used = repeats.entry(wish).or_default();
+            let repeat = (0..).find(|repeat| !used.contains(repeat)).expect("few are used");
+            used.insert(repeat);
+            let Wish { candidate, workload, length, purpose } = wish;
+            Ask { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }
+        })
+        .collect();
+    let mut random = Random::stream(limits.seed, u64::from(number) << 8);
+    random.shuffle(&mut asks);
+    asks.sort_by_key(|ask| ask.repeat);
+    Step::Try(asks)
+}
+
+/// As many of the wishes as can be paid for, from the first.
+fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
+    let mut left = left + 1e-9;
+    let affordable = |wish: &Wish| {
+        left -= limits.cost(wish.length);
+        left >= 0.0
+    };
+    wishes.into_iter().take_while(affordable).collect()
+}
+
+/// How many candidates were tried, when that is enough to end a search and all of them failed.
+pub fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
+    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
+    failed_so_far(history).filter(|&candidates| candidates >= enough)
+}
+
+/// How many candidates were tried, when all of them failed.
+fn failed_so_far(history: &[Told]) -> Option<usize> {
+    if history.iter().any(|told| told.log_merit().is_some()) {
+        return None;
+    }
+    let mut tried: Vec<CandidateIndex> = history.iter().map(|told| told.ask.candidate).collect();
+    tried.sort_unstable();
+    tried.dedup();
+    (!tried.is_empty()).then_some(tried.len())
+}

@@ -1,0 +1,47 @@
+//! Random candidates that may be chosen, each once, until the trials are spent: what any search has
+//! to beat.
+
+use crate::history::Told;
+use crate::limits::Limits;
+use crate::random::Random;
+use crate::space::{CandidateIndex, SearchSpace};
+
+use super::scores::Scores;
+use super::{Plan, Stop, Strategy};
+
+/// How many candidates a batch has.
+const BATCH_CANDIDATES: usize = 8;
+
+/// Tries candidates in random order, without putting any back.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomSearch;
+
+impl Strategy for RandomSearch {
+    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan {
+        let mut order: Vec<CandidateIndex> =
+            (0..space.candidates.len()).filter(|&index| space.candidates[index].allowed).collect();
+        Random::stream(limits.seed, 0x7a4d).shuffle(&mut order);
+        let scores = Scores::of(space, history, limits);
+        let due = order.into_iter().filter(|&index| !scores.missing(&[index]).is_empty());
+        let batch: Vec<CandidateIndex> = due.take(BATCH_CANDIDATES).collect();
+        if batch.is_empty() {
+            return Plan::Done(Stop::Exhausted);
+        }
+        Plan::Try(scores.missing(&batch))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
+        let allowed = space.candidates.iter().filter(|candidate| candidate.allowed).count();
+        (allowed * space.workloads.len()) as f64 * f64::from(limits.repeats)
+    }
+
+    fn choice(
+        &self,
+        space: &SearchSpace,
+        history: &[Told],
+        limits: &Limits,
+    ) -> Option<CandidateIndex> {
+        Scores::of(space, history, limits).choice()
+    }
+}

@@ -1,0 +1,129 @@
+//! What a run comes to: the trials as the search was told them, and the answer that follows.
+
+use std::collections::BTreeMap;
+
+use flashfit_host::{ExitClass, Explain};
+use flashfit_search::{Answer, CandidateIndex, Told};
+
+use crate::choice::StrategyKind;
+use crate::course::{Cost, Course, Rules};
+use crate::demand;
+use crate::drift::drift;
+use crate::front::{Profile, profiles};
+use crate::problem::{Problem, ProblemError};
+use crate::recommend::Recommendation;
+use crate::record::TrialRecord;
+use crate::space::Space;
+use crate::spec::RunSpec;
+use crate::stats::Estimate;
+use crate::told::{self, NoFigure};
+
+/// Wear that differs by less does not decide between setups: 5 %.
+const WEAR_STEP: f64 = 0.05;
+
+/// Why nothing can be concluded.
+#[derive(Debug, thiserror::Error)]
+pub enum ConclusionError {
+    /// There is nothing to search.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// A trial does not tell what the run is judged by.
+    #[error(transparent)]
+    NoFigure(#[from] NoFigure),
+}
+
+impl Explain for ConclusionError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Problem(error) => error.class(),
+            Self::NoFigure(_) => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Problem(error) => error.hint(),
+            Self::NoFigure(_) => Some("rank by another merit: --by throughput".to_owned()),
+        }
+    }
+}
+
+/// A search, made or under way, and its answer.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// What was searched.
+    pub problem: Problem,
+    /// What the search was told.
+    pub history: Vec<Told>,
+    /// What that cost.
+    pub costs: Vec<Cost>,
+    /// What the search says; `None` before anything that may be chosen was measured.
+    pub answer: Option<Answer>,
+    /// What follows from it for the user.
+    pub recommendation: Option<Recommendation>,
+    /// Setups that break the demand beyond noise, and by how much, as a logarithm.
+    pub broken: BTreeMap<CandidateIndex, f64>,
+    /// How the untuned setup changed over time, where that can be told.
+    pub drift: Option<Estimate>,
+    /// What setups are like in every respect.
+    pub profiles: Vec<Profile>,
+}
+
+impl Conclusion {
+    /// Of a run's trials.
+    ///
+    /// # Errors
+    /// As [`ConclusionError`] tells.
+    pub fn of_run(
+        space: &Space,
+        spec: &RunSpec,
+        trials: &[TrialRecord],
+    ) -> Result<Self, ConclusionError> {
+        let problem = Problem::of_run(space, spec)?;
+        let known: Vec<TrialRecord> =
+            trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
+        let history = told::history(&problem, spec.judge(), &known)?;
+        let costs = known.iter().map(TrialRecord::cost).collect();
+        Ok(Self::of(problem, history, costs, &spec.rules(), &known))
+    }
+
+    /// Of what a search was told, with the records that it was told of.
+    pub fn of(
+        problem: Problem,
+        history: Vec<Told>,
+        costs: Vec<Cost>,
+        rules: &Rules,
+        trials: &[TrialRecord],
+    ) -> Self {
+        let profiles = profiles(&problem, trials);
+        let mut wear: Vec<Option<f64>> = vec![None; problem.setups.len()];
+        for profile in &profiles {
+            wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
+        }
+        let answer = Course::new(&problem, rules).answer(&history, &costs, &wear);
+        let recommendation = answer.as_ref().map(|answer| {
+            let chosen_before = rules.strategy != StrategyKind::Adaptive;
+            let mut found = Recommendation::of(&problem, &history, answer, chosen_before);
+            let riskier = if_all_were_allowed(&problem, rules, &history, &costs);
+            found.better_but_less_safe = riskier
+                .filter(|other| !problem.space.candidates[*other].allowed)
+                .map(|other| problem.setups[other].clone());
+            found
+        });
+        let broken = demand::broken(&history);
+        let drift = drift(&problem, &history);
+        Self { problem, history, costs, answer, recommendation, broken, drift, profiles }
+    }
+}
+
+/// What would be chosen if everything were safe enough.
+fn if_all_were_allowed(
+    problem: &Problem,
+    rules: &Rules,
+    history: &[Told],
+    costs: &[Cost],
+) -> Option<CandidateIndex> {
+    let mut all = problem.clone();
+    all.space.candidates.iter_mut().for_each(|candidate| candidate.allowed = true);
+    Course::new(&all, rules).choice(history, costs)
+}

@@ -1,0 +1,276 @@
+//! From setups and workloads to what the search knows: candidates with levels, and back.
+//!
+//! The file system is the family, the I/O scheduler the companion, and every option that some
+//! setups of a file system have and others lack is a choice of that file system alone. The untuned
+//! setup is always a candidate, because gains are told against it; where the user ruled it out it
+//! may not be chosen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flashfit_filesystem::{Durability, Setup};
+use flashfit_host::{ExitClass, Explain};
+use flashfit_search::{
+    Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
+};
+
+use crate::record::TrialKey;
+use crate::space::{Choices, Space};
+use crate::spec::RunSpec;
+
+/// More setups than this are not listed: the search thinks about each of them after each batch.
+const MOST_SETUPS: usize = 20_000;
+
+/// Why there is nothing to search.
+#[derive(Debug, thiserror::Error)]
+pub enum ProblemError {
+    /// The search refuses the space.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// There are more setups than can be thought about.
+    #[error("there are more than {MOST_SETUPS} setups to try")]
+    TooMany,
+    /// There is no untuned setup to compare with.
+    #[error("there is no untuned setup to compare with")]
+    NoReference,
+}
+
+impl Explain for ProblemError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::TooMany => {
+                "name fewer file systems with --fs or schedulers with --scheduler, or take options \
+                 out: --without ext4:NAME"
+                    .to_owned()
+            }
+            Self::Space(SpaceError::NoneAllowed { .. }) => {
+                "allow less safety, as in --require loses-recent, or name other file systems"
+                    .to_owned()
+            }
+            Self::Space(_) | Self::NoReference => {
+                "name file systems with --fs and workloads with --workload".to_owned()
+            }
+        })
+    }
+}
+
+/// What is known of a setup beside its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// What a power cut may do under it.
+    pub durability: Durability,
+    /// Whether it may be chosen.
+    pub allowed: bool,
+}
+
+/// The search space with the setups and workloads that its numbers stand for.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// As the search knows it.
+    pub space: SearchSpace,
+    /// The setups, by candidate.
+    pub setups: Vec<Setup>,
+    /// The workloads' names.
+    pub workloads: Vec<String>,
+    candidates: BTreeMap<Setup, CandidateIndex>,
+}
+
+impl Problem {
+    /// Of a run's space.
+    ///
+    /// # Errors
+    /// As [`ProblemError`] tells.
+    pub fn of_run(space: &Space, spec: &RunSpec) -> Result<Self, ProblemError> {
+        let reference = space.reference().ok_or(ProblemError::NoReference)?;
+        let mut setups = Vec::new();
+        for choices in &space.choices {
+            // Each of them doubles the setups, so their number shows what listing would cost.
+            let least = choices.all_setups_up_to(MOST_SETUPS).ok_or(ProblemError::TooMany)?;
+            setups.extend(least);
+        }
+        let standing = |setup: &Setup, listed: bool| {
+            let filesystem = space.of(&setup.filesystem).map(|choices| &choices.filesystem);
+            let verdict = filesystem.and_then(|filesystem| setup.durability(filesystem).ok());
+            let durability = verdict.map_or(Durability::MayCorrupt, |verdict| verdict.durability);
+            Standing { durability, allowed: listed && durability <= space.allow }
+        };
+        let order: Vec<String> = space.choices.iter().flat_map(Choices::option_names).collect();
+        Self::new(setups, &reference, &order, &spec.workloads, |w| spec.weight(w), standing)
+    }
+
+    /// Of some setups, of which those that were listed are told apart from a reference that was
+    /// not. Options come in the order of `order` (`FILESYSTEM/OPTION`), the others behind it.
+    ///
+    /// # Errors
+    /// As [`ProblemError`] tells.
+    pub fn new(
+        mut setups: Vec<Setup>,
+        reference: &Setup,
+        order: &[String],
+        workloads: &[String],
+        weight: impl Fn(&str) -> f64,
+        standing: impl Fn(&Setup, bool) -> Standing,
+    ) -> Result<Self, ProblemError> {
+        let listed = setups.len();
+        if !setups.contains(reference) {
+            setups.push(reference.clone());
+        }
+        if setups.len() > MOST_SETUPS {
+            return Err(ProblemError::TooMany);
+        }
+        let factors = Factors::of(&setups, reference, order);
+        let candidate = |(index, setup): (usize, &Setup)| {
+            let standing = standing(setup, index < listed);
+            Candidate {
+                levels: factors.levels(setup),
+                allowed: standing.allowed,
+                safety: standing.durability as u8,
+                distance: distance(setup, reference),
+            }
+        };
+        let candidates: BTreeMap<Setup, CandidateIndex> =
+            setups.iter().enumerate().map(|(index, setup)| (setup.clone(), index)).collect();
+        let space = SearchSpace {
+            candidates: setups.iter().enumerate().map(candidate).collect(),
+            workloads: workloads
+                .iter()
+                .map(|name| Weighted { name: name.clone(), weight: weight(name) })
+                .collect(),
+            reference: candidates[reference],
+            factors: factors.list,
+        };
+        space.check()?;
+        Ok(Self { space, setups, workloads: workloads.to_vec(), candidates })
+    }
+
+    /// The candidate that a setup is.
+    pub fn candidate(&self, setup: &Setup) -> Option<CandidateIndex> {
+        self.candidates.get(setup).copied()
+    }
+
+    /// The place of a workload.
+    pub fn workload(&self, name: &str) -> Option<WorkloadIndex> {
+        self.workloads.iter().position(|known| known == name)
+    }
+
+    /// Whether it has the setup and the workload of a trial.
+    pub fn has(&self, key: &TrialKey) -> bool {
+        self.candidate(&key.setup).is_some() && self.workload(&key.workload).is_some()
+    }
+
+    /// The untuned setup.
+    pub fn reference(&self) -> &Setup {
+        &self.setups[self.space.reference]
+    }
+
+    /// The untuned setup of a candidate's own file system.
+    pub fn own_untuned(&self, candidate: CandidateIndex) -> Option<CandidateIndex> {
+        let untuned = Setup {
+            filesystem: self.setups[candidate].filesystem.clone(),
+            options: Vec::new(),
+            scheduler: self.reference().scheduler.clone(),
+        };
+        self.candidate(&untuned)
+    }
+
+    /// How many file systems there are.
+    pub fn families(&self) -> usize {
+        self.space.families().len()
+    }
+}
+
+/// How many choices differ from the untuned setup.
+fn distance(setup: &Setup, reference: &Setup) -> u32 {
+    let options = u32::try_from(setup.options.len()).unwrap_or(u32::MAX);
+    options
+        + u32::from(setup.scheduler != reference.scheduler)
+        + u32::from(setup.filesystem != reference.filesystem)
+}
+
+/// The factors of some setups.
+struct Factors {
+    list: Vec<Factor>,
+    filesystems: Vec<String>,
+    schedulers: Vec<String>,
+    /// File system and option.
+    options: Vec<(String, String)>,
+}
+
+impl Factors {
+    fn of(setups: &[Setup], reference: &Setup, order: &[String]) -> Self {
+        let each = |name: fn(&Setup) -> String| {
+            let mut seen = BTreeSet::new();
+            let names = setups.iter().map(name);
+            names.filter(|name| seen.insert(name.clone())).collect::<Vec<_>>()
+        };
+        let filesystems = each(|setup| setup.filesystem.clone());
+        let schedulers = each(|setup| setup.scheduler.name().to_owned());
+        let options = options(setups, order);
+        let place = |names: &[String], name: &str| {
+            let found = names.iter().position(|known| known == name).unwrap_or(0);
+            u16::try_from(found).expect("there are few file systems and schedulers")
+        };
+        let mut list = vec![
+            Factor {
+                name: "file system".to_owned(),
+                default: place(&filesystems, &reference.filesystem),
+                levels: filesystems.clone(),
+                role: Role::Family,
+            },
+            Factor {
+                name: "scheduler".to_owned(),
+                default: place(&schedulers, reference.scheduler.name()),
+                levels: schedulers.clone(),
+                role: Role::Companion,
+            },
+        ];
+        list.extend(options.iter().map(|(filesystem, option)| Factor {
+            name: format!("{filesystem}/{option}"),
+            levels: vec!["off".to_owned(), "on".to_owned()],
+            role: Role::Choice,
+            default: 0,
+        }));
+        Self { list, filesystems, schedulers, options }
+    }
+
+    fn levels(&self, setup: &Setup) -> Vec<Option<u16>> {
+        let place = |names: &[String], name: &str| {
+            names.iter().position(|known| known == name).and_then(|place| u16::try_from(place).ok())
+        };
+        let common = [
+            place(&self.filesystems, &setup.filesystem),
+            place(&self.schedulers, setup.scheduler.name()),
+        ];
+        let choice = |(filesystem, option): &(String, String)| {
+            (*filesystem == setup.filesystem).then(|| u16::from(setup.options.contains(option)))
+        };
+        common.into_iter().chain(self.options.iter().map(choice)).collect()
+    }
+}
+
+/// The options in which setups of one file system differ.
+fn options(setups: &[Setup], order: &[String]) -> Vec<(String, String)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut with: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut first: Vec<(&str, &str)> = Vec::new();
+    for setup in setups {
+        *counts.entry(&setup.filesystem).or_default() += 1;
+        for option in &setup.options {
+            let count = with.entry((&setup.filesystem, option)).or_default();
+            *count += 1;
+            if *count == 1 {
+                first.push((&setup.filesystem, option));
+            }
+        }
+    }
+    first.retain(|option| with[option] < counts[option.0]);
+    let place = |(filesystem, option): &(&str, &str)| {
+        let name = format!("{filesystem}/{option}");
+        order.iter().position(|known| *known == name).unwrap_or(usize::MAX)
+    };
+    first.sort_by_key(place);
+    first.into_iter().map(|(filesystem, option)| (filesystem.into(), option.into())).collect()
+}

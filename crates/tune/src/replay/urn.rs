@@ -1,0 +1,149 @@
+//! Draws trials from recorded ones.
+//!
+//! All trials of one setup under one workload and of one length lie in one urn, whatever they were
+//! made for. They are drawn in a random order that belongs to the seed, without putting them back,
+//! until each has been drawn once; beyond that at random with putting back. So nothing is seen
+//! twice that can be avoided, and a comparison with fresh trials is one as long as the record has
+//! fresh ones. Limit: what is drawn beyond that repeats what the search has seen, and an interval
+//! made of such trials is too narrow; how many they were is counted.
+
+use std::collections::BTreeMap;
+
+use flashfit_medium::random::Random;
+use flashfit_search::{Ask, Length, Outcome};
+
+use crate::course::Cost;
+use crate::order::hash;
+
+/// Where trials of one kind lie: candidate, workload, whether they are short.
+type Kind = (usize, usize, bool);
+
+/// The recorded trials, and which were drawn.
+#[derive(Debug, Clone)]
+pub struct Urn {
+    trials: BTreeMap<Kind, Vec<(Outcome, Cost)>>,
+    drawn: BTreeMap<Kind, usize>,
+    seed: u64,
+    again: u64,
+}
+
+impl Urn {
+    /// With these trials in it: candidate, workload, length, what came of it, what it cost.
+    pub fn new(
+        trials: impl IntoIterator<Item = (usize, usize, Length, Outcome, Cost)>,
+        seed: u64,
+    ) -> Self {
+        let mut urn = Self { trials: BTreeMap::new(), drawn: BTreeMap::new(), seed, again: 0 };
+        for (candidate, workload, length, outcome, cost) in trials {
+            let kind = (candidate, workload, length == Length::Short);
+            urn.trials.entry(kind).or_default().push((outcome, cost));
+        }
+        for (kind, trials) in &mut urn.trials {
+            random(seed, *kind, 0).shuffle(trials);
+        }
+        urn
+    }
+
+    /// Whether there are short trials.
+    pub fn has_short(&self) -> bool {
+        self.trials.keys().any(|(_, _, short)| *short)
+    }
+
+    /// Draws what was asked for; [`Outcome::Missing`] where nothing like it was recorded.
+    pub fn draw(&mut self, ask: &Ask) -> (Outcome, Cost) {
+        let kind = (ask.candidate, ask.workload, ask.length == Length::Short);
+        let Some(trials) = self.trials.get(&kind) else {
+            return (Outcome::Missing, Cost::default());
+        };
+        let drawn = self.drawn.entry(kind).or_default();
+        let place = if *drawn < trials.len() {
+            *drawn
+        } else {
+            self.again += 1;
+            let round = u64::try_from(*drawn).expect("at most 64 bits");
+            let count = u64::try_from(trials.len()).expect("at most 64 bits");
+            usize::try_from(random(self.seed, kind, round).below(count)).expect("below the length")
+        };
+        *drawn += 1;
+        trials[place]
+    }
+
+    /// How many draws repeated a trial that had been drawn before.
+    pub fn drawn_again(&self) -> u64 {
+        self.again
+    }
+
+    /// Everything that was recorded of a candidate under a workload at full length.
+    pub fn recorded(&self, candidate: usize, workload: usize) -> &[(Outcome, Cost)] {
+        self.trials.get(&(candidate, workload, false)).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn random(seed: u64, kind: Kind, round: u64) -> Random {
+    let text = format!("urn/{}/{}/{}/{round}", kind.0, kind.1, kind.2);
+    let mut random = Random::new(seed ^ hash(text.as_bytes()));
+    // The first number of neighbouring seeds is mixed once only.
+    random.next_u64();
+    random
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_search::{Batch, Purpose};
+
+    use super::*;
+
+    fn ask(candidate: usize, length: Length, repeat: u32) -> Ask {
+        let batch = Batch { number: 0, size: 1 };
+        Ask { candidate, workload: 0, length, purpose: Purpose::Search, repeat, batch }
+    }
+
+    fn merit(log_merit: f64) -> Outcome {
+        Outcome::Measured { log_merit, excess: None }
+    }
+
+    fn urn(seed: u64) -> Urn {
+        let cost = Cost::default();
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        Urn::new(values.map(|value| (0, 0, Length::Full, merit(value), cost)), seed)
+    }
+
+    fn draws(seed: u64, count: u32) -> Vec<f64> {
+        let mut urn = urn(seed);
+        let value = |outcome| match outcome {
+            Outcome::Measured { log_merit, .. } => log_merit,
+            other => panic!("{other:?}"),
+        };
+        (0..count).map(|repeat| value(urn.draw(&ask(0, Length::Full, repeat)).0)).collect()
+    }
+
+    #[test]
+    fn each_is_drawn_once_before_any_is_drawn_again() {
+        let mut first = draws(1, 5);
+        first.sort_by(f64::total_cmp);
+        assert_eq!(first, [1.0, 2.0, 3.0, 4.0, 5.0]);
+        let mut urn = urn(1);
+        for repeat in 0..7 {
+            urn.draw(&ask(0, Length::Full, repeat));
+        }
+        assert_eq!(urn.drawn_again(), 2);
+    }
+
+    #[test]
+    fn the_order_belongs_to_the_seed() {
+        assert_eq!(draws(1, 20), draws(1, 20));
+        assert!((2..20).any(|seed| draws(seed, 5) != draws(1, 5)));
+        let beyond = &draws(1, 200)[5..];
+        for value in [1.0, 2.0, 3.0, 4.0, 5.0] {
+            assert!(beyond.contains(&value), "{value} is never drawn again");
+        }
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_missing() {
+        let mut urn = urn(1);
+        assert!(!urn.has_short());
+        assert_eq!(urn.draw(&ask(1, Length::Full, 0)).0, Outcome::Missing);
+        assert_eq!(urn.draw(&ask(0, Length::Short, 0)).0, Outcome::Missing);
+    }
+}

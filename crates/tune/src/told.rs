@@ -1,0 +1,164 @@
+//! From a recorded trial to what the search is told: one logarithm, and how far it breaks a demand.
+
+use flashfit_search as search;
+
+use crate::choice::By;
+use crate::merit::Merit;
+use crate::problem::Problem;
+use crate::record::{Outcome, Purpose, TrialKey, TrialRecord};
+use flashfit_bench::{Figures, Length, PointResult};
+
+/// By what a trial is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judge {
+    /// The merit.
+    pub by: By,
+    /// The longest that 99 of 100 writes may take, in nanoseconds.
+    pub p99_write_max_ns: Option<u64>,
+}
+
+/// A trial has no figure of the kind that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoFigure {
+    /// Nothing counted what was written to the medium.
+    #[error("trial {number} does not tell what was written to the medium")]
+    Wear {
+        /// The trial's number.
+        number: u32,
+    },
+    /// Its rates or latencies are all 0.
+    #[error("trial {number} has no figure of {by}")]
+    Zero {
+        /// The trial's number.
+        number: u32,
+        /// What is asked for.
+        by: By,
+    },
+}
+
+impl Judge {
+    /// What the search is told of a trial.
+    ///
+    /// # Errors
+    /// [`NoFigure`] for a trial that was measured without what is asked for.
+    pub fn outcome(&self, trial: &TrialRecord) -> Result<search::Outcome, NoFigure> {
+        let Outcome::Completed { points } = &trial.outcome else {
+            return Ok(search::Outcome::Failed);
+        };
+        let log_merit = self.log_merit(trial, points)?;
+        let excess = self.p99_write_max_ns.and_then(|most| excess(points, most));
+        Ok(search::Outcome::Measured { log_merit, excess })
+    }
+
+    fn log_merit(&self, trial: &TrialRecord, points: &[PointResult]) -> Result<f64, NoFigure> {
+        let zero = NoFigure::Zero { number: trial.number, by: self.by };
+        match self.by {
+            By::Wear => {
+                log_wear_merit(trial, points).ok_or(NoFigure::Wear { number: trial.number })
+            }
+            By::Throughput if Merit::has_no_rate(points) => Err(zero),
+            By::Latency if Merit::has_no_latency(points) => Err(zero),
+            By::Throughput | By::Latency => {
+                Ok(Merit::of(points).log(self.by).expect("points tell throughput and latency"))
+            }
+        }
+    }
+}
+
+/// What the workload wrote by what that cost the medium, as a logarithm: bytes programmed where
+/// the medium counts them, bytes written to it elsewhere. `None` where nothing was counted.
+#[expect(clippy::cast_precision_loss, reason = "a ratio of amounts")]
+pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64> {
+    let stages = points.iter().flat_map(|point| &point.stages);
+    let measured: u64 = stages.filter_map(|stage| stage.write).map(|write| write.bytes).sum();
+    let asked = measured.saturating_add(trial.fill_bytes);
+    let programmed = trial.counters.as_ref().map(|counters| counters.nand_programmed_bytes);
+    let cost = programmed.or(trial.written.map(|written| written.workload_bytes))?;
+    (asked > 0 && cost > 0).then(|| (asked as f64 / cost as f64).ln())
+}
+
+/// By how much the slowest of 100 writes breaks a demand, as a logarithm; syncs are writes, since
+/// who writes and syncs waits for both. `None` where nothing is written.
+#[expect(clippy::cast_precision_loss, reason = "a ratio of times")]
+fn excess(points: &[PointResult], most_ns: u64) -> Option<f64> {
+    let stages = points.iter().flat_map(|point| &point.stages);
+    let worst = stages.filter_map(|stage| stage.write).map(|write| p99_ns(&write)).max()?;
+    (worst > 0).then(|| (worst as f64 / most_ns.max(1) as f64).ln())
+}
+
+/// The time that 99 of 100 writes, or of the syncs between them, take at most.
+pub fn p99_ns(write: &Figures) -> u64 {
+    write.latency.p99_ns.max(write.sync.map_or(0, |sync| sync.p99_ns))
+}
+
+/// The length as the search knows it.
+pub fn length(length: Length) -> search::Length {
+    match length {
+        Length::Full => search::Length::Full,
+        Length::Short => search::Length::Short,
+    }
+}
+
+fn purpose(purpose: Purpose) -> search::Purpose {
+    match purpose {
+        Purpose::Search => search::Purpose::Search,
+        Purpose::Sentinel => search::Purpose::Sentinel,
+        Purpose::Confirm => search::Purpose::Confirm,
+    }
+}
+
+/// The key of the trial that the search asks for.
+pub fn key(problem: &Problem, ask: &search::Ask) -> TrialKey {
+    TrialKey {
+        purpose: match ask.purpose {
+            search::Purpose::Search => Purpose::Search,
+            search::Purpose::Sentinel => Purpose::Sentinel,
+            search::Purpose::Confirm => Purpose::Confirm,
+        },
+        setup: problem.setups[ask.candidate].clone(),
+        workload: problem.workloads[ask.workload].clone(),
+        length: match ask.length {
+            search::Length::Full => Length::Full,
+            search::Length::Short => Length::Short,
+        },
+        repeat: ask.repeat,
+    }
+}
+
+/// The history that recorded trials make. Trials of setups or workloads that the problem does not
+/// have are passed over. Trials of earlier versions know no batch: they count as one that is
+/// complete.
+///
+/// # Errors
+/// [`NoFigure`] for the first trial that does not tell what is asked for.
+pub fn history(
+    problem: &Problem,
+    judge: Judge,
+    trials: &[TrialRecord],
+) -> Result<Vec<search::Told>, NoFigure> {
+    let without = trials.iter().filter(|trial| trial.batch.is_none()).count();
+    let unbatched = search::Batch { number: 0, size: u32::try_from(without).unwrap_or(u32::MAX) };
+    let mut told = Vec::new();
+    for trial in trials {
+        let batch = trial
+            .batch
+            .map_or(unbatched, |batch| search::Batch { number: batch.number, size: batch.size });
+        if let Some(ask) = ask(problem, &trial.key, batch) {
+            let visit = u64::try_from(told.len()).expect("a run has few trials");
+            told.push(search::Told { ask, visit, outcome: judge.outcome(trial)? });
+        }
+    }
+    Ok(told)
+}
+
+/// What was asked for; `None` where the problem does not have it.
+pub fn ask(problem: &Problem, key: &TrialKey, batch: search::Batch) -> Option<search::Ask> {
+    Some(search::Ask {
+        candidate: problem.candidate(&key.setup)?,
+        workload: problem.workload(&key.workload)?,
+        length: length(key.length),
+        purpose: purpose(key.purpose),
+        repeat: key.repeat,
+        batch,
+    })
+}

@@ -1,0 +1,244 @@
+//! Runs of the adaptive search and runs with limits, on a stand that only pretends.
+
+use flashfit_filesystem::Setup;
+use flashfit_host::{ExitClass, Explain};
+use flashfit_search::Stop;
+use flashfit_tune::limits::Reached;
+use flashfit_tune::{
+    Conclusion, Ended, Limits, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
+    StrategyKind, TrialKey, TrialRecord, TuneError, Verdict,
+};
+
+use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
+
+fn space() -> Space {
+    SpaceOf::filesystem("x", &[opt("a"), opt("b"), opt("c")])
+        .and("y", &[opt("a"), opt("bad")])
+        .schedulers(&["none", "bfq"])
+        .build()
+}
+
+/// Noise of a few parts in a thousand that follows from the setup, so that no two are equal.
+fn jitter(setup: &Setup, workload: &str) -> u64 {
+    let text = format!("{setup}{workload}");
+    text.bytes().fold(7u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1009) % 9
+}
+
+/// `x a+b` is the best by a fifth and more; `bad` fails.
+fn landscape(setup: &Setup, workload: &str) -> Answer {
+    let has = |name: &str| setup.options.iter().any(|option| option == name);
+    if has("bad") {
+        return Answer::Fails;
+    }
+    let mut rate = if setup.filesystem == "x" { 10_000 } else { 8000 };
+    rate += if has("a") { 2000 } else { 0 };
+    rate += if has("b") { 2500 } else { 0 };
+    rate -= if has("c") { 1500 } else { 0 };
+    rate -= if setup.scheduler.name() == "bfq" { 700 } else { 0 };
+    Answer::Kib(rate + jitter(setup, workload))
+}
+
+fn adaptive(trials: Option<u32>) -> RunSpec {
+    let mut spec = spec(&space(), &["first", "second"]);
+    spec.strategy = StrategyKind::Adaptive;
+    spec.limits = Limits { trials, ..Limits::default() };
+    spec
+}
+
+/// How a run, or a part of it, went.
+struct Went {
+    ended: Result<Ended, TuneError>,
+    trials: Vec<TrialRecord>,
+    watcher: Watcher,
+}
+
+fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeStand<'_>) -> Went {
+    let space = space();
+    let problem = Problem::of_run(&space, spec).unwrap();
+    let workloads = ["first", "second"].map(workload);
+    let (run_dir, trials) = if dir.join("run.json").exists() {
+        let (run_dir, Run { trials, .. }) = RunDir::resume(dir).unwrap();
+        (run_dir, trials)
+    } else {
+        (RunDir::create(dir, &header(&space, spec)).unwrap(), Vec::new())
+    };
+    let mut watcher = Watcher::default();
+    let mut session = Session::new(spec, &problem, &workloads, run_dir, trials).unwrap();
+    let ended = session.run(&mut stand, &mut watcher);
+    Went { ended, trials: session.into_trials(), watcher }
+}
+
+fn whole(spec: &RunSpec) -> Went {
+    let dir = tempfile::tempdir().unwrap();
+    go(dir.path(), spec, FakeStand::new(&landscape))
+}
+
+fn keys(trials: &[TrialRecord]) -> Vec<TrialKey> {
+    trials.iter().map(|trial| trial.key.clone()).collect()
+}
+
+#[test]
+fn the_adaptive_search_finds_and_confirms_the_best_and_passes_over_what_fails() {
+    let spec = adaptive(Some(120));
+    let went = whole(&spec);
+    went.ended.unwrap();
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    let recommendation = found.recommendation.as_ref().unwrap();
+    assert_eq!(recommendation.winner.label(), "x a+b none");
+    assert_eq!(recommendation.recommended().label(), "x a+b none");
+    assert_eq!(recommendation.verdict, Verdict::Better);
+    let gain = recommendation.gain.unwrap().middle;
+    assert!((gain - 1.45f64.ln()).abs() < 0.02, "{gain}");
+    let confirming = went.trials.iter().filter(|trial| trial.key.purpose == Purpose::Confirm);
+    assert!(confirming.clone().count() >= 8);
+    assert!(confirming.clone().all(|trial| trial.key.length.is_full()));
+    // Each of them once, and never again.
+    let mut failed: Vec<String> = went
+        .trials
+        .iter()
+        .filter(|trial| trial.points().is_none())
+        .map(|trial| trial.key.setup.label())
+        .collect();
+    let count = failed.len();
+    failed.sort();
+    failed.dedup();
+    assert_eq!(failed.len(), count, "a setup that failed was tried again");
+    assert!(!went.watcher.thoughts.is_empty());
+}
+
+#[test]
+fn an_adaptive_run_that_is_interrupted_anywhere_goes_on_as_if_nothing_had_happened() {
+    let spec = adaptive(Some(36));
+    let expected = whole(&spec);
+    expected.ended.unwrap();
+    let count = expected.trials.len();
+    assert!(count >= 30, "{count}");
+    for first_part in 0..=count {
+        let dir = tempfile::tempdir().unwrap();
+        let mut dying = FakeStand::new(&landscape);
+        dying.gone_after = Some(first_part);
+        go(dir.path(), &spec, dying);
+        let rest = go(dir.path(), &spec, FakeStand::new(&landscape));
+        rest.ended.unwrap();
+        assert_eq!(keys(&rest.trials), keys(&expected.trials), "stopped after {first_part}");
+    }
+}
+
+#[test]
+fn no_strategy_spends_more_than_its_limit_of_trials() {
+    let kinds = [
+        StrategyKind::Adaptive,
+        StrategyKind::Greedy,
+        StrategyKind::Exhaustive,
+        StrategyKind::Random,
+    ];
+    for kind in kinds {
+        for trials in [4, 17, 60] {
+            let spec = RunSpec { strategy: kind, ..adaptive(Some(trials)) };
+            let went = whole(&spec);
+            went.ended.unwrap();
+            let short = went.trials.iter().filter(|trial| !trial.key.length.is_full()).count();
+            let full = went.trials.len() - short;
+            // Short ones take as long as whole ones on this stand, so they count nearly as much.
+            let spent = 0.4 * short as f64 + full as f64;
+            assert!(spent <= f64::from(trials) + 1e-9, "{kind:?}, {trials}: {full} and {short}");
+        }
+    }
+}
+
+#[test]
+fn a_time_budget_ends_a_run_in_time_and_leaves_some_for_confirming() {
+    for kind in [StrategyKind::Greedy, StrategyKind::Exhaustive] {
+        let mut spec = RunSpec { strategy: kind, ..adaptive(None) };
+        // Trials take a second each.
+        spec.limits.budget_ns = Some(40_000_000_000);
+        let went = whole(&spec);
+        went.ended.unwrap();
+        assert!(went.trials.len() <= 40, "{kind:?}: {}", went.trials.len());
+        let confirms = |trial: &TrialRecord| trial.key.purpose == Purpose::Confirm;
+        assert!(went.trials.iter().any(confirms), "{kind:?} confirms nothing");
+    }
+    let mut spec = adaptive(None);
+    spec.limits.max_write_bytes = Some(30 << 20);
+    let went = whole(&spec);
+    assert!(went.trials.len() <= 30, "a trial writes a MiB, and {} were made", went.trials.len());
+    let ended = went.ended.unwrap();
+    assert!(
+        matches!(ended, Ended::Limit(Reached::MaxWrite) | Ended::Search(Stop::Budget)),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn limits_that_do_not_reach_for_each_file_system_are_refused_with_what_is_needed() {
+    let refused = |spec: &RunSpec| {
+        let error = whole(spec).ended.unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        (error.to_string(), error.hint().unwrap())
+    };
+    let (message, hint) = refused(&adaptive(Some(1)));
+    assert!(message.contains("too few") && hint.contains("--trials 2"), "{message}; {hint}");
+    let mut spec = adaptive(None);
+    spec.limits.budget_ns = Some(1_500_000_000);
+    let (message, hint) = refused(&spec);
+    assert!(message.contains("about 2 s") && hint.contains("--budget 2s"), "{message}; {hint}");
+    let mut spec = adaptive(None);
+    spec.limits.max_write_bytes = Some(1 << 20);
+    let (message, hint) = refused(&spec);
+    assert!(message.contains("2 MiB") && hint.contains("--max-write 2MiB"), "{message}; {hint}");
+}
+
+#[test]
+fn an_adaptive_run_in_which_everything_fails_stops_early_and_says_why() {
+    let fails = |_: &Setup, _: &str| Answer::Fails;
+    let dir = tempfile::tempdir().unwrap();
+    let spec = adaptive(Some(500));
+    for _ in 0..2 {
+        let went = go(dir.path(), &spec, FakeStand::new(&fails));
+        let error = went.ended.unwrap_err();
+        assert!(matches!(error, TuneError::AllFailed { .. }), "{error}");
+        assert!(went.trials.len() <= 16, "{}", went.trials.len());
+    }
+}
+
+#[test]
+fn a_setup_that_breaks_the_demand_is_not_recommended() {
+    // The 99th percentile of this stand's trials is that of a rate; only the fastest break it.
+    let spec = RunSpec { p99_write_max_ns: Some(1_000_000_000 / 12_200), ..adaptive(Some(120)) };
+    let slow = |setup: &Setup, workload: &str| match landscape(setup, workload) {
+        Answer::Kib(rate) if rate > 12_900 => Answer::SlowAt99(rate),
+        other => other,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let went = go(dir.path(), &spec, FakeStand::new(&slow));
+    went.ended.unwrap();
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    let label = |candidate: &usize| found.problem.setups[*candidate].label();
+    assert!(found.broken.keys().any(|candidate| label(candidate) == "x a+b none"));
+    let winner = found.recommendation.unwrap().winner.label();
+    assert_eq!(winner, "x b none");
+}
+
+#[test]
+fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
+    let spec = RunSpec { p99_write_max_ns: Some(1_000_000), ..adaptive(Some(90)) };
+    // Only `a` is quick enough, and it gains nothing.
+    let slow = |setup: &Setup, _: &str| match setup.options_label().as_str() {
+        "a" => Answer::Kib(10_000),
+        "bad" | "a+bad" => Answer::Fails,
+        _ => Answer::SlowAt99(10_000),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let went = go(dir.path(), &spec, FakeStand::new(&slow));
+    went.ended.unwrap();
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    let recommended = found.recommendation.unwrap();
+    assert!(!recommended.untuned_will_do);
+    assert_eq!(recommended.recommended().options_label(), "a");
+    let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
+    let dir = tempfile::tempdir().unwrap();
+    let went = go(dir.path(), &spec, FakeStand::new(&never));
+    assert_eq!(went.ended.unwrap(), Ended::Search(Stop::Exhausted));
+    let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
+    assert!(found.recommendation.is_none() && !found.broken.is_empty());
+}
