@@ -1,5 +1,5 @@
-//! The device behind a probe: a medium opened for reading only, one that the user agreed to lose, or
-//! a simulated card in the process under a clock of its own.
+//! The device behind a probe: a medium opened for reading only, one that the user agreed to lose,
+//! or a simulated card in the process under a clock of its own.
 
 use std::path::Path;
 
@@ -37,9 +37,9 @@ impl Opened {
         Self { device: Box::new(device), clock: Box::new(SystemClock::default()), notes }
     }
 
-    /// A simulated card that was written all over once, as cards are that are in use: what was never
-    /// written takes no time to read, and a new card erases nothing. What was written are zeros,
-    /// which take no memory.
+    /// A simulated card that was written all over once, as cards are that are in use: what was
+    /// never written takes no time to read, and a new card erases nothing. What was written are
+    /// zeros, which take no memory.
     pub fn simulated(model: &CardModel) -> Result<Self, Failure> {
         let clock = VirtualClock::default();
         let mut device = InProcessCard::new(Card::new(model), clock.clone());
