@@ -1,5 +1,5 @@
-//! Published tables of real cards, and drawn ones: what is inferred agrees with itself, is right, or
-//! is not said.
+//! Published tables of real cards, and drawn ones: what is inferred agrees with itself, is right,
+//! or is not said.
 
 #![expect(clippy::unwrap_used, reason = "tests end where something fails")]
 

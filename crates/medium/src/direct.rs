@@ -1,9 +1,10 @@
 //! A device node, a partition or an image file as a [`BlockDev`], past the page cache.
 //!
-//! Reads and writes go to the medium itself (`O_DIRECT`), so that their times are the medium's; where
-//! a file system below an image has no such access, they go through the page cache and
+//! Reads and writes go to the medium itself (`O_DIRECT`), so that their times are the medium's;
+//! where a file system below an image has no such access, they go through the page cache and
 //! [`DirectMedium::notes`] says so. Buffers are aligned to 4 KiB, which is enough for every sector
-//! size. Limits: one request at a time; no discards, which this reports as a medium that takes none.
+//! size. Limits: one request at a time; no discards, which this reports as a medium that takes
+//! none.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};

@@ -1,8 +1,8 @@
 //! What it costs a card to be written in turns: to another erase unit than before, or to another
 //! place of a unit than where the last write to it ended.
 //!
-//! Source: inferred from timing; in the flashbench tables of many cards small writes to two units in
-//! turn take some tenths of a millisecond longer than to one, however large they are.
+//! Source: inferred from timing; in the flashbench tables of many cards small writes to two units
+//! in turn take some tenths of a millisecond longer than to one, however large they are.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! Simulated cards of known geometry, media without geometry, published tables of real cards, twins
 //! that predict hidden cells, and what probes cost. The cards are drawn with seeds that nothing was
 //! tuned on. `cargo bench -p flashfit --bench accuracy -- 30` does it with 30 cards; `development`
-//! takes those on which probes are tuned, `fresh` writes to cards as they leave the factory.
+//! takes those on which probes are tuned, `used` writes to cards that were written all over before.
 
 #![expect(clippy::print_stdout, reason = "it prints the document")]
 #![expect(clippy::print_stderr, reason = "how long it took is not for the document")]
@@ -38,7 +38,7 @@ fn main() {
     let is_said = |wanted: &str| words.iter().any(|word| word == wanted);
     let count = words.iter().find_map(|word| word.parse().ok()).unwrap_or(CARDS);
     let first = if is_said("development") { 0 } else { cards::JUDGING };
-    let state = if is_said("fresh") { State::Fresh } else { State::Used };
+    let state = if is_said("used") { State::Used } else { State::Fresh };
     let begun = Instant::now();
     println!(
         "# How right probes are\n\nWritten by `make accuracy`. Intervals are Wilson's, of 95 %. \

@@ -1,5 +1,5 @@
-//! The device behind a probe: a medium opened for reading only, one that the user agreed to lose, or
-//! a simulated card in the process under a clock of its own.
+//! The device behind a probe: a medium opened for reading only, one that the user agreed to lose,
+//! or a simulated card in the process under a clock of its own.
 
 use std::path::Path;
 
@@ -37,23 +37,31 @@ impl Opened {
         Self { device: Box::new(device), clock: Box::new(SystemClock::default()), notes }
     }
 
-    /// A simulated card that was written all over once, as cards are that are in use: what was never
-    /// written takes no time to read, and a new card erases nothing. What was written are zeros,
-    /// which take no memory.
-    pub fn simulated(model: &CardModel) -> Result<Self, Failure> {
+    /// A simulated card as it leaves the factory.
+    pub fn simulated(model: &CardModel) -> Self {
         let clock = VirtualClock::default();
-        let mut device = InProcessCard::new(Card::new(model), clock.clone());
-        let capacity = device.describe().capacity_bytes;
+        Self::card(InProcessCard::new(Card::new(model), clock.clone()), clock)
+    }
+
+    /// A simulated card that was written all over once, as cards are that are in use: what was
+    /// never written takes no time to read. What was written are zeros, which take no memory.
+    pub fn used(model: &CardModel) -> Result<Self, Failure> {
+        let clock = VirtualClock::default();
+        let mut card = InProcessCard::new(Card::new(model), clock.clone());
+        let capacity = card.describe().capacity_bytes;
         let piece = vec![0; usize::try_from(PIECE_BYTES).expect("a small piece")];
         let mut offset = 0;
         while offset < capacity {
             let length = PIECE_BYTES.min(capacity - offset);
             let data = &piece[..usize::try_from(length).expect("at most a piece")];
-            device.write(offset, data)?;
+            card.write(offset, data)?;
             offset += length;
         }
-        device.flush()?;
-        let notes = Vec::new();
-        Ok(Self { device: Box::new(device), clock: Box::new(clock), notes })
+        card.flush()?;
+        Ok(Self::card(card, clock))
+    }
+
+    fn card(card: InProcessCard<VirtualClock>, clock: VirtualClock) -> Self {
+        Self { device: Box::new(card), clock: Box::new(clock), notes: Vec::new() }
     }
 }

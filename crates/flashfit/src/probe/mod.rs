@@ -1,5 +1,5 @@
-//! `flashfit probe TARGET`, `flashfit probe --import FILE`: finds out how a medium is built, and says
-//! how sure that is.
+//! `flashfit probe TARGET`, `flashfit probe --import FILE`: finds out how a medium is built, and
+//! says how sure that is.
 
 pub mod args;
 mod chart;

@@ -31,7 +31,7 @@ pub fn probe(
     progress: &mut Progress,
 ) -> Result<Ended, Failure> {
     let mut opened = match &subject.what {
-        What::Card(model) => Opened::simulated(model)?,
+        What::Card(model) => Opened::used(model)?,
         What::Medium(medium) => Opened::read_only(&medium.path)?,
     };
     let options = options(args, subject, region);

@@ -33,7 +33,7 @@ pub fn announcement(
     region: [u64; 2],
 ) -> Result<String, Failure> {
     let mut opened = match &subject.what {
-        What::Card(model) => Opened::simulated(model)?,
+        What::Card(model) => Opened::used(model)?,
         What::Medium(medium) => Opened::read_only(&medium.path)?,
     };
     let cost = cost(args, subject, region, &mut opened)?;
@@ -55,7 +55,7 @@ pub fn probe(
     let runner = SystemRunner::default();
     // Held for as long as it is written to.
     let (mut opened, _held) = match &subject.what {
-        What::Card(model) => (Opened::simulated(model)?, None),
+        What::Card(model) => (Opened::simulated(model), None),
         What::Medium(medium) => {
             let mut first = Opened::read_only(&medium.path)?;
             let cost = cost(args, subject, region, &mut first)?;

@@ -1,5 +1,5 @@
-//! Published alignment tables: do the repeats of a card agree, and is there an answer where there is
-//! something to see.
+//! Published alignment tables: do the repeats of a card agree, and is there an answer where there
+//! is something to see.
 //!
 //! *The pooled repeats of a card show a step* is decided without the inference that is judged: for
 //! each row the median difference over all tables of the card; a step at a row from 64 KiB to

@@ -2,9 +2,9 @@
 //!
 //! For each size of a write, from the erase unit down by halves, every place of a number of erase
 //! units is written once: the first place of each unit, then the second of each, and so on. The
-//! units lie far apart. Linear runs come first, as in the published tables. What differs from flashbench: the mixed orders come from a seed, positions
-//! are kept within the medium, and a medium without a volatile cache gets no flushes, as O_SYNC on
-//! a real one sends none.
+//! units lie far apart. Linear runs come first, as in the published tables. What differs from
+//! flashbench: the mixed orders come from a seed, positions are kept within the medium, and a
+//! medium without a volatile cache gets no flushes, as O_SYNC on a real one sends none.
 
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::random::Random;

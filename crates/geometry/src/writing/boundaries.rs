@@ -1,16 +1,15 @@
 //! Where erase units begin, told by what it costs to write across.
 //!
 //! A layer that maps whole erase units (or parts of them) keeps a few of them open. When writes go
-//! to ever other places, each place opens the unit that it lies in, and another one has to give way:
-//! it is merged, which copies about a unit. A stretch with a boundary inside opens two units and
-//! costs two merges. So each stretch is a question about where boundaries lie, answered by one
+//! to ever other places, each place opens the unit that it lies in, and another one has to give
+//! way: it is merged, which copies about a unit. A stretch with a boundary inside opens two units
+//! and costs two merges. So each stretch is a question about where boundaries lie, answered by one
 //! merge or two, and a posterior over unit and offset says which stretch to ask next. What is
 //! learnt is the unit in which the layer opens and merges. Limits: units up to a sixth of the
 //! written window; a page-mapped layer has no such boundaries, which shows beforehand
-//! ([`Merging::sense`]).
-//! Source: Kim et al., "A space-efficient flash translation layer for CompactFlash systems" (2002)
-//! for the merges; the choice of questions is that of Lindley, "On a measure of the information
-//! provided by an experiment" (1956).
+//! ([`Merging::sense`]). Source: Kim et al., "A space-efficient flash translation layer for
+//! CompactFlash systems" (2002) for the merges; the choice of questions is that of Lindley, "On a
+//! measure of the information provided by an experiment" (1956).
 
 use std::ops::Range;
 

@@ -3,13 +3,13 @@
 //! Such a layer appends whatever is written to one unit after the other and has to erase one for
 //! each that it fills, once it has no fresh ones left. So one write in so many takes longer,
 //! wherever they go. How many depends on how much of a unit each write takes up: whole write units,
-//! however little of them is written. Writes of the smallest size show how many write units an erase
-//! unit has; larger ones, chosen so that what is not known yet shows, how large those are. All writes
-//! go to a few places, in a mixed order: then what is collected holds nothing worth copying, all
-//! of the map that is needed is in memory, and nothing that depends on addresses can look regular.
-//! A log for small writes that is collected a unit at a time shows in the same way. Limits: a card
-//! that was never full erases nothing until its spare units are used up, so more than its capacity
-//! must be written first; erasures in idle time do not show.
+//! however little of them is written. Writes of the smallest size show how many write units an
+//! erase unit has; larger ones, chosen so that what is not known yet shows, how large those are.
+//! All writes go to a few places, in a mixed order: then what is collected holds nothing worth
+//! copying, all of the map that is needed is in memory, and nothing that depends on addresses can
+//! look regular. A log for small writes that is collected a unit at a time shows in the same way.
+//! Limits: a card that was never full erases nothing until its spare units are used up, so more
+//! than its capacity must be written first; erasures in idle time do not show.
 
 use std::ops::Range;
 
@@ -31,8 +31,8 @@ const STRIDE: u64 = 768 << 10;
 /// How likely it is that writes go to units with one bit a cell first, by the bits that the cells
 /// have; 1 stands for no such units.
 const BITS: [f64; 4] = [0.85, 0.05, 0.07, 0.03];
-/// Folding is seen over so many distances; before that so many must pass for every unit with one bit
-/// a cell to hold what was written in order.
+/// Folding is seen over so many distances; before that so many must pass for every unit with one
+/// bit a cell to hold what was written in order.
 const SEEN_DISTANCES: usize = 8;
 const PASSED_DISTANCES: usize = 18;
 /// How much longer than erasing alone folding takes at least, and how sure the difference is.

@@ -1,14 +1,15 @@
 //! The probe that writes: how a medium is built, from what writes cost.
 //!
-//! In this order: whether the capacity is there ([`capacity`]); what writing in order takes; whether
-//! writes to ever other places cost merges, and between which boundaries ([`boundaries`]), of which
-//! units and parts of them ([`streams`]); where they do not, the erasures that any writing needs
-//! ([`erasures`]); how many units can be written in turn ([`open_units`]); what is written together
-//! ([`write_unit`]); and what else some media have: a log for small writes ([`small_writes`]), a zone at
-//! the start ([`zone`]), a fast area that is written first ([`sustained`]), faster reads of what was
-//! never written ([`unwritten`]). Everything within the region is overwritten, nothing outside is touched.
-//! Evidence of the erase unit is added to the belief that a probe by reading began. Limits: one
-//! write under way at a time; the medium does nothing else meanwhile.
+//! In this order: whether the capacity is there ([`capacity`]); what writing in order takes;
+//! whether writes to ever other places cost merges, and between which boundaries ([`boundaries`]),
+//! of which units and parts of them ([`streams`]); where they do not, the erasures that any writing
+//! needs ([`erasures`]); how many units can be written in turn ([`open_units`]); what is written
+//! together ([`write_unit`]); and what else some media have: a log for small writes
+//! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
+//! ([`sustained`]), faster reads of what was never written ([`unwritten`]). Everything within the
+//! region is overwritten, nothing outside is touched. Evidence of the erase unit is added to the
+//! belief that a probe by reading began. Limits: one write under way at a time; the medium does
+//! nothing else meanwhile.
 
 pub mod boundaries;
 pub mod capacity;

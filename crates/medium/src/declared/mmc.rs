@@ -3,8 +3,8 @@
 //! `preferred_erase_size` is, of an SD card, the allocation unit of the SD status register; of an
 //! eMMC chip, its high-capacity erase group; and where those are lacking, a guess from the capacity
 //! (`mmc_init_erase` in `drivers/mmc/core`). Limit: EXT_CSD is read from debugfs only, so it needs
-//! root and a mounted debugfs; without it, what equals the guess is taken for the guess, unless it is
-//! the erase group that the kernel uses.
+//! root and a mounted debugfs; without it, what equals the guess is taken for the guess, unless it
+//! is the erase group that the kernel uses.
 
 use super::{Declared, DeclaredBytes, RefusedRegister};
 use crate::registers::BadRegister;

@@ -1,12 +1,12 @@
 //! Open-unit tables: how many erase units a medium keeps open, and how large they are.
 //!
-//! Within its open units a medium writes at one rate, beyond them at another that is much lower: the
-//! cliff. Each size of a write gives a row of rates by units; each number of open units, or none
-//! within the table, is weighed by how well two levels fit the rows. Beyond a steep cliff every
-//! write costs the copying of what it leaves of its unit, so that its time falls with its size
-//! and is the plain one for a whole unit, which tells how large that is. Limits: a cliff that is
-//! less than a factor of 1.8 is none here; writes below 64 KiB are not looked at, because they fall
-//! off for other reasons.
+//! Within its open units a medium writes at one rate, beyond them at another that is much lower:
+//! the cliff. Each size of a write gives a row of rates by units; each number of open units, or
+//! none within the table, is weighed by how well two levels fit the rows. Beyond a steep cliff
+//! every write costs the copying of what it leaves of its unit, so that its time falls with its
+//! size and is the plain one for a whole unit, which tells how large that is. Limits: a cliff that
+//! is less than a factor of 1.8 is none here; writes below 64 KiB are not looked at, because they
+//! fall off for other reasons.
 
 use flashfit_medium::Bytes;
 
@@ -153,8 +153,8 @@ fn cliff_at(row: &[f64], open: usize) -> f64 {
     level(before, high, BEFORE) + level(beyond, low, BEYOND) - FITTED
 }
 
-/// Whether writes in a mixed order cost the copying of a unit from the first unit on: no unit can be
-/// open out of order. `None` where the tables do not tell.
+/// Whether writes in a mixed order cost the copying of a unit from the first unit on: no unit can
+/// be open out of order. `None` where the tables do not tell.
 pub fn none_in_a_mixed_order(tables: &[OpenUnitTable], linear: &Cliff) -> Option<bool> {
     let open = linear.answer().filter(|_| linear.fall >= STEEP)?;
     let mut ratios = Vec::new();

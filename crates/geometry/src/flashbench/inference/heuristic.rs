@@ -10,7 +10,8 @@ use flashfit_medium::Bytes;
 
 use crate::flashbench::AlignTable;
 
-/// The erase block and the page that the methodology would print; `None` with fewer than three rows.
+/// The erase block and the page that the methodology would print; `None` with fewer than three
+/// rows.
 pub fn methodology(table: &AlignTable) -> Option<(Bytes, Bytes)> {
     let mut jumps: Vec<(f64, Bytes)> = table
         .rows

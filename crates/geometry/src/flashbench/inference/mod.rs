@@ -2,8 +2,8 @@
 //!
 //! Alignment tables show the erase unit, the write unit and the page ([`align_step`]), open-unit
 //! tables the open units and, beyond a steep cliff, the erase unit too ([`cliff`]), and the log for
-//! small writes ([`small_log`]); find-FAT tables the zone at the start ([`zone`]). What several kinds
-//! of table say of the erase unit goes into one [`Belief`]. Beside it stands what the CELF
+//! small writes ([`small_log`]); find-FAT tables the zone at the start ([`zone`]). What several
+//! kinds of table say of the erase unit goes into one [`Belief`]. Beside it stands what the CELF
 //! methodology would have guessed ([`heuristic`]).
 
 pub mod align_step;

@@ -3,10 +3,10 @@
 //!
 //! A level's values are normal around it with a spread of their own; its marginal likelihood is in
 //! closed form (a uniform prior for the level, an inverse gamma one for the variance). One value in
-//! each level may be off. All partitions into at most [`MOST_LEVELS`] levels are weighed, so what is
-//! said of one place is averaged over where the others are.
-//! Source: Fearnhead, "Exact and efficient Bayesian inference for multiple changepoint problems"
-//! (Statistics and Computing, 2006), for the sum over partitions.
+//! each level may be off. All partitions into at most [`MOST_LEVELS`] levels are weighed, so what
+//! is said of one place is averaged over where the others are. Source: Fearnhead, "Exact and
+//! efficient Bayesian inference for multiple changepoint problems" (Statistics and Computing,
+//! 2006), for the sum over partitions.
 
 use std::ops::Range;
 
