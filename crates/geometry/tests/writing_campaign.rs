@@ -53,7 +53,9 @@ impl Tallies {
         let (model, findings) = (&drawn.model, &probed.findings);
         let (unit, write_unit) = (model.erase_unit_bytes(), model.write_unit_bytes());
         let bytes = |truth: u64| move |value| value == Value::Bytes(truth);
-        let near = |truth: u32| move |value| matches!(value, Value::Count(count) if count.abs_diff(truth) <= 1);
+        let near = |truth: u32| {
+            move |value| matches!(value, Value::Count(count) if count.abs_diff(truth) <= 1)
+        };
         let is_unit = self.erase_unit.add(&findings.erase_unit, bytes(unit));
         let is_write_unit = self.write_unit.add(&findings.write_unit, bytes(write_unit));
         let open = model.layer.open_units.unwrap_or(0);

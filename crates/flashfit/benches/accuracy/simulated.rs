@@ -1,7 +1,7 @@
 //! Figure 1: simulated cards whose geometry is known.
 //!
-//! Reading probes find cards as [`super::reading`] leaves them; writing ones find them as they leave
-//! the factory, as `flashfit probe sim:CARD --write` does, and read first.
+//! Reading probes find cards as [`super::reading`] leaves them; writing ones find them as they
+//! leave the factory, as `flashfit probe sim:CARD --write` does, and read first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

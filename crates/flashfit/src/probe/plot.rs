@@ -128,8 +128,8 @@ mod tests {
     fn a_few_places_get_a_bar_each_with_its_interval() {
         let text = draw(&series(vec![point(4096.0, 1e6), point(8192.0, 2e6)]), 40);
         let expected = "what a boundary costs\n  \
-                        4 KiB  1.00 ms  ###====---\n  \
-                        8 KiB  2.00 ms  #######=======-------\n";
+                        4 KiB  1.000 ms  ####===----\n  \
+                        8 KiB  2.000 ms  #######=======-------\n";
         assert_eq!(text, expected);
     }
 

@@ -163,7 +163,8 @@ fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
 
 /// How far below something is, in percent, by the logarithm of the ratio.
 fn below(log: f64) -> f64 {
-    (-percent(-log)).max(0.0)
+    // Adding 0 makes a 0 of -0.
+    (-percent(-log)).max(0.0) + 0.0
 }
 
 /// For people.
