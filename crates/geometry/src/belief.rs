@@ -28,6 +28,10 @@ const ODD_FACTORS: [(u64, f64); 5] = [(1, 1.0), (3, 0.2), (5, 0.01), (7, 0.01), 
 const POINTED_TO: f64 = 0.003;
 /// How likely it is that nothing shows.
 const NOTHING: f64 = 0.5;
+/// How many media show their units to a kind of measurement that many do not.
+const SHOWING: f64 = 0.5;
+/// How often what shows has another cause.
+const ASTRAY: f64 = 5e-4;
 /// How many candidates a finding lists.
 const SHOWN: usize = 5;
 /// The least probability of a candidate that is listed.
@@ -57,6 +61,8 @@ impl Structure {
 pub struct Belief {
     /// With their unnormalized log-probabilities.
     weights: Vec<(Structure, f64)>,
+    /// Those before anything was measured, in the same order.
+    priors: Vec<f64>,
 }
 
 impl Belief {
@@ -83,7 +89,27 @@ impl Belief {
             (Structure::Unit(bytes), ((1.0 - NOTHING) * prior / total).ln())
         }));
         weights.sort_by_key(|&(structure, _)| structure);
-        Self { weights }
+        let priors = weights.iter().map(|&(_, prior)| prior).collect();
+        Self { weights, priors }
+    }
+
+    /// What is believed when the evidence so far is of a kind that many media do not show: each unit
+    /// may be there without showing, and what showed may, rarely, have another cause.
+    pub fn as_hints(&self) -> Self {
+        let gains =
+            self.weights.iter().zip(&self.priors).map(|((_, weight), prior)| weight - prior);
+        let best = gains.clone().fold(f64::NEG_INFINITY, f64::max);
+        let hidden = self.weights.iter().zip(gains.clone());
+        let hidden = hidden.filter(|((structure, _), _)| *structure == Structure::Nothing);
+        let hidden = hidden.map(|(_, gain)| gain).fold(f64::NEG_INFINITY, f64::max);
+        let mixed = gains.map(|gain| {
+            let causes = [SHOWING.ln() + gain, (1.0 - SHOWING).ln() + hidden, ASTRAY.ln() + best];
+            log_sum_exp(causes.into_iter())
+        });
+        let weights = self.weights.iter().zip(mixed).zip(&self.priors);
+        let weights =
+            weights.map(|(((structure, _), mixed), prior)| (*structure, prior + mixed)).collect();
+        Self { weights, priors: self.priors.clone() }
     }
 
     /// The candidates, nothing first, then by size.
@@ -225,6 +251,27 @@ mod tests {
         let finding = belief.finding(|bytes| format!("{bytes}"), "none");
         assert_eq!(finding.value, Some(Value::Bytes(12 << 20)));
         assert_eq!(finding.candidates[0].value, Value::Bytes(12 << 20));
+    }
+
+    #[test]
+    fn hints_that_nothing_shows_do_not_speak_against_any_unit() {
+        let mut belief = Belief::new(4 * GIB, &[]);
+        belief.learn(|structure| if structure == Structure::Nothing { 90.0 } else { 0.0 });
+        let mut hints = belief.as_hints();
+        assert!(belief.probability(Structure::Unit(4 << 20)) < 1e-9);
+        assert!(hints.probability(Structure::Unit(4 << 20)) > 0.01);
+        hints.learn(|structure| if structure == Structure::Unit(4 << 20) { 10.0 } else { 0.0 });
+        assert_eq!(hints.answer().unwrap().0, 4 << 20);
+    }
+
+    #[test]
+    fn hints_answer_when_they_are_clear_and_give_way_to_better_evidence() {
+        let mut belief = Belief::new(4 * GIB, &[]);
+        belief.learn(|structure| if structure == Structure::Unit(4 << 20) { 90.0 } else { 0.0 });
+        let mut hints = belief.as_hints();
+        assert_eq!(hints.answer().unwrap().0, 4 << 20);
+        hints.learn(|structure| if structure == Structure::Unit(1 << 20) { 20.0 } else { 0.0 });
+        assert_eq!(hints.answer().unwrap().0, 1 << 20);
     }
 
     #[test]

@@ -114,11 +114,11 @@ struct Troubled {
 
 impl Troubled {
     fn new(trouble: Trouble, clock: &VirtualClock) -> Self {
-        let model = CardModel::parse(CARD, &Origin::File("known.toml".into())).unwrap();
+        let model = CardModel::parse(CARD, &Origin::File("known.toml".into())).expect("a card");
         let mut card = InProcessCard::new(Card::counting(&model), clock.clone());
         let data = vec![0; 3 << 20];
         for unit in 0..500 {
-            card.write(unit * (3 << 20), &data).unwrap();
+            card.write(unit * (3 << 20), &data).expect("room for it");
         }
         Self { card, trouble, asked: Vec::new() }
     }

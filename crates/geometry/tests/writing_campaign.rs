@@ -1,20 +1,20 @@
 //! The probe by writing on cards of chance whose geometry is known.
 //!
 //! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
-//! --nocapture` shows a line a card and the sums; without it a few cards are tried. Times are those
+//! --nocapture` shows a line a card and the sums; without it a few cards are tried, and not read
+//! first. Seeds can be listed too (`3,6,22`); a probe by reading goes first, as the command does it. Times are those
 //! of the simulated cards.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
 mod cards;
 
-use std::ops::Range;
-
 use cards::DrawnCard;
 use flashfit_card::model::LayerKind;
 use flashfit_card::{Card, InProcessCard};
 use flashfit_geometry::findings::{Finding, Value, Verdict};
 use flashfit_geometry::probed::{Probed, Unwatched};
+use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, WritingOptions};
 use flashfit_medium::VirtualClock;
 
@@ -92,10 +92,14 @@ impl Tallies {
 }
 
 /// The seeds that are asked for, or a few; and whether each card is told of.
-fn seeds() -> (Range<u64>, bool) {
-    let Ok(text) = std::env::var("FLASHFIT_CARDS") else { return (2..8, false) };
-    let (from, to) = text.split_once("..").expect("a range of seeds");
-    (from.parse().expect("a seed")..to.parse().expect("a seed"), true)
+fn seeds() -> (Vec<u64>, bool) {
+    let Ok(text) = std::env::var("FLASHFIT_CARDS") else { return ((2..8).collect(), false) };
+    let seed = |text: &str| text.parse::<u64>().expect("a seed");
+    let listed = text.split(',').flat_map(|part| match part.split_once("..") {
+        Some((from, to)) => (seed(from)..seed(to)).collect(),
+        None => vec![seed(part)],
+    });
+    (listed.collect(), true)
 }
 
 fn shown(found: &Finding) -> String {
@@ -107,7 +111,7 @@ fn shown(found: &Finding) -> String {
     }
 }
 
-fn probe(seed: u64, drawn: &DrawnCard) -> Probed {
+fn probe(seed: u64, drawn: &DrawnCard, reads: bool) -> Probed {
     let clock = VirtualClock::default();
     // It keeps no bytes, so whether the capacity is there cannot be looked at.
     let mut device = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
@@ -116,7 +120,12 @@ fn probe(seed: u64, drawn: &DrawnCard) -> Probed {
         compressible: true,
         ..WritingOptions::whole(drawn.model.capacity.0, seed)
     };
-    writing::probe(&mut device, &clock, &options, None, &mut Unwatched).expect("a card that works")
+    let read = reads.then(|| {
+        let options = ReadingOptions { seed, ..ReadingOptions::default() };
+        reading::probe(&mut device, &clock, &options, &mut Unwatched).expect("a card that works")
+    });
+    writing::probe(&mut device, &clock, &options, read.as_ref(), &mut Unwatched)
+        .expect("a card that works")
 }
 
 #[test]
@@ -126,7 +135,7 @@ fn known_geometries_are_found() {
     let mut times = Vec::new();
     for seed in seeds {
         let drawn = cards::draw(seed);
-        let probed = probe(seed, &drawn);
+        let probed = probe(seed, &drawn, verbose);
         times.push(probed.elapsed_ns / 1_000_000_000);
         let line = tallies.add(seed, &drawn, &probed);
         if verbose {

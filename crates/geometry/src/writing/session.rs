@@ -60,8 +60,8 @@ impl<'a> Session<'a> {
     ) -> Self {
         let capacity_bytes = device.describe().capacity_bytes;
         let belief = read
-            .and_then(|read| read.belief.clone())
-            .unwrap_or_else(|| Belief::new(capacity_bytes, &[]));
+            .and_then(|read| read.belief.as_ref())
+            .map_or_else(|| Belief::new(capacity_bytes, &[]), Belief::as_hints);
         let start = options.region.start;
         Self {
             meter: Meter::new(device, clock, options, watch),

@@ -11,21 +11,29 @@ use std::ops::Range;
 use super::boundaries::LEAST_STRETCH;
 use super::layout::Layout;
 use super::meter::{Meter, Stop};
-use crate::belief::median;
+use crate::belief::{log_sum_exp, median};
 use crate::probed::Purpose;
 
 /// Turns in which both parts of a pair are written, where the parts are large enough.
 const TURNS: u64 = 4;
 /// The largest write, where a part is large.
 const MOST_WRITE: u64 = 384 << 10;
-/// A pair lies in one unit when its writes take so many times what they take far apart.
-const TOGETHER: f64 = 1.8;
+/// With a single open unit, writes far apart take so many times what writing in order takes.
+const MERGED: f64 = 3.2;
+/// How much longer the writes of a pair in one unit may take than those far apart, as a logarithm.
+const LEVELS: [f64; 11] = [0.12, 0.18, 0.27, 0.4, 0.6, 0.9, 1.3, 1.8, 2.4, 3.0, 3.7];
+/// How far the few pairs far apart may be from what is typical of them, as a logarithm.
+const CENTRES: [f64; 5] = [-0.1, -0.05, 0.0, 0.05, 0.1];
+/// Supposed spreads of the logarithm of a time.
+const SPREADS: [f64; 4] = [0.03, 0.06, 0.12, 0.25];
 /// Pairs that are asked about at most.
 const QUESTIONS: usize = 40;
 /// How many parts a unit may have.
 const PARTS: [u64; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
-/// How often an answer is wrong.
-const WRONG: f64 = 0.08;
+/// One pair in so many takes a time that has nothing to do with where it lies.
+const ASTRAY: f64 = 0.08;
+/// Over how much such times can lie, as a logarithm.
+const BREADTH: f64 = 4.0;
 /// How likely it is that parts are units by themselves.
 const NO_PARTS: f64 = 0.6;
 /// The posterior at which no more is asked.
@@ -72,7 +80,7 @@ pub fn parts(
         far.push(pair(meter, one, other)?);
     }
     let apart_ns = median(&far);
-    if apart_ns > TOGETHER * ns_per_byte * write_bytes as f64 * TOGETHER {
+    if apart_ns > MERGED * ns_per_byte * write_bytes as f64 {
         return Ok(None);
     }
     let most = (room / part.unit / 4).max(1);
@@ -82,7 +90,7 @@ pub fn parts(
         .flat_map(|parts| (0..parts).map(move |shift| (parts, shift)))
         .collect();
     let several = PARTS.iter().filter(|parts| **parts <= most && **parts > 1).count().max(1) as f64;
-    let mut weights: Vec<f64> = hypotheses
+    let priors: Vec<f64> = hypotheses
         .iter()
         .map(|&(parts, shift)| match (parts, shift) {
             (1, _) => NO_PARTS,
@@ -90,6 +98,11 @@ pub fn parts(
             (parts, _) => (1.0 - NO_PARTS) * 0.05 / several / (parts - 1) as f64,
         })
         .collect();
+    let mut likely = Likely::new(hypotheses.len());
+    for time_ns in &far {
+        likely.learn((time_ns / apart_ns).ln(), |_| false);
+    }
+    let mut weights = priors.clone();
     for asked in 0..QUESTIONS {
         if asked >= 6 && summed(&hypotheses, &weights).likeliest().1 > ENOUGH {
             break;
@@ -97,15 +110,56 @@ pub fn parts(
         let Some((one, other)) = next_pair(meter, &hypotheses, &weights, first..last) else {
             break;
         };
-        let together = pair(meter, one, other)? > TOGETHER * apart_ns;
-        for (hypothesis, weight) in hypotheses.iter().zip(&mut weights) {
-            let right = same(*hypothesis, one, other) == together;
-            *weight *= if right { 1.0 - WRONG } else { WRONG };
-        }
-        let total: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|weight| *weight /= total);
+        let excess = (pair(meter, one, other)? / apart_ns).ln();
+        likely.learn(excess, |at| same(hypotheses[at], one, other));
+        weights = likely.weights(&priors);
     }
     Ok(Some(summed(&hypotheses, &weights)))
+}
+
+/// How likely the times of pairs are under each hypothesis, each supposed level,
+/// centre and spread.
+struct Likely {
+    logs: Vec<f64>,
+}
+
+impl Likely {
+    const SUPPOSED: usize = LEVELS.len() * SPREADS.len() * CENTRES.len();
+
+    fn new(hypotheses: usize) -> Self {
+        Self { logs: vec![0.0; hypotheses * Self::SUPPOSED] }
+    }
+
+    /// Adds how much longer a pair took than pairs far apart, as a logarithm.
+    fn learn(&mut self, excess: f64, together: impl Fn(usize) -> bool) {
+        let log = |level: f64, spread: f64| {
+            let deviation = (excess - level) / spread;
+            let peak = (-0.5 * deviation * deviation).exp() / spread / std::f64::consts::TAU.sqrt();
+            ((1.0 - ASTRAY) * peak + ASTRAY / BREADTH).ln()
+        };
+        let of = |together: bool| -> Vec<f64> {
+            let levels = LEVELS.iter().map(|level| if together { *level } else { 0.0 });
+            let expected = levels.flat_map(|level| CENTRES.map(|centre| level + centre));
+            expected.flat_map(|expected| SPREADS.map(|spread| log(expected, spread))).collect()
+        };
+        let (apart, same) = (of(false), of(true));
+        for (at, logs) in self.logs.chunks_exact_mut(Self::SUPPOSED).enumerate() {
+            for (log, add) in logs.iter_mut().zip(if together(at) { &same } else { &apart }) {
+                *log += add;
+            }
+        }
+    }
+
+    /// How likely each hypothesis is, over all levels, centres and spreads alike.
+    fn weights(&self, priors: &[f64]) -> Vec<f64> {
+        let evidence = self.logs.chunks_exact(Self::SUPPOSED);
+        let logs: Vec<f64> = evidence
+            .zip(priors)
+            .map(|(logs, prior)| log_sum_exp(logs.iter().copied()) + prior.ln())
+            .collect();
+        let total = log_sum_exp(logs.iter().copied());
+        logs.iter().map(|log| (log - total).exp()).collect()
+    }
 }
 
 /// A size that is larger than what goes to a log, where the part allows it. A quarter of a part is
@@ -185,4 +239,33 @@ fn in_turn(
         }
     }
     Ok(median(&times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probabilities after pairs at distance 1, whose times are `factor` longer when together.
+    fn after_pairs(parts: u64, factor: f64) -> Parts {
+        let hypotheses: Vec<(u64, u64)> = PARTS.map(|parts| (parts, 0)).to_vec();
+        let priors = vec![1.0 / PARTS.len() as f64; PARTS.len()];
+        let mut likely = Likely::new(hypotheses.len());
+        for wobble in [0.98, 1.0, 1.03] {
+            likely.learn(f64::ln(wobble), |_| false);
+        }
+        for (one, wobble) in (0..24).zip([0.97, 1.01, 1.0, 1.04].into_iter().cycle()) {
+            let together = same((parts, 0), one, one + 1);
+            let time = if together { factor * wobble } else { wobble };
+            likely.learn(f64::ln(time), |at| same(hypotheses[at], one, one + 1));
+        }
+        summed(&hypotheses, &likely.weights(&priors))
+    }
+
+    #[test]
+    fn a_small_difference_is_enough_where_times_vary_little() {
+        for (parts, factor) in [(1, 1.0), (2, 1.2), (4, 1.7), (8, 5.0)] {
+            let (likeliest, probability) = after_pairs(parts, factor).likeliest();
+            assert!(likeliest == parts && probability > 0.95, "{parts} {likeliest} {probability}");
+        }
+    }
 }
