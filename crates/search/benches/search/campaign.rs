@@ -63,14 +63,14 @@ pub struct Played {
     pub covered: Option<bool>,
 }
 
-/// Every case with every seed.
-pub fn play(cases: &[Case], seeds: &[u64]) -> Vec<Vec<Played>> {
+/// Every case with every seed, so many at a time.
+pub fn play(cases: &[Case], seeds: &[u64], threads: usize) -> Vec<Vec<Played>> {
     let all: Vec<(usize, u64)> =
         seeds.iter().flat_map(|seed| (0..cases.len()).map(move |case| (case, *seed))).collect();
     let next = AtomicUsize::new(0);
     let played = Mutex::new(vec![Vec::new(); cases.len()]);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((case, seed)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let one = play_one(&cases[*case], *seed);

@@ -16,9 +16,11 @@ common to a visit. A short trial costs 0.4 of a full-length one, is 1.67 times a
 biased by 2 % an option and 1 % a setup.
 ";
 
-/// Writes it to standard output.
+/// Writes it to standard output; `plays` is how many seeds there were, and how many searches at a
+/// time.
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, seeds: usize) {
+pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays: (usize, usize)) {
+    let (seeds, threads) = plays;
     let all: Vec<(&Case, &Vec<Played>)> = cases.iter().zip(results).collect();
     let of = |kinds: &[Kind]| -> Vec<(&Case, &Vec<Played>)> {
         all.iter().copied().filter(|(case, _)| kinds.contains(&case.kind)).collect()
@@ -87,7 +89,7 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, seeds
         thinking.median_ms,
         thinking.longest_ms,
         thinking.memory_kib.map_or(String::new(), |kib| format!(
-            "; this whole program, two searches at a time, had {} MiB at the most",
+            "; this whole program, {threads} searches at a time, had {} MiB at the most",
             kib / 1024
         ))
     );

@@ -1,8 +1,8 @@
 //! How well searches search: writes `docs/search.md` (`make search-benchmark`).
 //!
 //! Every figure is of made-up landscapes with seeds that were not used in development (those were
-//! 100 to 199); `--seeds N` plays fewer or more. Nothing here passes or fails: the document says
-//! what came out.
+//! 100 to 199); `--seeds N` plays fewer or more, `--threads N` so many at a time. Nothing here
+//! passes or fails: the document says what came out.
 
 mod campaign;
 mod document;
@@ -12,15 +12,22 @@ use flashfit_search::landscape::Kind;
 
 /// How many seeds are played, from 0.
 const SEEDS: u64 = 50;
+/// How many searches run at a time.
+const THREADS: usize = 2;
 
 fn main() {
-    let mut arguments = std::env::args().skip_while(|argument| argument != "--seeds").skip(1);
-    let count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(SEEDS);
+    let count = number("--seeds").unwrap_or(SEEDS);
+    let threads = number("--threads").map_or(THREADS, |threads| threads.clamp(1, 64) as usize);
     let seeds: Vec<u64> = (0..count).collect();
     let cases = cases();
-    let results = play(&cases, &seeds);
+    let results = play(&cases, &seeds, threads);
     let thinking = campaign::thinking();
-    document::write(&cases, &results, &thinking, seeds.len());
+    document::write(&cases, &results, &thinking, (seeds.len(), threads));
+}
+
+/// The number that follows an argument.
+fn number(name: &str) -> Option<u64> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)?.parse().ok()
 }
 
 /// What is played, in the order of the document.

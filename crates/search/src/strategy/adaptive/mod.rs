@@ -25,10 +25,13 @@ use crate::space::{CandidateIndex, SearchSpace};
 use super::scores::breaks_demand;
 use super::{Plan, Stop, Strategy, Wish};
 
-/// The share of a budget that is kept for the race.
+/// The share of a budget that is kept for the race, and the share of what is beyond so many trials
+/// a workload: with more trials the best is among the finalists sooner than it is told from them.
 const RACE_SHARE: f64 = 0.2;
-/// So much of a budget may go to the race; a budget of which two rounds take more has none.
-const MOST_RACE_SHARE: f64 = 0.3;
+const RACE_SHARE_BEYOND: f64 = 0.5;
+const AMPLE: f64 = 60.0;
+/// A budget of which two rounds take more than this share has no race.
+const MOST_LEAST_SHARE: f64 = 0.3;
 /// The search is not begun to be ended by a race that barely confirms it: so much surer it has to
 /// be than is asked for.
 const SURER: f64 = 0.04;
@@ -198,9 +201,14 @@ impl<'a> Situation<'a> {
     #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
     fn search_share(&self) -> f64 {
         let Some(total) = self.limits.trials else { return MOST_SEARCH };
-        let least = 2.0 * 2.0 * self.workloads() as f64;
-        let race = (RACE_SHARE * total).max(least);
-        if race > MOST_RACE_SHARE * total { total } else { (total - race).min(MOST_SEARCH) }
+        let workloads = self.workloads() as f64;
+        let least = 2.0 * 2.0 * workloads;
+        if least > MOST_LEAST_SHARE * total {
+            return total;
+        }
+        let beyond = (total - AMPLE * workloads).max(0.0);
+        let race = RACE_SHARE * (total - beyond) + RACE_SHARE_BEYOND * beyond;
+        (total - race.max(least)).min(MOST_SEARCH)
     }
 
     fn wish(candidate: CandidateIndex, workload: usize, length: Length) -> Wish {
