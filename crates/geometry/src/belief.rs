@@ -93,8 +93,8 @@ impl Belief {
         Self { weights, priors }
     }
 
-    /// What is believed when the evidence so far is of a kind that many media do not show: each unit
-    /// may be there without showing, and what showed may, rarely, have another cause.
+    /// What is believed when the evidence so far is of a kind that many media do not show: each
+    /// unit may be there without showing, and what showed may, rarely, have another cause.
     pub fn as_hints(&self) -> Self {
         let gains =
             self.weights.iter().zip(&self.priors).map(|((_, weight), prior)| weight - prior);

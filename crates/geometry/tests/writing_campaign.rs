@@ -1,9 +1,9 @@
 //! The probe by writing on cards of chance whose geometry is known.
 //!
 //! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
-//! --nocapture` shows a line a card and the sums; without it a few cards are tried, and not read
-//! first. Seeds can be listed too (`3,6,22`); a probe by reading goes first, as the command does it. Times are those
-//! of the simulated cards.
+//! --nocapture` reads each card first, as the command does, writes it, and shows a line a card and
+//! the sums; seeds can be listed too (`3,6,22`). Without it a few cards are tried, and not read
+//! first. Times are those of the simulated cards.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
@@ -54,7 +54,10 @@ impl Tallies {
         let (unit, write_unit) = (model.erase_unit_bytes(), model.write_unit_bytes());
         let bytes = |truth: u64| move |value| value == Value::Bytes(truth);
         let near = |truth: u32| {
-            move |value| matches!(value, Value::Count(count) if count.abs_diff(truth) <= 1)
+            move |value| {
+                let Value::Count(count) = value else { return false };
+                count.abs_diff(truth) <= 1
+            }
         };
         let is_unit = self.erase_unit.add(&findings.erase_unit, bytes(unit));
         let is_write_unit = self.write_unit.add(&findings.write_unit, bytes(write_unit));
