@@ -2,8 +2,6 @@
 //!
 //! A few dozen seeds that nothing depends on; the figures come from `make accuracy`.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[path = "../benches/accuracy/cards.rs"]
 #[expect(dead_code, reason = "the figures use the rest")]
 mod cards;
