@@ -2,8 +2,9 @@
 //!
 //! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
 //! --nocapture` reads each card first, as the command does, writes it, and shows a line a card and
-//! the sums; seeds can be listed too (`3,6,22`). Without it a few cards are tried, and not read
-//! first. Times are those of the simulated cards.
+//! the sums; seeds can be listed too (`3,6,22`), and with `FLASHFIT_USED` cards are written all
+//! over before. Without `FLASHFIT_CARDS` a few new cards are tried, and not read first. Times are
+//! those of the simulated cards.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
@@ -16,7 +17,7 @@ use flashfit_geometry::findings::{Finding, Value, Verdict};
 use flashfit_geometry::probed::{Probed, Unwatched};
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, WritingOptions};
-use flashfit_medium::VirtualClock;
+use flashfit_medium::{BlockDev, VirtualClock};
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -114,10 +115,25 @@ fn shown(found: &Finding) -> String {
     }
 }
 
+fn write_all(device: &mut InProcessCard<VirtualClock>) {
+    let capacity = device.describe().capacity_bytes;
+    let piece = vec![0; 1 << 20];
+    let mut offset = 0;
+    while offset < capacity {
+        let length = (capacity - offset).min(1 << 20) as usize;
+        device.write(offset, &piece[..length]).expect("a card that works");
+        offset += 1 << 20;
+    }
+    device.flush().expect("a card that works");
+}
+
 fn probe(seed: u64, drawn: &DrawnCard, reads: bool) -> Probed {
     let clock = VirtualClock::default();
     // It keeps no bytes, so whether the capacity is there cannot be looked at.
     let mut device = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
+    if std::env::var_os("FLASHFIT_USED").is_some() {
+        write_all(&mut device);
+    }
     let options = WritingOptions {
         check_capacity: false,
         compressible: true,

@@ -3,7 +3,8 @@
 //! Simulated cards of known geometry, media without geometry, published tables of real cards, twins
 //! that predict hidden cells, and what probes cost. The cards are drawn with seeds that nothing was
 //! tuned on. `cargo bench -p flashfit --bench accuracy -- 30` does it with 30 cards; `development`
-//! takes those on which probes are tuned, `used` writes to cards that were written all over before.
+//! takes those on which probes are tuned, `used` writes to cards that were written all over before,
+//! `without-twins` leaves out what takes hours.
 
 #![expect(clippy::print_stdout, reason = "it prints the document")]
 #![expect(clippy::print_stderr, reason = "how long it took is not for the document")]
@@ -50,7 +51,11 @@ fn main() {
     if !is_said("development") {
         println!("{}", nothing::section());
         println!("{}", tables::section());
-        println!("{}", twins::section());
+        if is_said("without-twins") {
+            println!("\n## Twins\n\nLeft out of this run.");
+        } else {
+            println!("{}", twins::section());
+        }
         println!("{}", cost::section(first..first + count));
     }
     eprintln!("took {} s", begun.elapsed().as_secs());

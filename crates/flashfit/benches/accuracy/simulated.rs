@@ -31,7 +31,6 @@ pub enum State {
 
 /// What probes of one card said.
 struct Trial {
-    seed: u64,
     card: DrawnCard,
     /// The erase and write unit that reading found, in bytes.
     read: (Option<u64>, Option<u64>),
@@ -47,7 +46,6 @@ pub fn section(seeds: Range<u64>, state: State) -> String {
     by_layer(&mut text, &trials);
     by_noise(&mut text, &trials);
     costs(&mut text, &trials);
-    wrong(&mut text, &trials);
     text
 }
 
@@ -55,7 +53,7 @@ fn trial(seed: u64, state: State) -> Trial {
     let card = cards::draw(seed);
     let outcome = probe_drawn(&card, seed);
     let written = write(&card.model, seed, state);
-    Trial { seed, read: (outcome.erase_unit, outcome.write_unit), card, written }
+    Trial { read: (outcome.erase_unit, outcome.write_unit), card, written }
 }
 
 fn write(model: &CardModel, seed: u64, state: State) -> Probed {
@@ -257,26 +255,4 @@ fn costs(text: &mut String, trials: &[Trial]) {
              ten cases, {s100} s at most; it writes {m50}, {m90} and {m100} MiB."
         ),
     );
-}
-
-/// Every wrong answer, so that it can be looked at.
-fn wrong(text: &mut String, trials: &[Trial]) {
-    let mut lines = Vec::new();
-    for trial in trials {
-        let answers = [("writing", trial.found_erase_unit()), ("reading", trial.read.0)];
-        for (how, found) in answers {
-            let Some(found) = found.filter(|found| *found != trial.erase_unit()) else { continue };
-            lines.push(format!(
-                "- seed {}, {:?}, noise {:?}: by {how} {} KiB, in truth {} KiB",
-                trial.seed,
-                trial.card.model.layer.kind,
-                trial.card.noise,
-                found >> 10,
-                trial.erase_unit() >> 10
-            ));
-        }
-    }
-    if !lines.is_empty() {
-        line(text, &format!("\nWrong erase units:\n\n{}", lines.join("\n")));
-    }
 }

@@ -62,6 +62,8 @@ pub struct Merging {
     pub ns_per_byte: f64,
     /// What a stretch typically takes more than that.
     pub merge_ns: f64,
+    /// The stretches that were written for it, which leave units open.
+    sensed: Vec<Question>,
 }
 
 /// A stretch that is written.
@@ -86,6 +88,8 @@ pub struct Told {
     pub log_nothing: f64,
     /// How many stretches were written.
     pub questions: usize,
+    /// How likely it is that units are written in order, behind copies of what lies before.
+    pub in_order: f64,
 }
 
 impl Merging {
@@ -97,17 +101,26 @@ impl Merging {
         ns_per_byte: f64,
     ) -> Result<Option<Self>, Stop> {
         let room = (window.end - window.start) / SENSING as u64;
-        let mut costs = Vec::new();
+        let (mut costs, mut in_order, mut sensed) = (Vec::new(), Vec::new(), Vec::new());
+        // Stretches in order first: what they cost more than large requests is no merge.
+        let first = align(window.start, GRAIN, window);
+        for number in 0..SENSING as u64 {
+            let at = first + number * LEAST_STRETCH;
+            in_order.push(meter.write(Purpose::WriteLinear, at, LEAST_STRETCH)?);
+            sensed.push(Question { start: at, length: LEAST_STRETCH });
+        }
         let mut order: Vec<u64> = (0..SENSING as u64).collect();
         meter.random.shuffle(&mut order);
         for place in order {
             let within = meter.random.below((room - LEAST_STRETCH).max(1)) / GRAIN * GRAIN;
             let at = align(window.start + place * room + within, GRAIN, window);
             costs.push(meter.write(Purpose::WriteRandom, at, LEAST_STRETCH)?);
+            sensed.push(Question { start: at, length: LEAST_STRETCH });
         }
         let settled = median(&costs[SENSING / 2..]);
-        let in_order = ns_per_byte * LEAST_STRETCH as f64;
-        let merging = Self { window: window.clone(), ns_per_byte, merge_ns: settled - in_order };
+        let in_order = median(&in_order).max(ns_per_byte * LEAST_STRETCH as f64);
+        let merge_ns = settled - in_order;
+        let merging = Self { window: window.clone(), ns_per_byte, merge_ns, sensed };
         Ok((settled > MERGING * in_order).then_some(merging))
     }
 
@@ -170,7 +183,10 @@ impl Inference {
             let all = Supposed::of_unit(unit, GRAIN);
             let of_unit = belief.probability(Structure::Unit(unit)).max(1e-12).ln();
             unit_priors.resize(unit_priors.len() + all.len(), of_unit);
-            for (one, share) in all {
+            for (mut one, share) in all {
+                for stretch in &merging.sensed {
+                    one.write(*stretch);
+                }
                 supposed.push(one);
                 priors.push(share.ln());
             }
@@ -335,6 +351,13 @@ impl Inference {
 
     fn told(&self) -> Told {
         let (layout, probability) = self.likeliest();
+        let alike = self.supposed.iter().zip(&self.posterior);
+        let alike = alike.filter(|(one, _)| one.layout.unit == layout.unit);
+        let (mut in_order, mut all) = (0.0, f64::MIN_POSITIVE);
+        for (one, posterior) in alike {
+            all += posterior;
+            in_order += if one.is_in_order() { *posterior } else { 0.0 };
+        }
         let mut log_likelihoods: Vec<(u64, f64)> = Vec::new();
         for (at, one) in self.supposed.iter().enumerate() {
             let log = self.evidence(at) + self.priors[at];
@@ -351,6 +374,7 @@ impl Inference {
             log_likelihoods,
             log_nothing: self.evidence(self.supposed.len()),
             questions: self.asked,
+            in_order: in_order / all,
         }
     }
 }

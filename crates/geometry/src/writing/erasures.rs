@@ -13,9 +13,11 @@
 
 use std::ops::Range;
 
+use super::folding::{self, OneBit};
 use super::meter::{Meter, Stop};
 use super::period::Classes;
-use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp, median};
+use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp};
+use crate::findings::SURE;
 use crate::probed::Purpose;
 
 /// The smallest write.
@@ -24,6 +26,8 @@ const LEAST_WRITE: u64 = 4096;
 const EXPONENTS: Range<u32> = 12..20;
 /// How likely a write unit of 3 x 2^k is against one of 2^k.
 const THREEFOLD: f64 = 0.3;
+/// The odd factors of the sizes that are written.
+const ODD_SIZES: [u64; 5] = [1, 3, 5, 7, 9];
 /// A unit has at least so many write units.
 const LEAST_WRITE_UNITS: u64 = 16;
 /// A multiple of all of these sizes, so that no write reaches into more write units than it must.
@@ -31,13 +35,12 @@ const STRIDE: u64 = 768 << 10;
 /// How likely it is that writes go to units with one bit a cell first, by the bits that the cells
 /// have; 1 stands for no such units.
 const BITS: [f64; 4] = [0.85, 0.05, 0.07, 0.03];
-/// Folding is seen over so many distances; before that so many must pass for every unit with one
-/// bit a cell to hold what was written in order.
-const SEEN_DISTANCES: usize = 8;
-const PASSED_DISTANCES: usize = 18;
-/// How much longer than erasing alone folding takes at least, and how sure the difference is.
-const FOLDING: f64 = 4.0;
+/// How sure it is that units are folded, or not, once it was looked for.
 const FOLDED: f64 = 12.0;
+/// How likely it is that erasures in the middle of a write do not show.
+const HIDDEN: f64 = 0.3;
+/// A run may use so much of what may still be written, as a part.
+const SHARE_OF_REST: u64 = 4;
 /// The places that are written.
 const PLACES: u64 = 5;
 /// Times after which is looked first, and by how much more the next time.
@@ -50,6 +53,11 @@ const CLEAR: f64 = 14.0;
 const ENOUGH: f64 = 0.9995;
 /// Erasures that follow each other faster tell nothing clearly.
 const LEAST_DISTANCE: f64 = 3.0;
+/// Without so many erasures that can be seen a size is not tried.
+const LEAST_SEEN: f64 = 12.0;
+/// Stalls that differ by this factor have different causes; shorter ones do not show clearly.
+const ALIKE: f64 = 4.0;
+const LEAST_STALL_NS: f64 = 2e6;
 /// How many sizes are tried.
 const RUNS: usize = 7;
 
@@ -68,6 +76,18 @@ impl Build {
         let held = self.unit / self.write_unit / self.bits;
         held as f64 / write_bytes.div_ceil(self.write_unit) as f64
     }
+
+    /// The least whole number of writes that fill whole units: where one is full in the middle of
+    /// a write, the medium may erase while it takes in the rest, so that only those erasures show
+    /// that fall between two writes.
+    fn whole_distance(self, write_bytes: u64) -> f64 {
+        let held = self.unit / self.write_unit / self.bits;
+        let (mut rest, mut common) = (write_bytes.div_ceil(self.write_unit), held);
+        while rest > 0 {
+            (common, rest) = (rest, common % rest);
+        }
+        (held / common) as f64
+    }
 }
 
 /// What the times of writes say.
@@ -85,21 +105,34 @@ pub struct Watching {
     /// Unnormalized log-probabilities; the priors are in `priors`.
     logs: Vec<f64>,
     priors: Vec<f64>,
-    /// The log-evidence of no distance at all.
-    nothing: f64,
+    /// As `priors`, without what the times of sizes said of write units.
+    untimed: Vec<f64>,
     area: Range<u64>,
     shown: bool,
+    /// The sizes of which all was seen that there is to see.
+    tried: Vec<u64>,
+    /// Each size with the whole distance that it showed.
+    seen: Vec<(u64, f64)>,
     /// How many of the smallest writes lie between two erasures.
     distance: Option<usize>,
+    /// How long one took, in nanoseconds.
+    stall_ns: Option<f64>,
 }
 
 impl Watching {
     /// Begins with what is believed of units, and with what the times of sizes said of write units.
-    pub fn new(belief: &Belief, write_units: &[(u64, f64)], window: &Range<u64>) -> Self {
+    /// Where the medium `merges`, what is erased is a log for small writes, of whole units.
+    pub fn new(
+        belief: &Belief,
+        write_units: &[(u64, f64)],
+        window: &Range<u64>,
+        merges: bool,
+    ) -> Self {
         let units = belief.candidates().filter_map(Structure::bytes);
         let units: Vec<u64> = units.filter(|unit| ANSWERS.contains(unit)).collect();
         let mut builds = Vec::new();
         let mut priors = Vec::new();
+        let mut untimed = Vec::new();
         for exponent in EXPONENTS {
             for (write_unit, prior) in [(1 << exponent, 1.0), (3 << exponent, THREEFOLD)] {
                 let timed = write_units.iter().find(|(size, _)| *size == write_unit);
@@ -108,10 +141,12 @@ impl Watching {
                     if unit % write_unit != 0 || unit / write_unit < LEAST_WRITE_UNITS {
                         continue;
                     }
-                    for (bits, share) in (1..).zip(BITS) {
+                    let most_bits = if merges { 1 } else { BITS.len() };
+                    for (bits, share) in (1..).zip(BITS).take(most_bits) {
                         builds.push(Build { unit, write_unit, bits });
                         let of_unit = belief.probability(Structure::Unit(unit)).max(1e-12);
                         priors.push((prior * timed * of_unit * share).ln());
+                        untimed.push((prior * of_unit * share).ln());
                     }
                 }
             }
@@ -127,10 +162,13 @@ impl Watching {
             logs: vec![0.0; builds.len()],
             builds,
             priors,
-            nothing: 0.0,
+            untimed,
             area: start..start + length,
             shown: false,
+            tried: Vec::new(),
+            seen: Vec::new(),
             distance: None,
+            stall_ns: None,
         }
     }
 
@@ -140,13 +178,19 @@ impl Watching {
         Ok(self.shown)
     }
 
+    /// Whether erasures showed.
+    pub fn has_shown(&self) -> bool {
+        self.shown
+    }
+
     /// Writes other sizes until the unit is clear.
     pub fn further_runs(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
         for _ in 0..RUNS {
             if self.likeliest_unit().1 > ENOUGH {
                 break;
             }
-            let Some((write_bytes, most)) = self.next_size() else { break };
+            let Some((write_bytes, most)) = self.next_size(meter.left_bytes()) else { break };
+            self.tried.push(write_bytes);
             self.run(meter, write_bytes, most)?;
         }
         Ok(())
@@ -161,41 +205,52 @@ impl Watching {
         Ok(())
     }
 
-    /// Writes in order, a write unit at a time, and looks whether what stalled before takes much
-    /// longer now: what was written in order is still needed when a unit with one bit a cell is
-    /// full, and is copied (folded).
+    /// Erasures did not show from the beginning: the medium was new, and a fast area in front that
+    /// `seen_writes` of the smallest writes would have shown was not there.
+    pub fn began_late(&mut self, seen_writes: usize) {
+        if self.distance.is_some_and(|held| LEAST_SEEN * held as f64 <= seen_writes as f64) {
+            self.learn_bits(|bits| if bits > 1 { -FOLDED } else { 0.0 });
+        }
+    }
+
+    /// Looks whether units with one bit a cell are folded, and if so how many bits the others have,
+    /// as far as that leaves the unit open.
     pub fn look_for_folding(
         &mut self,
         meter: &mut Meter<'_>,
         window: &Range<u64>,
     ) -> Result<(), Stop> {
-        let Some(distance) = self.distance else { return Ok(()) };
-        let write_bytes = self.told().write_unit.0;
-        let most = (SEEN_DISTANCES + PASSED_DISTANCES) * distance;
-        if most > MOST_WRITES {
+        let Some(held) = self.distance.filter(|_| self.likeliest_unit().1 < ENOUGH) else {
             return Ok(());
-        }
-        let mut times = Vec::new();
-        for number in 0..(SEEN_DISTANCES * distance) as u64 {
-            let at = self.area.start + number % PLACES * STRIDE;
-            times.push(meter.write(Purpose::WriteLinear, at, write_bytes)? as f32);
-        }
-        let Some(stall_ns) = stall(&times, distance) else { return Ok(()) };
-        let first = window.start.next_multiple_of(write_bytes);
-        let room = (window.end - first) / write_bytes;
-        let mut times = Vec::new();
-        for number in 0..most as u64 {
-            let at = first + number % room * write_bytes;
-            times.push(meter.write(Purpose::WriteLinear, at, write_bytes)? as f32);
-        }
-        let Some(in_order_ns) = stall(&times, distance) else { return Ok(()) };
-        let folds = in_order_ns > FOLDING * stall_ns;
-        for (build, log) in self.builds.iter().zip(&mut self.logs) {
-            if (build.bits > 1) != folds {
-                *log -= FOLDED;
+        };
+        let units = OneBit { held, write_unit: self.told().write_unit.0 };
+        let places: Vec<u64> = (0..PLACES).map(|at| self.area.start + at * STRIDE).collect();
+        let Some(folds) = folding::shows(meter, units, &places, window)? else { return Ok(()) };
+        self.learn_bits(|bits| if (bits > 1) == folds { 0.0 } else { -FOLDED });
+        if folds && self.likeliest_unit().1 < SURE {
+            if let Some(logs) = folding::bits(meter, units, window)? {
+                let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                self.learn_bits(|bits| {
+                    logs.get((bits as usize).wrapping_sub(2)).map_or(-FOLDED, |log| log - best)
+                });
             }
         }
         Ok(())
+    }
+
+    /// Whether what stalls is what stalled before: a log for small writes is collected in another
+    /// time than what larger ones wait for.
+    fn is_the_same(&mut self, stall_ns: Option<f64>) -> bool {
+        let before = self.stall_ns;
+        self.stall_ns = before.or(stall_ns);
+        let Some((before, now)) = before.zip(stall_ns) else { return true };
+        before.max(now) < ALIKE * before.min(now).max(LEAST_STALL_NS)
+    }
+
+    fn learn_bits(&mut self, log: impl Fn(u64) -> f64) {
+        for (build, sum) in self.builds.iter().zip(&mut self.logs) {
+            *sum += log(build.bits);
+        }
     }
 
     /// Writes one size until what it can tell is clear.
@@ -217,12 +272,17 @@ impl Watching {
             look = (times.len() as f64 * LOOKS) as usize;
             let found = self.look(&times, write_bytes);
             let clear = found.as_ref().filter(|found| found.gain > CLEAR && found.share > ENOUGH);
-            let distance = clear.map(|found| found.distance.to_bits());
+            let distance = clear.map(|found| found.whole_distance.to_bits());
             if let Some(found) = clear.filter(|_| ends || distance == agreed) {
+                let stall_ns = folding::stall(&times, found.whole_distance as usize);
+                if !self.is_the_same(stall_ns) {
+                    return Ok(());
+                }
                 for (log, add) in self.logs.iter_mut().zip(&found.logs) {
                     *log += add;
                 }
                 self.shown = true;
+                self.seen.push((write_bytes, found.whole_distance));
                 if write_bytes == LEAST_WRITE {
                     self.distance = Some(found.distance as usize);
                 }
@@ -252,18 +312,25 @@ impl Watching {
     fn look_at(&self, times: &[f32], write_bytes: u64) -> Look {
         let classes = Classes::of(times);
         let nothing = classes.log_nothing();
-        let mut known: Vec<(f64, f64)> = Vec::new();
+        let mut known: Vec<((f64, f64), f64)> = Vec::new();
         let logs: Vec<f64> = self
             .builds
             .iter()
             .map(|build| {
                 let distance = build.distance(write_bytes);
-                if let Some((_, log)) = known.iter().find(|(other, _)| *other == distance) {
+                let whole = build.whole_distance(write_bytes);
+                let key = (distance, whole);
+                if let Some((_, log)) = known.iter().find(|(other, _)| *other == key) {
                     return *log;
                 }
                 // What cannot be seen for lack of marks is as likely as nothing.
-                let log = classes.log_of(distance).map_or(0.0, |log| log - nothing);
-                known.push((distance, log));
+                let log_of = |distance| classes.log_of(distance).map_or(0.0, |log| log - nothing);
+                let mut log = log_of(distance);
+                if whole != distance {
+                    let some_hidden = log_of(whole) + HIDDEN.ln();
+                    log = log_sum_exp([log + (1.0 - HIDDEN).ln(), some_hidden].into_iter());
+                }
+                known.push((key, log));
                 log
             })
             .collect();
@@ -272,9 +339,11 @@ impl Watching {
         let best = (0..logs.len()).max_by(|&a, &b| weight(a).total_cmp(&weight(b)));
         let best = best.expect("there are builds");
         let distance = self.builds[best].distance(write_bytes);
-        let alike = (0..logs.len()).filter(|&at| self.builds[at].distance(write_bytes) == distance);
+        let whole = |at: usize| self.builds[at].whole_distance(write_bytes);
+        let whole_distance = whole(best);
+        let alike = (0..logs.len()).filter(|&at| whole(at) == whole_distance);
         let share = alike.map(|at| (weight(at) - total).exp()).sum();
-        Look { gain: logs[best], distance, share, logs }
+        Look { gain: logs[best], distance, whole_distance, share, logs }
     }
 
     fn likeliest_unit(&self) -> (u64, f64) {
@@ -292,11 +361,12 @@ impl Watching {
     }
 
     /// The size whose distance tells most, and how many writes it takes to see it.
-    fn next_size(&self) -> Option<(u64, usize)> {
+    fn next_size(&self, left_bytes: u64) -> Option<(u64, usize)> {
         let weights: Vec<f64> = self.logs.iter().zip(&self.priors).map(|(a, b)| a + b).collect();
         let total = log_sum_exp(weights.iter().copied());
         let mut best: Option<(f64, u64, usize)> = None;
-        let sizes = EXPONENTS.flat_map(|exponent| [1_u64 << exponent, 3 << exponent]);
+        let sizes = EXPONENTS.flat_map(|exponent| ODD_SIZES.map(|odd| odd << exponent));
+        let sizes = sizes.filter(|size| !self.tried.contains(size));
         for size in sizes.filter(|size| *size > LEAST_WRITE && *size <= STRIDE / 2) {
             let mut shares: Vec<(f64, f64)> = Vec::new();
             let mut too_close = 0.0;
@@ -305,8 +375,8 @@ impl Watching {
                 if probability < 1e-6 {
                     continue;
                 }
-                let distance = build.distance(size);
-                if distance < LEAST_DISTANCE {
+                let distance = build.whole_distance(size);
+                if build.distance(size) < LEAST_DISTANCE {
                     too_close += probability;
                 }
                 match shares.iter_mut().find(|(other, _)| *other == distance) {
@@ -317,6 +387,11 @@ impl Watching {
             let told: f64 = shares.iter().map(|(_, share)| -share * share.ln()).sum();
             let farthest = shares.iter().map(|(distance, _)| *distance).fold(0.0, f64::max);
             let needed = ((farthest * 40.0) as usize).clamp(4 * FIRST_LOOK, MOST_WRITES);
+            let may = usize::try_from(left_bytes / SHARE_OF_REST / size).unwrap_or(MOST_WRITES);
+            let needed = needed.min(may);
+            if (needed as f64) < LEAST_SEEN * farthest {
+                continue;
+            }
             // Of sizes that tell as much, the smallest shows erasures best.
             if told > 1e-4
                 && too_close < 1e-3
@@ -328,15 +403,32 @@ impl Watching {
         best.map(|(_, size, needed)| (size, needed))
     }
 
+    /// Whether the likeliest build explains what every size showed. Where none does, what stalls is
+    /// something else, or not the same for all sizes.
+    pub fn is_explained(&self) -> bool {
+        let weight = |at: &usize| self.logs[*at] + self.priors[*at];
+        let best = (0..self.builds.len()).max_by(|a, b| weight(a).total_cmp(&weight(b)));
+        best.is_some_and(|best| {
+            let explains = |(size, distance): &(u64, f64)| {
+                self.builds[best].whole_distance(*size) == *distance
+            };
+            self.seen.iter().all(explains)
+        })
+    }
+
     /// How many write units an erase unit has, as the smallest writes showed it.
     pub fn told(&self) -> Erasures {
-        let mut gains: Vec<(u64, f64)> = Vec::new();
+        let mut gains: Vec<(u64, f64, f64)> = Vec::new();
         let mut write_units: Vec<(u64, f64)> = Vec::new();
         let total = log_sum_exp(self.logs.iter().zip(&self.priors).map(|(a, b)| a + b));
-        for ((build, log), prior) in self.builds.iter().zip(&self.logs).zip(&self.priors) {
-            match gains.iter_mut().find(|(unit, _)| *unit == build.unit) {
-                Some((_, gain)) => *gain = log_sum_exp([*gain, *log].into_iter()),
-                None => gains.push((build.unit, *log)),
+        let priors = self.priors.iter().zip(&self.untimed);
+        for ((build, log), (prior, untimed)) in self.builds.iter().zip(&self.logs).zip(priors) {
+            match gains.iter_mut().find(|(unit, _, _)| *unit == build.unit) {
+                Some((_, gain, of_unit)) => {
+                    *gain = log_sum_exp([*gain, log + prior].into_iter());
+                    *of_unit = log_sum_exp([*of_unit, *untimed].into_iter());
+                }
+                None => gains.push((build.unit, log + prior, *untimed)),
             }
             let probability = (log + prior - total).exp();
             match write_units.iter_mut().find(|(size, _)| *size == build.write_unit) {
@@ -345,25 +437,10 @@ impl Watching {
             }
         }
         let best = write_units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        for (_, gain) in &mut gains {
-            *gain -= self.nothing;
-        }
+        // How likely a unit is beforehand the belief knows; how it is built, given it, counts here.
+        let gains = gains.into_iter().map(|(unit, gain, of_unit)| (unit, gain - of_unit)).collect();
         Erasures { gains, write_unit: best.expect("there are builds") }
     }
-}
-
-/// How much longer than the others the slowest place of a distance takes, over the last of the
-/// times; the median of each place, so that rare stalls elsewhere do not count.
-fn stall(times: &[f32], distance: usize) -> Option<f64> {
-    let seen = SEEN_DISTANCES * distance;
-    let last = times.get(times.len().checked_sub(seen)?..)?;
-    let all: Vec<f64> = last.iter().map(|time| f64::from(*time)).collect();
-    let places = (0..distance).map(|place| {
-        let of_place: Vec<f64> = all.iter().skip(place).step_by(distance).copied().collect();
-        median(&of_place)
-    });
-    let slowest = places.fold(0.0, f64::max);
-    Some((slowest - median(&all)).max(1.0))
 }
 
 /// What was seen at one look.
@@ -371,7 +448,8 @@ struct Look {
     /// The log-evidence against nothing of the likeliest distance.
     gain: f64,
     distance: f64,
-    /// How likely that distance is among all.
+    whole_distance: f64,
+    /// How likely that whole distance is among all.
     share: f64,
     logs: Vec<f64>,
 }

@@ -5,18 +5,21 @@
 //! the ways are those of the layers in the literature; how many units may be out of order is not
 //! supposed apart from how many may be open.
 
-use super::boundaries::Question;
+use super::boundaries::{LEAST_STRETCH, Question};
 
 /// Offsets of the first unit that are considered for each size.
 const OFFSETS: u64 = 64;
 /// How likely it is that the first unit does not begin where the medium does.
 const SHIFTED: f64 = 0.05;
-/// How likely it is that units have logs, which all may be out of order, or fewer of them; that
-/// they are written in order, and that full ones then stay open.
-const LOGS: f64 = 0.35;
+/// How likely it is that units have logs, which all may be out of order, or fewer of them, or which
+/// then hold less; that they are written in order, and that full ones then stay open.
+const LOGS: f64 = 0.27;
 const FEWER: f64 = 0.25;
+const LESS: f64 = 0.08;
 const IN_ORDER: f64 = 0.2;
 const KEPT: f64 = 0.2;
+/// What logs out of order hold where it is less than a unit, in twentieths of one.
+const HOLDING: [u64; 4] = [5, 8, 11, 15];
 /// How many units may be open, where units begin with the medium and where they do not.
 const OPEN: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16];
 const OPEN_SHIFTED: [usize; 2] = [2, 6];
@@ -59,10 +62,12 @@ impl Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Each has a log; one that gives way is merged wholly, but for what was written in order from
-    /// its beginning. So many may be out of order.
+    /// its beginning. So many may be out of order, with so much in each.
     Logs {
         /// How many.
         random: usize,
+        /// How much one out of order holds, in bytes.
+        holds: u64,
     },
     /// Each is written in order, behind copies of what lies before, and completed with copies.
     InOrder,
@@ -101,24 +106,38 @@ impl Supposed {
         let mut all = Vec::new();
         let share = (1.0 - SHIFTED) / OPEN.len() as f64;
         for most in OPEN {
-            let logs = Way::Logs { random: most };
-            all.push((of(aligned, logs, most), share * LOGS));
+            let logs = |holds| Way::Logs { random: most, holds };
+            all.push((of(aligned, logs(unit), most), share * LOGS));
+            for parts in HOLDING {
+                // A log that holds less than a stretch costs the same everywhere.
+                let holds = unit * parts / 20;
+                let share = if holds < LEAST_STRETCH { 0.0 } else { share };
+                let less = of(aligned, logs(holds), most);
+                all.push((less, share * LESS / HOLDING.len() as f64));
+            }
             all.push((of(aligned, Way::InOrder, most), share * IN_ORDER));
             all.push((of(aligned, Way::Kept, most), share * KEPT));
         }
         let pairs = MOST_WITH_FEWER * (MOST_WITH_FEWER - 1) / 2;
         for most in 2..=MOST_WITH_FEWER {
-            let fewer = (1..most).map(|random| of(aligned, Way::Logs { random }, most));
+            let fewer =
+                (1..most).map(|random| of(aligned, Way::Logs { random, holds: unit }, most));
             all.extend(fewer.map(|one| (one, (1.0 - SHIFTED) * FEWER / pairs as f64)));
         }
         for step in 1..count {
             let layout = Layout { unit, offset: step * grain };
             let each = SHIFTED / ((count - 1) as usize * OPEN_SHIFTED.len()) as f64;
             all.extend(
-                OPEN_SHIFTED.map(|most| (of(layout, Way::Logs { random: most }, most), each)),
+                OPEN_SHIFTED
+                    .map(|most| (of(layout, Way::Logs { random: most, holds: unit }, most), each)),
             );
         }
         all
+    }
+
+    /// Whether units are supposed to be written in order, behind copies of what lies before.
+    pub fn is_in_order(&self) -> bool {
+        matches!(self.way, Way::InOrder | Way::Kept)
     }
 
     /// What writing a stretch would copy, in units.
@@ -142,9 +161,13 @@ impl Supposed {
                 }
             };
             match self.way {
-                Way::Logs { .. } => {
+                Way::Logs { holds, .. } => {
                     open.in_order &= open.used == within;
                     open.used += length;
+                    while !open.in_order && open.used >= holds && open.used < unit {
+                        open.used -= holds;
+                        copied += unit;
+                    }
                 }
                 Way::InOrder | Way::Kept => {
                     if open.used != within {
@@ -165,7 +188,7 @@ impl Supposed {
 
     /// Merges the oldest log out of order when there are too many; what that copies, in bytes.
     fn keep_few_out_of_order(&mut self) -> u64 {
-        let Way::Logs { random } = self.way else { return 0 };
+        let Way::Logs { random, .. } = self.way else { return 0 };
         if self.open.iter().filter(|open| !open.in_order).count() <= random {
             return 0;
         }
@@ -197,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_layer_with_logs_merges_each_unit_that_gives_way() {
-        let mut logs = supposed(Way::Logs { random: 1 }, 1);
+        let mut logs = supposed(Way::Logs { random: 1, holds: 1024 * KIB }, 1);
         assert_eq!(logs.write(at(512, 128)), 0.0);
         assert_eq!(logs.write(at(1280, 128)), 1.0);
         assert_eq!(logs.write(at(1408, 128)), 0.0);
@@ -210,8 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn a_log_out_of_order_that_holds_little_is_merged_when_that_is_used() {
+        let mut logs = supposed(Way::Logs { random: 2, holds: 256 * KIB }, 2);
+        assert_eq!(logs.write(at(512, 128)), 0.0);
+        assert_eq!(logs.write(at(768, 128)), 1.0);
+        assert_eq!(logs.write(at(896, 128)), 0.0);
+    }
+
+    #[test]
     fn of_the_units_out_of_order_the_oldest_is_merged_when_there_are_too_many() {
-        let mut logs = supposed(Way::Logs { random: 1 }, 3);
+        let mut logs = supposed(Way::Logs { random: 1, holds: 1024 * KIB }, 3);
         assert_eq!(logs.write(at(512, 128)), 0.0);
         assert_eq!(logs.write(at(1280, 128)), 0.0);
         assert_eq!(logs.write(at(2560, 128)), 1.0);

@@ -3,7 +3,8 @@
 //! In this order: whether the capacity is there ([`capacity`]); what writing in order takes;
 //! whether writes to ever other places cost merges, and between which boundaries ([`boundaries`]),
 //! of which units and parts of them ([`streams`]); where they do not, the erasures that any writing
-//! needs ([`erasures`]); how many units can be written in turn ([`open_units`]); what is written
+//! needs ([`erasures`], [`folding`]); how many units can be written in turn
+//! ([`open_units`], [`change`]); what is written
 //! together ([`write_unit`]); and what else some media have: a log for small writes
 //! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
 //! ([`sustained`]), faster reads of what was never written ([`unwritten`]). Everything within the
@@ -13,7 +14,9 @@
 
 pub mod boundaries;
 pub mod capacity;
+pub mod change;
 pub mod erasures;
+pub mod folding;
 pub mod layout;
 pub mod meter;
 pub mod open_units;

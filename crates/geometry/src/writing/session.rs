@@ -11,7 +11,7 @@ use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use super::open_units::{self, Ground, Order};
 use super::streams::{self, Parts};
 use super::write_unit::{self, WriteUnit};
-use super::{WritingOptions, capacity, small_writes, sustained, unwritten, zone};
+use super::{WritingOptions, capacity, change, small_writes, sustained, unwritten, zone};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
 use crate::findings::{Finding, SURE, Value, Verdict};
 use crate::probed::{ProbeError, Probed, Watch};
@@ -28,10 +28,16 @@ const MOST_WRITE_UNIT: u64 = 256 << 10;
 /// Small writes that are made to see whether the medium erases already, and whether it does later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
+/// How many units are wanted to see how many can be open.
+const WANTED_UNITS: u64 = 28;
 /// How much better than by chance boundaries must explain costs, as a logarithm.
 const SHOWN: f64 = 3.0;
-/// How likely it is that parts of a unit are merged by themselves, where it cannot be told.
-const UNTOLD_PARTS: f64 = 0.03;
+/// How likely it is that parts of a unit are merged by themselves, where it cannot be told; and how
+/// much likelier where units are written in order, as layers with such parts do.
+const UNTOLD_PARTS: f64 = 0.02;
+const UNTOLD_IN_ORDER: f64 = 0.5;
+/// The least likelihood of a unit that no number of parts agrees with.
+const LEAST_SHARE: f64 = 1e-6;
 
 /// A probe under way.
 pub struct Session<'a> {
@@ -43,6 +49,8 @@ pub struct Session<'a> {
     window: Range<u64>,
     ns_per_byte: f64,
     write_unit: Option<WriteUnit>,
+    /// Whether what writes cost depends on boundaries.
+    has_boundaries: bool,
     /// What was lacking for the erase unit.
     lacking: String,
     seen: &'static str,
@@ -71,8 +79,9 @@ impl<'a> Session<'a> {
             window: start..start,
             ns_per_byte: 0.0,
             write_unit: None,
+            has_boundaries: false,
             lacking: "nothing was measured".to_owned(),
-            seen: "",
+            seen: "reads across its boundaries take longer than reads beside them",
             layout: None,
         }
     }
@@ -121,8 +130,7 @@ impl<'a> Session<'a> {
             let found = self.find_write_unit(layout)?;
             self.meter.probed.findings.write_unit = found;
         }
-        self.meter.now("how many erase units can be open")?;
-        self.count_open_units(merging.is_some())?;
+        let merges = merging.is_some();
         if let Some(merging) = merging.filter(Merging::is_clear) {
             self.meter.now("whether small writes have a log")?;
             let found = small_writes::measure(&mut self.meter, &merging)?;
@@ -137,7 +145,8 @@ impl<'a> Session<'a> {
             self.meter.probed.findings.small_write_log = Finding::not_measured(reason);
             self.meter.probed.findings.special_zone = Finding::not_measured(reason);
         }
-        Ok(())
+        self.meter.now("how many erase units can be open")?;
+        self.count_open_units(merges)
     }
 
     /// Writes a window in order, and then to ever other places in it.
@@ -196,30 +205,14 @@ impl<'a> Session<'a> {
             );
             return Ok(());
         }
+        self.has_boundaries = true;
         let parts = if told.probability > 0.5 {
             let window = self.window.clone();
             streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
         } else {
             None
         };
-        let shares = parts.unwrap_or_else(|| Parts {
-            probabilities: [(1, 1.0 - UNTOLD_PARTS)]
-                .into_iter()
-                .chain([2, 4, 8].map(|parts| (parts, UNTOLD_PARTS / 3.0)))
-                .collect(),
-        });
-        let nothing = told.log_nothing;
-        self.belief.learn(|structure| {
-            let Some(unit) = structure.bytes() else { return 0.0 };
-            let logs = shares.probabilities.iter().filter(|(parts, _)| unit % parts == 0);
-            let logs: Vec<f64> = logs
-                .map(|&(parts, share)| {
-                    let of = told.log_likelihoods.iter().find(|(bytes, _)| *bytes == unit / parts);
-                    of.map_or(0.0, |(_, log)| log - nothing) + share.max(1e-9).ln()
-                })
-                .collect();
-            log_sum_exp(logs.into_iter()).max(-500.0)
-        });
+        self.learn_parts(told, parts.as_ref());
         self.seen = "writes across its boundaries cost a merge more than writes beside them";
         self.lacking = format!(
             "{} stretches were written, and their costs agree with several sizes",
@@ -238,6 +231,35 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Adds what boundaries say of each unit, over all numbers of parts that it may have.
+    fn learn_parts(&mut self, told: &Told, parts: Option<&Parts>) {
+        let untold = UNTOLD_PARTS + UNTOLD_IN_ORDER * told.in_order;
+        let prior = |number: u64| match (number, parts) {
+            (number, Some(_)) => streams::prior(number),
+            (1, None) => 1.0 - untold,
+            (2 | 4 | 8, None) => untold / 3.0,
+            _ => 0.0,
+        };
+        // Pairs say how many of the parts that they wrote make a unit, whatever the parts are.
+        let written = told.layout.unit;
+        let of_pairs = |unit: u64| {
+            let Some(parts) = parts else { return 0.0 };
+            let number = if unit % written == 0 { unit / written } else { 0 };
+            let found = parts.probabilities.iter().find(|(parts, _)| *parts == number);
+            let share = found.map_or(0.0, |(number, share)| share / streams::prior(*number));
+            share.max(LEAST_SHARE).ln()
+        };
+        let nothing = told.log_nothing;
+        self.belief.learn(|structure| {
+            let Some(unit) = structure.bytes() else { return 0.0 };
+            let logs = told.log_likelihoods.iter().filter(|(part, _)| unit % part == 0);
+            let logs = logs.map(|(part, log)| log - nothing + prior(unit / part).ln());
+            let unseen = told.log_likelihoods.iter().all(|(part, _)| *part != unit);
+            let unseen = if unseen { prior(1).ln() } else { f64::NEG_INFINITY };
+            (log_sum_exp(logs.chain([unseen])) + of_pairs(unit)).max(-500.0)
+        });
+    }
+
     /// Writes the whole region once, and then a few places of it until erasures show.
     fn watch_erasures(&mut self) -> Result<(), Stop> {
         self.lacking = "the medium had not begun to erase when no more could be written: allow \
@@ -245,7 +267,7 @@ impl<'a> Session<'a> {
             .to_owned();
         let region = self.meter.region();
         let sizes = self.write_unit.as_ref().map_or(&[][..], |unit| &unit.sizes);
-        let mut watching = Watching::new(&self.belief, sizes, &self.window);
+        let mut watching = Watching::new(&self.belief, sizes, &self.window, self.has_boundaries);
         // A medium in use erases from the start, one that is new not before all of it was written
         // somewhere.
         if self.meter.discards() {
@@ -253,20 +275,15 @@ impl<'a> Session<'a> {
         }
         self.meter.probed.findings.write_unit =
             Finding::inconclusive("it shows with the erasures, and those did not", Vec::new());
-        let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
-        if !shown {
-            let before = self.meter.probed.written_bytes;
-            watching.use_up(&mut self.meter, self.capacity_bytes.saturating_sub(before))?;
+        let watched = self.watch(&mut watching);
+        if !watching.has_shown() {
+            return watched;
         }
-        while !shown {
-            shown = watching.first_run(&mut self.meter, LATER_WRITES)?;
-            if !shown {
-                watching.use_up(&mut self.meter, (self.capacity_bytes / 16).max(16 << 20))?;
-            }
+        if !watching.is_explained() {
+            self.lacking =
+                "what takes longer at regular distances agrees with no erase unit".to_owned();
+            return watched;
         }
-        watching.further_runs(&mut self.meter)?;
-        let window = self.window.clone();
-        watching.look_for_folding(&mut self.meter, &window)?;
         let told = watching.told();
         let (write_unit, probability) = told.write_unit;
         if probability >= SURE {
@@ -288,7 +305,34 @@ impl<'a> Session<'a> {
             "the medium puts writes wherever it likes, so its units have no place for the host",
             Vec::new(),
         );
-        Ok(())
+        watched
+    }
+
+    /// What was seen counts, also where no more may be written.
+    fn watch(&mut self, watching: &mut Watching) -> Result<(), Stop> {
+        let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
+        let late = !shown;
+        if !shown {
+            let before = self.meter.probed.written_bytes;
+            watching.use_up(&mut self.meter, self.capacity_bytes.saturating_sub(before))?;
+        }
+        while !shown {
+            shown = watching.first_run(&mut self.meter, LATER_WRITES)?;
+            if !shown {
+                watching.use_up(&mut self.meter, (self.capacity_bytes / 16).max(16 << 20))?;
+            }
+        }
+        // A fast area is not larger than what was written before, where that is much of the medium.
+        if late && self.window.end - self.window.start >= self.capacity_bytes / 4 {
+            watching.began_late(FIRST_WRITES);
+        }
+        watching.further_runs(&mut self.meter)?;
+        // What a log for small writes copies looks like folding.
+        if self.has_boundaries {
+            return Ok(());
+        }
+        let window = self.window.clone();
+        watching.look_for_folding(&mut self.meter, &window)
     }
 
     /// Writes whole units from their beginnings, where nothing else than writing costs time.
@@ -309,17 +353,39 @@ impl<'a> Session<'a> {
             Some(Value::Bytes(bytes)) => bytes,
             _ => 4096,
         };
+        let log = match self.meter.probed.findings.small_write_log.value {
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => 0,
+        };
         let mut bytes = unit;
-        while bytes % (2 * known) == 0 && (bytes / 2 >= LEAST_STRETCH || bytes > unit / 8) {
+        while bytes % (2 * known) == 0
+            && bytes / 2 > log
+            && (bytes / 2 >= LEAST_STRETCH || bytes > unit / 8)
+        {
             bytes /= 2;
         }
         bytes
+    }
+
+    /// Writes more in order, where the window has few units.
+    fn widen(&mut self, unit: u64) -> Result<(), Stop> {
+        let wanted = self.window.start + WANTED_UNITS * unit;
+        let end = wanted.min(self.meter.region().end / LARGEST_REQUEST * LARGEST_REQUEST);
+        // Half of what may be written is for the units themselves.
+        if end > self.window.end && end - self.window.end < self.meter.left_bytes() / 2 {
+            self.meter.fill(self.window.end..end)?;
+            self.window.end = end;
+        }
+        Ok(())
     }
 
     fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
         let unit = self.belief.answer().map(|(unit, _)| unit);
         let layout = self.layout.or(unit.map(|unit| Layout { unit, offset: 0 }));
         let layout = layout.unwrap_or(Layout { unit: 8 << 20, offset: 0 });
+        if self.layout.is_some() {
+            self.widen(layout.unit)?;
+        }
         let ground = Ground {
             window: self.window.clone(),
             layout,
@@ -332,12 +398,14 @@ impl<'a> Session<'a> {
                 (Order::Linear, Some(first)) => first.time_ns.min(2.0 * base_ns),
                 _ => base_ns,
             };
-            let mut found = open_units::finding(&costs, base_ns, order);
-            if !merges && found.verdict == Verdict::Found {
-                found = Finding::inconclusive(
-                    "the medium showed no merges, so a change here has another cause",
-                    found.candidates,
-                );
+            let mut found = change::finding(&costs, base_ns, order);
+            if found.verdict == Verdict::Found && (!merges || unit.is_none()) {
+                let reason = if merges {
+                    "which units were written is not clear, as the erase unit is not known"
+                } else {
+                    "the medium showed no merges, so a change here has another cause"
+                };
+                found = Finding::inconclusive(reason, found.candidates);
             }
             let series = open_units::series(&format!("open units, {name}"), &costs);
             self.meter.probed.evidence.series.push(series);

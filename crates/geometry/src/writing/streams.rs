@@ -4,7 +4,9 @@
 //! part. Such a layer still writes one part of each unit at a time: two parts that are written in
 //! turn are merged again and again when they lie in the same unit, and are not when they lie in
 //! different ones. So pairs of parts at different distances tell which parts belong together.
-//! Limits: with a single open unit every pair costs merges, and nothing can be told.
+//! That is asked only where writing a part out of order shows in time and writing two parts far
+//! apart does not. Limits: with a single open unit every pair costs merges; where parts are hardly
+//! larger than what goes to a log for small writes none does; nothing can be told then.
 
 use std::ops::Range;
 
@@ -20,6 +22,10 @@ const TURNS: u64 = 4;
 const MOST_WRITE: u64 = 384 << 10;
 /// With a single open unit, writes far apart take so many times what writing in order takes.
 const MERGED: f64 = 3.2;
+/// Pairs far apart, and parts written out of order, with which it is seen whether pairs can tell.
+const CONTROLS: usize = 5;
+/// Writing a part out of order takes so many times what writing two far apart takes, at least.
+const SHOWS: f64 = 1.2;
 /// How much longer the writes of a pair in one unit may take than those far apart, as a logarithm.
 const LEVELS: [f64; 11] = [0.12, 0.18, 0.27, 0.4, 0.6, 0.9, 1.3, 1.8, 2.4, 3.0, 3.7];
 /// How far the few pairs far apart may be from what is typical of them, as a logarithm.
@@ -61,28 +67,18 @@ pub fn parts(
     part: Layout,
     ns_per_byte: f64,
 ) -> Result<Option<Parts>, Stop> {
-    let write_bytes = write_bytes(part.unit);
     let room = window.end - window.start;
     let first = (window.start - part.offset).div_ceil(part.unit);
     let last = (window.end - part.offset) / part.unit;
-    let count = last - first;
-    if count < 8 {
+    if last - first < 8 {
         return Ok(None);
     }
-    let at = |number: u64| part.offset + number * part.unit;
-    let pair = |meter: &mut Meter<'_>, one: u64, other: u64| {
-        in_turn(meter, at(one), at(other), write_bytes, TURNS.min(part.unit / write_bytes))
-    };
-    let mut far = Vec::new();
-    for _ in 0..5 {
-        let one = first + meter.random.below(count / 3);
-        let other = last - 1 - meter.random.below(count / 3);
-        far.push(pair(meter, one, other)?);
-    }
-    let apart_ns = median(&far);
-    if apart_ns > MERGED * ns_per_byte * write_bytes as f64 {
-        return Ok(None);
-    }
+    let write_bytes = write_bytes(part.unit);
+    let turns = TURNS.min(part.unit / write_bytes);
+    let ground = Ground { part, numbers: first..last, write_bytes, turns };
+    let ground = ground.if_it_tells(meter, ns_per_byte)?;
+    let Some((ground, controls)) = ground else { return Ok(None) };
+    let apart_ns = median(&controls.far_ns);
     let most = (room / part.unit / 4).max(1);
     let hypotheses: Vec<(u64, u64)> = PARTS
         .into_iter()
@@ -99,18 +95,21 @@ pub fn parts(
         })
         .collect();
     let mut likely = Likely::new(hypotheses.len());
-    for time_ns in &far {
+    for time_ns in &controls.far_ns {
         likely.learn((time_ns / apart_ns).ln(), |_| false);
+    }
+    for time_ns in &controls.same_ns {
+        likely.learn((time_ns / apart_ns).ln(), |_| true);
     }
     let mut weights = priors.clone();
     for asked in 0..QUESTIONS {
         if asked >= 6 && summed(&hypotheses, &weights).likeliest().1 > ENOUGH {
             break;
         }
-        let Some((one, other)) = next_pair(meter, &hypotheses, &weights, first..last) else {
+        let Some((one, other)) = next_pair(meter, &hypotheses, &weights, &ground.numbers) else {
             break;
         };
-        let excess = (pair(meter, one, other)? / apart_ns).ln();
+        let excess = (ground.pair(meter, one, other)? / apart_ns).ln();
         likely.learn(excess, |at| same(hypotheses[at], one, other));
         weights = likely.weights(&priors);
     }
@@ -165,14 +164,103 @@ impl Likely {
 /// A size that is larger than what goes to a log, where the part allows it. A quarter of a part is
 /// made of whole write units; where the part is large, less is too.
 fn write_bytes(part: u64) -> u64 {
-    if part / 4 < LEAST_STRETCH {
-        return LEAST_STRETCH.min(part / 2);
-    }
     let mut bytes = part / 4;
+    if bytes < LEAST_STRETCH {
+        return part / 2;
+    }
     while bytes % 2 == 0 && bytes > MOST_WRITE {
         bytes /= 2;
     }
     bytes
+}
+
+/// Parts that are written in turn.
+struct Ground {
+    part: Layout,
+    /// The numbers of the parts.
+    numbers: Range<u64>,
+    write_bytes: u64,
+    turns: u64,
+}
+
+/// Times that are known beforehand, in nanoseconds.
+struct Controls {
+    /// Two parts far apart, written in turn.
+    far_ns: Vec<f64>,
+    /// One part, written out of order.
+    same_ns: Vec<f64>,
+}
+
+impl Ground {
+    fn at(&self, number: u64) -> u64 {
+        self.part.offset + number * self.part.unit
+    }
+
+    /// With the controls, where those say that pairs tell.
+    fn if_it_tells(
+        self,
+        meter: &mut Meter<'_>,
+        ns_per_byte: f64,
+    ) -> Result<Option<(Self, Controls)>, Stop> {
+        let (first, last) = (self.numbers.start, self.numbers.end);
+        let third = (last - first) / 3;
+        let (mut far_ns, mut same_ns) = (Vec::new(), Vec::new());
+        for _ in 0..CONTROLS {
+            let one = first + meter.random.below(third);
+            let other = last - 1 - meter.random.below(third);
+            far_ns.push(self.pair(meter, one, other)?);
+        }
+        let apart_ns = median(&far_ns);
+        if apart_ns > MERGED * ns_per_byte * self.write_bytes as f64 {
+            return Ok(None);
+        }
+        for _ in 0..CONTROLS {
+            let number = first + third + meter.random.below(third);
+            same_ns.push(self.out_of_order(meter, number)?);
+        }
+        let longer = same_ns.iter().filter(|time_ns| **time_ns > 1.1 * apart_ns).count();
+        let tells = median(&same_ns) > SHOWS * apart_ns && longer + 1 >= CONTROLS;
+        Ok(tells.then_some((self, Controls { far_ns, same_ns })))
+    }
+
+    /// Writes two parts in turn, each in order; the typical time of a write after the first turn.
+    fn pair(&self, meter: &mut Meter<'_>, one: u64, other: u64) -> Result<f64, Stop> {
+        let mut times = Vec::new();
+        for turn in 0..self.turns {
+            for number in [one, other] {
+                let at = self.at(number) + turn * self.write_bytes;
+                let time_ns = meter.write(Purpose::WriteLinear, at, self.write_bytes)?;
+                if turn > 0 {
+                    times.push(time_ns);
+                }
+            }
+        }
+        Ok(median(&times))
+    }
+
+    /// Writes the beginning of a part again and again; a time that most exceed, after the first: a
+    /// log is merged now and then.
+    fn out_of_order(&self, meter: &mut Meter<'_>, number: u64) -> Result<f64, Stop> {
+        let mut times = Vec::new();
+        for turn in 0..=TURNS {
+            let at = self.at(number);
+            let time_ns = meter.write(Purpose::WriteRandom, at, self.write_bytes)?;
+            if turn > 0 {
+                times.push(time_ns);
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 4])
+    }
+}
+
+/// How likely a number of parts is before anything is asked, in the proportions used here.
+pub fn prior(parts: u64) -> f64 {
+    match parts {
+        1 => NO_PARTS,
+        parts if PARTS.contains(&parts) => (1.0 - NO_PARTS) / (PARTS.len() - 1) as f64,
+        _ => 0.0,
+    }
 }
 
 fn same((parts, shift): (u64, u64), one: u64, other: u64) -> bool {
@@ -197,7 +285,7 @@ fn next_pair(
     meter: &mut Meter<'_>,
     hypotheses: &[(u64, u64)],
     weights: &[f64],
-    numbers: Range<u64>,
+    numbers: &Range<u64>,
 ) -> Option<(u64, u64)> {
     let total: f64 = weights.iter().sum();
     let mut best: Option<(f64, (u64, u64))> = None;
@@ -218,27 +306,6 @@ fn next_pair(
         }
     }
     best.map(|(_, pair)| pair)
-}
-
-/// Writes two places in turn, each in order; the typical time of a write after the first turn.
-fn in_turn(
-    meter: &mut Meter<'_>,
-    one: u64,
-    other: u64,
-    write_bytes: u64,
-    turns: u64,
-) -> Result<f64, Stop> {
-    let mut times = Vec::new();
-    for turn in 0..turns {
-        for start in [one, other] {
-            let at = start + turn * write_bytes;
-            let time_ns = meter.write(Purpose::WriteLinear, at, write_bytes)?;
-            if turn > 0 {
-                times.push(time_ns);
-            }
-        }
-    }
-    Ok(median(&times))
 }
 
 #[cfg(test)]
