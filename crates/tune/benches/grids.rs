@@ -1,0 +1,246 @@
+//! How well the search searches recorded grids: the second half of `docs/search.md`
+//! (`make search-benchmark`), on standard output.
+//!
+//! A grid is a run that recorded every setup of a small space under every workload, several times.
+//! Strategies draw their trials from it, and their choice is compared with what is recorded of all
+//! setups. `--seeds N` plays so many seeds; a path plays that run (a folder) instead of
+//! `examples/grids/*.tar.gz`, which `tar` unpacks. Nothing here passes or fails.
+//!
+//! Limit: with few repeats what is recorded of a setup is itself noisy, and the best of many is
+//! recorded too good; how noisy is told beside it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flashfit_filesystem::{Catalogue, Durability, Setup};
+use flashfit_search::{Outcome, Stop};
+use flashfit_tune::replay::{Question, Recording, Replayed, replay};
+use flashfit_tune::{Ended, Limits, Purpose, Rules, StrategyKind, Weight};
+
+/// How many seeds are played, from 0.
+const SEEDS: u64 = 50;
+/// The budgets of the adaptive search and of random setups, as shares of greedy's trials.
+const SHARES: [(&str, f64); 5] =
+    [("a tenth", 0.1), ("a fifth", 0.2), ("a third", 1.0 / 3.0), ("half", 0.5), ("all", 1.0)];
+/// How near the best is near enough: 2 %.
+const NEAR: f64 = 0.02;
+
+const HEAD: &str = "
+## Recorded grids
+
+Every setup of a small space, recorded under every workload on simulated cards behind the real
+kernel (`make grids`); strategies draw their trials from the record. The truth is, for each setup,
+the mean over the workloads of the mean logarithm of its recorded trials, as docs/tuning.md tells
+of replays. Budgets of the adaptive search are shares of the trials that greedy made to its end in
+the median, one a setup and workload, without confirming any.";
+
+/// What one replay came to.
+struct Played {
+    /// Trials, full-length ones' worth.
+    trials: f64,
+    /// How far below the best the choice is, 0 to 1.
+    regret: f64,
+    /// Whether it ended because it was sure enough.
+    sure: bool,
+}
+
+#[expect(clippy::print_stdout, reason = "the document is this program's output")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut given: Vec<PathBuf> = Vec::new();
+    let mut seeds = SEEDS;
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--seeds" => {
+                let number = rest.next().and_then(|number| number.parse().ok());
+                seeds = number.expect("--seeds takes a number");
+            }
+            flag if flag.starts_with('-') => {}
+            path => given.push(PathBuf::from(path)),
+        }
+    }
+    println!("{HEAD}");
+    let unpacked = tempfile::tempdir().expect("a folder to unpack into");
+    let grids = if given.is_empty() { unpack(unpacked.path()) } else { given };
+    if grids.is_empty() {
+        println!("\nNo grid is recorded yet.");
+    }
+    let catalogue = Catalogue::load(None).expect("the built-in catalogue");
+    for grid in grids {
+        match Recording::read(std::slice::from_ref(&grid)) {
+            Ok(recording) => one_grid(&grid, &recording, &catalogue, seeds),
+            Err(error) => println!("\n{} cannot be read: {error}", grid.display()),
+        }
+    }
+}
+
+/// Unpacks the grids of the repository and tells where each is.
+fn unpack(into: &Path) -> Vec<PathBuf> {
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/grids");
+    let listed = std::fs::read_dir(stored).expect("examples/grids is part of the repository");
+    let mut archives: Vec<PathBuf> = listed
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.to_string_lossy().ends_with(".tar.gz"))
+        .collect();
+    archives.sort();
+    for archive in &archives {
+        let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(into).status();
+        assert!(status.is_ok_and(|status| status.success()), "{} unpacks", archive.display());
+    }
+    let name = |archive: &PathBuf| {
+        let name = archive.file_name().map(|name| name.to_string_lossy().into_owned());
+        into.join(name.unwrap_or_default().trim_end_matches(".tar.gz"))
+    };
+    archives.iter().map(name).collect()
+}
+
+#[expect(clippy::print_stdout, reason = "the document is this program's output")]
+fn one_grid(grid: &Path, recording: &Recording, catalogue: &Catalogue, seeds: u64) {
+    let name = grid.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let play = |kind: StrategyKind, trials: Option<u32>, seed: u64| {
+        play(recording, catalogue, kind, trials, seed)
+    };
+    let first = play(StrategyKind::Greedy, None, 0);
+    println!("\n### {name}\n\n{}\n", described(recording, &first));
+    println!(
+        "| strategy | budget | trials, median | regret %, median / 90 % | within 2 % | sure |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let greedy: Vec<Played> =
+        (0..seeds).map(|seed| played(&play(StrategyKind::Greedy, None, seed))).collect();
+    row("greedy", "none", &greedy);
+    let trials = quantile(greedy.iter().map(|one| one.trials).collect(), 0.5);
+    for (kind, name) in [(StrategyKind::Adaptive, "adaptive"), (StrategyKind::Random, "random")] {
+        for (share, of) in SHARES {
+            let budget = whole((of * trials).floor());
+            let results: Vec<Played> =
+                (0..seeds).map(|seed| played(&play(kind, Some(budget), seed))).collect();
+            row(name, &format!("{share}: {budget}"), &results);
+        }
+    }
+}
+
+fn play(
+    recording: &Recording,
+    catalogue: &Catalogue,
+    strategy: StrategyKind,
+    trials: Option<u32>,
+    seed: u64,
+) -> Replayed {
+    let limits = Limits { trials, ..Limits::default() };
+    let rules = Rules { strategy, repeats: 1, confirm_rounds: 0, limits, seed, short: true };
+    let weight = |workload: &str| {
+        let known = recording.weights_thousandths.get(workload);
+        known.map_or(Weight::ONE, |weight| Weight(*weight)).value()
+    };
+    let question = Question {
+        rules,
+        judge: recording.judge,
+        workloads: Vec::new(),
+        weight: &weight,
+        allow: recording.allow.unwrap_or(Durability::Safe),
+        wanted: &|_: &Setup| true,
+    };
+    replay(recording, &question, catalogue).expect("a grid can be searched")
+}
+
+fn played(replayed: &Replayed) -> Played {
+    let regret = replayed.choice.and_then(|choice| replayed.regret(choice));
+    Played {
+        trials: replayed.full_length_trials(),
+        regret: regret.map_or(1.0, |log| 1.0 - (-log).exp()),
+        sure: matches!(replayed.ended, Ended::Search(Stop::SureEnough { .. })),
+    }
+}
+
+/// What was recorded, how noisy it is, and how much there is to gain.
+fn described(recording: &Recording, replayed: &Replayed) -> String {
+    let known: Vec<f64> = replayed.recorded.iter().flatten().copied().collect();
+    let best = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let near = known.iter().filter(|merit| **merit >= best + (1.0 - NEAR).ln()).count();
+    let setups = replayed.problem.setups.len();
+    let workloads = replayed.problem.workloads.len();
+    let noise = noise(recording);
+    let error = noise.map_or(String::new(), |(noise, repeats)| {
+        format!(
+            "Repeats of a trial\ndiffer by {:.0} % (standard deviation), so that a setup's recorded \
+             merit is known to {:.1} %: what is\nnearer than that to the best may be better. ",
+            100.0 * noise,
+            100.0 * noise / (repeats * real(workloads)).sqrt()
+        )
+    });
+    format!(
+        "{setups} setups, {workloads} workloads, {} trials, the untuned setup {:.0} % below the \
+         best. {error}{near} of {} setups\nare within 2 % of the best by the record.",
+        recording.trials.len(),
+        100.0 * (1.0 - (-best).exp()),
+        known.len(),
+    )
+}
+
+/// The standard deviation of repeats in natural logarithm (the root of the workloads' mean
+/// variance), and how many repeats there are in the median.
+fn noise(recording: &Recording) -> Option<(f64, f64)> {
+    let mut cells: BTreeMap<(&str, &Setup), Vec<f64>> = BTreeMap::new();
+    for trial in recording.trials.iter().filter(|trial| trial.key.purpose == Purpose::Search) {
+        let outcome = recording.judge.outcome(trial).ok()?;
+        if let Outcome::Measured { log_merit, .. } = outcome {
+            cells.entry((&trial.key.workload, &trial.key.setup)).or_default().push(log_merit);
+        }
+    }
+    let mut by_workload: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let mut repeats = Vec::new();
+    for ((workload, _), values) in cells.iter().filter(|(_, values)| values.len() > 1) {
+        let mean = flashfit_tune::stats::mean(values);
+        let (squares, freedom) = by_workload.entry(workload).or_default();
+        *squares += values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        *freedom += real(values.len() - 1);
+        repeats.push(real(values.len()));
+    }
+    let variances: Vec<f64> = by_workload.into_values().map(|(sum, of)| sum / of).collect();
+    let mean = flashfit_tune::stats::mean(&variances);
+    (!variances.is_empty()).then(|| (mean.sqrt(), quantile(repeats, 0.5)))
+}
+
+#[expect(clippy::print_stdout, reason = "the document is this program's output")]
+fn row(strategy: &str, budget: &str, results: &[Played]) {
+    let regrets: Vec<f64> = results.iter().map(|one| 100.0 * one.regret).collect();
+    let near = results.iter().filter(|one| one.regret <= NEAR).count();
+    let sure: Vec<&Played> = results.iter().filter(|one| one.sure).collect();
+    let right = sure.iter().filter(|one| one.regret <= NEAR).count();
+    println!(
+        "| {strategy} | {budget} | {:.0} | {:.1} / {:.1} | {near} of {} | {} |",
+        quantile(results.iter().map(|one| one.trials).collect(), 0.5),
+        quantile(regrets.clone(), 0.5),
+        quantile(regrets, 0.9),
+        results.len(),
+        if sure.is_empty() { String::new() } else { format!("{}, right {right}", sure.len()) }
+    );
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "places in a list of some hundred"
+)]
+fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = (share * real(values.len())).ceil() as usize;
+    values[at.clamp(1, values.len()) - 1]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are small")]
+fn real(count: usize) -> f64 {
+    count as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of some thousand trials"
+)]
+fn whole(trials: f64) -> u32 {
+    trials.max(1.0) as u32
+}
