@@ -28,6 +28,20 @@ impl ExitClass {
     pub fn code(self) -> u8 {
         self as u8
     }
+
+    /// The class that another flashfit ended with; what is no exit code of it is a mistake.
+    pub fn of_code(code: u8) -> Self {
+        let all = [
+            Self::Done,
+            Self::BadVerdict,
+            Self::Usage,
+            Self::Refused,
+            Self::Environment,
+            Self::Io,
+            Self::Interrupted,
+        ];
+        all.into_iter().find(|class| class.code() == code).unwrap_or(Self::Bug)
+    }
 }
 
 /// An error that can be shown to a user: what and where (its `Display`), and what to do.

@@ -12,6 +12,8 @@ pub mod loop_device;
 pub mod memory_limit;
 pub mod mount;
 pub mod mountinfo;
+pub mod piped;
+pub mod private_folder;
 pub mod program;
 mod scripted_runner;
 mod system_runner;

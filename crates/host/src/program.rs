@@ -217,6 +217,9 @@ fn package_of(program: &str) -> Option<&'static str> {
         "mksquashfs" | "unsquashfs" => "squashfs-tools",
         "sfdisk" => "fdisk",
         "mount" | "umount" => "mount",
+        "busybox" => "busybox-static",
+        "qemu-system-x86_64" => "qemu-system-x86",
+        "qemu-system-aarch64" => "qemu-system-arm",
         "blkid" | "blkdiscard" | "partx" | "losetup" | "wipefs" => "util-linux",
         _ => return None,
     })

@@ -30,6 +30,11 @@ impl SystemRunner {
     pub fn new(interrupt: Interrupt) -> Self {
         Self { interrupt }
     }
+
+    /// What ends the programs.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
 }
 
 impl Runner for SystemRunner {
@@ -134,7 +139,7 @@ fn open_cgroups(paths: &[PathBuf]) -> std::io::Result<Vec<std::fs::File>> {
 
 /// Makes the child die with its parent and join control groups before it runs anything.
 #[expect(unsafe_code, reason = "pre_exec is unsafe by nature")]
-fn prepare_child(command: &mut Command, cgroup_fds: Vec<i32>) {
+pub(crate) fn prepare_child(command: &mut Command, cgroup_fds: Vec<i32>) {
     // SAFETY: between fork and exec only async-signal-safe calls are made: prctl and write.
     unsafe {
         command.pre_exec(move || {

@@ -13,6 +13,7 @@ use flashfit_host::{ExitClass, Explain, Runner};
 
 use crate::describe::{Kind, Medium, MediumError};
 use crate::in_use::{self, Use};
+use crate::list;
 use crate::system::{System, device_number};
 use crate::units::Bytes;
 
@@ -92,6 +93,12 @@ pub enum Refusal {
         /// The device.
         path: PathBuf,
     },
+    /// No disk, or more than one, has the serial number and size under which one was attached.
+    #[error("the disk that was attached as {serial} is not there")]
+    NotAttached {
+        /// The serial number.
+        serial: String,
+    },
     /// It cannot be looked at.
     #[error(transparent)]
     Medium(#[from] MediumError),
@@ -145,7 +152,7 @@ impl Explain for Refusal {
             Self::ReadOnly { .. } => Some("slide the card's lock, or blockdev --setrw".into()),
             Self::Medium(error) => error.hint(),
             Self::Open { .. } => Some("run it as root".into()),
-            Self::NotSimulated { .. } => None,
+            Self::NotSimulated { .. } | Self::NotAttached { .. } => None,
         }
     }
 }
@@ -207,6 +214,31 @@ impl WriteConsent {
         }
         let own = vec![std::process::id(), server];
         let consent = Self { path: node.to_owned(), shown, own, system: system.clone() };
+        consent.check(runner)?;
+        Ok(consent)
+    }
+
+    /// Leave to write to the disk with this serial number and size, which whoever asks has attached
+    /// to this machine under a serial number of its own making, with leave for what is behind it.
+    ///
+    /// # Errors
+    /// When there is no such disk or more than one, it has another size, or is in use.
+    pub fn for_attached(
+        system: &System,
+        runner: &dyn Runner,
+        serial: &str,
+        capacity: Bytes,
+    ) -> Result<Self, Refusal> {
+        let has_serial = |medium: &Medium| medium.identity.serial.as_deref() == Some(serial);
+        let mut found = list::media(system).into_iter().filter(has_serial);
+        let (Some(shown), None) = (found.next(), found.next()) else {
+            return Err(Refusal::NotAttached { serial: serial.to_owned() });
+        };
+        if serial.is_empty() || shown.capacity != capacity {
+            return Err(Refusal::NotAttached { serial: serial.to_owned() });
+        }
+        let own = vec![std::process::id()];
+        let consent = Self { path: shown.path.clone(), shown, own, system: system.clone() };
         consent.check(runner)?;
         Ok(consent)
     }

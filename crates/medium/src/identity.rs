@@ -32,7 +32,10 @@ impl Identity {
         Self {
             vendor: first(&["vendor", "manfid"]),
             model: first(&["model", "name"]),
-            serial: first(&["serial", "wwid"]),
+            // A virtual disk has its serial number beside its queue.
+            serial: first(&["serial", "wwid"])
+                .or_else(|| system.attribute(&block.join("serial")))
+                .filter(|serial| !serial.is_empty()),
             cid: first(&["cid"]),
             firmware: first(&["firmware_rev", "fwrev", "rev"]),
             disk_sequence: system.number(&block.join("diskseq")),

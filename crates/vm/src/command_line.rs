@@ -1,0 +1,322 @@
+//! How QEMU is told what machine to be.
+//!
+//! Source: QEMU's manual page, 7.2. A request that fails is an error in the guest (`werror` and
+//! `rerror`), never a machine that stops and waits; a card that is gone stays gone
+//! (`reconnect-delay` 0). Discards and flushes are passed on, and the host's page cache is left
+//! out, as between a host and its card.
+
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::VmError;
+use crate::architecture::Architecture;
+use crate::facts::Accelerator;
+use crate::initramfs::Initramfs;
+use crate::kvm;
+use crate::options::{Device, Disk, Source, Speed, VmOptions};
+
+/// Sockets and logs in the machine's folder.
+pub(crate) const CHANNEL: &str = "channel";
+pub(crate) const MONITOR: &str = "monitor";
+pub(crate) const CONSOLE: &str = "console";
+
+const MOST_SHIFT: u8 = 10;
+
+/// What is decided about a machine beside what its options say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decided<'a> {
+    /// What QEMU boots.
+    pub image: &'a Path,
+    /// The guest's first file system.
+    pub initramfs: &'a Initramfs,
+    /// What the guest loads at boot.
+    pub boot_modules: &'a [&'a str],
+    /// What runs its instructions.
+    pub accelerator: Accelerator,
+    /// Its processor.
+    pub architecture: Architecture,
+    /// Where its sockets and logs are.
+    pub folder: &'a Path,
+}
+
+/// What stands behind `qemu-system-…`.
+pub(crate) fn arguments(
+    options: &VmOptions,
+    decided: &Decided<'_>,
+) -> Result<Vec<String>, VmError> {
+    let Decided { initramfs, architecture, folder, .. } = *decided;
+    check(options)?;
+    let mut args = Args::default();
+    args.flag("-nodefaults").flag("-no-user-config").flag("-no-reboot");
+    args.pair("-name", "flashfit-vm").pair("-display", "none");
+    args.pair("-machine", architecture.machine);
+    processor(&mut args, options, decided.accelerator);
+    args.pair("-m", format!("{}M", memory_mib(options, initramfs.bytes)));
+    args.pair("-seed", (options.seed & 0xffff_ffff).to_string());
+    args.pair("-kernel", escaped(decided.image));
+    args.pair("-initrd", escaped(&initramfs.file));
+    args.pair("-append", kernel_words(options, decided.boot_modules, architecture));
+    let place = |name| escaped(&folder.join(name));
+    args.pair("-chardev", format!("file,id=console,path={}", place(CONSOLE)));
+    args.pair("-serial", "chardev:console");
+    args.pair("-device", "virtio-serial-pci");
+    for (id, name) in [("channel", CHANNEL), ("monitor", MONITOR)] {
+        let path = place(name);
+        args.pair("-chardev", format!("socket,id={id},path={path},server=on,wait=off"));
+    }
+    args.pair("-device", "virtserialport,chardev=channel,name=flashfit");
+    args.pair("-mon", "chardev=monitor,mode=control");
+    if options.disks.iter().any(|disk| disk.device == Device::Usb) {
+        args.pair("-device", "qemu-xhci,id=usb");
+    }
+    for (number, disk) in options.disks.iter().enumerate() {
+        args.pair("-blockdev", source(disk, number)?.to_string());
+        device(&mut args, disk, number);
+    }
+    Ok(args.0)
+}
+
+#[derive(Default)]
+struct Args(Vec<String>);
+
+impl Args {
+    fn flag(&mut self, flag: &str) -> &mut Self {
+        self.0.push(flag.to_owned());
+        self
+    }
+
+    fn pair(&mut self, flag: &str, value: impl Into<String>) -> &mut Self {
+        self.flag(flag);
+        self.0.push(value.into());
+        self
+    }
+}
+
+fn check(options: &VmOptions) -> Result<(), VmError> {
+    let wrong = |what: String| Err(VmError::Options { what });
+    if let Speed::Counted { shift } = options.speed {
+        if shift > MOST_SHIFT {
+            return wrong(format!("an instruction takes at most 2^{MOST_SHIFT} ns, not 2^{shift}"));
+        }
+    }
+    for disk in &options.disks {
+        let sector = disk.sector_bytes;
+        if !(512..=4096).contains(&sector) || !sector.is_power_of_two() {
+            return wrong(format!("a disk has no sectors of {sector} bytes"));
+        }
+        let path = match &disk.source {
+            Source::Nbd { socket } => socket,
+            Source::File { path, .. } => path,
+        };
+        if path.to_str().is_none() {
+            return wrong(format!("the path of a disk is not UTF-8: {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
+    match (options.speed, accelerator) {
+        (Speed::RealTime, Accelerator::Kvm) => {
+            args.pair("-accel", "kvm").pair("-cpu", kvm::PROCESSOR);
+        }
+        (Speed::RealTime, Accelerator::Tcg) => {
+            args.pair("-accel", "tcg").pair("-cpu", "max");
+        }
+        (Speed::Counted { shift }, _) => {
+            args.pair("-accel", "tcg,thread=single").pair("-cpu", "max");
+            // With `sleep` the clock waits when the guest does; without, it skips.
+            let sleep = if options.disks.is_empty() { "off" } else { "on" };
+            args.pair("-icount", format!("shift={shift},sleep={sleep}"));
+            args.pair("-rtc", "clock=vm");
+        }
+    }
+    args.pair("-smp", "1");
+}
+
+/// The guest's memory with room for the files that stay in it.
+fn memory_mib(options: &VmOptions, initramfs_bytes: u64) -> u64 {
+    u64::from(options.memory_mib) + initramfs_bytes.div_ceil(1 << 21) * 2
+}
+
+/// The kernel's command line. Where no security is to be had, mitigations only cost time; what
+/// differs from boot to boot (addresses) is kept alike.
+fn kernel_words(options: &VmOptions, boot_modules: &[&str], architecture: Architecture) -> String {
+    let disks: Vec<&str> = options.disks.iter().map(|disk| disk.device.name()).collect();
+    let mut words = vec![
+        format!("console={}", architecture.console),
+        "quiet panic=-1 rootfstype=ramfs".to_owned(),
+        "nokaslr norandmaps mitigations=off".to_owned(),
+        format!("flashfit.modules={}", boot_modules.join(",")),
+    ];
+    if !disks.is_empty() {
+        words.push(format!("flashfit.disks={}", disks.join(",")));
+    }
+    words.join(" ")
+}
+
+fn source(disk: &Disk, number: usize) -> Result<Value, VmError> {
+    let name = format!("source{number}");
+    Ok(match &disk.source {
+        Source::Nbd { socket } => json!({
+            "driver": "nbd",
+            "node-name": name,
+            "server": { "type": "unix", "path": socket },
+            "reconnect-delay": 0,
+            "discard": "unmap",
+            "cache": { "direct": true, "no-flush": false },
+        }),
+        Source::File { path, read_only } => {
+            let facts = std::fs::metadata(path).map_err(VmError::file("use the disk", path))?;
+            let is_device = facts.file_type().is_block_device();
+            json!({
+                "driver": if is_device { "host_device" } else { "file" },
+                "node-name": name,
+                "filename": path,
+                "read-only": read_only,
+                "discard": "unmap",
+                "cache": { "direct": takes_direct(path), "no-flush": false },
+            })
+        }
+    })
+}
+
+/// Some file systems (tmpfs before Linux 6.6) have no way past the page cache.
+fn takes_direct(path: &Path) -> bool {
+    File::options().read(true).custom_flags(libc::O_DIRECT).open(path).is_ok()
+}
+
+fn device(args: &mut Args, disk: &Disk, number: usize) {
+    let common = format!("drive=source{number}");
+    let serial = format!("serial=flashfit{number}");
+    let sector = disk.sector_bytes;
+    let mut blocks = format!("logical_block_size={sector},physical_block_size={sector}");
+    if let Some(bytes) = disk.discard_bytes {
+        blocks += &format!(",discard_granularity={bytes}");
+    }
+    let errors = "werror=report,rerror=report";
+    match disk.device {
+        Device::Virtio => {
+            args.pair("-device", format!("virtio-blk-pci,{common},{serial},{blocks},{errors}"));
+        }
+        Device::Nvme => {
+            args.pair("-device", format!("nvme,{common},{serial},{blocks}"));
+        }
+        Device::SdCard | Device::Emmc => {
+            let card = if disk.device == Device::Emmc { "emmc" } else { "sd-card" };
+            args.pair("-device", "sdhci-pci").pair("-device", format!("{card},{common}"));
+        }
+        Device::Usb => {
+            let usb = "usb-storage,bus=usb.0";
+            args.pair("-device", format!("{usb},{common},{serial},{blocks},{errors}"));
+        }
+    }
+}
+
+/// A path in one of QEMU's lists, where a comma is written twice.
+fn escaped(path: &Path) -> String {
+    path.to_string_lossy().replace(',', ",,")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::kernel::Kernel;
+
+    fn options(disks: Vec<Disk>, speed: Speed) -> VmOptions {
+        VmOptions {
+            kernel: Kernel {
+                image: "/boot/vmlinuz".into(),
+                modules: "/lib/modules/6".into(),
+                release: "6".into(),
+            },
+            agent: "/bin/true".into(),
+            agent_args: Vec::new(),
+            programs: Vec::new(),
+            modules: Vec::new(),
+            files: Vec::new(),
+            disks,
+            memory_mib: 512,
+            speed,
+            seed: 7,
+            ready_wait: Duration::from_secs(1),
+        }
+    }
+
+    fn line(disks: Vec<Disk>, speed: Speed) -> Result<String, VmError> {
+        let initramfs = Initramfs {
+            file: "/cache/a,b.cpio".into(),
+            bytes: (3 << 20) + 1,
+            lacking_programs: Vec::new(),
+            lacking_modules: Vec::new(),
+        };
+        let options = options(disks, speed);
+        let decided = Decided {
+            image: &options.kernel.image,
+            initramfs: &initramfs,
+            boot_modules: &["virtio_pci"],
+            accelerator: Accelerator::Tcg,
+            architecture: crate::architecture::host(),
+            folder: Path::new("/tmp/vm"),
+        };
+        arguments(&options, &decided).map(|args| args.join(" "))
+    }
+
+    #[test]
+    fn a_card_over_nbd_is_passed_on_as_it_is() {
+        let line =
+            line(vec![Disk::nbd("/tmp/card.sock", Device::Virtio)], Speed::RealTime).unwrap();
+        for expected in [
+            "\"path\":\"/tmp/card.sock\"",
+            "\"reconnect-delay\":0",
+            "\"discard\":\"unmap\"",
+            "virtio-blk-pci,drive=source0,serial=flashfit0,logical_block_size=512",
+            "werror=report",
+            "flashfit.disks=virtio",
+            "-m 516M",
+            "a,,b.cpio",
+        ] {
+            assert!(line.contains(expected), "{expected} in {line}");
+        }
+        assert!(!line.contains("-icount"));
+    }
+
+    #[test]
+    fn counted_instructions_are_emulated() {
+        let line = line(Vec::new(), Speed::Counted { shift: 3 }).unwrap();
+        assert!(line.contains("-icount shift=3,sleep=off"), "{line}");
+        assert!(line.contains("thread=single") && !line.contains("flashfit.disks"), "{line}");
+    }
+
+    #[test]
+    fn a_disk_from_outside_is_waited_for() {
+        let disks = vec![Disk::nbd("/tmp/card.sock", Device::Virtio)];
+        let line = line(disks, Speed::Counted { shift: 0 }).unwrap();
+        assert!(line.contains("-icount shift=0,sleep=on"), "{line}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(line(Vec::new(), Speed::Counted { shift: 11 }).is_err());
+        let mut disk = Disk::nbd("/x", Device::Virtio);
+        disk.sector_bytes = 513;
+        assert!(line(vec![disk], Speed::RealTime).is_err());
+        let gone = Disk::file("/nowhere/card.img", false, Device::Usb);
+        assert!(line(vec![gone], Speed::RealTime).unwrap_err().to_string().contains("/nowhere"));
+    }
+
+    #[test]
+    fn there_is_one_usb_controller_for_all() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let disk = Disk::file(file, true, Device::Usb);
+        let line = line(vec![disk.clone(), disk], Speed::RealTime).unwrap();
+        assert_eq!(line.matches("qemu-xhci").count(), 1);
+        assert_eq!(line.matches("usb-storage,bus=usb.0").count(), 2);
+        assert!(line.contains("\"read-only\":true"));
+    }
+}

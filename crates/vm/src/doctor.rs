@@ -1,0 +1,195 @@
+//! What virtual machines need, and whether it is here: plain data, for a command to show.
+
+use flashfit_host::private_folder::PrivateFolder;
+use flashfit_host::{Explain, ProgramError, Runner, program};
+use serde::Serialize;
+
+use crate::architecture;
+use crate::kernel::Kernel;
+use crate::kvm;
+use crate::modules::{Modules, Presence};
+use crate::vm;
+
+/// What to look for.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// A kernel given by the user, instead of one to be found.
+    pub kernel: Option<Kernel>,
+    /// Modules, e.g. of file systems.
+    pub modules: Vec<String>,
+    /// Programs to bring into the guest.
+    pub programs: Vec<String>,
+}
+
+/// What there is and what is missing.
+#[derive(Debug, Clone, Serialize)]
+pub struct Examination {
+    /// QEMU: the path and the version, or why not.
+    pub qemu: Finding,
+    /// Busybox, whose shell starts the guest.
+    pub busybox: Finding,
+    /// The kernel that would be booted.
+    pub kernel: Finding,
+    /// Whether the processor itself can run the guest. Not needed: without it, guests are
+    /// emulated.
+    pub kvm: Finding,
+    /// Each module, and where that kernel has it; empty when there is no kernel.
+    pub modules: Vec<(String, Presence)>,
+    /// Each program.
+    pub programs: Vec<(String, Finding)>,
+}
+
+/// Whether one thing is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// It is.
+    Here {
+        /// Where, and which version.
+        what: String,
+    },
+    /// It is not.
+    Missing {
+        /// Why.
+        why: String,
+        /// What to type to have it.
+        hint: Option<String>,
+    },
+}
+
+impl Finding {
+    /// Whether it is here.
+    pub fn is_here(&self) -> bool {
+        matches!(self, Self::Here { .. })
+    }
+
+    fn missing(error: &dyn Explain) -> Self {
+        Self::Missing { why: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl Examination {
+    /// Whether a machine can be started, be it without some modules and programs.
+    pub fn is_enough(&self) -> bool {
+        [&self.qemu, &self.busybox, &self.kernel].into_iter().all(Finding::is_here)
+    }
+
+    /// One `apt-get` line for all that is missing; `None` when nothing is, or nothing of it has a
+    /// package.
+    pub fn install(&self) -> Option<String> {
+        let programs = self.programs.iter().map(|(_, finding)| finding);
+        let findings = [&self.qemu, &self.busybox, &self.kernel].into_iter().chain(programs);
+        let hints = findings.filter_map(|finding| match finding {
+            Finding::Missing { hint, .. } => hint.as_deref()?.strip_prefix("apt-get install "),
+            Finding::Here { .. } => None,
+        });
+        let mut packages: Vec<&str> =
+            hints.map(|names| names.split(',').next().unwrap_or(names)).collect();
+        packages.sort_unstable();
+        packages.dedup();
+        (!packages.is_empty()).then(|| format!("apt-get install {}", packages.join(" ")))
+    }
+}
+
+/// Looks for all of `needs`. Downloads nothing: a kernel that would have to be downloaded is
+/// missing, with the way to have it.
+pub fn examine(needs: &Needs, runner: &dyn Runner) -> Examination {
+    let qemu = architecture::host().qemu;
+    let kernel = needs.kernel.clone().or_else(|| best_here(&needs.modules));
+    let presences = |kernel: &Kernel| {
+        let modules = Modules::read(&kernel.modules).unwrap_or_default();
+        needs.modules.iter().map(|name| (name.clone(), modules.presence(name))).collect()
+    };
+    Examination {
+        qemu: match found(qemu) {
+            Finding::Here { what } => {
+                Finding::Here { what: format!("{what} {}", vm::version(qemu, runner)) }
+            }
+            missing => missing,
+        },
+        busybox: found("busybox"),
+        modules: kernel.as_ref().map(presences).unwrap_or_default(),
+        kernel: kernel_finding(kernel.as_ref(), runner),
+        kvm: kvm_finding(qemu, kernel.as_ref(), runner),
+        programs: needs.programs.iter().map(|name| (name.clone(), found(name))).collect(),
+    }
+}
+
+fn best_here(wanted: &[String]) -> Option<Kernel> {
+    let here = Kernel::running().into_iter().chain(Kernel::cached());
+    here.min_by_key(|kernel| kernel.lacking(wanted).len())
+}
+
+fn kernel_finding(kernel: Option<&Kernel>, runner: &dyn Runner) -> Finding {
+    if let Some(kernel) = kernel {
+        return Finding::Here { what: format!("{} {}", kernel.image.display(), kernel.release) };
+    }
+    let package = architecture::host().kernel_package;
+    let why = if program::version(runner, "apt-get", &["--version".to_owned()]).is_some() {
+        format!("none is here; one is downloaded when it is needed ({package})")
+    } else {
+        "none is here, and there is no apt to download one".to_owned()
+    };
+    Finding::Missing { why, hint: Some(format!("apt-get install {package}")) }
+}
+
+fn kvm_finding(qemu: &str, kernel: Option<&Kernel>, runner: &dyn Runner) -> Finding {
+    let image = kernel.map(|kernel| kernel.image.as_path());
+    let tried = PrivateFolder::new()
+        .map_err(|error| error.to_string())
+        .and_then(|folder| kvm::works(qemu, image, folder.path(), runner));
+    match tried {
+        Ok(()) => Finding::Here { what: "/dev/kvm runs a guest".to_owned() },
+        Err(why) => Finding::Missing { why, hint: None },
+    }
+}
+
+fn found(name: &str) -> Finding {
+    match program::find(name) {
+        Some(path) => Finding::Here { what: path.display().to_string() },
+        None => Finding::missing(&ProgramError::Missing { name: name.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::program::ScriptedRunner;
+
+    use super::*;
+
+    fn missing(hint: &str) -> Finding {
+        Finding::Missing { why: "it is not here".to_owned(), hint: Some(hint.to_owned()) }
+    }
+
+    #[test]
+    fn one_line_installs_all_that_is_missing() {
+        let here = Finding::Here { what: "/usr/bin/x".to_owned() };
+        let mut examined = Examination {
+            qemu: missing("apt-get install qemu-system-x86"),
+            busybox: missing("apt-get install busybox-static"),
+            kernel: here.clone(),
+            kvm: Finding::Missing { why: "no".to_owned(), hint: None },
+            modules: Vec::new(),
+            programs: vec![
+                ("mkfs.ext4".to_owned(), missing("apt-get install e2fsprogs")),
+                ("dumpe2fs".to_owned(), missing("apt-get install e2fsprogs")),
+            ],
+        };
+        let expected = "apt-get install busybox-static e2fsprogs qemu-system-x86";
+        assert_eq!(examined.install().as_deref(), Some(expected));
+        assert!(!examined.is_enough());
+        examined.qemu = here.clone();
+        examined.busybox = here;
+        assert!(examined.is_enough());
+    }
+
+    #[test]
+    fn what_is_lacking_is_said_with_the_way_to_have_it() {
+        let needs =
+            Needs { programs: vec!["flashfit-no-such-program".to_owned()], ..Needs::default() };
+        let examined = examine(&needs, &ScriptedRunner::new());
+        assert!(!examined.programs[0].1.is_here());
+        assert!(!examined.kvm.is_here());
+        assert!(serde_json::to_string(&examined).unwrap().contains("\"missing\""));
+    }
+}

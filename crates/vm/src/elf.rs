@@ -1,0 +1,91 @@
+//! What is read of ELF files: a program's loader, and a kernel module's description.
+//!
+//! Source: the ELF specification through the `object` crate; for modules the kernel's
+//! `.modinfo` section, a row of `key=value` texts that end with 0.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{ElfFile32, ElfFile64, FileHeader, ProgramHeader};
+use object::{Object, ObjectSection, ReadCache, ReadRef};
+
+/// The loader that a program names (`PT_INTERP`); `None` when it is static or no ELF file.
+pub(crate) fn interpreter(path: &Path) -> std::io::Result<Option<PathBuf>> {
+    let cache = ReadCache::new(File::open(path)?);
+    if let Ok(file) = ElfFile64::<object::Endianness, _>::parse(&cache) {
+        return Ok(interpreter_of(file.elf_header(), &cache));
+    }
+    if let Ok(file) = ElfFile32::<object::Endianness, _>::parse(&cache) {
+        return Ok(interpreter_of(file.elf_header(), &cache));
+    }
+    Ok(None)
+}
+
+fn interpreter_of<'a, H, R>(header: &H, data: R) -> Option<PathBuf>
+where
+    H: FileHeader,
+    R: ReadRef<'a>,
+{
+    let endian = header.endian().ok()?;
+    let headers = header.program_headers(endian, data).ok()?;
+    let name = headers.iter().find_map(|part| part.interpreter(endian, data).ok().flatten())?;
+    Some(PathBuf::from(String::from_utf8_lossy(name).into_owned()))
+}
+
+/// What a kernel module says of itself, as pairs of key and value in the order of the file.
+pub(crate) fn module_info<'a, R: ReadRef<'a>>(data: R) -> Option<Vec<(String, String)>> {
+    let file = object::File::parse(data).ok()?;
+    let section = file.section_by_name(".modinfo")?;
+    let bytes = section.data().ok()?;
+    let texts = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    Some(
+        texts
+            .filter_map(|text| {
+                text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
+            })
+            .collect(),
+    )
+}
+
+/// Whether a kernel can be started by QEMU as it is: it has an ELF note of Xen's with the address
+/// of a 32-bit entry.
+pub(crate) fn has_pvh_entry(path: &Path) -> bool {
+    const XEN_PHYS32_ENTRY: object::elf::NoteType = object::elf::NoteType(18);
+    let Ok(file) = File::open(path) else { return false };
+    let cache = ReadCache::new(file);
+    let Ok(file) = ElfFile64::<object::Endianness, _>::parse(&cache) else { return false };
+    let endian = file.endian();
+    file.elf_program_headers().iter().any(|part| {
+        let Ok(Some(mut notes)) = part.notes(endian, &cache) else { return false };
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == b"Xen" && note.n_type(endian) == XEN_PHYS32_ENTRY {
+                return true;
+            }
+        }
+        false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dynamic_program_names_its_loader() {
+        let own = std::env::current_exe().unwrap();
+        let loader = interpreter(&own).unwrap();
+        if cfg!(target_feature = "crt-static") {
+            assert_eq!(loader, None);
+        } else {
+            assert!(loader.unwrap().exists());
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_has_no_loader() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert_eq!(interpreter(&file).unwrap(), None);
+        assert_eq!(module_info(&b"no module"[..]), None);
+        assert!(!has_pvh_entry(&file) && !has_pvh_entry(&std::env::current_exe().unwrap()));
+    }
+}

@@ -1,0 +1,165 @@
+//! Archives kept from one start to the next, with what they were made of.
+//!
+//! One is taken again when the same was asked for and none of the host's files in it has changed.
+//! The newest few stay. An archive is written beside its place and renamed into it.
+
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::Initramfs;
+use super::contents::Contents;
+use crate::VmError;
+use crate::tree::{Input, Tree};
+
+const MOST_KEPT: usize = 4;
+const ARCHIVE: &str = "cpio";
+const RECORD: &str = "json";
+
+/// What an archive was made of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    request: String,
+    inputs: Vec<Input>,
+    lacking_programs: Vec<String>,
+    lacking_modules: Vec<String>,
+}
+
+/// The archive kept for `request`, if it is still what would be built.
+pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
+    let base = base(folder, request);
+    let text = std::fs::read_to_string(base.with_extension(RECORD)).ok()?;
+    let record: Record = serde_json::from_str(&text).ok()?;
+    let file = base.with_extension(ARCHIVE);
+    let bytes = file.metadata().ok()?.len();
+    if record.request != request || !record.inputs.iter().all(Input::is_unchanged) {
+        return None;
+    }
+    // So that it counts as used.
+    let opened = File::options().append(true).open(&file);
+    let _ = opened.and_then(|opened| opened.set_modified(SystemTime::now()));
+    Some(Initramfs {
+        file,
+        bytes,
+        lacking_programs: record.lacking_programs,
+        lacking_modules: record.lacking_modules,
+    })
+}
+
+/// Writes the archive with `write` and keeps it.
+pub(super) fn keep(
+    folder: &Path,
+    request: &str,
+    contents: Contents,
+    write: impl FnOnce(&Tree, &File) -> io::Result<()>,
+) -> Result<Initramfs, VmError> {
+    let base = base(folder, request);
+    let own = std::process::id();
+    let new = base.with_extension(format!("new-{own}"));
+    let error = VmError::file("write", &new);
+    let written = File::create(&new).and_then(|file| {
+        write(&contents.tree, &file)?;
+        file.metadata().map(|facts| facts.len())
+    });
+    let bytes = written.map_err(|source| {
+        let _ = std::fs::remove_file(&new);
+        error(source)
+    })?;
+    let record = Record {
+        request: request.to_owned(),
+        inputs: contents.tree.inputs().cloned().collect(),
+        lacking_programs: contents.lacking_programs,
+        lacking_modules: contents.lacking_modules,
+    };
+    let text = serde_json::to_string(&record).expect("texts and numbers");
+    let (file, note) = (base.with_extension(ARCHIVE), base.with_extension(RECORD));
+    // The old record goes first: whoever finds none builds anew.
+    let _ = std::fs::remove_file(&note);
+    std::fs::rename(&new, &file).map_err(&error)?;
+    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &note)).map_err(&error)?;
+    tidy(folder, &file);
+    Ok(Initramfs {
+        file,
+        bytes,
+        lacking_programs: record.lacking_programs,
+        lacking_modules: record.lacking_modules,
+    })
+}
+
+/// Removes all but the last used ones, and what killed processes were writing.
+fn tidy(folder: &Path, current: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut archives = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if let Some(process) = ending.strip_prefix("new-") {
+            if !Path::new("/proc").join(process).exists() {
+                let _ = std::fs::remove_file(&path);
+            }
+        } else if ending == ARCHIVE && path != current {
+            let used = path.metadata().and_then(|facts| facts.modified());
+            archives.push((used.unwrap_or(SystemTime::UNIX_EPOCH), path));
+        }
+    }
+    archives.sort_by(|one, other| other.cmp(one));
+    for (_, path) in archives.into_iter().skip(MOST_KEPT - 1) {
+        let _ = std::fs::remove_file(path.with_extension(RECORD));
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn base(folder: &Path, request: &str) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    request.hash(&mut hasher);
+    folder.join(format!("{:016x}", hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(file: &Path) -> Contents {
+        let mut tree = Tree::default();
+        tree.host_file(file, "/file").unwrap();
+        Contents { tree, lacking_programs: vec!["fio".to_owned()], lacking_modules: Vec::new() }
+    }
+
+    fn archive(tree: &Tree, file: &File) -> io::Result<()> {
+        tree.archive(file).map(|_| ())
+    }
+
+    #[test]
+    fn an_archive_is_taken_again_until_a_file_in_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = tempfile::tempdir().unwrap();
+        let file = input.path().join("file");
+        std::fs::write(&file, "one").unwrap();
+        assert!(find(folder.path(), "a").is_none());
+        let made = keep(folder.path(), "a", contents(&file), archive).unwrap();
+        let found = find(folder.path(), "a").unwrap();
+        assert_eq!((found.file, found.bytes), (made.file, made.bytes));
+        assert_eq!(found.lacking_programs, ["fio"]);
+        assert!(find(folder.path(), "b").is_none());
+        std::fs::write(&file, "another").unwrap();
+        assert!(find(folder.path(), "a").is_none());
+    }
+
+    #[test]
+    fn only_the_last_used_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "one").unwrap();
+        std::fs::write(folder.path().join("x.new-0"), "left by a killed process").unwrap();
+        for number in 0..6 {
+            keep(folder.path(), &number.to_string(), contents(&file), archive).unwrap();
+            assert!(find(folder.path(), &number.to_string()).is_some());
+        }
+        // Two files each, and the one that went in.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2 * MOST_KEPT + 1);
+        assert!(find(folder.path(), "0").is_none());
+    }
+}

@@ -1,0 +1,125 @@
+//! Whether the processor itself can run a guest: tried, since `/dev/kvm` may be there and useless.
+//!
+//! First QEMU is given a firmware of one instruction's work: to write to the port that ends QEMU
+//! with an exit code of its own. Then the kernel, which without a file system restarts within a
+//! second: there are machines on which the first works and the second hangs (virtual ones whose
+//! host does not nest well). Source: QEMU's `isa-debug-exit` device; the x86 reset vector, 16 bytes
+//! below the end of the firmware. Limits: tried on x86-64 alone; elsewhere the answer is no.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_host::{Outcome, Program, ProgramError, Runner};
+
+const FIRMWARE_BYTES: usize = 64 << 10;
+/// `mov al, 0x10; out 0xf4, al; hlt; jmp $-1`
+const CODE: [u8; 7] = [0xb0, 0x10, 0xe6, 0xf4, 0xf4, 0xeb, 0xfd];
+/// What the device makes of the 0x10 written to it.
+const EXIT_CODE: i32 = 0x21;
+const WAIT: Duration = Duration::from_secs(5);
+const KERNEL_WAIT: Duration = Duration::from_secs(10);
+/// What the first trial and every guest under KVM have as processor.
+pub(crate) const PROCESSOR: &str = "host";
+
+/// Tries it, with `scratch` as a folder for the firmware; without a kernel, the first half.
+///
+/// # Errors
+/// Why not, in words.
+pub(crate) fn works(
+    qemu: &str,
+    kernel: Option<&Path>,
+    scratch: &Path,
+    runner: &dyn Runner,
+) -> Result<(), String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err("it is tried on x86-64 alone".to_owned());
+    }
+    if !Path::new("/dev/kvm").exists() {
+        return Err("there is no /dev/kvm".to_owned());
+    }
+    if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/kvm") {
+        return Err(format!("/dev/kvm cannot be opened: {error}"));
+    }
+    runs_firmware("kvm", PROCESSOR, qemu, scratch, runner)?;
+    kernel.map_or(Ok(()), |kernel| runs_kernel("kvm", PROCESSOR, qemu, kernel, runner))
+}
+
+fn machine(qemu: &str, accelerator: &str, processor: &str) -> Program {
+    Program::new(qemu)
+        .args(["-accel", accelerator, "-cpu", processor, "-machine", "pc", "-nodefaults"])
+        .args(["-no-user-config", "-display", "none", "-no-reboot"])
+}
+
+fn runs_kernel(
+    accelerator: &str,
+    processor: &str,
+    qemu: &str,
+    kernel: &Path,
+    runner: &dyn Runner,
+) -> Result<(), String> {
+    let run = machine(qemu, accelerator, processor)
+        .args(["-m", "256M", "-append", "quiet panic=-1", "-kernel"])
+        .arg(kernel.to_string_lossy().replace(',', ",,"))
+        .timeout(KERNEL_WAIT);
+    judge(runner.run(&run), 0)
+}
+
+fn runs_firmware(
+    accelerator: &str,
+    processor: &str,
+    qemu: &str,
+    scratch: &Path,
+    runner: &dyn Runner,
+) -> Result<(), String> {
+    let file = scratch.join("kvm-firmware");
+    write_firmware(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let run = machine(qemu, accelerator, processor)
+        .args(["-m", "16M", "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-bios"])
+        .arg(file.to_string_lossy().replace(',', ",,"))
+        .timeout(WAIT);
+    let outcome = runner.run(&run);
+    let _ = std::fs::remove_file(&file);
+    judge(outcome, EXIT_CODE)
+}
+
+fn judge(outcome: Result<Outcome, ProgramError>, expected: i32) -> Result<(), String> {
+    match outcome {
+        Ok(outcome) if outcome.code == Some(expected) => Ok(()),
+        Ok(outcome) => {
+            let said = outcome.stderr.lines().next().unwrap_or("nothing was said").trim();
+            Err(format!("a guest does not run with it: {said}"))
+        }
+        Err(ProgramError::TimedOut { limit, .. }) => {
+            Err(format!("a guest hangs with it: nothing came of {} s", limit.as_secs()))
+        }
+        Err(error) => Err(format!("a guest does not run with it: {error}")),
+    }
+}
+
+fn write_firmware(file: &Path) -> io::Result<()> {
+    let mut bytes = vec![0xf4; FIRMWARE_BYTES];
+    bytes[FIRMWARE_BYTES - 16..][..CODE.len()].copy_from_slice(&CODE);
+    std::fs::write(file, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::SystemRunner;
+
+    use super::*;
+
+    #[test]
+    fn the_trial_guest_runs_where_it_is_emulated() {
+        let folder = tempfile::tempdir().unwrap();
+        let qemu = crate::architecture::host().qemu;
+        if cfg!(not(target_arch = "x86_64")) || flashfit_host::program::find(qemu).is_none() {
+            println!("skipped: {qemu} is not installed, or this is not x86-64");
+            return;
+        }
+        let runner = SystemRunner::default();
+        runs_firmware("tcg", "max", qemu, folder.path(), &runner).unwrap();
+        let error = runs_firmware("none-such", "max", qemu, folder.path(), &runner);
+        assert!(error.unwrap_err().contains("none-such"));
+    }
+}

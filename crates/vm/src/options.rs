@@ -1,0 +1,138 @@
+//! What a virtual machine is made of.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::kernel::Kernel;
+
+/// What a virtual machine is made of, and what runs in it.
+#[derive(Debug, Clone)]
+pub struct VmOptions {
+    /// The kernel that it boots.
+    pub kernel: Kernel,
+    /// The program to run in it, which comes in as `/bin/flashfit`; its libraries come too.
+    pub agent: PathBuf,
+    /// That program's arguments.
+    pub agent_args: Vec<String>,
+    /// Programs of the host to bring in, as [`flashfit_host::program::find`] finds them, each with
+    /// its libraries. Those that are not there are left out and listed in
+    /// [`crate::VmFacts::lacking_programs`].
+    pub programs: Vec<String>,
+    /// Kernel modules to bring in with all that they depend on. Only what the disks and the
+    /// channel need is loaded at boot; the kernel loads a file system's when it is mounted.
+    pub modules: Vec<String>,
+    /// Further files or folders of the host, each with its place in the guest.
+    pub files: Vec<(PathBuf, PathBuf)>,
+    /// Disks, which the guest finds as `/dev/flashfit/0` and so on, in this order.
+    pub disks: Vec<Disk>,
+    /// The guest's memory in MiB, beside the memory that the files brought in take.
+    pub memory_mib: u32,
+    /// How the guest's clock goes.
+    pub speed: Speed,
+    /// What the guest's random numbers begin with.
+    pub seed: u64,
+    /// How long to wait for the guest to be ready.
+    pub ready_wait: Duration,
+}
+
+/// A disk of the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// Where its bytes are.
+    pub source: Source,
+    /// As what the guest sees it.
+    pub device: Device,
+    /// Its logical and physical sector in bytes: 512 or 4096.
+    pub sector_bytes: u32,
+    /// The unit in which the guest is told that it discards; without it, a sector.
+    pub discard_bytes: Option<u32>,
+}
+
+impl Disk {
+    /// What a server gives over NBD on a unix socket, as a device with sectors of 512 bytes.
+    pub fn nbd(socket: impl Into<PathBuf>, device: Device) -> Self {
+        Self::new(Source::Nbd { socket: socket.into() }, device)
+    }
+
+    fn new(source: Source, device: Device) -> Self {
+        Self { source, device, sector_bytes: 512, discard_bytes: None }
+    }
+
+    /// A file or block device of the host, as a device with sectors of 512 bytes.
+    pub fn file(path: impl Into<PathBuf>, read_only: bool, device: Device) -> Self {
+        Self::new(Source::File { path: path.into(), read_only }, device)
+    }
+}
+
+/// Where a disk's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Served over NBD, with an empty export name. A server that dies is an I/O error in the
+    /// guest, not a wait.
+    Nbd {
+        /// The unix socket.
+        socket: PathBuf,
+    },
+    /// A raw image or a block device, past the host's page cache.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Whether the guest may only read it.
+        read_only: bool,
+    },
+}
+
+/// As what the guest sees a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// `/dev/vda`: passes requests on as they are, flushes and discards included.
+    Virtio,
+    /// `/dev/nvme0n1`: as virtio, with forced unit access and an NVMe health log.
+    Nvme,
+    /// `/dev/mmcblk0` with an SD card's registers. QEMU's passes on 512 bytes at a time and never a
+    /// flush, and the size must be a power of two: for registers, not for figures.
+    SdCard,
+    /// `/dev/mmcblk0` with an eMMC's registers; QEMU 9.1 or later.
+    Emmc,
+    /// `/dev/sda` on a USB reader; takes no discards.
+    Usb,
+}
+
+impl Device {
+    /// The name by which the guest's start script knows it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Virtio => "virtio",
+            Self::Nvme => "nvme",
+            Self::SdCard | Self::Emmc => "mmc",
+            Self::Usb => "usb",
+        }
+    }
+
+    /// The modules that drive it.
+    pub(crate) fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Virtio => &["virtio_blk"],
+            Self::Nvme => &["nvme"],
+            Self::SdCard | Self::Emmc => &["sdhci_pci", "mmc_block"],
+            Self::Usb => &["xhci_pci", "usb_storage", "sd_mod"],
+        }
+    }
+}
+
+/// How the guest's clock goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speed {
+    /// With the host's; how fast the processor is then depends on the host and what else it does.
+    RealTime,
+    /// By instructions, emulated, on one processor. While the guest has nothing to do its clock
+    /// skips to what it waits for: all that is timed inside the guest, a simulated card that it
+    /// serves itself included, comes out the same however busy the host is. With disks from
+    /// outside, whose delays are real time, idle time passes as on the host instead, and figures
+    /// depend on the host: nothing makes the two clocks go in proportion while the guest works.
+    Counted {
+        /// Each instruction takes `2^shift` nanoseconds: 0 (a thousand million a second) to 10 (a
+        /// million).
+        shift: u8,
+    },
+}

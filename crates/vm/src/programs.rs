@@ -1,0 +1,149 @@
+//! Bringing programs of the host into the guest with what they need: libraries, the loader, a
+//! script's interpreter, and the few files of `/etc` that some of them read.
+//!
+//! Libraries are those that the program's own loader lists, which knows search paths and
+//! processor-specific variants better than any imitation. Limits: what a program loads later by
+//! name (`dlopen`) is not seen.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flashfit_host::{Program, Runner, program};
+
+use crate::elf;
+use crate::tree::Tree;
+
+const LIST_WAIT: Duration = Duration::from_secs(20);
+const C_LIBRARY: &str = "libc.so.6";
+const UNWINDER: &str = "libgcc_s.so.1";
+/// A script that is interpreted by a script, and so on, is not followed further.
+const MOST_INTERPRETERS: u32 = 4;
+/// Which file a program reads whatever it is told, by the beginning of the program's name.
+const SETTINGS: [(&str, &str); 4] = [
+    ("mke2fs", "/etc/mke2fs.conf"),
+    ("mkfs.ext", "/etc/mke2fs.conf"),
+    ("mkfs.nilfs2", "/etc/nilfs_cleanerd.conf"),
+    ("blkid", "/etc/blkid.conf"),
+];
+
+/// Puts the program called `name` into the tree where the host has it; returns that path, or
+/// `None` when the host does not have it.
+pub(crate) fn bring(
+    tree: &mut Tree,
+    name: &str,
+    runner: &dyn Runner,
+) -> io::Result<Option<PathBuf>> {
+    let Some(path) = program::find(name) else { return Ok(None) };
+    let path = std::path::absolute(path)?;
+    add(tree, &path, runner, 0)?;
+    for (_, file) in SETTINGS.iter().filter(|(program, _)| name.starts_with(program)) {
+        if Path::new(file).is_file() {
+            tree.as_on_host(Path::new(file))?;
+        }
+    }
+    Ok(Some(path))
+}
+
+/// Puts what `file`, which is at some place of its own in the tree, needs beside itself.
+pub(crate) fn bring_needs(tree: &mut Tree, file: &Path, runner: &dyn Runner) -> io::Result<()> {
+    needs(tree, file, runner, 0)
+}
+
+fn add(tree: &mut Tree, path: &Path, runner: &dyn Runner, depth: u32) -> io::Result<()> {
+    let file = tree.as_on_host(path)?;
+    needs(tree, &file, runner, depth)
+}
+
+fn needs(tree: &mut Tree, file: &Path, runner: &dyn Runner, depth: u32) -> io::Result<()> {
+    if let Some(interpreter) = script_interpreter(file)? {
+        // The guest has a shell of its own.
+        if interpreter == Path::new("/bin/sh") || depth >= MOST_INTERPRETERS {
+            return Ok(());
+        }
+        return add(tree, &interpreter, runner, depth + 1);
+    }
+    let Some(loader) = elf::interpreter(file)? else { return Ok(()) };
+    tree.as_on_host(&loader)?;
+    let list = Program::new(loader.to_string_lossy())
+        .args(["--list".to_owned(), file.to_string_lossy().into_owned()])
+        .timeout(LIST_WAIT);
+    let listed = runner.run_checked(&list).map_err(io::Error::other)?;
+    for library in libraries(&listed.stdout) {
+        tree.as_on_host(&library)?;
+        // The C library loads this one by name when a thread ends before its time.
+        let unwinder = library.with_file_name(UNWINDER);
+        if library.ends_with(C_LIBRARY) && unwinder.exists() {
+            tree.as_on_host(&unwinder)?;
+        }
+    }
+    Ok(())
+}
+
+/// The paths in a loader's list: `libc.so.6 => /lib/libc.so.6 (0x7f...)`, or a path alone.
+fn libraries(list: &str) -> Vec<PathBuf> {
+    let of_line = |line: &str| {
+        let found = line.split_once("=>").map_or(line, |(_, found)| found);
+        let path = found.rsplit_once(" (").map_or(found, |(path, _)| path).trim();
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    list.lines().filter_map(of_line).collect()
+}
+
+/// What the first line of a script names (`#!/bin/sh`).
+fn script_interpreter(file: &Path) -> io::Result<Option<PathBuf>> {
+    let mut beginning = Vec::new();
+    std::fs::File::open(file)?.take(256).read_to_end(&mut beginning)?;
+    let Some(line) = beginning.strip_prefix(b"#!") else { return Ok(None) };
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_whitespace();
+    let first = words.next().map(PathBuf::from);
+    if first.as_deref().is_some_and(|path| path.ends_with("env")) {
+        return Ok(words.next().and_then(program::find));
+    }
+    Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::SystemRunner;
+
+    use super::*;
+
+    #[test]
+    fn libraries_are_read_from_the_loaders_list() {
+        let list = "\tlinux-vdso.so.1 (0x00007ffd)\n\
+                    \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f)\n\
+                    \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n\tlibx.so => not found\n";
+        let expected = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/ld-linux-x86-64.so.2"];
+        assert_eq!(libraries(list), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_program_comes_with_its_libraries() {
+        let mut tree = Tree::default();
+        let path = bring(&mut tree, "sleep", &SystemRunner::default()).unwrap().unwrap();
+        assert!(tree.has(&path));
+        let has_library = tree.inputs().any(|input| input.path.to_string_lossy().contains("libc"));
+        assert!(has_library || elf::interpreter(&path).unwrap().is_none());
+        let runner = SystemRunner::default();
+        assert_eq!(bring(&mut tree, "flashfit-no-such-program", &runner).unwrap(), None);
+    }
+
+    #[test]
+    fn a_script_comes_with_its_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("mkfs.wrapped");
+        let bash = program::find("bash").unwrap_or_else(|| "/bin/bash".into());
+        std::fs::write(&script, format!("#!{} -e\necho\n", bash.display())).unwrap();
+        assert_eq!(script_interpreter(&script).unwrap(), Some(bash.clone()));
+        if bash.exists() {
+            let mut tree = Tree::default();
+            bring(&mut tree, &script.to_string_lossy(), &SystemRunner::default()).unwrap();
+            assert!(tree.has(&bash));
+        }
+        std::fs::write(&script, "#!/usr/bin/env sh\n").unwrap();
+        assert_eq!(script_interpreter(&script).unwrap(), program::find("sh"));
+    }
+}

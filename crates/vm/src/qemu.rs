@@ -1,0 +1,173 @@
+//! QEMU as a process: started, watched, ended, and never left behind.
+//!
+//! It has a process group of its own, so that an interrupt from the terminal does not take the
+//! machine away, and is killed by the kernel when this process ends however it ends. The kernel
+//! ties that to the *thread* that started it, so one thread stands by for as long as QEMU lives.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A running QEMU; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Qemu {
+    child: Arc<Mutex<Child>>,
+    id: u32,
+    /// Held by the thread that stands by; it ends when this is dropped.
+    stand_by: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Qemu {
+    /// Starts `program`; what it says on its standard error goes into the file `log`.
+    pub(crate) fn start(program: &Path, args: &[String], log: &Path) -> io::Result<Self> {
+        let said = File::create(log)?;
+        let mut command = Command::new(program);
+        command.args(args).env("LC_ALL", "C").stdin(Stdio::null()).process_group(0);
+        command.stdout(said.try_clone()?).stderr(said);
+        die_with_parent(&mut command);
+        let (end, ended): (Sender<()>, Receiver<()>) = channel();
+        let (tell, told) = channel();
+        let thread = std::thread::Builder::new().name("qemu".into()).spawn(move || {
+            let started = command.spawn().map(|child| Arc::new(Mutex::new(child)));
+            let is_running = started.is_ok();
+            if tell.send(started).is_ok() && is_running {
+                // Returns when the other end is dropped.
+                let _ = ended.recv();
+            }
+        })?;
+        let child = told.recv().map_err(io::Error::other)??;
+        let id = lock(&child).id();
+        Ok(Self { child, id, stand_by: Some((end, thread)) })
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&self) -> Option<ExitStatus> {
+        lock(&self.child).try_wait().ok().flatten()
+    }
+
+    /// Asks it to end, which lets it finish what it writes, and kills it when it does not.
+    pub(crate) fn end(&self) {
+        {
+            let mut child = lock(&self.child);
+            if matches!(child.try_wait(), Ok(None)) {
+                let process = rustix::process::Pid::from_child(&child);
+                let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+            }
+        }
+        let asked = Instant::now();
+        while asked.elapsed() < GRACE && self.ended().is_none() {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        self.kill();
+    }
+
+    /// Kills it and waits until it is gone.
+    pub(crate) fn kill(&self) {
+        let mut child = lock(&self.child);
+        if matches!(child.try_wait(), Ok(None)) {
+            let _ = child.kill();
+        }
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        self.kill();
+        if let Some((end, thread)) = self.stand_by.take() {
+            drop(end);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How a process ended, in words.
+pub(crate) fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "it was switched off".to_owned(),
+        (Some(code), _) => format!("QEMU ended with {code}"),
+        (None, Some(signal)) => format!("QEMU was ended by signal {signal}"),
+        (None, None) => "QEMU ended".to_owned(),
+    }
+}
+
+fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[expect(unsafe_code, reason = "pre_exec is unsafe by nature")]
+fn die_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: between fork and exec only async-signal-safe calls are made: prctl and getppid.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // It may have ended before the kernel was asked to watch it.
+            if u32::try_from(libc::getppid()) != Ok(parent) {
+                return Err(io::Error::from_raw_os_error(libc::ECHILD));
+            }
+            Ok(())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(script: &str, log: &Path) -> io::Result<Qemu> {
+        Qemu::start(Path::new("/bin/sh"), &["-c".to_owned(), script.to_owned()], log)
+    }
+
+    #[test]
+    fn it_lives_when_the_thread_that_wanted_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let inside = log.clone();
+        let started = std::thread::spawn(move || started("exec sleep 60", &inside)).join();
+        let qemu = started.unwrap().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(qemu.ended().is_none());
+        let process = format!("/proc/{}", qemu.id());
+        drop(qemu);
+        assert!(!Path::new(&process).exists());
+    }
+
+    #[test]
+    fn how_it_ends_and_what_it_says_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let qemu = started("echo no such machine >&2; exit 3", &log).unwrap();
+        while qemu.ended().is_none() {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        assert_eq!(in_words(qemu.ended().unwrap()), "QEMU ended with 3");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "no such machine\n");
+        let qemu = started("exec sleep 60", &log).unwrap();
+        qemu.end();
+        assert_eq!(in_words(qemu.ended().unwrap()), "QEMU was ended by signal 15");
+    }
+
+    #[test]
+    fn what_is_no_program_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        assert!(Qemu::start(Path::new("/nowhere/qemu"), &[], &log).is_err());
+    }
+}

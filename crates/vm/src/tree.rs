@@ -1,0 +1,303 @@
+//! The guest's files before they are an archive: folders, files, links, devices.
+//!
+//! A path is resolved through the links that are in the tree already, so that a file put at
+//! `/bin/x` lands in `/usr/bin` where `/bin` was made a link to it. What comes from the host keeps
+//! its path, and each link on the way to it comes too.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpio;
+
+/// More links than this on the way to a file are a circle.
+const MOST_LINKS: usize = 40;
+
+/// A file of the host that went into an archive, and how to see that it has changed since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Input {
+    /// Where it is.
+    pub path: PathBuf,
+    bytes: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+impl Input {
+    fn new(path: PathBuf, facts: &Metadata) -> Self {
+        Self { path, bytes: facts.len(), changed_s: facts.ctime(), changed_ns: facts.ctime_nsec() }
+    }
+
+    /// Whether the file is as it was.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        std::fs::metadata(&self.path)
+            .is_ok_and(|facts| Self::new(self.path.clone(), &facts) == *self)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    Folder,
+    Link(PathBuf),
+    Bytes { mode: u32, bytes: Vec<u8> },
+    Host { mode: u32, input: Input },
+    Character { mode: u32, at: (u32, u32) },
+}
+
+/// The files of a guest.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    /// By absolute path without the first `/`; a folder therefore comes before what is in it.
+    nodes: BTreeMap<PathBuf, Node>,
+}
+
+impl Tree {
+    /// Makes a folder and those above it.
+    pub(crate) fn folder(&mut self, path: impl AsRef<Path>) {
+        let place = self.resolve(path.as_ref());
+        self.make_folders(&place);
+    }
+
+    /// Puts a file with these bytes at `path`.
+    pub(crate) fn bytes(&mut self, path: impl AsRef<Path>, mode: u32, bytes: impl Into<Vec<u8>>) {
+        self.put(path.as_ref(), Node::Bytes { mode, bytes: bytes.into() });
+    }
+
+    /// Puts a symbolic link at `path`.
+    pub(crate) fn link(&mut self, path: impl AsRef<Path>, target: impl Into<PathBuf>) {
+        self.put(path.as_ref(), Node::Link(target.into()));
+    }
+
+    /// Puts a character device at `path`.
+    pub(crate) fn character(&mut self, path: impl AsRef<Path>, mode: u32, at: (u32, u32)) {
+        self.put(path.as_ref(), Node::Character { mode, at });
+    }
+
+    /// Whether something is at `path`, links followed.
+    pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.nodes.contains_key(&self.resolve(path.as_ref()))
+    }
+
+    /// Puts a file of the host at `place`, with the host's permissions.
+    pub(crate) fn host_file(&mut self, host: &Path, place: impl AsRef<Path>) -> io::Result<()> {
+        let path = host.canonicalize()?;
+        let facts = std::fs::metadata(&path)?;
+        if !facts.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mode = facts.mode() & 0o7777;
+        self.put(place.as_ref(), Node::Host { mode, input: Input::new(path, &facts) });
+        Ok(())
+    }
+
+    /// Puts a file or folder of the host at `place`, with all that is in it; links as links.
+    pub(crate) fn host_all(&mut self, host: &Path, place: &Path) -> io::Result<()> {
+        if !host.is_dir() {
+            return self.host_file(host, place);
+        }
+        self.folder(place);
+        for entry in std::fs::read_dir(host)? {
+            let entry = entry?;
+            let inside = place.join(entry.file_name());
+            if entry.file_type()?.is_symlink() {
+                self.link(&inside, std::fs::read_link(entry.path())?);
+            } else {
+                self.host_all(&entry.path(), &inside)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a file of the host where the host has it, with the links that lead to it, and returns
+    /// the path of the file itself.
+    pub(crate) fn as_on_host(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let mut at = PathBuf::from("/");
+        let mut rest: Vec<PathBuf> = parts(path);
+        let mut links = 0;
+        while let Some(part) = rest.pop() {
+            if part == Path::new("..") {
+                at.pop();
+                continue;
+            }
+            let next = at.join(&part);
+            if std::fs::symlink_metadata(&next)?.is_symlink() {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(io::Error::other("a circle of links"));
+                }
+                let target = std::fs::read_link(&next)?;
+                self.put(&next, Node::Link(target.clone()));
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                rest.extend(parts(&target));
+            } else {
+                at = next;
+            }
+        }
+        self.host_file(&at, &at)?;
+        Ok(at)
+    }
+
+    /// The host's files that are in the tree.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Input> {
+        self.nodes.values().filter_map(|node| match node {
+            Node::Host { input, .. } => Some(input),
+            _ => None,
+        })
+    }
+
+    /// Writes all of it as an archive.
+    pub(crate) fn archive<W: Write>(&self, to: W) -> io::Result<W> {
+        let mut archive = cpio::Writer::new(to);
+        for (path, node) in &self.nodes {
+            let name = text(path)?;
+            match node {
+                Node::Folder => archive.folder(name, 0o755)?,
+                Node::Link(target) => archive.link(name, text(target)?)?,
+                Node::Bytes { mode, bytes } => archive.bytes(name, *mode, bytes)?,
+                Node::Character { mode, at } => archive.character(name, *mode, *at)?,
+                Node::Host { mode, input } => {
+                    let file = std::fs::File::open(&input.path).map_err(|error| {
+                        io::Error::new(error.kind(), format!("{}: {error}", input.path.display()))
+                    })?;
+                    archive.copy(name, *mode, file, input.bytes)?;
+                }
+            }
+        }
+        archive.end()
+    }
+
+    fn put(&mut self, path: &Path, node: Node) {
+        let parent = self.resolve(path.parent().unwrap_or(Path::new("/")));
+        self.make_folders(&parent);
+        let Some(name) = path.file_name() else { return };
+        self.nodes.insert(parent.join(name), node);
+    }
+
+    fn make_folders(&mut self, place: &Path) {
+        let mut at = PathBuf::new();
+        for part in place.components() {
+            at.push(part);
+            self.nodes.entry(at.clone()).or_insert(Node::Folder);
+        }
+    }
+
+    /// Where `path` leads through the tree's links, without the first `/`.
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let mut at = PathBuf::new();
+        let mut rest = parts(path);
+        let mut links = 0;
+        while let Some(part) = rest.pop() {
+            if part == Path::new("..") {
+                at.pop();
+                continue;
+            }
+            let next = at.join(&part);
+            match self.nodes.get(&next) {
+                Some(Node::Link(target)) if links < MOST_LINKS => {
+                    links += 1;
+                    if target.is_absolute() {
+                        at = PathBuf::new();
+                    }
+                    rest.extend(parts(target));
+                }
+                _ => at = next,
+            }
+        }
+        at
+    }
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let named = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(PathBuf::from(name)),
+        Component::ParentDir => Some(PathBuf::from("..")),
+        _ => None,
+    });
+    named.collect()
+}
+
+fn text(path: &Path) -> io::Result<&str> {
+    path.to_str().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("{}: not UTF-8", path.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(tree: &Tree) -> Vec<String> {
+        tree.nodes.keys().map(|path| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn a_file_lands_where_the_links_lead() {
+        let mut tree = Tree::default();
+        tree.link("/bin", "usr/bin");
+        tree.bytes("/bin/sh", 0o755, "x");
+        tree.link("/usr/lib/x/up", "../../bin");
+        tree.bytes("/usr/lib/x/up/y", 0o755, "y");
+        assert!(tree.has("/usr/bin/sh") && tree.has("/bin/y"));
+        assert_eq!(
+            paths(&tree),
+            [
+                "bin",
+                "usr",
+                "usr/bin",
+                "usr/bin/sh",
+                "usr/bin/y",
+                "usr/lib",
+                "usr/lib/x",
+                "usr/lib/x/up"
+            ]
+        );
+    }
+
+    #[test]
+    fn links_in_a_circle_end() {
+        let mut tree = Tree::default();
+        tree.link("/a", "b");
+        tree.link("/b", "a");
+        tree.bytes("/a/file", 0o644, "x");
+        assert!(!tree.has("/nothing"));
+    }
+
+    #[test]
+    fn a_file_of_the_host_brings_the_links_that_lead_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/mke2fs"), "program").unwrap();
+        std::os::unix::fs::symlink("real", root.join("sbin")).unwrap();
+        std::os::unix::fs::symlink("mke2fs", root.join("real/mkfs.ext4")).unwrap();
+        let mut tree = Tree::default();
+        let file = tree.as_on_host(&root.join("sbin/mkfs.ext4")).unwrap();
+        assert_eq!(file, root.join("real/mke2fs"));
+        let names: Vec<String> = paths(&tree)
+            .into_iter()
+            .filter_map(|path| {
+                Path::new("/").join(path).strip_prefix(&root).ok().map(|p| p.display().to_string())
+            })
+            .collect();
+        assert_eq!(names, ["", "real", "real/mke2fs", "real/mkfs.ext4", "sbin"]);
+        let input = tree.inputs().next().unwrap().clone();
+        assert!(input.is_unchanged());
+        std::fs::write(root.join("real/mke2fs"), "another program").unwrap();
+        assert!(!input.is_unchanged());
+    }
+
+    #[test]
+    fn a_circle_on_the_host_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("b", folder.path().join("a")).unwrap();
+        std::os::unix::fs::symlink("a", folder.path().join("b")).unwrap();
+        assert!(Tree::default().as_on_host(&folder.path().join("a")).is_err());
+    }
+}

@@ -1,0 +1,354 @@
+//! A machine from its start to its end.
+//!
+//! The guest's start script says on the channel that it is ready, or why it cannot be; from then
+//! on the channel belongs to the program in the guest. When that program ends the machine
+//! switches itself off. Nothing of a machine outlives its [`Vm`]: QEMU is killed and its folder
+//! removed when it is dropped, and QEMU dies with this process however it ends.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::private_folder::PrivateFolder;
+use flashfit_host::{ProgramError, Runner, SystemRunner, program};
+use serde_json::json;
+
+use crate::VmError;
+use crate::architecture;
+use crate::cache_folder::cache_folder;
+use crate::command_line::{self, CHANNEL, CONSOLE, Decided, MONITOR};
+use crate::facts::{Accelerator, VmFacts};
+use crate::options::{Speed, VmOptions};
+use crate::qemu::{self, Qemu};
+use crate::qmp::Monitor;
+use crate::{initramfs, kernel, kvm, saved};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// What QEMU itself says.
+const LOG: &str = "qemu";
+/// How much of the console's end is looked at, and how many lines of it are in messages.
+const CONSOLE_BYTES: u64 = 16 << 10;
+const CONSOLE_LINES: usize = 8;
+const LONGEST_WORD: usize = 1024;
+const PANIC: &str = "Kernel panic";
+const READY: &str = "flashfit-vm ready ";
+const FAILED: &str = "flashfit-vm failed ";
+
+/// A virtual machine that runs; ended when dropped.
+#[derive(Debug)]
+pub struct Vm {
+    // QEMU ends before its folder goes.
+    qemu: Qemu,
+    channel: UnixStream,
+    folder: PrivateFolder,
+    facts: VmFacts,
+}
+
+impl Vm {
+    /// Starts a machine and waits until its program can be talked to.
+    ///
+    /// # Errors
+    /// As [`VmError`] tells; then nothing of it is left.
+    pub fn start(options: &VmOptions, interrupt: &Interrupt) -> Result<Self, VmError> {
+        Self::begin(options, None, interrupt)
+    }
+
+    pub(crate) fn from_state(
+        options: &VmOptions,
+        state: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<Self, VmError> {
+        Self::begin(options, Some(state), interrupt)
+    }
+
+    /// Boots, or goes on from a state.
+    fn begin(
+        options: &VmOptions,
+        state: Option<&Path>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, VmError> {
+        let runner = SystemRunner::new(interrupt.clone());
+        let host = architecture::host();
+        let program = program::find(host.qemu)
+            .ok_or_else(|| ProgramError::Missing { name: host.qemu.to_owned() })?;
+        let folder = PrivateFolder::new()
+            .map_err(VmError::file("make a folder in", std::env::temp_dir()))?;
+        let before = Instant::now();
+        let initramfs = initramfs::make(options, folder.path(), &runner)?;
+        let initramfs_ns = nanoseconds(before.elapsed());
+        let accelerator = accelerator(options, host.qemu, folder.path(), &runner);
+        let kept = cache_folder().map_or_else(|| folder.join("kernel"), |it| it.join("vmlinux"));
+        let plain = kernel::plain::image(&options.kernel, &kept, &runner);
+        let decided = Decided {
+            image: plain.as_ref().unwrap_or(&options.kernel.image),
+            initramfs: &initramfs,
+            boot_modules: &initramfs::boot_modules(options),
+            accelerator,
+            architecture: host,
+            folder: folder.path(),
+        };
+        let mut args = command_line::arguments(options, &decided)?;
+        if let Some(state) = state {
+            args.extend(["-incoming".to_owned(), saved::incoming(state)]);
+        }
+        let qemu_version = version(host.qemu, &runner);
+        let started = Instant::now();
+        let qemu = Qemu::start(&program, &args, &folder.join(LOG))
+            .map_err(VmError::file("start", &program))?;
+        let start = Start {
+            qemu: &qemu,
+            folder: &folder,
+            interrupt,
+            wait: options.ready_wait,
+            until: started + options.ready_wait,
+        };
+        let channel = start.connect()?;
+        let kernel_release = match state {
+            None => start.ready(&channel)?,
+            Some(_) => {
+                saved::wait_until_running(&folder.join(MONITOR), || start.may_go_on())?;
+                options.kernel.release.clone()
+            }
+        };
+        let facts = VmFacts {
+            qemu: qemu_version,
+            accelerator,
+            kernel_release,
+            boot_ns: nanoseconds(started.elapsed()),
+            initramfs_ns,
+            initramfs_bytes: initramfs.bytes,
+            speed: options.speed,
+            lacking_programs: initramfs.lacking_programs,
+            lacking_modules: initramfs.lacking_modules,
+        };
+        Ok(Self { qemu, channel, folder, facts })
+    }
+
+    /// A file or socket in the machine's folder.
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Bytes to the program's standard input and from its standard output. All that are handed
+    /// out are the same connection.
+    ///
+    /// # Errors
+    /// When there are too many open files.
+    pub fn channel(&self) -> io::Result<UnixStream> {
+        self.channel.try_clone()
+    }
+
+    /// What the guest's console printed last: the kernel's messages and the program's standard
+    /// error.
+    pub fn console(&self) -> String {
+        tail(&self.folder.join(CONSOLE))
+    }
+
+    /// QEMU's process id.
+    pub fn id(&self) -> u32 {
+        self.qemu.id()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&self) -> bool {
+        self.qemu.ended().is_none()
+    }
+
+    /// What is known of it.
+    pub fn facts(&self) -> &VmFacts {
+        &self.facts
+    }
+
+    /// Stops the machine's processor and clock. Where idle time is skipped
+    /// ([`crate::Speed::Counted`] without disks), a guest that waits for the host sees hours go by
+    /// in seconds; one that is paused meanwhile sees none.
+    ///
+    /// # Errors
+    /// [`VmError::Monitor`] or [`VmError::File`] when QEMU does not answer.
+    pub fn pause(&self) -> Result<(), VmError> {
+        Monitor::connect(&self.place(MONITOR))?.tell("stop", json!({})).map(drop)
+    }
+
+    /// Lets a paused machine go on.
+    ///
+    /// # Errors
+    /// As [`Vm::pause`].
+    pub fn resume(&self) -> Result<(), VmError> {
+        Monitor::connect(&self.place(MONITOR))?.tell("cont", json!({})).map(drop)
+    }
+
+    /// Ends the machine as if its power were cut; its disks' writes that QEMU has taken are done.
+    /// A machine that has switched itself off is well ended.
+    ///
+    /// # Errors
+    /// [`VmError::Ended`] when QEMU had ended badly before. Nothing of it is left in any case.
+    pub fn stop(self) -> Result<(), VmError> {
+        if let Some(status) = self.qemu.ended() {
+            if status.code() != Some(0) {
+                let how = how_it_ended(status, &self.folder);
+                return Err(VmError::Ended { when: "before it was told to", how });
+            }
+        }
+        self.qemu.end();
+        Ok(())
+    }
+}
+
+/// A machine that is not ready yet.
+struct Start<'a> {
+    qemu: &'a Qemu,
+    folder: &'a PrivateFolder,
+    interrupt: &'a Interrupt,
+    wait: Duration,
+    until: Instant,
+}
+
+impl Start<'_> {
+    fn connect(&self) -> Result<UnixStream, VmError> {
+        let socket = self.folder.join(CHANNEL);
+        loop {
+            if let Ok(stream) = UnixStream::connect(&socket) {
+                return Ok(stream);
+            }
+            self.may_go_on()?;
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Reads the start script's word and not a byte more; gives the kernel's release.
+    fn ready(&self, channel: &UnixStream) -> Result<String, VmError> {
+        let error = VmError::file("read from", self.folder.join(CHANNEL));
+        channel.set_read_timeout(Some(Duration::from_millis(50))).map_err(&error)?;
+        let mut line = Vec::new();
+        loop {
+            let mut byte = [0];
+            match (&*channel).read(&mut byte) {
+                Ok(0) => {
+                    // QEMU closes the channel on its way out.
+                    std::thread::sleep(POLL_INTERVAL);
+                    self.may_go_on()?;
+                }
+                Ok(_) if byte[0] == b'\n' || line.len() > LONGEST_WORD => {
+                    let text = String::from_utf8_lossy(&line).trim().to_owned();
+                    if let Some(release) = text.strip_prefix(READY) {
+                        channel.set_read_timeout(None).map_err(&error)?;
+                        return Ok(release.to_owned());
+                    }
+                    let what = text.strip_prefix(FAILED).unwrap_or(&text).to_owned();
+                    return Err(VmError::Guest { what });
+                }
+                Ok(_) => line.push(byte[0]),
+                Err(e)
+                    if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+                {
+                    self.may_go_on()?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // As above, a moment before it has ended.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => {
+                    std::thread::sleep(POLL_INTERVAL);
+                    self.may_go_on()?;
+                }
+                Err(e) => return Err(error(e)),
+            }
+        }
+    }
+
+    fn may_go_on(&self) -> Result<(), VmError> {
+        if self.interrupt.is_raised() {
+            return Err(VmError::Interrupted);
+        }
+        if let Some(status) = self.qemu.ended() {
+            let how = how_it_ended(status, self.folder);
+            return Err(VmError::Ended { when: "while it was starting", how });
+        }
+        if Instant::now() > self.until {
+            let console = last_lines(&tail(&self.folder.join(CONSOLE)));
+            return Err(VmError::NotReady { wait: self.wait, console });
+        }
+        Ok(())
+    }
+}
+
+/// Counting needs emulation; without it the processor itself is taken where it works, which is
+/// tried once.
+fn accelerator(
+    options: &VmOptions,
+    qemu: &str,
+    scratch: &Path,
+    runner: &dyn Runner,
+) -> Accelerator {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    let kernel = Some(options.kernel.image.as_path());
+    let works = || *WORKS.get_or_init(|| kvm::works(qemu, kernel, scratch, runner).is_ok());
+    if options.speed == Speed::RealTime && works() { Accelerator::Kvm } else { Accelerator::Tcg }
+}
+
+/// `7.2.22` in `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+pub(crate) fn version(qemu: &str, runner: &dyn Runner) -> String {
+    let said = program::version(runner, qemu, &["--version".to_owned()]).unwrap_or_default();
+    let mut words = said.split_whitespace().skip_while(|word| *word != "version");
+    words.nth(1).unwrap_or("unknown").to_owned()
+}
+
+fn how_it_ended(status: std::process::ExitStatus, folder: &PrivateFolder) -> String {
+    let said = [LOG, CONSOLE].map(|name| last_lines(&tail(&folder.join(name))));
+    let parts = [qemu::in_words(status)].into_iter().chain(said);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// The end of a file that is being written.
+fn tail(path: &PathBuf) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(CONSOLE_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(CONSOLE_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+/// The last lines that say something, in one; of a kernel's panic those that led to it.
+fn last_lines(text: &str) -> String {
+    let end = text.find(PANIC).and_then(|at| Some(at + text[at..].find('\n')?));
+    let text = &text[..end.unwrap_or(text.len())];
+    let is_plain = |c: &char| !c.is_control();
+    let lines = text.lines().map(|line| line.chars().filter(is_plain).collect::<String>());
+    let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(CONSOLE_LINES)..].join(" / ")
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::Outcome;
+    use flashfit_host::program::ScriptedRunner;
+
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_qemu_says() {
+        let stdout = "QEMU emulator version 7.2.22 (Debian 1:7.2)\nCopyright\n".to_owned();
+        let outcome = Outcome { code: Some(0), stdout, ..Outcome::default() };
+        let runner = ScriptedRunner::new().answer("qemu", outcome);
+        assert_eq!(version("qemu", &runner), "7.2.22");
+        assert_eq!(version("qemu", &ScriptedRunner::new()), "unknown");
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_without_control_characters() {
+        assert_eq!(last_lines("a\r\n\n\u{1b}[0mb\n"), "a / [0mb");
+        assert_eq!(last_lines("a\nKernel panic: b\n registers\n"), "a / Kernel panic: b");
+        let many: String = (0..20).map(|number| format!("{number}\n")).collect();
+        assert_eq!(last_lines(&many).matches(" / ").count(), CONSOLE_LINES - 1);
+    }
+}

@@ -1,0 +1,209 @@
+//! Machines that really boot: a shell script as the program inside, spoken to over the channel.
+//!
+//! Skipped, with the reason, where there is no QEMU, no busybox or no kernel.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/guest.rs"]
+mod guest;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use flashfit_host::Explain;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_vm::{Device, Disk, Speed, Vm, VmError};
+use guest::{Guest, Talk, kernel_or_skip, options};
+
+#[test]
+fn the_program_inside_answers() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let mut options = options(kernel, &guest);
+    options.programs = ["sfdisk", "fio", "flashfit-no-such-program"].map(str::to_owned).to_vec();
+    options.modules = ["ext4", "loop", "flashfit_no_such_module"].map(str::to_owned).to_vec();
+    let note = guest.folder().join("note");
+    std::fs::write(&note, "a note\n").unwrap();
+    options.files = vec![(note, "/srv/notes/note".into())];
+    let vm = Vm::start(&options, &Interrupt::new()).unwrap();
+    let facts = vm.facts().clone();
+    println!("{facts:?}");
+    assert_eq!(facts.lacking_modules, ["flashfit_no_such_module"]);
+    assert!(facts.lacking_programs.contains(&"flashfit-no-such-program".to_owned()));
+    let mut talk = Talk::new(&vm);
+    assert_eq!(talk.ask("echo hello"), "hello");
+    assert_eq!(talk.ask("uname -r"), facts.kernel_release);
+    assert_eq!(talk.ask("uname -r"), options.kernel.release);
+    assert_eq!(talk.ask("hostname"), "flashfit-vm");
+    assert_eq!(talk.ask("cat /srv/notes/note"), "a note");
+    assert_eq!(
+        talk.ask("cat /sys/fs/cgroup/cgroup.controllers | tr ' ' '\\n' | grep -c memory"),
+        "1"
+    );
+    assert_eq!(talk.ask("[ -d /sys/kernel/debug/block ] && echo yes"), "yes");
+    assert_eq!(talk.ask("modprobe ext4 && grep -c ext4 /proc/filesystems"), "1");
+    assert_eq!(talk.ask("losetup -f"), "/dev/loop0");
+    if !facts.lacking_programs.contains(&"sfdisk".to_owned()) {
+        assert!(talk.ask("sfdisk --version").starts_with("sfdisk from util-linux"));
+    }
+    if !facts.lacking_programs.contains(&"fio".to_owned()) {
+        assert!(talk.ask("fio --version").starts_with("fio-"));
+    }
+    assert_eq!(talk.ask("echo said on standard error >&2; echo"), "");
+    assert!(vm.console().contains("said on standard error"), "{}", vm.console());
+    assert!(vm.is_running());
+    vm.stop().unwrap();
+}
+
+#[test]
+fn a_machine_ends_with_its_program() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let vm = Vm::start(&options(kernel, &guest), &Interrupt::new()).unwrap();
+    let mut talk = Talk::new(&vm);
+    assert_eq!(talk.ask("echo going; exit 3"), "going");
+    let asked = Instant::now();
+    while vm.is_running() && asked.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!vm.is_running());
+    assert!(vm.console().contains("the program ended with 3"), "{}", vm.console());
+    vm.stop().unwrap();
+}
+
+#[test]
+fn disks_are_found_in_their_order_and_file_systems_by_the_kernel() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let images = [64, 32, 128, 16].map(|mib| image(&guest, mib));
+    let devices = [Device::Virtio, Device::Nvme, Device::SdCard, Device::Usb];
+    let mut options = options(kernel, &guest);
+    options.disks =
+        images.iter().zip(devices).map(|(path, device)| Disk::file(path, false, device)).collect();
+    options.disks[0].sector_bytes = 4096;
+    options.disks[0].discard_bytes = Some(16384);
+    options.programs = ["mkfs.ext4", "mount", "umount"].map(str::to_owned).to_vec();
+    options.modules = vec!["ext4".to_owned()];
+    let vm = Vm::start(&options, &Interrupt::new()).unwrap();
+    let mut talk = Talk::new(&vm);
+    let size = |talk: &mut Talk, number: usize| {
+        talk.ask(&format!("cat /sys/block/$(basename $(readlink -f /dev/flashfit/{number}))/size"))
+    };
+    let sizes: Vec<String> = (0..4).map(|number| size(&mut talk, number)).collect();
+    assert_eq!(sizes, ["131072", "65536", "262144", "32768"]);
+    for (number, name) in
+        [(0, "/dev/vda"), (1, "/dev/nvme0n1"), (2, "/dev/mmcblk0"), (3, "/dev/sda")]
+    {
+        assert_eq!(talk.ask(&format!("readlink -f /dev/flashfit/{number}")), name);
+    }
+    let queue = |talk: &mut Talk, what: &str| talk.ask(&format!("cat /sys/block/vda/queue/{what}"));
+    assert_eq!(queue(&mut talk, "rotational"), "0");
+    assert_eq!(queue(&mut talk, "logical_block_size"), "4096");
+    assert_eq!(queue(&mut talk, "discard_granularity"), "16384");
+    assert_eq!(queue(&mut talk, "write_cache"), "write back");
+    if !vm.facts().lacking_programs.is_empty() {
+        println!("skipped: {:?} not installed", vm.facts().lacking_programs);
+        return;
+    }
+    assert_eq!(talk.ask("mkfs.ext4 -q /dev/flashfit/0 && echo made"), "made");
+    assert_eq!(talk.ask("mount -t ext4 /dev/flashfit/0 /mnt && echo mounted"), "mounted");
+    assert_eq!(talk.ask("echo kept >/mnt/file && umount /mnt && echo unmounted"), "unmounted");
+    vm.stop().unwrap();
+    let bytes = std::fs::read(&images[0]).unwrap();
+    assert_eq!(bytes[1024 + 56..1024 + 58], [0x53, 0xef], "ext4's magic number is in the image");
+}
+
+#[test]
+fn counted_instructions_take_the_same_time_each_time() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let mut options = options(kernel, &guest);
+    options.speed = Speed::Counted { shift: 0 };
+    let vm = Vm::start(&options, &Interrupt::new()).unwrap();
+    let mut talk = Talk::new(&vm);
+    // A guest's clock in hundredths of a second, before and after work and a pause of its own.
+    let clock = "cut -d' ' -f1 /proc/uptime | tr -d .";
+    let work = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; sleep 0.5";
+    let command = format!("a=$({clock}); {work}; b=$({clock}); echo $((b-a))");
+    let times: Vec<i64> = (0..4).map(|_| talk.ask(&command).parse().unwrap()).collect();
+    println!("in hundredths of a second: {times:?}");
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(*least >= 50 && most - least <= 1, "{times:?}");
+
+    // While it waits for the host its clock races, unless it is paused.
+    vm.pause().unwrap();
+    vm.resume().unwrap();
+    assert_eq!(talk.ask("echo hello"), "hello");
+    vm.stop().unwrap();
+}
+
+#[test]
+fn a_saved_machine_goes_on() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let mut options = options(kernel, &guest);
+    options.disks = vec![Disk::file(image(&guest, 64), false, Device::Virtio)];
+    let mut vm = Vm::start(&options, &Interrupt::new()).unwrap();
+    let mut talk = Talk::new(&vm);
+    assert_eq!(talk.ask("NAME=kept; echo set"), "set");
+    let state = guest.folder().join("the state");
+    vm.save(&state).unwrap();
+    assert_eq!(talk.ask("NAME=changed; echo $NAME"), "changed");
+    vm.stop().unwrap();
+    for _ in 0..2 {
+        let vm = Vm::restored(&options, &state, &Interrupt::new()).unwrap();
+        let (seconds, mib) =
+            (vm.facts().boot_ns as f64 / 1e9, state.metadata().unwrap().len() >> 20);
+        println!("restored in {seconds:.2} s from {mib} MiB");
+        let mut talk = Talk::new(&vm);
+        assert_eq!(talk.ask("echo $NAME; NAME=changed"), "kept");
+        assert_eq!(talk.ask("head -c 512 /dev/flashfit/0 | wc -c"), "512");
+        vm.stop().unwrap();
+    }
+    options.memory_mib += 64;
+    let error = Vm::restored(&options, &state, &Interrupt::new()).unwrap_err();
+    assert!(matches!(error, VmError::Ended { .. }), "{error}");
+    let error = Vm::restored(&options, &guest.folder().join("none"), &Interrupt::new());
+    assert!(matches!(error.unwrap_err(), VmError::File { .. }));
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let mut gone = options(kernel.clone(), &guest);
+    gone.disks = vec![Disk::nbd(guest.folder().join("nobody.sock"), Device::Virtio)];
+    let error = Vm::start(&gone, &Interrupt::new()).unwrap_err();
+    assert!(matches!(error, VmError::Ended { .. }), "{error}");
+    assert!(error.to_string().contains("nobody.sock"), "{error}");
+
+    let mut hasty = options(kernel.clone(), &guest);
+    hasty.ready_wait = Duration::from_millis(200);
+    let error = Vm::start(&hasty, &Interrupt::new()).unwrap_err();
+    assert!(matches!(error, VmError::NotReady { .. }), "{error}");
+    assert!(error.hint().is_some());
+
+    let interrupt = Interrupt::new();
+    interrupt.raise();
+    let error = Vm::start(&options(kernel, &guest), &interrupt).unwrap_err();
+    assert_eq!(error.class(), flashfit_host::ExitClass::Interrupted, "{error}");
+}
+
+#[test]
+fn a_long_message_comes_whole() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let vm = Vm::start(&options(kernel, &guest), &Interrupt::new()).unwrap();
+    let mut talk = Talk::new(&vm);
+    let text = "x".repeat(200_000);
+    assert_eq!(talk.ask(&format!("LINE={text}; echo ${{#LINE}}")), "200000");
+    assert_eq!(talk.ask("echo $LINE").len(), 200_000);
+    vm.stop().unwrap();
+}
+
+/// An image full of holes.
+fn image(guest: &Guest, mib: u64) -> PathBuf {
+    let path = guest.folder().join(format!("{mib}.img"));
+    std::fs::File::create(&path).unwrap().set_len(mib << 20).unwrap();
+    path
+}

@@ -1,0 +1,101 @@
+//! A guest for tests: its program reads commands line by line and answers each with one line.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use flashfit_host::{SystemRunner, program};
+use flashfit_vm::{Kernel, Speed, Vm, VmOptions};
+
+const PROGRAM: &str = "#!/bin/sh\nwhile read -r line; do eval \"$line\"; done\n";
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+
+/// A kernel to boot; where one cannot be, says why and gives nothing.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub fn kernel_or_skip() -> Option<Kernel> {
+    static FOUND: OnceLock<Result<Kernel, String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        for name in [
+            if cfg!(target_arch = "aarch64") {
+                "qemu-system-aarch64"
+            } else {
+                "qemu-system-x86_64"
+            },
+            "busybox",
+        ] {
+            program::find(name).ok_or_else(|| format!("{name} is not installed"))?;
+        }
+        let wanted = ["ext4", "virtio_blk", "nvme", "mmc_block", "usb_storage"].map(str::to_owned);
+        Kernel::find(&wanted, &SystemRunner::default()).map_err(|error| error.to_string())
+    });
+    match found {
+        Ok(kernel) => Some(kernel.clone()),
+        Err(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+/// The files of one guest; removed when dropped.
+pub struct Guest {
+    folder: tempfile::TempDir,
+}
+
+impl Guest {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        std::fs::write(&program, PROGRAM).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+pub fn options(kernel: Kernel, guest: &Guest) -> VmOptions {
+    VmOptions {
+        kernel,
+        agent: guest.folder().join("program"),
+        agent_args: Vec::new(),
+        programs: Vec::new(),
+        modules: Vec::new(),
+        files: Vec::new(),
+        disks: Vec::new(),
+        memory_mib: 256,
+        speed: Speed::RealTime,
+        seed: 1,
+        ready_wait: Duration::from_secs(120),
+    }
+}
+
+/// The host's end of a conversation.
+pub struct Talk(BufReader<UnixStream>);
+
+impl Talk {
+    pub fn new(vm: &Vm) -> Self {
+        let channel = vm.channel().unwrap();
+        channel.set_read_timeout(Some(ANSWER_WAIT)).unwrap();
+        Self(BufReader::new(channel))
+    }
+
+    /// Has a command run whose answer nobody waits for.
+    fn tell(&mut self, command: &str) {
+        self.0.get_mut().write_all(format!("{command}\n").as_bytes()).unwrap();
+    }
+
+    /// Has a command run, and gives the one line that it answers.
+    pub fn ask(&mut self, command: &str) -> String {
+        self.tell(command);
+        let mut line = String::new();
+        let read = self.0.read_line(&mut line);
+        assert!(read.is_ok(), "{command}: {read:?} after {line:?}");
+        line.trim_end().to_owned()
+    }
+}
