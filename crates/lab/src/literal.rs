@@ -1,0 +1,224 @@
+//! Values as Python prints them (`pprint.pformat`), as far as descriptions of resources have them:
+//! None, booleans, numbers, strings (long ones in pieces), lists, tuples and dictionaries.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// How deep lists and dictionaries may lie in each other.
+const DEPTH_MAX: u32 = 32;
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Literal {
+    /// `None`.
+    None,
+    /// `True` or `False`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Another number.
+    Float(f64),
+    /// A string.
+    Str(String),
+    /// A list or a tuple.
+    List(Vec<Literal>),
+    /// A dictionary with strings as keys.
+    Dict(BTreeMap<String, Literal>),
+}
+
+impl Literal {
+    /// Reads `text`, all of it; `None` when it is something else.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut reader = Reader { rest: text.chars().peekable() };
+        let value = reader.value(0)?;
+        reader.skip_space();
+        reader.rest.next().is_none().then_some(value)
+    }
+
+    /// What a dictionary has under `key`.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Dict(entries) => entries.get(key),
+            _ => None,
+        }
+    }
+
+    /// The string that it is.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+}
+
+impl Reader<'_> {
+    fn value(&mut self, depth: u32) -> Option<Literal> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        self.skip_space();
+        match self.rest.peek()? {
+            '{' => self.dict(depth),
+            '[' => self.sequence(']', depth).map(|(items, _)| Literal::List(items)),
+            '(' => {
+                let (mut items, commas) = self.sequence(')', depth)?;
+                // Parentheses around one value without a comma only hold it together.
+                if commas == 0 && items.len() == 1 {
+                    items.pop()
+                } else {
+                    Some(Literal::List(items))
+                }
+            }
+            '\'' | '"' => self.strings().map(Literal::Str),
+            _ => self.word(),
+        }
+    }
+
+    fn dict(&mut self, depth: u32) -> Option<Literal> {
+        self.rest.next();
+        let mut entries = BTreeMap::new();
+        loop {
+            self.skip_space();
+            if self.take('}') {
+                return Some(Literal::Dict(entries));
+            }
+            let key = self.strings()?;
+            self.skip_space();
+            if !self.take(':') {
+                return None;
+            }
+            entries.insert(key, self.value(depth + 1)?);
+            self.skip_space();
+            if !self.take(',') && self.rest.peek() != Some(&'}') {
+                return None;
+            }
+        }
+    }
+
+    fn sequence(&mut self, end: char, depth: u32) -> Option<(Vec<Literal>, usize)> {
+        self.rest.next();
+        let (mut items, mut commas) = (Vec::new(), 0);
+        loop {
+            self.skip_space();
+            if self.take(end) {
+                return Some((items, commas));
+            }
+            items.push(self.value(depth + 1)?);
+            self.skip_space();
+            if self.take(',') {
+                commas += 1;
+            } else if self.rest.peek() != Some(&end) {
+                return None;
+            }
+        }
+    }
+
+    /// Strings that follow each other are one.
+    fn strings(&mut self) -> Option<String> {
+        let mut text = String::new();
+        let mut pieces = 0;
+        while let Some(&quote @ ('\'' | '"')) = self.rest.peek() {
+            self.rest.next();
+            loop {
+                match self.rest.next()? {
+                    c if c == quote => break,
+                    '\\' => text.push(self.escaped()?),
+                    c => text.push(c),
+                }
+            }
+            pieces += 1;
+            self.skip_space();
+        }
+        (pieces > 0).then_some(text)
+    }
+
+    fn escaped(&mut self) -> Option<char> {
+        let digits = match self.rest.next()? {
+            'n' => return Some('\n'),
+            't' => return Some('\t'),
+            'r' => return Some('\r'),
+            c @ ('\\' | '\'' | '"') => return Some(c),
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            _ => return None,
+        };
+        let mut code = 0u32;
+        for _ in 0..digits {
+            code = code.checked_mul(16)?.checked_add(self.rest.next()?.to_digit(16)?)?;
+        }
+        char::from_u32(code)
+    }
+
+    fn word(&mut self) -> Option<Literal> {
+        let mut word = String::new();
+        while let Some(&c) = self.rest.peek() {
+            if !(c.is_ascii_alphanumeric() || "+-._".contains(c)) {
+                break;
+            }
+            word.push(c);
+            self.rest.next();
+        }
+        Some(match word.as_str() {
+            "None" => Literal::None,
+            "True" => Literal::Bool(true),
+            "False" => Literal::Bool(false),
+            number => match number.parse() {
+                Ok(whole) => Literal::Int(whole),
+                Err(_) => Literal::Float(number.parse().ok()?),
+            },
+        })
+    }
+
+    fn skip_space(&mut self) {
+        while self.rest.next_if(|c| c.is_whitespace()).is_some() {}
+    }
+
+    fn take(&mut self, c: char) -> bool {
+        self.rest.next_if_eq(&c).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_python_prints_them() {
+        let text = r#"{'avail': True, 'acquired': None, 'n': -3, 'f': 1.5,
+                       'l': [1, 2], 't': ('a',), 's': 'it\'s "a"\n\xe4\u20ac'}"#;
+        let value = Literal::read(text).unwrap();
+        assert_eq!(value.get("avail"), Some(&Literal::Bool(true)));
+        assert_eq!(value.get("acquired"), Some(&Literal::None));
+        assert_eq!(value.get("n"), Some(&Literal::Int(-3)));
+        assert_eq!(value.get("f"), Some(&Literal::Float(1.5)));
+        assert_eq!(value.get("l"), Some(&Literal::List(vec![Literal::Int(1), Literal::Int(2)])));
+        assert_eq!(value.get("t"), Some(&Literal::List(vec![Literal::Str("a".into())])));
+        assert_eq!(value.get("s").and_then(Literal::text), Some("it's \"a\"\nä€"));
+    }
+
+    #[test]
+    fn a_long_string_in_pieces_is_one() {
+        let text = "{'password': 'it\\'s a \"long\" one '\n             'and more'}";
+        let value = Literal::read(text).unwrap();
+        assert_eq!(
+            value.get("password").and_then(Literal::text),
+            Some("it's a \"long\" one and more")
+        );
+        assert_eq!(Literal::read("('a '\n 'b')"), Some(Literal::Str("a b".into())));
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused() {
+        for text in ["", "{", "{'a': }", "{'a' 1}", "[1 2]", "'open", "set()", "1 2", "'\\q'"] {
+            assert_eq!(Literal::read(text), None, "{text:?}");
+        }
+        assert_eq!(Literal::read(&"[".repeat(100_000)), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! A place in the queue for places with given tags.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flashfit_host::ProgramError;
+
+use crate::client::{Answer, Reason};
+use crate::error::LabError;
+use crate::listing::{self, Stage};
+use crate::lock::LockedPlace;
+use crate::session::Session;
+use crate::tags::Tags;
+
+/// A reservation; cancelled when dropped. A place that it was given is kept for a minute.
+pub struct Reservation {
+    session: Arc<Session>,
+    tags: Tags,
+    token: Option<String>,
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reservation").field("tags", &self.tags).field("token", &self.token).finish()
+    }
+}
+
+impl Reservation {
+    pub(crate) fn new(session: &Arc<Session>, tags: &Tags) -> Result<Self, LabError> {
+        let mut made = Self { session: Arc::clone(session), tags: tags.clone(), token: None };
+        if made.matching()?.is_empty() {
+            return Err(LabError::NoMatch { tags: tags.clone() });
+        }
+        made.reserve()?;
+        Ok(made)
+    }
+
+    fn reserve(&mut self) -> Result<(), LabError> {
+        self.token = None;
+        let pairs: Vec<String> = self.tags.pairs().collect();
+        let mut args = vec!["reserve"];
+        args.extend(pairs.iter().map(String::as_str));
+        let text = self.session.done(self.session.take(&args)?)?;
+        let made = listing::reservations(&text).pop();
+        self.token = Some(made.map(|made| made.token).ok_or_else(|| LabError::Refused {
+            command_line: format!("labgrid-client {}", args.join(" ")),
+            said: format!("no reservation in {text:?}"),
+        })?);
+        Ok(())
+    }
+
+    /// Waits until a place is free and kept for this reservation, and names it. It is made anew
+    /// when the coordinator has forgotten it.
+    ///
+    /// # Errors
+    /// [`LabError::NoneFree`] after `limit`, and as [`LabError`] tells.
+    pub fn wait(&mut self, limit: Duration) -> Result<String, LabError> {
+        let started = Instant::now();
+        loop {
+            let Some(token) = self.token.clone() else {
+                self.reserve()?;
+                continue;
+            };
+            let remaining = limit.saturating_sub(started.elapsed());
+            if remaining.is_zero() {
+                return Err(self.none_free(limit)?);
+            }
+            match self.session.once(&["wait", &token], remaining) {
+                Ok(Answer::Done(text)) => match listing::last_of_wait(&text) {
+                    Some(listed) if listed.stage == Stage::Allocated && listed.place.is_some() => {
+                        return Ok(listed.place.expect("just looked at"));
+                    }
+                    Some(listed) if listed.stage == Stage::Waiting => {}
+                    _ => self.token = None,
+                },
+                Ok(Answer::No(no)) => match no.reason {
+                    Reason::NoSuchReservation => self.token = None,
+                    // A patient call finds out whether the coordinator comes back.
+                    Reason::Unreachable => drop(self.session.reservations()?),
+                    _ => return Err(no.into_error(&self.session.client)),
+                },
+                Err(LabError::Program(ProgramError::TimedOut { .. })) => {
+                    return Err(self.none_free(limit)?);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits as [`Reservation::wait`] does and locks the place, which keeps the reservation.
+    ///
+    /// # Errors
+    /// As [`Reservation::wait`], and [`LabError::Taken`] when somebody was faster.
+    pub fn lock(mut self, limit: Duration) -> Result<LockedPlace, LabError> {
+        let place = self.wait(limit)?;
+        LockedPlace::new(&Arc::clone(&self.session), &place, Some(self))
+    }
+
+    /// Cancels it.
+    ///
+    /// # Errors
+    /// When it may still be there. It is then tried again at the end and at the next start.
+    pub fn cancel(mut self) -> Result<(), LabError> {
+        self.cancel_once()
+    }
+
+    pub(crate) fn cancel_once(&mut self) -> Result<(), LabError> {
+        self.token.take().map_or(Ok(()), |token| self.session.cancel(&token))
+    }
+
+    fn none_free(&self, waited: Duration) -> Result<LabError, LabError> {
+        Ok(LabError::NoneFree { tags: self.tags.clone(), waited, holders: self.matching()? })
+    }
+
+    /// The places that match, each with who has it.
+    fn matching(&self) -> Result<Vec<String>, LabError> {
+        let places = self.session.places()?.into_iter();
+        let matching = places.filter(|place| self.tags.are_met_by(&place.name, &place.tags));
+        let told = matching.map(|place| match (place.locked_by, place.reservation) {
+            (Some(owner), _) => format!("{} is locked by {owner}", place.name),
+            (None, Some(_)) => format!("{} is reserved", place.name),
+            (None, None) => format!("{} is free", place.name),
+        });
+        Ok(told.collect())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // What failed is tried again when the session ends.
+        let _ = self.cancel_once();
+    }
+}

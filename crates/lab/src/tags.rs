@@ -1,0 +1,106 @@
+//! What is asked of a place: tags, as labgrid's reservations take them (`remote/common.py`).
+//!
+//! `name` is no tag of a place but asks for the place of that name, as in labgrid's scheduler.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::LabError;
+
+/// Tags that a place must have, at least one; written `board=imx8,media=sd`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tags(BTreeMap<String, String>);
+
+/// The key that asks for a place by its name.
+const NAME: &str = "name";
+
+impl Tags {
+    /// Asks for the place of this name.
+    ///
+    /// # Errors
+    /// [`LabError::BadTags`] where labgrid could not be asked for such a name.
+    pub fn named(place: &str) -> Result<Self, LabError> {
+        let bad = || LabError::BadTags { text: format!("{NAME}={place}") };
+        if !is_value(place) {
+            return Err(bad());
+        }
+        Ok(Self(BTreeMap::from([(NAME.to_owned(), place.to_owned())])))
+    }
+
+    /// Whether the place `name` with the tags `given` has all of these.
+    pub(crate) fn are_met_by(&self, name: &str, given: &BTreeMap<String, String>) -> bool {
+        self.0
+            .iter()
+            .all(|(key, value)| given.get(key) == Some(value) || (key == NAME && value == name))
+    }
+
+    /// `key=value`, one for each tag.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(key, value)| format!("{key}={value}"))
+    }
+}
+
+/// Two characters at least, as labgrid demands.
+fn is_key(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    text.len() >= 2 && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(inner)
+}
+
+/// More than labgrid says it takes, and what it takes indeed: names of places have dashes and dots.
+fn is_value(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c == '=' || c == ',' || c.is_whitespace())
+}
+
+impl FromStr for Tags {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let bad = || LabError::BadTags { text: text.to_owned() };
+        let mut tags = BTreeMap::new();
+        for pair in text.split(',') {
+            let (key, value) = pair.split_once('=').ok_or_else(bad)?;
+            if !is_key(key) || !is_value(value) || tags.insert(key.into(), value.into()).is_some() {
+                return Err(bad());
+            }
+        }
+        Ok(Self(tags))
+    }
+}
+
+impl fmt::Display for Tags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.pairs().collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_and_written_alike() {
+        let tags: Tags = "media=sd,board=imx8".parse().unwrap();
+        assert_eq!(tags.to_string(), "board=imx8,media=sd");
+        assert_eq!(tags.pairs().collect::<Vec<_>>(), ["board=imx8", "media=sd"]);
+    }
+
+    #[test]
+    fn what_labgrid_would_not_take_is_refused() {
+        for text in ["", "imx8", "b=1", "Board=1", "board=", "board=a=b", "board=a,board=b", "-x=1"]
+        {
+            assert!(text.parse::<Tags>().is_err(), "{text:?} was taken");
+        }
+        assert!(Tags::named("rack 1").is_err());
+    }
+
+    #[test]
+    fn all_tags_must_be_there_and_a_name_will_do_for_name() {
+        let given = BTreeMap::from([("media".to_owned(), "sd".to_owned())]);
+        let meets = |text: &str| text.parse::<Tags>().unwrap().are_met_by("board1", &given);
+        assert!(meets("media=sd"));
+        assert!(meets("media=sd,name=board1"));
+        assert!(!meets("media=sd,name=board2"));
+        assert!(!meets("media=sd,board=imx8"));
+    }
+}

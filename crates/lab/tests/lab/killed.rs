@@ -1,0 +1,97 @@
+//! A process that is killed leaves what it has to the next one.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flashfit_host::SystemRunner;
+use flashfit_lab::{Lab, LabError, LabSettings};
+
+use crate::rack::{Rack, wait_until};
+use crate::{LIMIT, locked, tags};
+
+/// Not a test by itself: what the others kill. It holds a place and queues for it once more, or
+/// takes places and gives them back for ever.
+#[test]
+#[ignore = "run by other tests"]
+fn holder() {
+    let Ok(records) = std::env::var("FLASHFIT_TEST_LAB_RECORDS") else { return };
+    let variable = |name| std::env::var(name).expect("set by the test");
+    let mut settings = LabSettings::from_variables(records.into());
+    settings.client = variable("FLASHFIT_TEST_LAB_CLIENT");
+    let runner = || Arc::new(SystemRunner::default());
+    let lab = Lab::open(settings, runner(), runner()).unwrap();
+    if variable("FLASHFIT_TEST_LAB_WORK") == "hold" {
+        let _place = locked(&lab, "nr=1");
+        let _queued = lab.reserve(&tags("nr=1")).unwrap();
+        std::thread::sleep(LIMIT);
+    }
+    loop {
+        drop(locked(&lab, "pool=pf"));
+    }
+}
+
+fn start_holder(rack: &Rack, work: &str) -> Child {
+    let settings = rack.settings();
+    Command::new(std::env::current_exe().expect("it runs"))
+        .args(["--ignored", "--exact", "killed::holder"])
+        .env("FLASHFIT_TEST_LAB_RECORDS", &settings.records)
+        .env("FLASHFIT_TEST_LAB_CLIENT", &settings.client)
+        .env("FLASHFIT_TEST_LAB_WORK", work)
+        .env("LG_COORDINATOR", &settings.coordinator)
+        .env("LG_USERNAME", "alice")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+#[test]
+fn what_a_killed_process_left_is_given_back() {
+    let Some(rack) = Rack::start() else { return };
+    let mut holder = start_holder(&rack, "hold");
+    wait_until("it holds a place and is queued", || {
+        rack.client("desk", "bob", &["reservations"]).matches("owner: ").count() == 2
+    });
+    // The same user has another place by hand.
+    rack.client("desk", "alice", &["-p", "board2", "lock"]);
+    // As long as it lives, nothing is taken from it.
+    let lab = rack.open();
+    assert!(lab.recovered().is_empty() && lab.still_held().is_empty());
+    let error = lab.lock_now("board1").unwrap_err();
+    assert!(matches!(&error, LabError::Taken { owner, .. } if owner.contains(".flashfit-")));
+    drop(lab);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_eq!(rack.records(), 1);
+
+    let lab = rack.open();
+    assert_eq!(lab.recovered(), ["board1"]);
+    assert_eq!(rack.records(), 0);
+    let places = rack.client("desk", "bob", &["-v", "places"]);
+    assert!(places.contains("acquired: desk/alice"), "{places}");
+    drop(locked(&lab, "nr=1"));
+    drop(lab);
+    rack.client("desk", "alice", &["-p", "board2", "unlock"]);
+    rack.assert_all_is_given_back();
+}
+
+#[test]
+#[ignore = "a hundred kills take ten minutes"]
+fn a_hundred_kills_leave_nothing() {
+    let Some(rack) = Rack::start() else { return };
+    let mut places_left = 0;
+    for kill in 0..100 {
+        let mut holder = start_holder(&rack, "again");
+        // Spread over several rounds of taking and giving back, each moment another.
+        std::thread::sleep(Duration::from_millis(kill * 7919 % 9000));
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let lab = rack.open();
+        assert!(lab.still_held().is_empty());
+        places_left += lab.recovered().len();
+        drop(lab);
+        rack.assert_all_is_given_back();
+    }
+    println!("{places_left} of 100 had a place locked when they were killed");
+    assert!(places_left > 0, "no kill met a lock");
+}

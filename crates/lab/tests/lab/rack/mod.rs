@@ -1,0 +1,262 @@
+//! A rack for tests: labgrid's own coordinator and exporter on loopback, and two boards.
+//!
+//! Board 1 has a power switch of the kind that labgrid calls `rest`; the power of board 2 is
+//! switched by a command, which takes an environment file.
+
+mod board;
+
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flashfit_host::program::find;
+use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_lab::{Lab, LabSettings};
+
+use board::{Board, free_port};
+
+/// A minute on a machine that has much else to do.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder of labgrid's programs, and sshd.
+struct Programs {
+    labgrid: PathBuf,
+    sshd: PathBuf,
+}
+
+impl Programs {
+    fn find() -> Result<Self, String> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+            PathBuf::from,
+        );
+        let labgrid = target.join("labgrid/bin");
+        if !labgrid.join("labgrid-client").exists() {
+            return Err("no labgrid in target/labgrid (sh scripts/lab-for-tests.sh)".to_owned());
+        }
+        for needed in ["ssh", "ssh-keygen", "ps"] {
+            find(needed).ok_or_else(|| format!("no {needed} here"))?;
+        }
+        let sshd = find("sshd").ok_or("no sshd here (apt-get install openssh-server)")?;
+        Ok(Self { labgrid: labgrid.canonicalize().expect("it exists"), sshd })
+    }
+}
+
+/// The rack; gone when dropped.
+pub struct Rack {
+    folder: tempfile::TempDir,
+    programs: Programs,
+    port: u16,
+    coordinator: Option<Child>,
+    exporter: Option<Child>,
+    boards: [Board; 2],
+}
+
+impl Rack {
+    /// A rack with two boards that have power; `None`, with the reason printed, where it cannot be.
+    pub fn start() -> Option<Self> {
+        let programs = match Programs::find() {
+            Ok(programs) => programs,
+            Err(reason) => {
+                println!("skipped: {reason}");
+                return None;
+            }
+        };
+        if rustix::process::geteuid().is_root() {
+            // sshd insists on its folder for processes without rights.
+            std::fs::create_dir_all("/run/sshd").expect("root can make it");
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let boards =
+            ["board1", "board2"].map(|name| Board::make(folder.path().join(name), &programs.sshd));
+        boards.iter().for_each(|board| drop(board.power("on")));
+        let port = free_port();
+        let mut rack = Self { folder, programs, port, coordinator: None, exporter: None, boards };
+        rack.write_lab();
+        rack.start_coordinator();
+        rack.start_exporter();
+        rack.wait_for_exporter();
+        Some(rack)
+    }
+
+    /// Board 1 or 2.
+    pub fn board(&self, number: usize) -> &Board {
+        &self.boards[number - 1]
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The files of coordinator, exporter and client.
+    fn write_lab(&self) {
+        let [one, two] = &self.boards;
+        let (relay, switch) = (one.start_relay(), two.switch());
+        let (one, two, switch) = (one.port, two.port, switch.display());
+        let id = Command::new("id").arg("-un").output().expect("it runs").stdout;
+        let user = String::from_utf8(id).expect("a name");
+        let user = user.trim();
+        let exporter = format!(
+            "board1:\n  NetworkPowerPort: {{model: rest, \
+             host: 'http://127.0.0.1:{relay}/{{index}}', index: 1}}\n  \
+             NetworkService: {{address: 127.0.0.1, port: {one}, username: {user}}}\n\
+             board2:\n  NetworkService: {{address: 127.0.0.1, port: {two}, username: {user}}}\n"
+        );
+        std::fs::write(self.path("exporter.yaml"), exporter).expect("a file");
+        let driver = format!("cmd_on: 'sh {switch} on', cmd_off: 'sh {switch} off'");
+        let environment = format!(
+            "targets:\n  main:\n    resources:\n      RemotePlace: {{name: board2}}\n    \
+             drivers:\n      ExternalPowerDriver: {{{driver}}}\n"
+        );
+        std::fs::write(self.path("environment.yaml"), environment).expect("a file");
+        // As the coordinator saves them, so that they survive its restarts.
+        let place = |board: u16| {
+            let group = format!("exporter: rack1, group: board{board}, cls: '*'");
+            format!(
+                "board{board}:\n  aliases: []\n  comment: ''\n  \
+                 tags: {{pool: pf, nr: '{board}'}}\n  \
+                 matches:\n  - {{{group}, name: null, rename: null}}\n  \
+                 created: 1.0\n  changed: 1.0\n"
+            )
+        };
+        std::fs::write(self.path("places.yaml"), place(1) + &place(2)).expect("a file");
+    }
+
+    /// Starts the coordinator and waits until it listens.
+    pub fn start_coordinator(&mut self) {
+        let address = format!("127.0.0.1:{}", self.port);
+        self.coordinator = Some(self.spawn("labgrid-coordinator", &["-l", &address]));
+        wait_until("the coordinator listens", || TcpStream::connect(&address).is_ok());
+    }
+
+    /// Kills the coordinator, as a crash does.
+    pub fn kill_coordinator(&mut self) {
+        end(self.coordinator.take());
+    }
+
+    /// The exporter ends when it loses the coordinator and is started again, as by its service.
+    fn start_exporter(&mut self) {
+        let program = self.programs.labgrid.join("labgrid-exporter");
+        let again = format!(
+            "while :; do {} -c 127.0.0.1:{} -n rack1 --hostname localhost exporter.yaml; \
+             sleep 1; done",
+            program.display(),
+            self.port
+        );
+        self.exporter = Some(self.spawn_in_group(Command::new("sh").args(["-c", &again])));
+    }
+
+    /// Kills the exporter for good.
+    pub fn kill_exporter(&mut self) {
+        end(self.exporter.take());
+    }
+
+    fn wait_for_exporter(&self) {
+        wait_until("the exporter has exported", || {
+            self.client("hand", "someone", &["resources"]).matches("NetworkService").count() == 2
+        });
+    }
+
+    fn spawn(&self, program: &str, args: &[&str]) -> Child {
+        self.spawn_in_group(Command::new(self.programs.labgrid.join(program)).args(args))
+    }
+
+    fn spawn_in_group(&self, command: &mut Command) -> Child {
+        let log = std::fs::File::options().create(true).append(true).open(self.path("log"));
+        let log = log.expect("a file");
+        command
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a descriptor"))
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .expect("it starts")
+    }
+
+    /// What `labgrid-client` prints for somebody else, called by hand.
+    pub fn client(&self, host: &str, user: &str, args: &[&str]) -> String {
+        let program = Program::new(self.programs.labgrid.join("labgrid-client").to_string_lossy())
+            .args(["--coordinator", &format!("127.0.0.1:{}", self.port)])
+            .args(args.iter().copied())
+            .env("LG_HOSTNAME", host)
+            .env("LG_USERNAME", user)
+            .timeout(LIMIT);
+        let outcome = SystemRunner::default().run(&program).expect("it runs");
+        outcome.stdout + &outcome.stderr
+    }
+
+    /// Settings for this rack.
+    pub fn settings(&self) -> LabSettings {
+        LabSettings {
+            client: self.programs.labgrid.join("labgrid-client").display().to_string(),
+            coordinator: format!("127.0.0.1:{}", self.port),
+            environment: Some(self.path("environment.yaml")),
+            proxy: None,
+            resource: None,
+            records: self.path("records"),
+            patience: LIMIT,
+        }
+    }
+
+    /// Enters the lab.
+    pub fn open(&self) -> Lab {
+        self.open_with(SystemRunner::default())
+    }
+
+    /// Enters the lab with this runner for work.
+    pub fn open_with(&self, work: SystemRunner) -> Lab {
+        let end = Arc::new(SystemRunner::default());
+        Lab::open(self.settings(), Arc::new(work), end).expect("it opens")
+    }
+
+    /// Holds up the test unless nobody has a place or a reservation and nothing is on record.
+    #[track_caller]
+    pub fn assert_all_is_given_back(&self) {
+        let places = self.client("hand", "someone", &["-v", "places"]);
+        assert_eq!(places.matches("acquired: None").count(), 2, "{places}");
+        let reservations = self.client("hand", "someone", &["reservations"]);
+        assert_eq!(reservations, "");
+        assert_eq!(self.records(), 0, "a record is left");
+    }
+
+    /// How many records there are.
+    pub fn records(&self) -> usize {
+        std::fs::read_dir(self.path("records")).map_or(0, |entries| {
+            let is_record = |path: PathBuf| path.extension().is_some_and(|end| end == "json");
+            entries.flatten().filter(|entry| is_record(entry.path())).count()
+        })
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        end(self.exporter.take());
+        end(self.coordinator.take());
+        self.boards.iter().for_each(|board| drop(board.power("off")));
+        if std::thread::panicking() {
+            println!("{}", std::fs::read_to_string(self.path("log")).unwrap_or_default());
+        }
+    }
+}
+
+fn end(child: Option<Child>) {
+    if let Some(mut child) = child {
+        let group = rustix::process::Pid::from_child(&child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        child.wait().expect("it was ours");
+    }
+}
+
+/// Waits for what must come.
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < LIMIT, "{what}: not within {} s", LIMIT.as_secs());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
