@@ -26,6 +26,14 @@ pub enum TrialError {
     /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Nothing but the user's word is missing.
+    #[error("{message}")]
+    NotAgreed {
+        /// What would be lost.
+        message: String,
+        /// How to agree.
+        hint: Option<String>,
+    },
     /// The medium's device is not there to begin with.
     #[error(transparent)]
     Backing(#[from] BackingError),
@@ -60,6 +68,7 @@ impl Explain for TrialError {
             Self::Setup { .. } => ExitClass::BadVerdict,
             Self::Medium { .. } => ExitClass::Io,
             Self::Refused(error) => error.class(),
+            Self::NotAgreed { .. } => ExitClass::Refused,
             Self::Backing(error) => error.class(),
             Self::Stopped { class, .. } => *class,
         }
@@ -73,7 +82,7 @@ impl Explain for TrialError {
             }
             Self::Refused(error) => error.hint(),
             Self::Backing(error) => error.hint(),
-            Self::Stopped { hint, .. } => hint.clone(),
+            Self::NotAgreed { hint, .. } | Self::Stopped { hint, .. } => hint.clone(),
         }
     }
 }

@@ -58,6 +58,7 @@ pub struct Here<'a> {
     mount_dir: PathBuf,
     scratch_dir: PathBuf,
     facts: Facts,
+    on_state: Option<&'a dyn Fn()>,
 }
 
 impl<'a> Here<'a> {
@@ -130,7 +131,14 @@ impl<'a> Here<'a> {
             mount_dir,
             scratch_dir,
             facts,
+            on_state: None,
         })
+    }
+
+    /// Calls this in each trial when the file system is in the state in which the workload begins.
+    #[must_use]
+    pub fn on_state(self, call: &'a dyn Fn()) -> Self {
+        Self { on_state: Some(call), ..self }
     }
 
     /// The node that file systems are made on.
@@ -162,6 +170,9 @@ impl<'a> Here<'a> {
                 .map_err(Failure::from)
         })?;
         let in_state = self.bring_about(request, &mounted, &node, report);
+        if let Some(call) = self.on_state {
+            call();
+        }
         let (before, written_in_state) = (self.counters(), self.written());
         let measured = in_state.and_then(|()| self.measure(request, &mounted, &node, report));
         let unmounted =

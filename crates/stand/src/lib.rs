@@ -1,16 +1,24 @@
 //! Where a trial happens. A stand takes a setup to the medium, makes it true there, has the
 //! workload measured, and brings back what was found.
 //!
-//! There is one stand so far: [`Here`], this machine's own kernel. The requests and reports are
-//! plain data, so that the same can travel to a virtual machine or a board.
+//! A [`Place`] is where that can be: this machine ([`LocalPlace`]), or one that is reached through
+//! an [`agent`] ([`RemotePlace`]), which is the same code behind a pair of pipes. What they say to
+//! each other is in [`protocol`].
 
+pub mod agent;
 pub mod backing;
 mod error;
 mod facts;
 mod here;
 mod knob_guard;
+mod local;
+mod on;
 mod partition;
+pub mod place;
+pub mod protocol;
+pub mod remote;
 mod scheduler_guard;
+pub mod vm;
 mod written;
 
 use flashfit_bench::{Length, MediumState, PointResult, StateReached, Workload};
@@ -22,6 +30,11 @@ pub use backing::{Backing, BackingError};
 pub use error::TrialError;
 pub use facts::{CardFacts, Facts, MemoryFacts};
 pub use here::{Here, HereOptions};
+pub use on::{NoStand, On, VmChoice};
+pub use place::{
+    CardProgram, Leave, LocalPlace, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted,
+};
+pub use remote::RemotePlace;
 
 /// What is asked of a stand.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +114,8 @@ pub struct Written {
 }
 
 /// What a stand brings back.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrialReport {
     /// How long its phases took; 0 for those that were not reached.
     pub phases: Phases,

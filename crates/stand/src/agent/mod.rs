@@ -1,0 +1,234 @@
+//! The agent: carries out at the place of the trials what a stand elsewhere asks for. It is the
+//! same code as of a run on this machine, behind the messages of [`crate::protocol`].
+//!
+//! It ends, and leaves nothing mounted or attached, when it is told to, when a signal says so, and
+//! when its pipe does; one that listens on a socket waits a while for somebody to come back, and
+//! goes on meanwhile with what it was asked for.
+
+mod catalogue;
+mod inbox;
+mod outlet;
+mod post;
+mod socket;
+
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use flashfit_bench::{Workload, Workloads};
+use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::validity::kernel;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::private_folder::PrivateFolder;
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_medium::Agreement;
+
+use crate::place::{CardProgram, LocalPlace, Place};
+use crate::protocol::{
+    FromAgent, Greeting, Hello, PROTOCOL_VERSION, Reply, Request, TrialWanted, WireFailure,
+};
+use crate::{Stand, TrialError, TrialRequest};
+
+use inbox::{GoOn, Inbox, inbox};
+use outlet::Outlet;
+use post::Post;
+
+pub use outlet::WORKING_INTERVAL;
+pub use socket::{Linger, attach, end, ended, listen};
+
+/// What an agent is told of its program.
+pub struct About {
+    /// The version of flashfit.
+    pub version: String,
+    /// Makes the arguments that serve a simulated card, given a folder with the user's catalogue.
+    pub cards: Box<dyn Fn(&Path) -> CardProgram>,
+}
+
+/// Serves one connection to its end.
+///
+/// # Errors
+/// When there is no room for its own folder.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    about: &About,
+    interrupt: &Interrupt,
+) -> std::io::Result<()> {
+    let outlet = Outlet::new();
+    let (slot, inbox, go_on) = inbox(&outlet, interrupt, None);
+    let number = outlet.connect(Box::new(output));
+    std::thread::spawn(move || slot.read(input, number));
+    work(inbox, &outlet, go_on, about, interrupt)
+}
+
+/// Carries out what comes in, until there is nothing more to come.
+fn work(
+    inbox: Inbox,
+    outlet: &Arc<Outlet>,
+    go_on: GoOn,
+    about: &About,
+    interrupt: &Interrupt,
+) -> std::io::Result<()> {
+    let done = answer_all(inbox, outlet, go_on, about, interrupt);
+    outlet.send(&FromAgent::Ended {});
+    done
+}
+
+fn answer_all(
+    inbox: Inbox,
+    outlet: &Arc<Outlet>,
+    go_on: GoOn,
+    about: &About,
+    interrupt: &Interrupt,
+) -> std::io::Result<()> {
+    let folder = PrivateFolder::new()?;
+    let mut post = Post::new(inbox, Arc::clone(outlet));
+    let Some(known) = greet(&mut post, about, &folder) else { return Ok(()) };
+    let runner = SystemRunner::new(interrupt.clone());
+    let cards = (about.cards)(folder.path());
+    let pause = Pause { go_on, trial: Cell::new(None) };
+    let (mount_dir, scratch_dir) = (folder.path().join("mnt"), folder.path().join("scratch"));
+    let mut place = LocalPlace::new(&runner, &known.filesystems, cards, &mount_dir, &scratch_dir)
+        .on_state(|| pause.here());
+    while let Some((id, request)) = post.next() {
+        match &request {
+            Request::Open(opening) => match place.open(opening) {
+                Ok(stand) => {
+                    let reply = Reply::Opened(Box::new(stand.facts().clone()));
+                    post.answer(id, request, reply);
+                    trials(&mut post, stand, &known.workloads, &pause);
+                }
+                Err(error) => post.answer(id, request, failed(error)),
+            },
+            other => {
+                let reply = answer(&mut place, other).unwrap_or_else(failed);
+                post.answer(id, request, reply);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is known once somebody has said who they are.
+struct Known {
+    filesystems: Catalogue,
+    workloads: Workloads,
+}
+
+fn greet(post: &mut Post, about: &About, folder: &PrivateFolder) -> Option<Known> {
+    while let Some((id, request)) = post.next() {
+        let Request::Hello(hello) = &request else {
+            post.answer(id, request, refused("say hello first"));
+            continue;
+        };
+        let known = check(hello, about).and_then(|()| catalogue::load(hello, folder.path()));
+        match known {
+            Ok((filesystems, workloads)) => {
+                let reply = Reply::Hello(Greeting {
+                    protocol: PROTOCOL_VERSION,
+                    version: about.version.clone(),
+                    kernel: kernel::release(),
+                });
+                post.answer(id, request, reply);
+                return Some(Known { filesystems, workloads });
+            }
+            Err(failure) => post.answer(id, request, Reply::Failed(Box::new(failure))),
+        }
+    }
+    None
+}
+
+fn check(hello: &Hello, about: &About) -> Result<(), WireFailure> {
+    if (hello.protocol, &hello.version) == (PROTOCOL_VERSION, &about.version) {
+        return Ok(());
+    }
+    Err(WireFailure::stopped(
+        ExitClass::Environment,
+        format!(
+            "the agent is flashfit {} (protocol {PROTOCOL_VERSION}), and it is asked by {} \
+             (protocol {})",
+            about.version, hello.version, hello.protocol
+        ),
+        Some("use the same flashfit on both sides"),
+    ))
+}
+
+/// Answers what can be asked before a medium is taken over.
+fn answer(place: &mut LocalPlace<'_>, request: &Request) -> Result<Reply, TrialError> {
+    Ok(match request {
+        Request::Describe(wanted) => Reply::Offers(place.describe(wanted)?),
+        Request::Look { target } => Reply::Medium(Box::new(place.look(target)?)),
+        Request::Ask { shown, named } => {
+            let agreement = named.clone().map_or(Agreement::NotAsked, Agreement::Named);
+            place.ask(shown, &agreement)?;
+            Reply::Done {}
+        }
+        Request::Findings { filesystem, conditions, rotational } => {
+            Reply::Findings(place.findings(filesystem, conditions, *rotational)?)
+        }
+        Request::Probe(wanted) => Reply::Probed(place.probe(wanted)?),
+        Request::Close {} => Reply::Done {},
+        Request::Hello(_) => refused("who asks is known already"),
+        Request::Trial(_) => refused("no medium was taken over"),
+        Request::Open(_) => unreachable!("opening is no question"),
+    })
+}
+
+/// Makes trials until the medium is given back, or it is time to end.
+fn trials(post: &mut Post, mut stand: Box<dyn Stand + '_>, workloads: &Workloads, pause: &Pause) {
+    while let Some((id, request)) = post.next() {
+        let reply = match &request {
+            Request::Trial(wanted) => match workloads.find(&wanted.workload) {
+                Ok(workload) => {
+                    pause.trial.set(wanted.wait_in_state.then_some(id));
+                    let made = stand.run_trial(&of_wanted(wanted, workload));
+                    made.map_or_else(failed, |report| Reply::Trial(Box::new(report)))
+                }
+                Err(error) => failed(TrialError::stopped(&error)),
+            },
+            Request::Close {} => {
+                drop(stand);
+                return post.answer(id, request, Reply::Done {});
+            }
+            _ => refused("a medium is taken over: only trials can be made"),
+        };
+        post.answer(id, request, reply);
+    }
+}
+
+fn of_wanted<'a>(wanted: &'a TrialWanted, workload: &'a Workload) -> TrialRequest<'a> {
+    TrialRequest {
+        setup: &wanted.setup,
+        workload,
+        profile: wanted.profile,
+        length: wanted.length,
+        state: wanted.state,
+        data_bytes: wanted.data_bytes,
+        memory_bytes: wanted.memory_bytes,
+        runtime_ns: wanted.runtime_ns,
+        seed: wanted.seed,
+    }
+}
+
+/// Where a trial waits, if it was asked to, before its workload begins.
+struct Pause {
+    go_on: GoOn,
+    trial: Cell<Option<u64>>,
+}
+
+impl Pause {
+    fn here(&self) {
+        if let Some(id) = self.trial.take() {
+            self.go_on.wait(id);
+        }
+    }
+}
+
+fn failed(error: TrialError) -> Reply {
+    Reply::Failed(Box::new(error.into()))
+}
+
+fn refused(why: &str) -> Reply {
+    Reply::Failed(Box::new(WireFailure::stopped(ExitClass::Bug, why, None)))
+}

@@ -1,0 +1,95 @@
+//! Which stand: the name by which a user chooses one.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Where trials are to be made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum On {
+    /// This machine.
+    #[default]
+    Here,
+    /// A virtual machine on this machine.
+    Vm(VmChoice),
+    /// A machine that is reached by SSH.
+    Ssh {
+        /// Its name, as ssh(1) takes it: `HOST`, `USER@HOST`.
+        host: String,
+    },
+    /// All boards of a lab that are free and have these tags.
+    Lab {
+        /// The tags, `KEY=VALUE` with commas between them.
+        tags: String,
+    },
+}
+
+/// What can be chosen of a virtual machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmChoice {
+    /// The kernel's image; one that is found, or the distribution's, unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<PathBuf>,
+    /// The speed of its processor in millions of instructions a second, counted; as fast as it goes
+    /// unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed_mips: Option<u32>,
+}
+
+impl On {
+    /// Whether it is this very machine's kernel.
+    pub fn is_here(&self) -> bool {
+        *self == Self::Here
+    }
+}
+
+impl fmt::Display for On {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here => f.write_str("here"),
+            Self::Vm(_) => f.write_str("vm"),
+            Self::Ssh { host } => write!(f, "ssh:{host}"),
+            Self::Lab { tags } => write!(f, "lab:{tags}"),
+        }
+    }
+}
+
+/// A text that names no stand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no stand: here, vm, ssh:HOST or lab:TAGS")]
+pub struct NoStand(String);
+
+impl FromStr for On {
+    type Err = NoStand;
+
+    fn from_str(text: &str) -> Result<Self, NoStand> {
+        match text.split_once(':') {
+            None if text == "here" => Ok(Self::Here),
+            None if text == "vm" => Ok(Self::Vm(VmChoice::default())),
+            // What begins with a dash would be an option of ssh.
+            Some(("ssh", host)) if !host.is_empty() && !host.starts_with('-') => {
+                Ok(Self::Ssh { host: host.to_owned() })
+            }
+            Some(("lab", tags)) if tags.contains('=') => Ok(Self::Lab { tags: tags.to_owned() }),
+            _ => Err(NoStand(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stands_have_names() {
+        for name in ["here", "vm", "ssh:pi@board.local", "lab:board=imx8,media=sd"] {
+            assert_eq!(name.parse::<On>().expect("a stand").to_string(), name);
+        }
+        for name in ["", "ssh", "ssh:", "ssh:-oProxyCommand=x", "vm:big", "Here", "lab:", "lab:x"] {
+            assert!(name.parse::<On>().is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The way to an agent: a pair of pipes that can break, and that some can make anew.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use flashfit_host::{ExitClass, Explain};
+
+/// How long an agent may say nothing.
+pub const SILENCE: Duration = Duration::from_secs(60);
+
+/// Two ends of a connection.
+pub struct Ends {
+    /// What the agent says.
+    pub input: Box<dyn Read + Send>,
+    /// What it is told. Its end is the end of the connection.
+    pub output: Box<dyn Write + Send>,
+}
+
+/// A way to one agent.
+pub trait Link {
+    /// Connects, for the first time or again.
+    ///
+    /// # Errors
+    /// As [`LinkError`] tells.
+    fn connect(&mut self) -> Result<Ends, LinkError>;
+
+    /// For how long connecting again is tried after a loss; zero where a loss is the end.
+    fn patience(&self) -> Duration;
+
+    /// How long it may say nothing: an agent that is at it says so every two seconds.
+    fn silence(&self) -> Duration {
+        SILENCE
+    }
+
+    /// What is known of why the agent does not answer: the last words of its machine.
+    fn last_words(&mut self) -> Option<String>;
+
+    /// Where the agent is, for people.
+    fn place(&self) -> String;
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct LinkError {
+    /// What happened, and where.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// The exit class.
+    pub class: ExitClass,
+    /// Whether trying again may help.
+    pub may_pass: bool,
+}
+
+impl Explain for LinkError {
+    fn class(&self) -> ExitClass {
+        self.class
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.hint.clone()
+    }
+}

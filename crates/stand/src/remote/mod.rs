@@ -1,0 +1,240 @@
+//! A place that is reached through an agent, and the stand there.
+
+mod link;
+mod ssh;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use flashfit_catalogue::FOLDERS;
+use flashfit_filesystem::Conditions;
+use flashfit_filesystem::validity::Findings;
+use flashfit_host::ExitClass;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_medium::{Agreement, Medium};
+
+use crate::local::LONGEST_PROBE;
+use crate::place::{Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
+use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request, TrialWanted};
+use crate::{Facts, Stand, TrialError, TrialReport, TrialRequest};
+
+pub use link::{Ends, Link, LinkError, SILENCE};
+pub use ssh::{SshAddress, SshLink};
+pub use talk::{Talk, Waits};
+
+/// What should be answered at once, on a machine that may be slow and busy.
+const QUESTION: Duration = Duration::from_secs(120);
+/// Scratch images are made and mounted for each option.
+const FINDINGS: Duration = Duration::from_secs(1200);
+/// A large medium is discarded first.
+const OPENING: Duration = Duration::from_secs(600);
+/// Beside what a trial measures: what its programs may take at most, each of them.
+const TRIAL: Duration = Duration::from_secs(3600);
+
+/// Looks at what is behind a medium while a trial is made elsewhere.
+pub trait Beside: Send {
+    /// The workload begins.
+    fn in_state(&mut self);
+    /// The trial is over; what was seen goes into its report.
+    fn ended(&mut self, report: &mut TrialReport);
+    /// What the stand is told to be, beside what its agent says.
+    fn complete(&self, facts: &mut Facts);
+    /// Whether what is behind the medium is lost, and how.
+    fn lost(&self) -> Option<String>;
+}
+
+/// A place with an agent.
+pub struct RemotePlace<L: Link> {
+    talk: Talk<L>,
+    /// What the stand is called in the records of a run.
+    name: String,
+    beside: Option<Box<dyn Beside>>,
+}
+
+impl<L: Link> RemotePlace<L> {
+    /// Connects and says hello; `name` is what the stand is called in the records of a run,
+    /// `catalog` the user's own catalogue, `version` that of flashfit.
+    ///
+    /// # Errors
+    /// When the agent cannot be reached or is another flashfit's.
+    pub fn new(
+        link: L,
+        name: &str,
+        interrupt: &Interrupt,
+        version: &str,
+        catalog: Option<&Path>,
+    ) -> Result<Self, TrialError> {
+        let waits = Waits { silence: link.silence(), answer: QUESTION };
+        let mut talk = Talk::new(link, interrupt);
+        let hello = Hello {
+            protocol: PROTOCOL_VERSION,
+            version: version.to_owned(),
+            catalogue: files(catalog)?,
+        };
+        let reply = talk.ask(Request::Hello(hello), waits, &mut || {})?;
+        let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
+        Ok(Self { talk, name: name.to_owned(), beside: None })
+    }
+
+    /// With somebody who looks at what is behind the medium.
+    #[must_use]
+    pub fn beside(mut self, beside: Box<dyn Beside>) -> Self {
+        self.beside = Some(beside);
+        self
+    }
+
+    fn ask(&mut self, request: Request, wait: Duration) -> Result<Reply, TrialError> {
+        let waits = Waits { silence: self.talk.link().silence(), answer: wait };
+        self.talk.ask(request, waits, &mut || {})
+    }
+}
+
+impl<L: Link> Place for RemotePlace<L> {
+    fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError> {
+        match self.ask(Request::Describe(wanted.clone()), QUESTION)? {
+            Reply::Offers(offers) => Ok(offers),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn look(&mut self, target: &str) -> Result<Medium, TrialError> {
+        match self.ask(Request::Look { target: target.to_owned() }, QUESTION)? {
+            Reply::Medium(medium) => Ok(*medium),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn ask(&mut self, shown: &Medium, agreement: &Agreement) -> Result<(), TrialError> {
+        let named = match agreement {
+            Agreement::Named(name) => Some(name.clone()),
+            Agreement::NotAsked => None,
+        };
+        let request = Request::Ask { shown: Box::new(shown.clone()), named };
+        match self.ask(request, QUESTION)? {
+            Reply::Done {} => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn findings(
+        &mut self,
+        filesystem: &str,
+        conditions: &Conditions,
+        rotational: Option<bool>,
+    ) -> Result<Findings, TrialError> {
+        let (filesystem, conditions) = (filesystem.to_owned(), conditions.clone());
+        match self.ask(Request::Findings { filesystem, conditions, rotational }, FINDINGS)? {
+            Reply::Findings(findings) => Ok(findings),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn probe(&mut self, wanted: &ProbeWanted) -> Result<ProbeMade, TrialError> {
+        match self.ask(Request::Probe(wanted.clone()), LONGEST_PROBE)? {
+            Reply::Probed(made) => Ok(made),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn open<'a>(&'a mut self, opening: &Opening) -> Result<Box<dyn Stand + 'a>, TrialError> {
+        match self.ask(Request::Open(Box::new(opening.clone())), OPENING)? {
+            Reply::Opened(mut facts) => {
+                facts.stand.clone_from(&self.name);
+                if let Some(beside) = &self.beside {
+                    beside.complete(&mut facts);
+                }
+                Ok(Box::new(RemoteStand { place: self, facts: *facts }))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// A stand behind an agent; the medium is given back when it goes.
+struct RemoteStand<'a, L: Link> {
+    place: &'a mut RemotePlace<L>,
+    facts: Facts,
+}
+
+impl<L: Link> Stand for RemoteStand<'_, L> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        let RemotePlace { talk, beside, .. } = &mut *self.place;
+        let wanted = Request::Trial(Box::new(wanted(request, beside.is_some())));
+        let mut in_state = || {
+            if let Some(beside) = beside.as_deref_mut() {
+                beside.in_state();
+            }
+        };
+        let waits = Waits { silence: talk.link().silence(), answer: TRIAL };
+        let made = talk.ask(wanted, waits, &mut in_state);
+        if let Some(lost) = beside.as_ref().and_then(|beside| beside.lost()) {
+            return Err(TrialError::Medium { what: format!("is gone: {lost}") });
+        }
+        match made? {
+            Reply::Trial(mut report) => {
+                if let Some(beside) = beside {
+                    beside.ended(&mut report);
+                }
+                Ok(*report)
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl<L: Link> Drop for RemoteStand<'_, L> {
+    fn drop(&mut self) {
+        // An agent that is gone has given it back, or its machine is gone too.
+        let _ = self.place.ask(Request::Close {}, QUESTION);
+    }
+}
+
+fn wanted(request: &TrialRequest<'_>, wait_in_state: bool) -> TrialWanted {
+    TrialWanted {
+        setup: request.setup.clone(),
+        workload: request.workload.name.clone(),
+        profile: request.profile,
+        length: request.length,
+        state: request.state,
+        data_bytes: request.data_bytes,
+        memory_bytes: request.memory_bytes,
+        runtime_ns: request.runtime_ns,
+        seed: request.seed,
+        wait_in_state,
+    }
+}
+
+fn unexpected(reply: &Reply) -> TrialError {
+    TrialError::Stopped {
+        message: format!("the agent answered with `{}`, which was not asked for", reply.name()),
+        class: ExitClass::Bug,
+        hint: None,
+    }
+}
+
+/// The files of a catalogue of the user's, by their path in it.
+fn files(catalog: Option<&Path>) -> Result<BTreeMap<String, String>, TrialError> {
+    let mut found = BTreeMap::new();
+    let Some(catalog) = catalog else { return Ok(found) };
+    let failed = |path: &Path, error: std::io::Error| TrialError::Stopped {
+        message: format!("cannot read {}: {error}", path.display()),
+        class: ExitClass::Usage,
+        hint: None,
+    };
+    for folder in FOLDERS {
+        let folder = catalog.join(folder);
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+            let inside = path.strip_prefix(catalog).expect("it is in the catalogue");
+            found.insert(inside.display().to_string(), text);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,133 @@
+//! What is behind a disk of a virtual machine: a simulated card that is served here over NBD, or a
+//! medium of this machine with leave to write to it; watched while trials are made inside.
+
+use flashfit_card::served::CardProcess;
+use flashfit_card::{CardModel, Counters};
+use flashfit_host::ExitClass;
+use flashfit_host::private_folder::PrivateFolder;
+use flashfit_medium::{Agreement, Held, Medium, System, WriteConsent};
+use flashfit_vm::{Device, Disk};
+
+use super::VmMeans;
+use crate::place::Leave;
+use crate::remote::Beside;
+use crate::{CardFacts, Facts, TrialError, TrialReport};
+
+/// A disk of the machine, and what is behind it.
+pub struct Attached {
+    /// The disk.
+    pub disk: Disk,
+    /// What is behind it.
+    pub behind: Behind,
+}
+
+impl Attached {
+    /// Takes what is to be behind a disk here.
+    ///
+    /// # Errors
+    /// When the guard refuses, or the card cannot be served.
+    pub fn new(means: &VmMeans<'_>, leave: &Leave) -> Result<Attached, TrialError> {
+        match leave {
+            Leave::Card { name, model } => card(means, name, model),
+            Leave::Named { shown, named } => medium(means, shown, named),
+            Leave::Attached { .. } => unreachable!("nobody attaches to a machine of ours"),
+        }
+    }
+}
+
+fn card(means: &VmMeans<'_>, name: &str, model: &CardModel) -> Result<Attached, TrialError> {
+    let folder = PrivateFolder::new().map_err(no_folder)?;
+    let socket = folder.join("card");
+    let args = (means.card_args)(name, &socket);
+    let process =
+        CardProcess::start(&means.program, &args).map_err(|error| TrialError::stopped(&error))?;
+    let disk = Disk {
+        sector_bytes: model.sector_bytes,
+        discard_bytes: model
+            .discard
+            .as_ref()
+            .and_then(|discard| u32::try_from(discard.granularity.0).ok()),
+        ..Disk::nbd(socket, Device::Virtio)
+    };
+    let facts = CardFacts {
+        name: model.name.clone(),
+        title: model.title.clone(),
+        notes: process.notes().to_vec(),
+        endurance_cycles: model.nand.endurance_cycles,
+        model: Some(model.clone()),
+    };
+    let card = Card { process, facts, before: None, _folder: folder };
+    Ok(Attached { disk, behind: Behind::Card(Box::new(card)) })
+}
+
+fn medium(means: &VmMeans<'_>, shown: &Medium, named: &str) -> Result<Attached, TrialError> {
+    let agreement = Agreement::Named(named.to_owned());
+    let consent = WriteConsent::ask(&System::default(), means.runner, shown, &agreement)?;
+    let sector_bytes =
+        u32::try_from(shown.queue.logical_sector_bytes.max(512)).expect("a sector is small");
+    let path = consent.path().to_owned();
+    let held = Held::node(consent).map_err(|error| TrialError::stopped(&error))?;
+    let disk = Disk { sector_bytes, ..Disk::file(path, false, Device::Virtio) };
+    let behind = Behind::Medium { shown: Box::new(shown.clone()), _held: Box::new(held) };
+    Ok(Attached { disk, behind })
+}
+
+fn no_folder(error: std::io::Error) -> TrialError {
+    TrialError::Stopped {
+        message: format!("cannot make a temporary folder: {error}"),
+        class: ExitClass::Environment,
+        hint: Some("make room in /tmp, or name another folder: TMPDIR=/var/tmp flashfit …".into()),
+    }
+}
+
+/// What is behind a disk.
+pub enum Behind {
+    /// A simulated card.
+    Card(Box<Card>),
+    /// The user's own medium, locked as long as the machine has it.
+    Medium { shown: Box<Medium>, _held: Box<Held> },
+}
+
+/// A simulated card that is served here.
+pub struct Card {
+    process: CardProcess,
+    facts: CardFacts,
+    before: Option<Counters>,
+    _folder: PrivateFolder,
+}
+
+impl Beside for Behind {
+    fn in_state(&mut self) {
+        if let Self::Card(card) = self {
+            card.before = card.process.counters().ok();
+        }
+    }
+
+    fn ended(&mut self, report: &mut TrialReport) {
+        let Self::Card(card) = self else { return };
+        if let (Some(before), Ok(after)) = (card.before.take(), card.process.counters()) {
+            report.counters = Some(after.since(&before));
+        }
+    }
+
+    fn complete(&self, facts: &mut Facts) {
+        match self {
+            Self::Card(card) => {
+                facts.card = Some(card.facts.clone());
+                facts.medium.identity.serial = None;
+            }
+            Self::Medium { shown, .. } => {
+                facts.medium.identity.clone_from(&shown.identity);
+                facts.medium.kind = shown.kind;
+            }
+        }
+        facts.medium.identity.disk_sequence = None;
+    }
+
+    fn lost(&self) -> Option<String> {
+        match self {
+            Self::Card(card) => card.process.counters().err().map(|error| error.to_string()),
+            Self::Medium { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The way to the agent in a virtual machine: its channel.
+
+use std::time::Duration;
+
+use flashfit_host::ExitClass;
+use flashfit_vm::{Speed, Vm};
+
+use crate::remote::{Ends, Link, LinkError, SILENCE};
+
+/// A sign of life every two seconds of the machine's own time may be long in coming.
+const COUNTED_SILENCE: Duration = Duration::from_secs(900);
+
+/// The machine's channel. A machine that is gone does not come back.
+#[derive(Debug)]
+pub struct VmLink {
+    vm: Vm,
+    connected: bool,
+}
+
+impl VmLink {
+    /// The channel of a machine that runs.
+    pub fn new(vm: Vm) -> Self {
+        Self { vm, connected: false }
+    }
+}
+
+impl Link for VmLink {
+    fn connect(&mut self) -> Result<Ends, LinkError> {
+        let gone = |message: String| LinkError {
+            message,
+            hint: None,
+            class: ExitClass::Io,
+            may_pass: false,
+        };
+        if self.connected {
+            return Err(gone("the virtual machine is gone".to_owned()));
+        }
+        self.connected = true;
+        let ends = || Ok((self.vm.channel()?, self.vm.channel()?));
+        let (input, output) = ends().map_err(|error: std::io::Error| gone(error.to_string()))?;
+        Ok(Ends { input: Box::new(input), output: Box::new(output) })
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn silence(&self) -> Duration {
+        match self.vm.facts().speed {
+            Speed::RealTime => SILENCE,
+            Speed::Counted { .. } => COUNTED_SILENCE,
+        }
+    }
+
+    fn last_words(&mut self) -> Option<String> {
+        let console = self.vm.console();
+        let last = console.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+        Some(format!("its console said last: {last}"))
+    }
+
+    fn place(&self) -> String {
+        "the virtual machine".to_owned()
+    }
+}

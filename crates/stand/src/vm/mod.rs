@@ -1,0 +1,306 @@
+//! A virtual machine as a place for trials: this machine's medium, image or simulated card under
+//! another kernel, for which nobody needs to be root.
+//!
+//! What a medium is and whether it may be written to is seen here, before the machine is started;
+//! it is then attached to it, locked here, and taken over there. A simulated card is served here
+//! over NBD, so that its counters are read here too. Where the machine's instructions are counted,
+//! its clock is not this machine's: a simulated card is then served inside, and its delays and the
+//! processor's time go in true proportion, however busy this machine is.
+//!
+//! Limits: the machine has the programs of this one. Under emulation its processor is slow, so its
+//! figures are compared with nothing but their like.
+
+mod behind;
+mod link;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flashfit_filesystem::validity::Findings;
+use flashfit_filesystem::{Catalogue, Conditions};
+use flashfit_host::program::find;
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_medium::{Agreement, Medium};
+use flashfit_vm::doctor::{self, Examination, Needs};
+use flashfit_vm::{Accelerator, Kernel, Speed, Vm, VmFacts, VmOptions};
+
+use behind::Attached;
+use link::VmLink;
+
+use crate::on::VmChoice;
+use crate::place::{Leave, LocalPlace, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
+use crate::remote::RemotePlace;
+use crate::{Stand, TrialError};
+
+/// The first disk's serial number, by which it is taken over in the machine.
+const DISK_SERIAL: &str = "flashfit0";
+/// Beside what workloads may use.
+const MEMORY_MIB: u32 = 512;
+/// For a card that is served in the machine, by its capacity: its bytes, and the page cache of the
+/// file that it serves. More than the second number no trial writes.
+const CARD_MEMORY: u64 = 2;
+const CARD_MEMORY_MIB_MAX: u64 = 8192;
+/// Under emulation, on a busy machine.
+const READY_WAIT: Duration = Duration::from_secs(120);
+/// What drives file systems, loop devices and queues beside their own modules.
+const FURTHER_MODULES: [&str; 10] = [
+    "loop",
+    "fuse",
+    "bfq",
+    "kyber-iosched",
+    "overlay",
+    "nls_cp437",
+    "nls_ascii",
+    "nls_iso8859-1",
+    "nls_utf8",
+    "crc32c_generic",
+];
+/// What trials run beside the programs of file systems.
+const FURTHER_PROGRAMS: [&str; 8] =
+    ["umount", "losetup", "blkid", "partx", "tune2fs", "wipefs", "sync", "btrfs"];
+
+/// Makes the arguments that serve the card of that name on that socket.
+pub type CardOverNbd<'a> = Box<dyn Fn(&str, &Path) -> Vec<String> + 'a>;
+
+/// What a machine is made with.
+pub struct VmMeans<'a> {
+    /// Runs programs here.
+    pub runner: &'a SystemRunner,
+    /// The file systems to be tried.
+    pub catalogue: &'a Catalogue,
+    /// This machine, which is asked about media.
+    pub here: LocalPlace<'a>,
+    /// This very program, which becomes the agent, and the server of simulated cards.
+    pub program: PathBuf,
+    /// Makes the arguments that serve the card of that name over NBD on a socket.
+    pub card_args: CardOverNbd<'a>,
+    /// The version of flashfit.
+    pub version: String,
+    /// The user's own catalogue.
+    pub catalog_dir: Option<PathBuf>,
+    /// The seed of what is random in the machine.
+    pub seed: u64,
+}
+
+/// A virtual machine, started when it is first needed.
+pub struct VmPlace<'a> {
+    means: VmMeans<'a>,
+    choice: VmChoice,
+    kernel: Option<Kernel>,
+    /// The file of a simulated card that is served in the machine, where it has one.
+    card_file: Option<PathBuf>,
+    /// What it needs of memory.
+    card_mib: u32,
+    running: Option<RemotePlace<VmLink>>,
+}
+
+/// What trials with this catalogue's file systems need of a virtual machine, and what is there.
+pub fn examine(
+    runner: &SystemRunner,
+    catalogue: &Catalogue,
+    choice: &VmChoice,
+) -> Result<Examination, TrialError> {
+    let kernel = given_kernel(choice)?;
+    let wanted = Wanted::of(catalogue);
+    let modules = modules(&wanted.kinds);
+    let programs = wanted.programs.into_iter().collect();
+    Ok(doctor::examine(&Needs { kernel, modules, programs }, runner))
+}
+
+fn given_kernel(choice: &VmChoice) -> Result<Option<Kernel>, TrialError> {
+    let given = choice.kernel.as_deref().map(|image| Kernel::given(image, None));
+    given.transpose().map_err(|error| TrialError::stopped(&error))
+}
+
+/// The modules of file systems, and what they need beside.
+fn modules<'a>(kinds: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let of_kinds = kinds.into_iter().map(|kind| module_of(kind).to_owned());
+    let mut names: Vec<String> = of_kinds.chain(FURTHER_MODULES.map(str::to_owned)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The module of a file system; Debian's kernels have the older two from ext4's.
+fn module_of(kind: &str) -> &str {
+    if ["ext2", "ext3"].contains(&kind) { "ext4" } else { kind }
+}
+
+impl<'a> VmPlace<'a> {
+    /// A machine that is not started yet.
+    pub fn new(means: VmMeans<'a>, choice: VmChoice) -> Self {
+        Self { means, choice, kernel: None, card_file: None, card_mib: 0, running: None }
+    }
+
+    /// Whether a simulated card is served in the machine, whose clock is not this machine's.
+    fn serves_inside(&self) -> bool {
+        self.choice.speed_mips.is_some()
+    }
+
+    fn kernel(&mut self, kinds: &[String]) -> Result<Kernel, TrialError> {
+        if let Some(kernel) = &self.kernel {
+            return Ok(kernel.clone());
+        }
+        let kernel = match given_kernel(&self.choice)? {
+            Some(kernel) => kernel,
+            None => Kernel::find(&modules(kinds), self.means.runner)
+                .map_err(|error| TrialError::stopped(&error))?,
+        };
+        self.kernel = Some(kernel.clone());
+        Ok(kernel)
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        Wanted::of(self.means.catalogue).kinds.into_iter().collect()
+    }
+
+    /// Starts the machine with what is behind it, unless it runs.
+    fn running(
+        &mut self,
+        attached: Option<Attached>,
+    ) -> Result<&mut RemotePlace<VmLink>, TrialError> {
+        if self.running.is_none() {
+            let place = self.start(attached)?;
+            self.running = Some(place);
+        }
+        Ok(self.running.as_mut().expect("it was just started"))
+    }
+
+    fn start(&mut self, attached: Option<Attached>) -> Result<RemotePlace<VmLink>, TrialError> {
+        let kinds = self.kinds();
+        let kernel = self.kernel(&kinds)?;
+        let wanted = Wanted::of(self.means.catalogue);
+        let fsck =
+            self.means.catalogue.filesystems().iter().map(|found| found.fsck.tool.program.clone());
+        // mount(8) has a file system's own program do it where there is one.
+        let mount = kinds.iter().map(|kind| format!("mount.{kind}"));
+        let further = FURTHER_PROGRAMS.map(str::to_owned);
+        let options = VmOptions {
+            kernel,
+            agent: self.means.program.clone(),
+            agent_args: vec!["agent".to_owned()],
+            programs: wanted.programs.into_iter().chain(fsck).chain(mount).chain(further).collect(),
+            modules: modules(&kinds),
+            files: self.card_file.iter().map(|file| (file.clone(), file.clone())).collect(),
+            disks: attached.iter().map(|attached| attached.disk.clone()).collect(),
+            memory_mib: MEMORY_MIB + self.card_mib,
+            speed: speed(&self.choice),
+            seed: self.means.seed,
+            ready_wait: READY_WAIT,
+        };
+        let interrupt = self.means.runner.interrupt();
+        let vm = Vm::start(&options, interrupt).map_err(|error| TrialError::stopped(&error))?;
+        let name = name(vm.facts());
+        let link = VmLink::new(vm);
+        let place = RemotePlace::new(
+            link,
+            &name,
+            interrupt,
+            &self.means.version,
+            self.means.catalog_dir.as_deref(),
+        )?;
+        Ok(match attached {
+            Some(attached) => place.beside(Box::new(attached.behind)),
+            None => place,
+        })
+    }
+}
+
+/// Instructions are counted in powers of two of a nanosecond.
+fn speed(choice: &VmChoice) -> Speed {
+    match choice.speed_mips {
+        None => Speed::RealTime,
+        Some(mips) => {
+            let shift = (1000.0 / f64::from(mips.max(1))).log2().round().clamp(0.0, 10.0);
+            Speed::Counted { shift: shift as u8 }
+        }
+    }
+}
+
+/// What the stand is called: everything that makes its figures comparable, or not.
+fn name(facts: &VmFacts) -> String {
+    let speed = match facts.speed {
+        Speed::RealTime => "in real time".to_owned(),
+        Speed::Counted { shift } => {
+            format!("at {} million counted instructions/s", 1000 >> shift)
+        }
+    };
+    let how = match facts.accelerator {
+        Accelerator::Kvm => "KVM",
+        Accelerator::Tcg => "emulated",
+    };
+    format!("vm (QEMU {}, {how}, {speed})", facts.qemu)
+}
+
+impl Place for VmPlace<'_> {
+    fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError> {
+        let kinds: Vec<String> = wanted.kinds.iter().cloned().collect();
+        let kernel = self.kernel(&kinds)?;
+        let has = |kind: &&String| kernel.lacking(&[module_of(kind).to_owned()]).is_empty();
+        Ok(Offers {
+            machine: std::env::consts::ARCH.to_owned(),
+            lacks_devices: None,
+            lacks_cards: None,
+            programs: wanted.programs.iter().filter(|name| find(name).is_some()).cloned().collect(),
+            kinds: wanted.kinds.iter().filter(has).cloned().collect(),
+            media: Vec::new(),
+            kernel: kernel.release,
+        })
+    }
+
+    fn look(&mut self, target: &str) -> Result<Medium, TrialError> {
+        self.means.here.look(target)
+    }
+
+    fn ask(&mut self, shown: &Medium, agreement: &Agreement) -> Result<(), TrialError> {
+        self.means.here.ask(shown, agreement)
+    }
+
+    fn findings(
+        &mut self,
+        filesystem: &str,
+        conditions: &Conditions,
+        rotational: Option<bool>,
+    ) -> Result<Findings, TrialError> {
+        self.running(None)?.findings(filesystem, conditions, rotational)
+    }
+
+    fn probe(&mut self, _: &ProbeWanted) -> Result<ProbeMade, TrialError> {
+        Err(TrialError::Stopped {
+            message: "a probe in a virtual machine would time the machine, not the medium"
+                .to_owned(),
+            class: ExitClass::Usage,
+            hint: Some("probe it here: --on here, or on a board: --on ssh:HOST".to_owned()),
+        })
+    }
+
+    fn prepare(&mut self, leave: &Leave) -> Result<(), TrialError> {
+        if let (Leave::Card { name, model }, true) = (leave, self.serves_inside()) {
+            let mib = ((CARD_MEMORY * model.capacity.0) >> 20).min(CARD_MEMORY_MIB_MAX);
+            self.card_mib = u32::try_from(mib).expect("it is bounded");
+            // A card's own file goes in under its own name.
+            self.card_file = std::path::absolute(name).ok().filter(|path| path.is_file());
+            return self.running(None).map(drop);
+        }
+        let attached = Attached::new(&self.means, leave)?;
+        self.running(Some(attached)).map(drop)
+    }
+
+    fn open<'b>(&'b mut self, opening: &Opening) -> Result<Box<dyn Stand + 'b>, TrialError> {
+        let capacity = match &opening.leave {
+            Leave::Card { model, .. } => model.capacity,
+            Leave::Named { shown, .. } => shown.capacity,
+            Leave::Attached { capacity, .. } => *capacity,
+        };
+        let leave = match &opening.leave {
+            Leave::Card { name, model } if self.serves_inside() => {
+                let file = self.card_file.as_ref().map(|file| file.display().to_string());
+                let name = file.unwrap_or_else(|| name.clone());
+                Leave::Card { name, model: model.clone() }
+            }
+            _ => Leave::Attached { serial: DISK_SERIAL.to_owned(), capacity },
+        };
+        let opening = Opening { leave, mount_dir: None, ..opening.clone() };
+        self.running(None)?.open(&opening)
+    }
+}
