@@ -104,7 +104,8 @@ impl Layers {
         steps
     }
 
-    fn mounts(&self, recipe: &Recipe, point: &Path) -> [Step; 2] {
+    /// The commands that mount image and layer again, in order.
+    pub fn mounts(&self, recipe: &Recipe, point: &Path) -> [Step; 2] {
         let lower_options = joined(&["loop", "ro"], recipe);
         let image = Program::new("mount")
             .args(["-t", recipe.kind(), "-o", &lower_options])

@@ -8,9 +8,11 @@ use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 
 use crate::apply::args::{ApplyArgs, RestoreArgs};
+use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
 use crate::commands::plan::PlanArgs;
+use crate::commands::stand::StandArgs;
 use crate::failure::Failure;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
@@ -67,9 +69,14 @@ pub enum Command {
     Options(OptionsArgs),
     /// Simulated cards: list, show, serve, read the counters of, cut the power of.
     Card(CardArgs),
+    /// Tell on which stands trials can be made, and what is missing.
+    Stand(StandArgs),
     /// Serves a simulated card to the parent process.
     #[command(hide = true)]
     CardServer(CardServerArgs),
+    /// Makes trials for a flashfit elsewhere.
+    #[command(hide = true)]
+    Agent(AgentArgs),
 }
 
 #[derive(Debug, Args)]

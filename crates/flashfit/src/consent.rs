@@ -4,40 +4,42 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use flashfit_host::Runner;
 use flashfit_medium::{Agreement, Medium, Refusal, System, WriteConsent};
+use flashfit_stand::TrialError;
 
 use crate::output::note;
 
-/// Asks for the data of a medium that is shown here.
-pub fn ask(
+/// Asks for the data of a medium that is shown here and may be elsewhere, where `guard` looks at
+/// it; the name by which the user agreed.
+pub fn agreed(
     medium: &Medium,
     confirm: Option<&str>,
-    runner: &dyn Runner,
-) -> Result<WriteConsent, Refusal> {
-    consent(medium, confirm, runner, Some(&what_is_lost(medium)))
+    guard: &mut dyn FnMut(&Agreement) -> Result<(), TrialError>,
+) -> Result<String, TrialError> {
+    match guard(&Agreement::NotAsked) {
+        Ok(()) | Err(TrialError::NotAgreed { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let given = agreement(medium, confirm, Some(&what_is_lost(medium)));
+    guard(&given)?;
+    match given {
+        Agreement::Named(name) => Ok(name),
+        Agreement::NotAsked => unreachable!("the guard refuses what nobody agreed to"),
+    }
 }
 
-/// Asks for the data of a medium after the user was shown what is on it.
+/// Asks for the data of a medium after the user was shown what is on it. Nobody is asked for one
+/// that somebody uses: no answer would change that.
 pub fn for_shown(
     medium: &Medium,
     confirm: Option<&str>,
     runner: &dyn Runner,
-) -> Result<WriteConsent, Refusal> {
-    consent(medium, confirm, runner, None)
-}
-
-/// Nobody is asked for a medium that somebody uses: no answer would change that.
-fn consent(
-    medium: &Medium,
-    confirm: Option<&str>,
-    runner: &dyn Runner,
-    lost: Option<&str>,
 ) -> Result<WriteConsent, Refusal> {
     let system = System::default();
     match WriteConsent::ask(&system, runner, medium, &Agreement::NotAsked) {
         Err(Refusal::NotAgreed { .. }) => {}
         other => return other,
     }
-    WriteConsent::ask(&system, runner, medium, &agreement(medium, confirm, lost))
+    WriteConsent::ask(&system, runner, medium, &agreement(medium, confirm, None))
 }
 
 /// The user's agreement that all data on `medium` will be lost: what `--confirm` gave, or what is

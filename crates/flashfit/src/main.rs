@@ -13,6 +13,7 @@ mod failure;
 mod output;
 mod probe;
 mod rendering;
+mod stands;
 mod state;
 mod tune;
 
@@ -54,6 +55,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Catalog(args) => commands::catalog::run(args, catalog),
         Command::Options(args) => commands::options::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
+        Command::Stand(args) => commands::stand::run(args, catalog),
+        Command::Agent(args) => commands::agent::run(args),
         Command::CardServer(args) => commands::card_server::run(args, catalog),
     }
 }

@@ -6,7 +6,8 @@ use flashfit_apply::Records;
 
 /// The variable that names another folder.
 pub const VARIABLE: &str = "FLASHFIT_STATE_DIR";
-const USUAL: &str = "/var/lib/flashfit";
+/// The folder unless one is named.
+pub const USUAL: &str = "/var/lib/flashfit";
 
 /// The records of unfinished media.
 pub fn records() -> Records {

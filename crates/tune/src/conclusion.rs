@@ -15,6 +15,7 @@ use crate::recommend::Recommendation;
 use crate::record::TrialRecord;
 use crate::space::Space;
 use crate::spec::RunSpec;
+use crate::spread::Levels;
 use crate::stats::Estimate;
 use crate::told::{self, NoFigure};
 
@@ -80,6 +81,7 @@ impl Conclusion {
         trials: &[TrialRecord],
     ) -> Result<Self, ConclusionError> {
         let problem = Problem::of_run(space, spec)?;
+        let trials = &Levels::of_whole_batches(trials).applied_to_all(trials);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = told::history(&problem, spec.judge(), &known)?;

@@ -11,6 +11,7 @@ use flashfit_catalogue::nearest;
 use flashfit_filesystem::Scheduler;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
+use flashfit_stand::{On, VmChoice};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{By, OptionChoice, StrategyKind};
@@ -18,7 +19,10 @@ use crate::quantity::{Percent, Span, Weight};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 33] = [
+    "on",
+    "vm_kernel",
+    "vm_speed_mips",
     "device",
     "mount_dir",
     "result_dir",
@@ -55,6 +59,12 @@ const KEYS: [&str; 30] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// Where trials are made: `here`, `vm` or `ssh:HOST`.
+    pub on: Option<String>,
+    /// The kernel of a virtual machine.
+    pub vm_kernel: Option<PathBuf>,
+    /// The speed of a virtual machine's processor, in millions of instructions a second.
+    pub vm_speed_mips: Option<u32>,
     /// The medium: a device node, an image file or `sim:NAME`.
     pub device: Option<String>,
     /// Where file systems are mounted during a trial.
@@ -169,7 +179,14 @@ impl From<&RunSpec> for Config {
             let names: Vec<String> = schedulers.iter().map(|s| s.name().to_owned()).collect();
             (!names.is_empty()).then_some(names)
         };
+        let vm = match &spec.on {
+            On::Vm(choice) => choice.clone(),
+            On::Here | On::Ssh { .. } | On::Lab { .. } => VmChoice::default(),
+        };
         Self {
+            on: Some(spec.on.to_string()),
+            vm_kernel: vm.kernel,
+            vm_speed_mips: vm.speed_mips,
             device: Some(spec.target),
             mount_dir: spec.mount_dir,
             result_dir: None,

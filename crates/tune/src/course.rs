@@ -305,7 +305,7 @@ fn searched(history: &[Told]) -> Vec<Told> {
 }
 
 /// Tells the trials of whole batches from those of one under way.
-fn whole_batches(history: &[Told]) -> impl Fn(&Told) -> bool {
+pub(crate) fn whole_batches(history: &[Told]) -> impl Fn(&Told) -> bool + use<> {
     let last = history.iter().map(|told| told.ask.batch.number).max().unwrap_or(0);
     let of_last = || history.iter().filter(|told| told.ask.batch.number == last);
     let size = of_last().next().map_or(0, |told| told.ask.batch.size);

@@ -118,7 +118,7 @@ fn cells(problem: &Problem, trials: &[TrialRecord]) -> BTreeMap<(CandidateIndex,
 
 /// The mean logarithm of the 99th percentiles of a trial, reads and writes alike.
 #[expect(clippy::cast_precision_loss, reason = "a mean of logarithms of times")]
-fn log_p99(trial: &TrialRecord) -> Option<f64> {
+pub(crate) fn log_p99(trial: &TrialRecord) -> Option<f64> {
     let stages = trial.points()?.iter().flat_map(|point| &point.stages);
     let figures = stages.flat_map(|stage| [&stage.read, &stage.write]).flatten();
     let logs: Vec<f64> =

@@ -21,6 +21,7 @@ pub mod run_dir;
 pub mod session;
 pub mod space;
 pub mod spec;
+pub mod spread;
 pub mod stats;
 pub mod told;
 
@@ -32,7 +33,7 @@ pub use limits::{Limits, Spent};
 pub use problem::{Problem, ProblemError};
 pub use quantity::{Percent, Span, Weight};
 pub use recommend::{Recommendation, Verdict};
-pub use record::{Outcome, Purpose, TrialKey, TrialRecord};
+pub use record::{MadeOn, Outcome, Purpose, TrialKey, TrialRecord};
 pub use results::Results;
 pub use run_dir::{Claimed, Run, RunDir};
 pub use session::{Ended, Observer, Session, SoFar, TuneError};

@@ -13,7 +13,7 @@ use flashfit_search::{
     Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 
-use crate::record::TrialKey;
+use crate::record::{Purpose, TrialKey};
 use crate::space::{Choices, Space};
 use crate::spec::RunSpec;
 
@@ -156,9 +156,11 @@ impl Problem {
         self.workloads.iter().position(|known| known == name)
     }
 
-    /// Whether it has the setup and the workload of a trial.
+    /// Whether a trial is one of its search: it has its setup and workload.
     pub fn has(&self, key: &TrialKey) -> bool {
-        self.candidate(&key.setup).is_some() && self.workload(&key.workload).is_some()
+        key.purpose != Purpose::Overlap
+            && self.candidate(&key.setup).is_some()
+            && self.workload(&key.workload).is_some()
     }
 
     /// The untuned setup.

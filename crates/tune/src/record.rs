@@ -24,6 +24,8 @@ pub enum Purpose {
     Sentinel,
     /// Comparing the best setups with the untuned one, with fresh trials.
     Confirm,
+    /// Comparing media: the untuned setup on each of several. The search is not told of it.
+    Overlap,
 }
 
 /// The batch that a trial was asked for in: a strategy decides between batches.
@@ -54,6 +56,23 @@ pub struct TrialKey {
     pub repeat: u32,
 }
 
+/// One of several places of a run. A medium in another board is another one: what is measured is
+/// both of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeOn {
+    /// The board's name in its lab.
+    pub board: String,
+    /// The medium by its name, and by its serial number where it has one.
+    pub medium: String,
+}
+
+impl std::fmt::Display for MadeOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.medium, self.board)
+    }
+}
+
 /// A trial that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialRecord {
@@ -67,6 +86,9 @@ pub struct TrialRecord {
     /// The batch it was asked for in; records of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
+    /// On which board and medium it was made, where the run had several to choose from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_on: Option<MadeOn>,
     /// When it began, in seconds since 1970.
     #[serde(default)]
     pub started_unix_s: u64,

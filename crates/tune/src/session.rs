@@ -13,9 +13,10 @@ use crate::course::{self, Cost, Course, Rules};
 use crate::limits::{Limits, Reached, Spent};
 use crate::order;
 use crate::problem::Problem;
-use crate::record::{Batch, Outcome, RECORD_VERSION, TrialKey, TrialRecord};
+use crate::record::{Batch, MadeOn, Outcome, RECORD_VERSION, TrialKey, TrialRecord};
 use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
+use crate::spread::{Levels, Team};
 use crate::told::{self, Judge, NoFigure};
 
 /// Why a run ended before its time.
@@ -27,6 +28,12 @@ pub enum TuneError {
     /// The stand, and no other setup would fare better.
     #[error(transparent)]
     Stand(#[from] TrialError),
+    /// Every board of a lab was lost.
+    #[error("no board is left; the last was lost: {last}")]
+    NoBoardLeft {
+        /// Why it was.
+        last: String,
+    },
     /// No setup worked.
     #[error("no setup worked; the last said: {last}")]
     AllFailed {
@@ -54,6 +61,7 @@ impl Explain for TuneError {
         match self {
             Self::Dir(error) => error.class(),
             Self::Stand(error) => error.class(),
+            Self::NoBoardLeft { .. } => ExitClass::Io,
             Self::AllFailed { .. } => ExitClass::BadVerdict,
             Self::Search(_) | Self::TooLittle { .. } => ExitClass::Usage,
             Self::NoFigure(_) => ExitClass::Environment,
@@ -64,6 +72,9 @@ impl Explain for TuneError {
         match self {
             Self::Dir(error) => error.hint(),
             Self::Stand(error) => error.hint(),
+            Self::NoBoardLeft { .. } => {
+                Some("when boards are back: flashfit tune --resume DIR".into())
+            }
             Self::AllFailed { .. } => Some("the run directory has each trial's message".into()),
             Self::Search(SearchError::TooFewTrials { least, .. }) => {
                 Some(format!("use --trials {} or more, or fewer file systems", least.ceil()))
@@ -84,6 +95,11 @@ pub trait Observer {
 
     /// A trial was kept.
     fn ended(&mut self, record: &TrialRecord);
+
+    /// One of several boards is of no use any more; the others go on.
+    fn lost(&mut self, made_on: &MadeOn, why: &TrialError) {
+        let _ = (made_on, why);
+    }
 
     /// A batch is over, after which the search thinks anew; it would choose `leader` now.
     fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>);
@@ -115,15 +131,34 @@ pub enum Ended {
 
 /// A run under way.
 pub struct Session<'a> {
-    spec: &'a RunSpec,
-    problem: &'a Problem,
-    rules: Rules,
-    judge: Judge,
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) problem: &'a Problem,
+    pub(crate) rules: Rules,
+    pub(crate) judge: Judge,
     workloads: &'a [Workload],
     dir: RunDir,
-    trials: Vec<TrialRecord>,
-    history: Vec<Told>,
-    costs: Vec<Cost>,
+    pub(crate) trials: Vec<TrialRecord>,
+    pub(crate) history: Vec<Told>,
+    pub(crate) costs: Vec<Cost>,
+    /// How the media differ on which the trials were made; nothing where it was one.
+    pub(crate) levels: Levels,
+}
+
+/// Who makes the trials.
+enum Hands<'a> {
+    One(&'a mut dyn Stand),
+    Many(&'a mut Team),
+}
+
+/// A trial that came back, before it is kept.
+pub(crate) struct Made {
+    pub key: TrialKey,
+    pub batch: Option<flashfit_search::Batch>,
+    pub made_on: Option<MadeOn>,
+    pub started_unix_s: u64,
+    pub report: TrialReport,
+    /// Why the setup did not work, if it did not.
+    pub message: Option<String>,
 }
 
 impl<'a> Session<'a> {
@@ -143,8 +178,12 @@ impl<'a> Session<'a> {
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = told::history(problem, judge, &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        let rules = spec.rules();
-        Ok(Self { spec, problem, rules, judge, workloads, dir, trials, history, costs })
+        let (rules, levels) = (spec.rules(), Levels::default());
+        let mut session =
+            Self { spec, problem, rules, judge, workloads, dir, trials, history, costs, levels };
+        session.charge_overlap();
+        session.relevel()?;
+        Ok(session)
     }
 
     /// Runs until the search has ended or a limit is reached.
@@ -154,6 +193,28 @@ impl<'a> Session<'a> {
     pub fn run(
         &mut self,
         stand: &mut dyn Stand,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, TuneError> {
+        self.go(Hands::One(stand), observer)
+    }
+
+    /// As [`Session::run`], with the trials spread over several boards.
+    ///
+    /// # Errors
+    /// As [`TuneError`] tells; [`TuneError::NoBoardLeft`] when all of them are lost.
+    pub fn run_spread(
+        &mut self,
+        team: &mut Team,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, TuneError> {
+        let rules = self.rules.clone();
+        self.overlap(&Course::new(self.problem, &rules), team, observer)?;
+        self.go(Hands::Many(team), observer)
+    }
+
+    fn go(
+        &mut self,
+        mut hands: Hands<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Ended, TuneError> {
         let rules = self.rules.clone();
@@ -167,7 +228,11 @@ impl<'a> Session<'a> {
                     return if worked { Ok(Ended::Search(stop)) } else { Err(self.all_failed()) };
                 }
                 Step::Try(asks) => {
-                    if let Some(reached) = self.make(&course, &asks, stand, observer)? {
+                    let reached = match &mut hands {
+                        Hands::One(stand) => self.make(&course, &asks, *stand, observer)?,
+                        Hands::Many(team) => self.make_spread(&course, &asks, team, observer)?,
+                    };
+                    if let Some(reached) = reached {
                         return Ok(Ended::Limit(reached));
                     }
                 }
@@ -217,19 +282,19 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    fn tell(&mut self, ask: Ask, outcome: Found) {
+    pub(crate) fn tell(&mut self, ask: Ask, outcome: Found) {
         let visit = u64::try_from(self.history.len()).expect("a run has few trials");
         self.history.push(Told { ask, visit, outcome });
     }
 
-    fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> Spent {
         let mut spent = Spent::default();
         self.costs.iter().for_each(|cost| spent.add(*cost));
         spent
     }
 
     /// The first trials show whether the limits reach for one trial of each file system.
-    fn reaches(&self, spent: &Spent) -> Result<(), TuneError> {
+    pub(crate) fn reaches(&self, spent: &Spent) -> Result<(), TuneError> {
         let families = u64::try_from(self.problem.families()).expect("few file systems");
         if spent.trials == 0 || spent.trials >= families {
             return Ok(());
@@ -253,7 +318,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn so_far(&self, course: &Course<'_>) -> SoFar<'_> {
+    pub(crate) fn so_far(&self, course: &Course<'_>) -> SoFar<'_> {
         let spent = self.spent();
         let most = course.most_trials(&self.history, &self.costs);
         let made = self.history.len() as f64;
@@ -271,29 +336,20 @@ impl<'a> Session<'a> {
         key: TrialKey,
         ask: &Ask,
     ) -> Result<TrialRecord, TuneError> {
-        let workload = self
-            .workloads
-            .iter()
-            .find(|workload| workload.name == key.workload)
-            .expect("trials are made of the run's own workloads");
-        let request = TrialRequest {
-            setup: &key.setup,
-            workload,
-            profile: self.spec.profile,
-            length: key.length,
-            state: self.spec.state,
-            data_bytes: self.spec.data_size.0,
-            memory_bytes: self.spec.memory.0,
-            runtime_ns: self.spec.runtime_ns(),
-            seed: order::trial_seed(self.spec.seed, &key),
-        };
         let started_unix_s = unix_seconds();
-        let made = stand.run_trial(&request);
+        let made = stand.run_trial(&request(self.spec, self.workloads, &key));
         let (report, message) = match made {
             Ok(report) => (report, None),
             Err(TrialError::Setup { message, report }) => (*report, Some(message)),
             Err(fatal) => return Err(fatal.into()),
         };
+        let batch = Some(ask.batch);
+        self.keep(Made { key, batch, made_on: None, started_unix_s, report, message })
+    }
+
+    /// Keeps a trial.
+    pub(crate) fn keep(&mut self, made: Made) -> Result<TrialRecord, TuneError> {
+        let Made { key, batch, made_on, started_unix_s, report, message } = made;
         let TrialReport {
             phases,
             mut points,
@@ -314,7 +370,8 @@ impl<'a> Session<'a> {
             version: RECORD_VERSION,
             number: last.saturating_add(1),
             key,
-            batch: Some(Batch { number: ask.batch.number, size: ask.batch.size }),
+            batch: batch.map(|batch| Batch { number: batch.number, size: batch.size }),
+            made_on,
             started_unix_s,
             phases,
             outcome: message
@@ -330,7 +387,7 @@ impl<'a> Session<'a> {
         Ok(record)
     }
 
-    fn stop_if_all_failed(&self) -> Result<(), TuneError> {
+    pub(crate) fn stop_if_all_failed(&self) -> Result<(), TuneError> {
         match search::all_failed(&self.problem.space, &self.history) {
             Some(_) => Err(self.all_failed()),
             None => Ok(()),
@@ -343,6 +400,29 @@ impl<'a> Session<'a> {
             Outcome::Completed { .. } => None,
         });
         TuneError::AllFailed { last: last.unwrap_or_else(|| "nothing".to_owned()) }
+    }
+}
+
+/// What is asked of a stand for a trial of a run.
+pub(crate) fn request<'a>(
+    spec: &RunSpec,
+    workloads: &'a [Workload],
+    key: &'a TrialKey,
+) -> TrialRequest<'a> {
+    let workload = workloads
+        .iter()
+        .find(|workload| workload.name == key.workload)
+        .expect("trials are made of the run's own workloads");
+    TrialRequest {
+        setup: &key.setup,
+        workload,
+        profile: spec.profile,
+        length: key.length,
+        state: spec.state,
+        data_bytes: spec.data_size.0,
+        memory_bytes: spec.memory.0,
+        runtime_ns: spec.runtime_ns(),
+        seed: order::trial_seed(spec.seed, key),
     }
 }
 

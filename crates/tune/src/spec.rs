@@ -7,7 +7,7 @@ use flashfit_bench::{MediumState, Profile};
 use flashfit_filesystem::{Durability, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_medium::Bytes;
-use flashfit_stand::Facts;
+use flashfit_stand::{Facts, On};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{By, OptionChoice, StrategyKind};
@@ -25,6 +25,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
+    /// Where trials are made; runs of earlier versions were made here.
+    #[serde(default, skip_serializing_if = "On::is_here")]
+    pub on: On,
     /// The medium as the user named it.
     pub target: String,
     /// File systems, in order.

@@ -99,11 +99,13 @@ pub fn length(length: Length) -> search::Length {
     }
 }
 
-fn purpose(purpose: Purpose) -> search::Purpose {
+/// `None` for what the search did not ask for.
+fn purpose(purpose: Purpose) -> Option<search::Purpose> {
     match purpose {
-        Purpose::Search => search::Purpose::Search,
-        Purpose::Sentinel => search::Purpose::Sentinel,
-        Purpose::Confirm => search::Purpose::Confirm,
+        Purpose::Search => Some(search::Purpose::Search),
+        Purpose::Sentinel => Some(search::Purpose::Sentinel),
+        Purpose::Confirm => Some(search::Purpose::Confirm),
+        Purpose::Overlap => None,
     }
 }
 
@@ -151,13 +153,13 @@ pub fn history(
     Ok(told)
 }
 
-/// What was asked for; `None` where the problem does not have it.
+/// What was asked for; `None` where the problem does not have it, or the search did not ask.
 pub fn ask(problem: &Problem, key: &TrialKey, batch: search::Batch) -> Option<search::Ask> {
     Some(search::Ask {
         candidate: problem.candidate(&key.setup)?,
         workload: problem.workload(&key.workload)?,
         length: length(key.length),
-        purpose: purpose(key.purpose),
+        purpose: purpose(key.purpose)?,
         repeat: key.repeat,
         batch,
     })

@@ -1,5 +1,6 @@
-//! Whether the running kernel has a file system: built in or loaded (`/proc/filesystems`), or to be
-//! loaded when it is first mounted (`modules.dep`, `modules.builtin`; modprobe(8)).
+//! Whether the running kernel has a file system: built in or loaded (`/proc/filesystems`), or to
+//! be loaded when it is first mounted (`modules.dep`, `modules.builtin`, `modules.alias`;
+//! modprobe(8)).
 
 use std::path::Path;
 
@@ -15,9 +16,17 @@ pub fn has(kind: &str) -> bool {
         return true;
     }
     let folder = Path::new("/lib/modules").join(release());
-    ["modules.dep", "modules.builtin"].iter().any(|index| {
-        let text = std::fs::read_to_string(folder.join(index)).unwrap_or_default();
-        is_indexed(&text, kind)
+    let read = |index: &str| std::fs::read_to_string(folder.join(index)).unwrap_or_default();
+    ["modules.dep", "modules.builtin"].iter().any(|index| is_indexed(&read(index), kind))
+        || is_alias(&read("modules.alias"), kind)
+}
+
+/// Whether another file system's module answers for it, as ext4's does for ext3.
+fn is_alias(aliases: &str, kind: &str) -> bool {
+    let wanted = format!("fs-{kind}");
+    aliases.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("alias") && words.next() == Some(wanted.as_str())
     })
 }
 
@@ -44,5 +53,8 @@ mod tests {
         let dep = "kernel/fs/f2fs/f2fs.ko.xz: kernel/lib/lz4/lz4_compress.ko.xz\n";
         assert!(is_indexed(dep, "f2fs"));
         assert!(!is_indexed(dep, "lz4_compress"), "only what comes first is the module");
+        assert!(
+            is_alias("alias fs-ext3 ext4\n", "ext3") && !is_alias("alias fs-ext3 ext4\n", "ext")
+        );
     }
 }

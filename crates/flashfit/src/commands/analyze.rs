@@ -37,6 +37,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<(), Failure> {
     if args.json {
         return output::json("rankings", rankings.iter().map(table).collect::<Vec<_>>());
     }
+    if let Some(text) = rendering::several_media(&view) {
+        output::note(&format!("note: {text}"));
+    }
     if rankings.is_empty() {
         output::note("no trials were completed in this run yet");
     }

@@ -1,5 +1,6 @@
 //! The subcommands, a file each; `tune` has a folder of its own.
 
+pub mod agent;
 pub mod analyze;
 pub mod card;
 pub mod card_args;
@@ -14,3 +15,4 @@ pub mod list;
 pub mod options;
 pub mod plan;
 pub mod report;
+pub mod stand;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashfit_medium::Bytes;
+use flashfit_stand::On;
 
 use crate::cli::size;
 
@@ -15,6 +16,7 @@ Examples:
   flashfit probe sim:sd-c4-block --write --twin twin.toml
   flashfit probe --import flashbench-a.txt --import flashbench-open-au.txt --json
   flashfit probe /dev/mmcblk0 --output geometry.json
+  flashfit probe /dev/mmcblk0 --on ssh:root@board
   flashfit plan /dev/mmcblk0 --geometry geometry.json
 
 Without --write the medium is opened for reading only. With --write the data in
@@ -64,6 +66,9 @@ pub struct ProbeArgs {
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
+    /// Where the medium is: here or ssh:HOST.
+    #[arg(long, value_name = "STAND", default_value_t = On::Here, conflicts_with = "import")]
+    pub on: On,
 }
 
 /// A part of a medium, in bytes.

@@ -5,6 +5,7 @@ pub mod args;
 mod chart;
 mod device;
 mod document;
+mod elsewhere;
 mod import;
 mod next;
 mod plot;
@@ -24,6 +25,7 @@ use flashfit_geometry::flashbench::OpenUnitTable;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_medium::Bytes;
+use flashfit_stand::On;
 use flashfit_twin::Hints;
 
 use crate::failure::Failure;
@@ -56,6 +58,24 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
             "a twin is fitted to how a medium takes writes, and reading does not show that",
             Some("add --write, which loses the data in the region, or --import a table"),
         ));
+    }
+    match &args.on {
+        On::Here => {}
+        On::Ssh { host } => return elsewhere::probe(args, host, catalog),
+        On::Lab { .. } => {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                "one medium is probed, and a lab has several",
+                Some("labgrid-client -p BOARD ssh, or --on ssh:HOST"),
+            ));
+        }
+        On::Vm(_) => {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                "a probe in a virtual machine would time the machine, not the medium",
+                Some("probe it here: --on here, or on a board: --on ssh:HOST"),
+            ));
+        }
     }
     let catalogue = Catalogue::load(catalog)?;
     let Some(name) = args.target.as_deref() else {

@@ -131,7 +131,7 @@ fn drawn(view: &RunView<'_>) -> Vec<Setup> {
 
 fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<FigureGroup> {
     let mut values = Values::new();
-    for trial in view.trials {
+    for trial in &view.levelled {
         let of_interest = trial.key.purpose == Purpose::Search
             && trial.key.workload == workload.name
             && drawn.contains(&trial.key.setup);

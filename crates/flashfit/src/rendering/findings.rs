@@ -24,7 +24,7 @@ const BRIEF_FRONT: usize = 5;
 /// All that there are rows for.
 pub fn findings(view: &RunView<'_>) -> Vec<Finding> {
     let conclusion = &view.conclusion;
-    let mut all = Vec::new();
+    let mut all = vec![super::media::finding(view)];
     if let Some(answer) = &conclusion.answer {
         let within = Percent(view.header.spec.limits.within_hundredths);
         all.push(ties(conclusion, answer, within));
@@ -305,7 +305,7 @@ fn measuring(view: &RunView<'_>) -> Finding {
 fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
     let judge = view.header.spec.judge();
     let mut by_setup: BTreeMap<(&Setup, bool), Vec<f64>> = BTreeMap::new();
-    for trial in view.trials {
+    for trial in &view.levelled {
         let key = &trial.key;
         if key.workload != workload || !key.length.is_full() {
             continue;

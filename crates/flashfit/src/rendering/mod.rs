@@ -4,6 +4,7 @@ pub mod answer;
 pub mod check;
 mod figures;
 mod findings;
+mod media;
 pub mod options;
 pub mod plan;
 mod rankings;
@@ -19,6 +20,7 @@ use flashfit_filesystem::{Catalogue, Setup};
 use flashfit_report::{Failure as FailedTrials, Report, Role, SetupDetail};
 use flashfit_stand::MemoryFacts;
 use flashfit_tune::recommend::percent;
+use flashfit_tune::spread::Levels;
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{
     Conclusion, ConclusionError, Outcome, Recommendation, Results, RunHeader, Space, TrialRecord,
@@ -32,6 +34,10 @@ pub struct RunView<'a> {
     pub space: &'a Space,
     pub results: Results,
     pub conclusion: Conclusion,
+    /// How the media differ on which the trials were made.
+    pub levels: Levels,
+    /// The trials as they would have been on the first of them.
+    pub levelled: Vec<TrialRecord>,
 }
 
 impl<'a> RunView<'a> {
@@ -46,9 +52,11 @@ impl<'a> RunView<'a> {
         space: &'a Space,
     ) -> Result<Self, ConclusionError> {
         let spec = &header.spec;
-        let results = Results::of(trials, &spec.workloads);
+        let levels = Levels::of_whole_batches(trials);
+        let levelled = levels.applied_to_all(trials);
+        let results = Results::of(&levelled, &spec.workloads);
         let conclusion = Conclusion::of_run(space, spec, trials)?;
-        Ok(Self { header, trials, workloads, space, results, conclusion })
+        Ok(Self { header, trials, workloads, space, results, conclusion, levels, levelled })
     }
 
     /// The answer, where there is one.
@@ -93,6 +101,7 @@ pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
     }
 }
 
+pub use media::statement as several_media;
 pub use rankings::rankings;
 
 fn title(view: &RunView<'_>) -> String {
@@ -200,7 +209,8 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
 fn warnings(view: &RunView<'_>) -> Vec<String> {
     let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
     let drift = view.conclusion.drift.and_then(|drift| drift_warning(&drift));
-    view.header.warnings.iter().chain(noted).cloned().chain(drift).collect()
+    let media = media::statement(view);
+    view.header.warnings.iter().chain(noted).cloned().chain(drift).chain(media).collect()
 }
 
 /// That the medium changed while it was measured, where that is sure.

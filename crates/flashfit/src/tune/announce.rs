@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
 use crate::tune::progress::human;
+use crate::tune::space::Known;
 use crate::tune::subject::{Subject, What};
-use crate::tune::valid::Validity;
 use crate::tune::{resolve, space};
 
 /// Stands for the loop device that an image or a card will get, and for its partition.
@@ -80,7 +80,7 @@ pub fn dry_run(
     spec: &RunSpec,
     subject: &Subject,
     catalogues: &Catalogues,
-    validity: &Validity,
+    known: Known<'_>,
     dir: &Path,
 ) -> Result<(), Failure> {
     let default = Scheduler::new("none");
@@ -91,7 +91,7 @@ pub fn dry_run(
         &subject.schedulers,
         subject.schedulers.first().unwrap_or(&default),
         subject.filesystem_size(),
-        validity,
+        known,
     )?;
     let mut lines = Vec::new();
     match &subject.what {

@@ -9,6 +9,7 @@ use flashfit_tune::quantity::BadQuantity;
 use flashfit_tune::{Percent, Span, Weight};
 
 use crate::cli::{ByArg, durability, size};
+use crate::stands::args::StandArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,14 +17,17 @@ Examples:
   flashfit tune /dev/mmcblk0 --dry-run
   flashfit tune /dev/mmcblk0 --fs ext4,btrfs --workload sync-files --confirm mmcblk0
   flashfit tune /dev/mmcblk0 --budget 2h --max-write 40GiB --p99-write-max 50ms
+  flashfit tune sim:usd-a1-pagemap --fs f2fs,ext4 --on vm
+  flashfit tune /dev/mmcblk0 --on lab:board=imx8,media=sd --confirm b1:mmcblk0,b2:mmcblk0
   flashfit tune --resume run-mmcblk0
   flashfit tune --replay run-mmcblk0 --weight database=3 --seed 2
 
-The configuration file has these keys: device, mount_dir, result_dir, catalog_dir,
-media_page_size, media_erase_block_size, filesystems, workloads, schedulers, strategy, profile,
-by, repeats, confirm_rounds, seed, start, allow, require, p99_write_max, budget, max_write,
-trials, within, fill, age, data_size, memory, runtime_ms, [weights] with a number for a workload,
-and for each file system [options.NAME] with always, exclude and include.";
+The configuration file has these keys: on, vm_kernel, vm_speed_mips, device, mount_dir,
+result_dir, catalog_dir, media_page_size, media_erase_block_size, filesystems, workloads,
+schedulers, strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
+p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory, runtime_ms,
+[weights] with a number for a workload, and for each file system [options.NAME] with always,
+exclude and include.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,7 +36,7 @@ pub struct TuneArgs {
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub target: Option<String>,
     /// Go on with the run in this directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "dir", "What", "Asked", "Spend"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES)]
     pub resume: Option<PathBuf>,
     /// Search these recorded runs instead of a medium: nothing is measured, nothing is written.
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = REPLAY_EXCLUDES)]
@@ -46,9 +50,10 @@ pub struct TuneArgs {
     /// Show what would be done, and change nothing.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Agree that all data on the medium of this name (or serial number) is lost.
+    /// Agree that all data on the medium of this name (or serial number) is lost. On boards of a
+    /// lab: BOARD:NAME, separated by commas.
     #[arg(long, value_name = "NAME")]
-    pub confirm: Option<String>,
+    pub confirm: Vec<String>,
     /// Print the recommendation as one JSON document.
     #[arg(long)]
     pub json: bool,
@@ -59,6 +64,8 @@ pub struct TuneArgs {
     #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
     pub progress: ProgressArg,
     #[command(flatten)]
+    pub stand: StandArgs,
+    #[command(flatten)]
     pub what: What,
     #[command(flatten)]
     pub asked: Asked,
@@ -66,9 +73,12 @@ pub struct TuneArgs {
     pub spend: Spend,
 }
 
+/// What was chosen when the run was begun.
+const RESUME_EXCLUDES: [&str; 6] = ["config", "dir", "StandArgs", "What", "Asked", "Spend"];
+
 /// A replay measures nothing, so nothing can be said of how to.
-const REPLAY_EXCLUDES: [&str; 8] =
-    ["resume", "dir", "dry_run", "confirm", "fill", "age", "start", "profile"];
+const REPLAY_EXCLUDES: [&str; 9] =
+    ["resume", "dir", "dry_run", "confirm", "fill", "age", "start", "profile", "StandArgs"];
 
 /// What a good setup is.
 #[derive(Debug, Args)]

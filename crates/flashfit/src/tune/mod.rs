@@ -9,6 +9,7 @@ mod replay;
 pub(crate) mod resolve;
 mod scratch;
 mod space;
+mod spread;
 pub(crate) mod subject;
 mod valid;
 
@@ -17,24 +18,24 @@ use std::time::Duration;
 
 use flashfit_filesystem::{Conditions, FileSystem, Layout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::program::find;
-use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability, mount};
-use flashfit_medium::{System, Target, WriteConsent};
-use flashfit_stand::{Backing, Facts, Here, HereOptions, MemoryFacts, Stand};
+use flashfit_host::{ExitClass, ProgramError, SystemRunner};
+use flashfit_medium::{Agreement, Target};
+use flashfit_stand::{Facts, Leave, MemoryFacts, Offers, On, Opening, Place, Wanted};
 use flashfit_tune::{
     Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord,
 };
 
 use crate::catalogues::Catalogues;
-use crate::commands::card_server;
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::{note, warn};
+use crate::stands::{self, Means};
 use args::{ProgressArg, TuneArgs};
 use outcome::Form;
 use progress::Progress;
 use resolve::Resolved;
 use scratch::Scratch;
+use space::Known;
 use subject::{Subject, What};
 use valid::Validity;
 
@@ -52,31 +53,16 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         Some(dir) => resume(dir)?,
         None => (resolve::resolve(args, catalog)?, None),
     };
-    let Resolved { spec, dir } = resolved;
-    let runner = SystemRunner::default();
-    let subject = Subject::look(&spec, &runner)?;
-    if let Some(earlier) = &earlier {
-        same_medium(&earlier.header, &subject)?;
-    }
-    let catalogues = Catalogues::load(&spec)?;
-    if args.dry_run {
-        let validity = Validity::look(&spec, &subject, &catalogues, &signals()?)?;
-        return announce::dry_run(&spec, &subject, &catalogues, &validity, &dir);
-    }
-    environment(&subject)?;
-    if earlier.is_none() {
-        Claimed::is_free(&dir)?;
-    }
-    announce::geometry(&subject);
-    let consent = match &subject.what {
-        What::Medium(medium) => Some(consent::ask(medium, args.confirm.as_deref(), &runner)?),
-        What::Card(_) => None,
+    let Resolved { spec, dir } = &resolved;
+    let runner = SystemRunner::new(signals()?);
+    let catalogues = Catalogues::load(spec)?;
+    let took = if let On::Lab { tags } = &spec.on {
+        let means = spread::Means { spec, dir, catalogues: &catalogues, runner: &runner };
+        spread::run(args, tags, means, earlier)?
+    } else {
+        in_one_place(args, &resolved, &catalogues, &runner, earlier)?
     };
-    let was_there = dir.exists();
-    let plan = Plan { spec: &spec, subject: &subject, catalogues: &catalogues, dir: &dir };
-    let shows = Shows { progress: args.progress, stream: args.json_stream };
-    let took =
-        take(&plan, shows, consent, earlier).inspect_err(|_| forget_unbegun(&dir, was_there))?;
+    let Some(took) = took else { return Ok(()) };
     let form = match (args.json, args.json_stream) {
         (true, _) => Form::Json,
         (_, true) => Form::JsonLine,
@@ -85,12 +71,70 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let run = outcome::Ran { header: &took.header, trials: &took.trials, ended: &took.ended };
     match &took.ended {
         // What is known so far is told also to who did not wait.
-        Ok(_) => outcome::present(&run, &catalogues, &dir, form),
+        Ok(_) => outcome::present(&run, &catalogues, dir, form),
         Err(failure) if failure.class() == ExitClass::Interrupted && !took.trials.is_empty() => {
-            outcome::present(&run, &catalogues, &dir, form)?;
+            outcome::present(&run, &catalogues, dir, form)?;
             took.ended.map(drop)
         }
         Err(_) => took.ended.map(drop),
+    }
+}
+
+/// Makes the run in the one place where it is to be; nothing came of it where that was only to be
+/// shown.
+fn in_one_place(
+    args: &TuneArgs,
+    resolved: &Resolved,
+    catalogues: &Catalogues,
+    runner: &SystemRunner,
+    earlier: Option<Run>,
+) -> Result<Option<Took>, Failure> {
+    let Resolved { spec, dir } = resolved;
+    let scratch = Scratch::of(dir)?;
+    let means = Means { runner, catalogues, dir, scratch: scratch.path() };
+    let mut place = stands::place(spec, means)?;
+    let subject = Subject::look(spec, place.as_mut())?;
+    if let Some(earlier) = &earlier {
+        same_medium(&earlier.header, &subject)?;
+    }
+    let offers = place.describe(&Wanted::of(&catalogues.filesystems))?;
+    if args.dry_run {
+        let validity = Validity::look(spec, &subject, catalogues, place.as_mut())?;
+        let known = Known { validity: &validity, offers: &offers };
+        announce::dry_run(spec, &subject, catalogues, known, dir)?;
+        return Ok(None);
+    }
+    environment(spec, &subject, &offers)?;
+    if earlier.is_none() {
+        Claimed::is_free(dir)?;
+    }
+    announce::geometry(&subject);
+    let named = match &subject.what {
+        What::Medium(medium) => {
+            let mut guard = |given: &Agreement| place.ask(medium, given);
+            Some(consent::agreed(medium, confirmed(args)?, &mut guard)?)
+        }
+        What::Card(_) => None,
+    };
+    let leave = subject.leave(named);
+    let was_there = dir.exists();
+    let plan = Plan { spec, subject: &subject, catalogues, dir, offers: &offers };
+    let shows = Shows { progress: args.progress, stream: args.json_stream };
+    take(&plan, shows, leave, place.as_mut(), earlier)
+        .map(Some)
+        .inspect_err(|_| forget_unbegun(dir, was_there))
+}
+
+/// The name of the one medium that was agreed to on the command line.
+fn confirmed(args: &TuneArgs) -> Result<Option<&str>, Failure> {
+    match &args.confirm[..] {
+        [] => Ok(None),
+        [name] => Ok(Some(name)),
+        _ => Err(Failure::new(
+            ExitClass::Usage,
+            "one medium is tuned, and several are agreed to",
+            Some("give --confirm once"),
+        )),
     }
 }
 
@@ -152,24 +196,23 @@ fn same_numbers(header: &RunHeader, facts: &Facts) -> Result<(), Failure> {
     }
 }
 
-/// What the machine must have, looked at before anybody is asked for a medium's data.
-fn environment(subject: &Subject) -> Result<(), Failure> {
-    let lacking = if subject.is_simulated() {
-        capability::missing_for_simulated_cards()
-    } else {
-        capability::missing_for_block_devices()
-    };
+/// What the place must have, looked at before anybody is asked for a medium's data.
+fn environment(spec: &RunSpec, subject: &Subject, offers: &Offers) -> Result<(), Failure> {
+    let lacking = if subject.is_simulated() { &offers.lacks_cards } else { &offers.lacks_devices };
     if let Some(reason) = lacking {
         return Err(Failure::new(
             ExitClass::Environment,
-            format!("trials cannot be made here: {reason}"),
-            Some("run it as root (sudo flashfit tune …), on a machine with loop devices and FUSE"),
+            format!("trials cannot be made {}: {reason}", stands::whereabouts(&spec.on)),
+            Some(
+                "run it as root (sudo flashfit tune …), on a machine with loop devices and FUSE; \
+                 or in a virtual machine, which needs neither: flashfit stand doctor",
+            ),
         ));
     }
     let partitions = matches!(subject.layout.layout, Layout::Partition { .. });
     for program in ["fio", "mount", "blkdiscard"].into_iter().chain(partitions.then_some("sfdisk"))
     {
-        if find(program).is_none() {
+        if !offers.has_program(program) {
             return Err(ProgramError::Missing { name: program.to_owned() }.into());
         }
     }
@@ -183,6 +226,7 @@ struct Plan<'a> {
     subject: &'a Subject,
     catalogues: &'a Catalogues,
     dir: &'a Path,
+    offers: &'a Offers,
 }
 
 impl Plan<'_> {
@@ -197,7 +241,8 @@ impl Plan<'_> {
         let (filesystems, room) = (&self.catalogues.filesystems, self.subject.filesystem_size());
         let conditions =
             |filesystem: &FileSystem| self.subject.conditions_for(filesystem, conditions);
-        space::build(self.spec, filesystems, &conditions, schedulers, default, room, validity)
+        let known = Known { validity, offers: self.offers };
+        space::build(self.spec, filesystems, &conditions, schedulers, default, room, known)
     }
 }
 
@@ -211,45 +256,46 @@ struct Took {
 fn take(
     plan: &Plan<'_>,
     shows: Shows,
-    consent: Option<WriteConsent>,
+    leave: Leave,
+    place: &mut dyn Place,
     earlier: Option<Run>,
 ) -> Result<Took, Failure> {
-    let Plan { spec, subject, catalogues, dir } = *plan;
-    let interrupt = signals()?;
+    let Plan { spec, subject, catalogues, dir, .. } = *plan;
+    place.prepare(&leave)?;
     // A run that goes on has its space from before.
     let validity = match earlier {
         Some(_) => Validity::default(),
-        None => Validity::look(spec, subject, catalogues, &interrupt)?,
+        None => Validity::look(spec, subject, catalogues, place)?,
     };
-    let runner = SystemRunner::new(interrupt);
     // What this search space lacks is said before the medium is touched.
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     plan.space(&subject.conditions, &subject.schedulers, &first, &validity)?;
-    mount::enter_private_namespace()?;
     // Before the medium is touched: the run may be under way elsewhere, or its disk be full.
     let kept = match earlier {
         Some(_) => Kept::Earlier(Box::new(RunDir::resume(dir)?)),
         None => Kept::New(Claimed::new(dir, spec)?),
     };
-    let backing = backing(plan, consent, &runner)?;
-    let scratch = Scratch::of(dir)?;
-    let options = HereOptions {
-        mount_dir: spec.mount_dir.clone().unwrap_or_else(|| dir.join("mnt")),
-        scratch_dir: scratch.path().to_owned(),
+    let opening = Opening {
+        leave,
         given: subject.geometry.clone(),
         layout: subject.layout.clone(),
         memory_bytes: spec.memory.0,
+        mount_dir: spec.mount_dir.clone(),
     };
-    let mut here = Here::new(&runner, &catalogues.filesystems, backing, options)?;
-    let Begun { header, space, run_dir, trials } = begin(plan, here.facts(), kept, &validity)?;
+    let mut stand = place.open(&opening)?;
+    if let Kept::Earlier(earlier) = &kept {
+        same_numbers(&earlier.1.header, stand.facts())?;
+    }
+    let Begun { header, space, run_dir, trials } = begin(plan, stand.facts(), kept, &validity)?;
     header.warnings.iter().for_each(|text| warn(text));
     let problem = Problem::of_run(&space, spec)?;
     announce::run(spec, &problem, trials.len(), dir);
     let mut progress = Progress::new(shows.progress, trials.len(), shows.stream);
     let mut session = Session::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
-    let ended = session.run(&mut here, &mut progress);
+    let ended = session.run(stand.as_mut(), &mut progress);
     progress.finish();
     let trials = session.into_trials();
+    drop(stand);
     tidy(dir);
     Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, dir)) })
 }
@@ -285,7 +331,6 @@ fn begin(
         Kept::New(claimed) => claimed,
         Kept::Earlier(earlier) => {
             let (run_dir, Run { header, trials }) = *earlier;
-            same_numbers(&header, facts)?;
             let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
             return Ok(Begun { header, space, run_dir, trials });
         }
@@ -303,23 +348,6 @@ fn begin(
     header.left_out = built.notes;
     let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
-}
-
-fn backing(
-    plan: &Plan<'_>,
-    consent: Option<WriteConsent>,
-    runner: &SystemRunner,
-) -> Result<Backing, Failure> {
-    match (&plan.subject.what, &plan.subject.target, consent) {
-        (What::Card(model), Target::Simulated(name), _) => {
-            let args = card_server::args(name, plan.spec.catalog_dir.as_deref());
-            let program = card_server::program();
-            Ok(Backing::card(&System::default(), runner, model, &program, &args)?)
-        }
-        (What::Medium(_), Target::Image(_), Some(consent)) => Ok(Backing::image(runner, &consent)?),
-        (What::Medium(_), _, Some(consent)) => Ok(Backing::node(consent)?),
-        _ => unreachable!("a medium comes with a consent, a card model with a simulated target"),
-    }
 }
 
 fn warnings(facts: &Facts) -> Vec<String> {

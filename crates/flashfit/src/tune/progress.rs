@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use flashfit_medium::Bytes;
 use flashfit_search::CandidateIndex;
-use flashfit_tune::{Observer, SoFar, Span, TrialKey, TrialRecord};
+use flashfit_stand::TrialError;
+use flashfit_tune::{MadeOn, Observer, SoFar, Span, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::output::note;
+use crate::output::{note, warn};
 use crate::tune::args::ProgressArg;
 
 /// The first line comes as soon as there is an estimate.
@@ -123,6 +124,14 @@ impl Observer for Progress {
         self.spent = (self.spent.0 + took, self.spent.1 + 1);
         if let Shown::Bar(bar) = &self.shown {
             bar.set_position(self.made);
+        }
+    }
+
+    fn lost(&mut self, made_on: &MadeOn, why: &TrialError) {
+        let text = format!("{made_on} is lost: {why}");
+        match &self.shown {
+            Shown::Bar(bar) => bar.suspend(|| warn(&text)),
+            Shown::Lines { .. } | Shown::Nothing => warn(&text),
         }
     }
 

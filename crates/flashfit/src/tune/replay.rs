@@ -24,6 +24,12 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let catalogue = Catalogue::load(catalog_dir.as_deref())?;
     let recording = Recording::read(dirs)?;
+    if let [first, others @ ..] = &recording.media[..] {
+        if !others.is_empty() {
+            let count = recording.media.len();
+            output::note(&format!("note: {count} media were measured; figures are as on {first}"));
+        }
+    }
     let choice = Choice::of(args, &config, &recording)?;
     let wanted = |setup: &Setup| choice.wants(setup);
     let weight = |workload: &str| {

@@ -74,6 +74,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
         workloads.find(name)?;
     }
     let spec = RunSpec {
+        on: args.stand.choose(&config, &target, args.dry_run)?,
         probed,
         options: demands::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: demands::weights(&args.asked, &config, &chosen_workloads)?,

@@ -1,11 +1,10 @@
 //! From a specification and a medium to the space that is searched: what cannot be used here is
 //! left out, with the reason.
 
-use flashfit_filesystem::validity::kernel;
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup};
 use flashfit_host::ExitClass;
-use flashfit_host::program::find;
 use flashfit_medium::Bytes;
+use flashfit_stand::Offers;
 use flashfit_tune::{Choices, Problem, RunSpec, Space};
 use std::path::Path;
 
@@ -19,6 +18,13 @@ pub struct Built {
     pub notes: Vec<String>,
 }
 
+/// What is known of the place of the trials.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub validity: &'a Validity,
+    pub offers: &'a Offers,
+}
+
 /// Builds the space; `conditions` tells what the place offers a file system.
 pub fn build(
     spec: &RunSpec,
@@ -27,14 +33,15 @@ pub fn build(
     schedulers: &[Scheduler],
     default_scheduler: &Scheduler,
     room: Bytes,
-    validity: &Validity,
+    known: Known<'_>,
 ) -> Result<Built, Failure> {
+    let Known { validity, offers } = known;
     let mut notes = validity.notes.clone();
     let schedulers = chosen_schedulers(spec, schedulers)?;
     let mut choices = Vec::new();
     for name in &spec.filesystems {
         let filesystem = catalogue.filesystem(name)?;
-        if let Some(reason) = unusable(filesystem, room) {
+        if let Some(reason) = unusable(filesystem, room, offers) {
             if spec.filesystems.len() == 1 {
                 return Err(reason.into_failure(filesystem));
             }
@@ -87,7 +94,7 @@ impl Unusable {
     }
 }
 
-fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
+fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Offers) -> Option<Unusable> {
     if let Some(reason) = &filesystem.plan_only {
         return Some(Unusable {
             message: format!("it can be planned and not tried: {reason}"),
@@ -96,7 +103,7 @@ fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
         });
     }
     let program = &filesystem.mkfs.tool.program;
-    if find(program).is_none() {
+    if !offers.has_program(program) {
         let missing = flashfit_host::ProgramError::Missing { name: program.clone() };
         return Some(Unusable {
             message: missing.to_string(),
@@ -104,11 +111,11 @@ fn unusable(filesystem: &FileSystem, room: Bytes) -> Option<Unusable> {
             hint: flashfit_host::Explain::hint(&missing),
         });
     }
-    if !kernel::has(&filesystem.kind) {
+    if !offers.has_kind(&filesystem.kind) {
         return Some(Unusable {
-            message: format!("this kernel has no {}", filesystem.kind),
+            message: format!("the kernel {} has no {}", offers.kernel, filesystem.kind),
             class: ExitClass::Environment,
-            hint: Some("use a kernel that has it".to_owned()),
+            hint: Some("try it in a virtual machine, whose kernel has it: --on vm".to_owned()),
         });
     }
     (room < filesystem.least_medium).then(|| Unusable {

@@ -7,12 +7,15 @@ use flashfit_filesystem::plan::{Place, fitted_conditions, units};
 use flashfit_filesystem::{Conditions, FileSystem, Layout, LayoutPlan, Scheduler, plan_layout};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::{ExitClass, Runner};
-use flashfit_medium::{Bytes, Medium, System, Target};
-use flashfit_stand::backing;
+use flashfit_medium::{Bytes, Kind, Medium, System, Target};
+use flashfit_stand::{Leave, backing};
 use flashfit_tune::RunSpec;
 
 use crate::failure::Failure;
 use crate::tune::resolve;
+
+/// How the name of a simulated card begins.
+pub const SIMULATED: &str = "sim:";
 
 /// What a loop device offers that is not attached yet.
 const LOOP_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
@@ -49,9 +52,8 @@ pub enum What {
 
 impl Subject {
     /// Looks at the target of a run.
-    pub fn look(spec: &RunSpec, runner: &dyn Runner) -> Result<Self, Failure> {
-        let target = Target::parse(&spec.target)?;
-        let what = look_at(&target, runner, spec.catalog_dir.as_deref())?;
+    pub fn look(spec: &RunSpec, place: &mut dyn flashfit_stand::Place) -> Result<Self, Failure> {
+        let (target, what) = found(spec, place)?;
         let known = |bytes: Option<Bytes>| bytes.map(|bytes| Known::new(bytes, Source::Given));
         let given =
             Geometry { erase_unit: known(spec.erase_unit), write_unit: known(spec.write_unit) };
@@ -114,10 +116,35 @@ impl Subject {
         }
     }
 
+    /// Leave to write to it; `named` is what the user called a medium whose data may be lost.
+    pub fn leave(&self, named: Option<String>) -> Leave {
+        match (&self.what, &self.target, named) {
+            (What::Card(model), Target::Simulated(name), _) => {
+                Leave::Card { name: name.clone(), model: model.clone() }
+            }
+            (What::Medium(medium), _, Some(named)) => Leave::Named { shown: medium.clone(), named },
+            _ => unreachable!("a medium comes with a name, a card model with a simulated target"),
+        }
+    }
+
     /// Whether its figures are simulated.
     pub fn is_simulated(&self) -> bool {
         matches!(self.what, What::Card(_))
     }
+}
+
+/// A card of the catalogue, or a medium where the trials will be made.
+fn found(spec: &RunSpec, place: &mut dyn flashfit_stand::Place) -> Result<(Target, What), Failure> {
+    if let Some(name) = spec.target.strip_prefix(SIMULATED) {
+        let model = flashfit_card::catalogue::load(name, spec.catalog_dir.as_deref())?;
+        return Ok((Target::Simulated(name.to_owned()), What::Card(Box::new(model))));
+    }
+    let medium = place.look(&spec.target)?;
+    let target = match medium.kind {
+        Kind::Image => Target::Image(medium.path.clone()),
+        _ => Target::Node(medium.path.clone()),
+    };
+    Ok((target, What::Medium(Box::new(medium))))
 }
 
 /// Looks at a target without opening it for writing.

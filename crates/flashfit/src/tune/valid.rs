@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_filesystem::validity::{Cache, Findings, Means, find_out};
-use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain, SystemRunner};
+use flashfit_filesystem::validity::Findings;
+use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Target;
+use flashfit_stand::Place;
 use flashfit_tune::RunSpec;
 
 use crate::catalogues::Catalogues;
@@ -16,7 +16,8 @@ use crate::tune::subject::{Subject, What};
 /// What is known of the options of a run's file systems.
 #[derive(Debug, Default)]
 pub struct Validity {
-    by_file_system: BTreeMap<String, Findings>,
+    /// By place.
+    found: Vec<BTreeMap<String, Findings>>,
     /// What the user should know of what could not be found out.
     pub notes: Vec<String>,
 }
@@ -28,34 +29,39 @@ impl Validity {
         spec: &RunSpec,
         subject: &Subject,
         catalogues: &Catalogues,
-        interrupt: &Interrupt,
+        place: &mut dyn Place,
     ) -> Result<Self, Failure> {
-        let runner = SystemRunner::new(interrupt.clone());
-        let (means, cache) = (Means::take().rotational(rotational(subject)), Cache::of_user());
-        let mut validity = Self::default();
+        let (mut by_file_system, mut notes) = (BTreeMap::new(), Vec::new());
         for name in &spec.filesystems {
             let filesystem = catalogues.filesystems.filesystem(name)?;
             if filesystem.plan_only.is_some() {
                 continue;
             }
-            match find_out(&runner, filesystem, &subject.conditions, &means, &cache, false) {
-                Ok(found) => {
-                    validity.by_file_system.insert(name.clone(), found.findings);
+            match place.findings(name, &subject.conditions, rotational(subject)) {
+                Ok(findings) => {
+                    by_file_system.insert(name.clone(), findings);
                 }
                 Err(error) if error.class() == ExitClass::Interrupted => return Err(error.into()),
                 // The trials themselves still show which setups do not work.
-                Err(error) => validity.notes.push(format!(
+                Err(error) => notes.push(format!(
                     "whether the options of {name} have an effect here was not found out: {error}{}",
                     error.hint().map_or_else(String::new, |hint| format!(" ({hint})"))
                 )),
             }
         }
-        Ok(validity)
+        Ok(Self { found: vec![by_file_system], notes })
+    }
+
+    /// Joins what is known of another place: what is no choice in one of them is none.
+    pub fn and(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.notes.extend(other.notes);
     }
 
     /// Why an option is no choice here; `None` where it is one, or where that is not known.
     pub fn why_no_choice(&self, filesystem: &str, option: &str) -> Option<String> {
-        self.by_file_system.get(filesystem)?.of(option)?.why_no_choice()
+        let by_place = self.found.iter().filter_map(|found| found.get(filesystem)?.of(option));
+        by_place.filter_map(|finding| finding.why_no_choice()).next()
     }
 
     /// The refusal of an option that the user named although it is no choice here.

@@ -98,7 +98,8 @@ fn without_rights_it_says_what_it_needs_them_for() {
     std::fs::set_permissions(Path::new(&image), PermissionsExt::from_mode(0o666)).unwrap();
     let dir = place.arg("run");
     for target in ["sim:sd-c4-block", &image] {
-        let args = ["tune", target, "--dir", &dir, "--fs", "ext4", "--confirm", "image"];
+        let args =
+            ["tune", target, "--on", "here", "--dir", &dir, "--fs", "ext4", "--confirm", "image"];
         let Some(outcome) = as_nobody(&args) else {
             let _ = skip(Some("the command cannot be run as another user".to_owned()));
             return;

@@ -71,14 +71,26 @@ fn loop_device_of(process: u32) -> Option<Attachment> {
     attachment(&names.next()?)
 }
 
-fn processes() -> Vec<u32> {
+/// All processes of the machine.
+pub fn processes() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn words(process: u32) -> Vec<String> {
+/// A process's command and arguments; empty ones of one that is gone.
+pub fn words(process: u32) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     bytes.split(|byte| *byte == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+}
+
+/// The processes that this one, in whichever thread, has started and that are not gone.
+pub fn children(process: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let texts = tasks.map(|task| std::fs::read_to_string(task.path().join("children")));
+    let of_text = |text: String| -> Vec<u32> {
+        text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    texts.map_while(Result::ok).flat_map(of_text).collect()
 }
 
 /// Everything on the machine that has to do with this place: processes by their arguments, mounts

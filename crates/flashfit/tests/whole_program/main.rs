@@ -21,5 +21,6 @@ mod probe;
 mod ranking;
 mod replay;
 mod search;
+mod stands;
 mod sudden_end;
 mod usage;

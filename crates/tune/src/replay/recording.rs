@@ -16,8 +16,9 @@ use serde_json::Value;
 use crate::choice::By;
 use crate::course;
 use crate::problem::ProblemError;
-use crate::record::TrialRecord;
+use crate::record::{MadeOn, TrialRecord};
 use crate::run_dir::{self, RunDirError};
+use crate::spread::Levels;
 use crate::told::{Judge, NoFigure};
 
 /// Why a replay is not possible.
@@ -43,6 +44,12 @@ pub enum ReplayError {
         one: String,
         /// What the second has.
         other: String,
+    },
+    /// A run of several media among others.
+    #[error("{} was spread over several media, and is not mixed with other runs", path.display())]
+    SeveralMedia {
+        /// The run.
+        path: PathBuf,
     },
     /// There are no trials.
     #[error("{} holds no trial", path.display())]
@@ -101,7 +108,9 @@ impl Explain for ReplayError {
         match self {
             Self::Dir(error) => error.hint(),
             Self::Problem(error) => error.hint(),
-            Self::Differ { .. } => Some("replay them one at a time".to_owned()),
+            Self::Differ { .. } | Self::SeveralMedia { .. } => {
+                Some("replay them one at a time".to_owned())
+            }
             Self::NoTrials { .. } => {
                 Some("docs/run-format.md tells what trials.jsonl must hold".to_owned())
             }
@@ -193,6 +202,8 @@ pub struct Recording {
     pub allow: Option<Durability>,
     /// How much workloads counted in the first run that did not count once, in thousandths.
     pub weights_thousandths: BTreeMap<String, u32>,
+    /// The media of a run that was spread over several; its trials are told as on the first.
+    pub media: Vec<MadeOn>,
     /// The runs.
     pub paths: Vec<PathBuf>,
 }
@@ -212,11 +223,18 @@ impl Recording {
             judge: Judge { by: By::Throughput, p99_write_max_ns: None },
             allow: None,
             weights_thousandths: BTreeMap::new(),
+            media: Vec::new(),
             paths: paths.to_vec(),
         };
         let mut headers: Vec<(&Path, Header)> = Vec::new();
         for path in paths {
             let (header, trials): (Header, Vec<TrialRecord>) = run_dir::read_any(path)?;
+            let levels = Levels::of(&trials);
+            if levels.are_several() && paths.len() > 1 {
+                return Err(ReplayError::SeveralMedia { path: path.clone() });
+            }
+            recording.media = levels.media().to_vec();
+            let trials = levels.applied_to_all(&trials);
             for (earlier_path, earlier) in &headers {
                 same(earlier_path, earlier, path, &header)?;
             }

@@ -8,4 +8,5 @@ mod limits;
 mod recommendation;
 mod run_dir;
 mod session;
+mod spread;
 mod support;

@@ -14,6 +14,7 @@ use flashfit_tune::{By, Limits, RunHeader, RunSpec, Space, StrategyKind};
 /// A greedy run of these workloads with two repeats and two confirming rounds.
 pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
     RunSpec {
+        on: flashfit_stand::On::Here,
         target: "card.img".into(),
         filesystems: space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect(),
         options: BTreeMap::new(),

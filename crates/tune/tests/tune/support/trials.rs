@@ -73,6 +73,7 @@ fn record(
             repeat,
         },
         batch: None,
+        made_on: None,
         started_unix_s: 0,
         phases: Phases::default(),
         outcome,

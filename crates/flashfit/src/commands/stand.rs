@@ -1,0 +1,195 @@
+//! `flashfit stand doctor`: on which stands trials can be made from here, and what is missing for
+//! the others, with the way to have it.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use flashfit_filesystem::Catalogue;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::program::find;
+use flashfit_host::{ExitClass, Explain, SystemRunner, capability};
+use flashfit_stand::{VmChoice, vm};
+use flashfit_vm::doctor::{Examination, Finding};
+use flashfit_vm::modules::Presence;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::stands::lab;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flashfit stand doctor\n  flashfit stand doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
+)]
+pub struct StandArgs {
+    #[command(subcommand)]
+    pub command: StandCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum StandCommand {
+    /// Tell where trials can be made, and what is missing. Reads only.
+    Doctor {
+        /// The kernel of the virtual machine, as for flashfit tune.
+        #[arg(long, value_name = "FILE")]
+        vm_kernel: Option<PathBuf>,
+        /// Print one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct Document {
+    here: HereDocument,
+    vm: VmDocument,
+    ssh: Finding,
+    lab: Finding,
+}
+
+#[derive(Serialize)]
+struct HereDocument {
+    /// Why media cannot be mounted; nothing where they can.
+    lacks_for_media: Option<String>,
+    /// Why simulated cards cannot be attached; nothing where they can.
+    lacks_for_simulated_cards: Option<String>,
+}
+
+#[derive(Serialize)]
+struct VmDocument {
+    can_start: bool,
+    install: Option<String>,
+    #[serde(flatten)]
+    examination: Examination,
+}
+
+pub fn run(args: &StandArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let StandCommand::Doctor { vm_kernel, json } = &args.command;
+    let interrupt = Interrupt::on_signals().map_err(|error| {
+        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+    })?;
+    let runner = SystemRunner::new(interrupt);
+    let catalogue = Catalogue::load(catalog)?;
+    let choice = VmChoice { kernel: vm_kernel.clone(), speed_mips: None };
+    let examination = vm::examine(&runner, &catalogue, &choice)?;
+    let document = Document {
+        here: HereDocument {
+            lacks_for_media: capability::missing_for_block_devices(),
+            lacks_for_simulated_cards: capability::missing_for_simulated_cards(),
+        },
+        vm: VmDocument {
+            can_start: examination.is_enough(),
+            install: examination.install(),
+            examination,
+        },
+        ssh: match find("ssh") {
+            Some(path) => Finding::Here { what: path.display().to_string() },
+            None => Finding::Missing {
+                why: "the program `ssh` was not found".to_owned(),
+                hint: Some("apt-get install openssh-client".to_owned()),
+            },
+        },
+        lab: lab(&runner),
+    };
+    if *json {
+        return output::json("stands", document);
+    }
+    output::print_with_commands(&text(&document))
+}
+
+/// Whether labgrid's client is there, and its coordinator answers.
+fn lab(runner: &SystemRunner) -> Finding {
+    match lab::look(runner) {
+        Ok(what) => Finding::Here { what },
+        Err(error) => Finding::Missing { why: error.to_string(), hint: error.hint() },
+    }
+}
+
+fn text(document: &Document) -> String {
+    let mut lines = Vec::new();
+    here(&document.here, &mut lines);
+    machine(&document.vm, &mut lines);
+    lines.push(match &document.ssh {
+        Finding::Here { what } => {
+            format!(
+                "ssh:HOST (a board): there is {what}; the board needs fio and its mkfs programs."
+            )
+        }
+        Finding::Missing { why, .. } => format!("ssh:HOST (a board): no, {why}."),
+    });
+    lines.extend(hint(&document.ssh));
+    lines.push(match &document.lab {
+        Finding::Here { what } => format!("lab:TAGS (boards of a lab): {what}."),
+        Finding::Missing { why, .. } => format!("lab:TAGS (boards of a lab): no, {}.", brief(why)),
+    });
+    lines.extend(hint(&document.lab));
+    lines.join("\n")
+}
+
+fn here(here: &HereDocument, lines: &mut Vec<String>) {
+    lines.push(match (&here.lacks_for_media, &here.lacks_for_simulated_cards) {
+        (None, None) => "here (this kernel): yes.".to_owned(),
+        (Some(reason), _) => format!("here (this kernel): no, {reason}."),
+        (None, Some(reason)) => {
+            format!("here (this kernel): yes, but without simulated cards: {reason}.")
+        }
+    });
+    if here.lacks_for_media.is_some() {
+        lines.push("  run flashfit as root".to_owned());
+    }
+}
+
+fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
+    let found = &vm.examination;
+    lines.push(if vm.can_start {
+        "vm (a virtual machine; nobody needs to be root): yes.".to_owned()
+    } else {
+        "vm (a virtual machine; nobody needs to be root): not yet.".to_owned()
+    });
+    let parts = [
+        ("QEMU", &found.qemu),
+        ("busybox", &found.busybox),
+        ("kernel", &found.kernel),
+        ("KVM", &found.kvm),
+    ];
+    for (name, finding) in parts {
+        lines.push(match finding {
+            Finding::Here { what } => format!("  {name:<8} {what}"),
+            Finding::Missing { why, .. } if name == "KVM" => {
+                format!("  {name:<8} not used, guests are emulated: {}", brief(why))
+            }
+            Finding::Missing { why, .. } => format!("  {name:<8} missing: {}", brief(why)),
+        });
+    }
+    let lacking: Vec<&str> = found
+        .modules
+        .iter()
+        .filter(|(_, presence)| *presence == Presence::Lacking)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !lacking.is_empty() {
+        lines.push(format!("  lacking in that kernel: {}", lacking.join(", ")));
+    }
+    let missing: Vec<&str> = found
+        .programs
+        .iter()
+        .filter(|(_, finding)| !finding.is_here())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        lines.push(format!("  programs that are not here: {}", missing.join(", ")));
+    }
+    lines.extend(vm.install.as_ref().map(|line| format!("  {line}")));
+}
+
+fn hint(finding: &Finding) -> Option<String> {
+    match finding {
+        Finding::Missing { hint: Some(hint), .. } => Some(format!("  {hint}")),
+        _ => None,
+    }
+}
+
+/// The first line of a reason.
+fn brief(why: &str) -> &str {
+    why.lines().next().unwrap_or_default()
+}

@@ -1,0 +1,89 @@
+//! A probe of a medium on another machine: the agent there makes it, and what it printed and wrote
+//! is brought back. Leave to write is asked for here, and looked at again by the guard there.
+
+use std::path::{Path, PathBuf};
+
+use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_stand::{Place, ProbeWanted};
+
+use super::args::ProbeArgs;
+use super::signals;
+use crate::failure::Failure;
+use crate::stands::ssh;
+use crate::tune::subject::SIMULATED;
+use crate::{consent, output};
+
+/// Probes `args.target` on `host`.
+pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(), Failure> {
+    let runner = SystemRunner::new(signals()?);
+    let target = args.target.as_deref().expect("nothing is imported from another machine");
+    // An agent that a probe of the same medium has left is in the way of this one.
+    let token = ssh::token(Path::new(&format!("{host}:{target}")));
+    let mut place = ssh::reach(host, &token, &runner, catalog)?;
+    let named = match args.write && !args.dry_run && !target.starts_with(SIMULATED) {
+        true => {
+            let medium = place.look(target)?;
+            let mut guard = |given: &_| place.ask(&medium, given);
+            Some(consent::agreed(&medium, args.confirm.as_deref(), &mut guard)?)
+        }
+        false => None,
+    };
+    let made = place.probe(&wanted(args, target, named))?;
+    output::print(&made.stdout)?;
+    for path in files(args) {
+        if let Some(text) = made.files.get(&path.display().to_string()) {
+            output::file(path, text)?;
+        }
+    }
+    ended(made.code, &made.stderr)
+}
+
+/// The files that are to be written.
+fn files(args: &ProbeArgs) -> impl Iterator<Item = &PathBuf> {
+    [&args.twin, &args.svg, &args.output].into_iter().flatten()
+}
+
+/// The same probe as it is typed there.
+fn wanted(args: &ProbeArgs, target: &str, named: Option<String>) -> ProbeWanted {
+    let mut words = vec![target.to_owned(), "--seed".to_owned(), args.seed.to_string()];
+    let flags = [("--write", args.write), ("--dry-run", args.dry_run), ("--json", args.json)];
+    words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
+    let region = args.region.map(|region| format!("{}+{}", region.start.0, region.length.0));
+    let max_write = args.max_write.map(|most| most.0.to_string());
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let values = [
+        ("--confirm", named),
+        ("--region", region),
+        ("--max-write", max_write),
+        ("--twin", path(&args.twin)),
+        ("--svg", path(&args.svg)),
+        ("--output", path(&args.output)),
+    ];
+    for (flag, value) in values {
+        words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+    }
+    let files = files(args).map(|path| path.display().to_string()).collect();
+    ProbeWanted { args: words, files }
+}
+
+/// Tells what was told there, and ends as it ended there.
+fn ended(code: Option<i32>, stderr: &str) -> Result<(), Failure> {
+    let (mut message, mut hint) = (None, None);
+    for line in stderr.lines() {
+        if let Some(text) = line.strip_prefix("error: ") {
+            message = Some(text);
+        } else if let Some(text) = line.strip_prefix("hint: ") {
+            hint = Some(text);
+        } else {
+            output::note(line);
+        }
+    }
+    match code {
+        Some(0) => Ok(()),
+        Some(code) => {
+            let class = u8::try_from(code).map_or(ExitClass::Bug, ExitClass::of_code);
+            Err(Failure::new(class, message.unwrap_or("the probe did not end well"), hint))
+        }
+        None => Err(Failure::new(ExitClass::Io, "the probe was killed there", None)),
+    }
+}

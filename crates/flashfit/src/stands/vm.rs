@@ -1,0 +1,38 @@
+//! A virtual machine as a place for trials.
+
+use flashfit_host::ExitClass;
+use flashfit_stand::vm::{VmMeans, VmPlace};
+use flashfit_stand::{Place, VmChoice};
+use flashfit_tune::RunSpec;
+
+use crate::commands::card_server;
+use crate::failure::Failure;
+use crate::stands::{Means, local};
+
+/// A machine that starts when it is first needed.
+pub fn place<'a>(
+    choice: &VmChoice,
+    spec: &RunSpec,
+    means: Means<'a>,
+) -> Result<Box<dyn Place + 'a>, Failure> {
+    let catalog = spec.catalog_dir.clone();
+    let program = std::env::current_exe().map_err(|error| {
+        let message = format!("cannot find this program's own file: {error}");
+        Failure::new(ExitClass::Environment, message, None)
+    })?;
+    let means = VmMeans {
+        runner: means.runner,
+        catalogue: &means.catalogues.filesystems,
+        here: local(spec, means),
+        program,
+        card_args: Box::new(move |name, socket| {
+            let mut args = card_server::args(name, catalog.as_deref());
+            args.push(format!("--nbd={}", socket.display()));
+            args
+        }),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        catalog_dir: spec.catalog_dir.clone(),
+        seed: spec.seed,
+    };
+    Ok(Box::new(VmPlace::new(means, choice.clone())))
+}

@@ -1,0 +1,161 @@
+//! Trials on a board that is reached by ssh: this machine, through a real sshd.
+
+use std::process::Child;
+use std::sync::MutexGuard;
+
+use rustix::process::Signal;
+
+use super::sshd::{BOARD, Sshd};
+use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
+use crate::machine::{children, signal, traces, words};
+
+/// A folder and a board, for one test at a time; nothing where there can be no board.
+pub fn board() -> Option<(MutexGuard<'static, ()>, Place, Sshd)> {
+    if skip_without_block_devices() || skip(Sshd::lacking()) {
+        return None;
+    }
+    let alone = super::alone();
+    let place = Place::new();
+    let sshd = Sshd::start(&place);
+    Some((alone, place, sshd))
+}
+
+/// An image as the board's medium, and a run on it of some trials.
+fn start(place: &Place, sshd: &Sshd, repeats: &str) -> Child {
+    let image = place.image("card.img", 64);
+    let image = image.display().to_string();
+    let more = ["--on", BOARD, "--confirm", "card.img", "--repeats", repeats];
+    sshd.command(place, &place.tune_args(&image, &more)).spawn().unwrap()
+}
+
+/// The agent's process and its folder.
+fn agent() -> Option<(u32, String)> {
+    crate::machine::processes().into_iter().find_map(|process| {
+        let words = words(process);
+        let folder = words.iter().position(|word| word == "--listen")? + 1;
+        Some((process, words.get(folder)?.clone()))
+    })
+}
+
+/// All that a board is left with.
+#[track_caller]
+fn wait_for_a_clean_board(place: &Place, folder: &str) {
+    wait_until("the board is clean", || {
+        let ours = traces(place).into_iter().filter(|trace| !trace.contains("sshd"));
+        ours.count() == 0 && !std::path::Path::new(folder).exists() && agent().is_none()
+    });
+}
+
+#[test]
+fn trials_are_made_on_a_board() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let run = start(&place, &sshd, "1");
+    wait_until("the agent runs", || agent().is_some());
+    let (_, folder) = agent().unwrap();
+    let ended = Ended::of(run);
+    ended.said(0, &[]);
+    assert!(!place.recorded().is_empty());
+    let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+    assert!(header.contains("\"stand\": \"ssh:board\""), "{header}");
+    wait_for_a_clean_board(&place, &folder);
+}
+
+#[test]
+fn a_cut_connection_costs_no_trial() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let run = start(&place, &sshd, "4");
+    for count in [1, 3] {
+        place.wait_for_trials(count);
+        let client = children(run.id()).into_iter().find(|child| words(*child)[0].ends_with("ssh"));
+        signal(client.unwrap(), Signal::KILL);
+    }
+    let (_, folder) = agent().unwrap();
+    let ended = Ended::of(run);
+    ended.said(0, &[]);
+    let numbers: Vec<u64> = place.recorded().iter().map(|line| number(line)).collect();
+    let expected: Vec<u64> = (1..=u64::try_from(numbers.len()).unwrap()).collect();
+    assert_eq!(numbers, expected, "none is missing, none came twice");
+    wait_for_a_clean_board(&place, &folder);
+}
+
+fn number(line: &str) -> u64 {
+    let record: serde_json::Value = serde_json::from_str(line).unwrap();
+    record["number"].as_u64().unwrap()
+}
+
+#[test]
+fn an_agent_that_is_killed_is_said_to_be_gone() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let run = start(&place, &sshd, "20");
+    place.wait_for_trials(1);
+    let (process, folder) = agent().unwrap();
+    signal(process, Signal::KILL);
+    let ended = Ended::of(run);
+    ended.said(5, &["the agent on board is gone", "--resume"]);
+    place.shorten_run(1);
+    let resumed = sshd.command(&place, &["tune", "--resume", "run", "--confirm", "card.img"]);
+    run_to_end(resumed).said(0, &[]);
+    wait_for_a_clean_board(&place, &folder);
+}
+
+#[test]
+fn who_was_killed_goes_on_with_the_agent_that_was_left() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let run = start(&place, &sshd, "20");
+    place.wait_for_trials(2);
+    let (_, folder) = agent().unwrap();
+    signal(run.id(), Signal::KILL);
+    assert_eq!(Ended::of(run).code, None);
+    let before = place.recorded();
+    place.shorten_run(1);
+    let resumed = sshd.command(&place, &["tune", "--resume", "run", "--confirm", "card.img"]);
+    run_to_end(resumed).said(0, &[]);
+    assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
+    wait_for_a_clean_board(&place, &folder);
+}
+
+#[test]
+fn an_interrupt_ends_the_agent_too() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let run = start(&place, &sshd, "20");
+    place.wait_for_trials(1);
+    let (_, folder) = agent().unwrap();
+    signal(run.id(), Signal::INT);
+    Ended::of(run).said(6, &["interrupted"]);
+    wait_for_a_clean_board(&place, &folder);
+}
+
+#[test]
+fn a_medium_of_a_board_is_probed_there() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let card = format!("sim:{}", place.arg("card.toml"));
+    let args = ["probe", card.as_str(), "--on", BOARD, "--json", "--output", "geometry.json"];
+    let ended = run_to_end(sshd.command(&place, &args));
+    ended.said(0, &[]);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(document["erase_unit"]["verdict"].is_string(), "{document}");
+    let kept = std::fs::read_to_string(place.path("geometry.json")).unwrap();
+    assert!(kept.contains("flashfit.probe"), "the file is brought back");
+    let image = place.image("card.img", 64).display().to_string();
+    let args = ["probe", image.as_str(), "--on", BOARD, "--write"];
+    run_to_end(sshd.command(&place, &args)).said(3, &["--confirm card.img"]);
+    let missing = ["probe", "/no/such/medium", "--on", BOARD];
+    run_to_end(sshd.command(&place, &missing)).said(2, &["/no/such/medium"]);
+    place.flashfit(&["probe", &card, "--on", "vm"]).said(2, &["not the medium"]);
+    wait_until("the board is clean", || agent().is_none());
+}
+
+#[test]
+fn a_board_that_cannot_be_reached_is_named() {
+    if skip(Sshd::lacking()) {
+        return;
+    }
+    let place = Place::new();
+    let ended = place.tune("/dev/mmcblk9", &["--on", "ssh:board.invalid"]);
+    ended.said(4, &["board.invalid", "hint: ssh board.invalid should work without a question"]);
+    place.tune("card.img", &["--on", "ssh:-oProxyCommand=x"]).said(2, &["is no stand"]);
+}
+
+fn run_to_end(mut command: std::process::Command) -> Ended {
+    Ended::new(command.output().unwrap())
+}

@@ -1,0 +1,80 @@
+//! A real sshd on the loopback address, with keys of its own: this machine as a board.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use flashfit_host::program::find;
+
+use crate::fixture::{Place, wait_until};
+
+/// How tests call it.
+pub const BOARD: &str = "ssh:board";
+
+/// A server that lets this user in; ended when dropped.
+pub struct Sshd {
+    child: Child,
+    /// The configuration file of a client that reaches it as `board`.
+    pub client: PathBuf,
+}
+
+impl Sshd {
+    /// Why there can be none.
+    pub fn lacking() -> Option<String> {
+        let missing = ["sshd", "ssh", "ssh-keygen"].into_iter().find(|name| find(name).is_none());
+        missing.map(|name| format!("there is no {name}"))
+    }
+
+    /// Starts one with its files in `place`.
+    pub fn start(place: &Place) -> Self {
+        for key in ["host_key", "user_key"] {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f", &place.arg(key)])
+                .status();
+            assert!(made.unwrap().success());
+        }
+        std::fs::copy(place.path("user_key.pub"), place.path("authorized_keys")).unwrap();
+        // Taken again a moment later: nobody else asks for this very port.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\n\
+             PidFile none\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n",
+            place.arg("host_key"),
+            place.arg("authorized_keys"),
+        );
+        let client = format!(
+            "Host board\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {}\n  \
+             IdentitiesOnly yes\n  UserKnownHostsFile {}\n  StrictHostKeyChecking accept-new\n",
+            place.arg("user_key"),
+            place.arg("known_hosts"),
+        );
+        let client = place.file("ssh_config", &client);
+        let server = place.file("sshd_config", &server);
+        // It refuses to start without this folder.
+        let _ = std::fs::create_dir_all("/run/sshd");
+        let child = Command::new(find("sshd").unwrap())
+            .args(["-D", "-e", "-f"])
+            .arg(server)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_until("sshd listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self { child, client }
+    }
+
+    /// The command with these arguments, which finds the board.
+    pub fn command(&self, place: &Place, args: &[&str]) -> Command {
+        let mut command = place.command(args);
+        command.env("FLASHFIT_SSH_CONFIG", &self.client);
+        command
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

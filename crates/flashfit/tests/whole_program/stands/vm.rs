@@ -1,0 +1,144 @@
+//! Trials in a virtual machine. Skipped, with the reason, where there is no QEMU or no kernel.
+
+use std::process::Child;
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+use flashfit_host::SystemRunner;
+use flashfit_host::program::find;
+use flashfit_vm::Kernel;
+use rustix::process::Signal;
+
+use crate::fixture::{Ended, Place, skip, wait_until};
+use crate::machine::{children, signal, traces, words};
+
+fn skip_without_machine() -> bool {
+    let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
+    let missing = [qemu.as_str(), "busybox", "fio"].into_iter().find(|name| find(name).is_none());
+    skip(missing.map(|name| format!("there is no {name}")).or_else(|| {
+        let wanted = ["ext4", "f2fs"].map(str::to_owned);
+        Kernel::find(&wanted, &SystemRunner::default()).err().map(|error| error.to_string())
+    }))
+}
+
+/// A folder for one test at a time; nothing where there can be no machine.
+pub fn machine_place() -> Option<(MutexGuard<'static, ()>, Place)> {
+    (!skip_without_machine()).then(|| (super::alone(), Place::new()))
+}
+
+/// A run in a virtual machine on the fast card.
+fn start(place: &Place, more: &[&str]) -> Child {
+    let card = place.card();
+    let args: Vec<&str> = ["--on", "vm"].into_iter().chain(more.iter().copied()).collect();
+    place.command(&place.tune_args(&card, &args)).spawn().unwrap()
+}
+
+/// The machine of a run.
+fn machine(run: &Child) -> u32 {
+    let mut found = None;
+    wait_until("the machine runs", || {
+        let is_machine =
+            |child: &u32| words(*child).iter().any(|word| word.contains("qemu-system"));
+        found = children(run.id()).into_iter().find(is_machine);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+#[track_caller]
+fn wait_for_trials(place: &Place, count: usize) {
+    let begun = std::time::Instant::now();
+    while place.recorded().len() < count {
+        assert!(begun.elapsed() < Duration::from_secs(240), "no {count} trials");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
+fn wait_for_nothing_left(place: &Place) {
+    wait_until("nothing is left", || traces(place).is_empty());
+}
+
+#[test]
+fn a_file_system_that_this_kernel_may_lack_is_tried() {
+    let Some((_alone, place)) = machine_place() else { return };
+    let ended =
+        Ended::of(start(&place, &["--fs", "f2fs", "--strategy", "random", "--trials", "2"]));
+    ended.said(0, &[]);
+    assert_eq!(place.recorded().len(), 2, "{}", ended.stderr);
+    let trial = &place.recorded()[0];
+    assert!(trial.contains("\"f2fs\"") && trial.contains("\"completed\""), "{trial}");
+    assert!(
+        trial.contains("nand_programmed_bytes"),
+        "the card's counters are read beside: {trial}"
+    );
+    let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+    assert!(header.contains("\"stand\": \"vm (QEMU "), "{header}");
+    wait_for_nothing_left(&place);
+}
+
+#[test]
+fn a_machine_that_is_killed_costs_the_trial_under_way() {
+    let Some((_alone, place)) = machine_place() else { return };
+    let run = start(&place, &["--repeats", "20"]);
+    wait_for_trials(&place, 1);
+    signal(machine(&run), Signal::KILL);
+    Ended::of(run).said(5, &["the virtual machine is gone", "--resume"]);
+    wait_for_nothing_left(&place);
+    let before = place.recorded();
+    place.shorten_run(1);
+    place.flashfit(&["tune", "--resume", "run"]).said(0, &[]);
+    assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
+    wait_for_nothing_left(&place);
+}
+
+#[test]
+fn a_run_that_is_interrupted_or_killed_leaves_no_machine() {
+    let Some((_alone, place)) = machine_place() else { return };
+    let run = start(&place, &["--repeats", "20"]);
+    wait_for_trials(&place, 1);
+    signal(run.id(), Signal::INT);
+    Ended::of(run).said(6, &["interrupted"]);
+    wait_for_nothing_left(&place);
+    let mut resumed = place.command(&["tune", "--resume", "run"]);
+    let resumed = resumed.spawn().unwrap();
+    let before = place.recorded().len();
+    wait_for_trials(&place, before + 1);
+    signal(resumed.id(), Signal::KILL);
+    assert_eq!(Ended::of(resumed).code, None);
+    wait_for_nothing_left(&place);
+}
+
+#[test]
+fn an_image_is_a_medium_of_the_machine() {
+    let Some((_alone, place)) = machine_place() else { return };
+    let image = place.image("card.img", 64).display().to_string();
+    let more = ["--on", "vm", "--strategy", "random", "--trials", "1"];
+    place.tune(&image, &more).said(3, &["--confirm card.img"]);
+    let more = [&more[..], &["--confirm", "card.img"]].concat();
+    place.tune(&image, &more).said(0, &[]);
+    let bytes = std::fs::read(&image).unwrap();
+    assert!(!bytes.starts_with(b"a user's data"), "it was written to");
+    assert_eq!(bytes.len(), 64 << 20);
+    wait_for_nothing_left(&place);
+}
+
+#[test]
+fn what_a_machine_needs_is_told() {
+    let place = Place::new();
+    let mut command = place.command(&["stand", "doctor"]);
+    // As on a machine without QEMU, busybox and ssh.
+    command.env("PATH", "/nowhere");
+    let ended = Ended::new(command.output().unwrap());
+    ended.said(0, &[]);
+    for text in ["vm (a virtual machine; nobody needs to be root): not yet", "apt-get install"] {
+        assert!(ended.stdout.contains(text), "{}", ended.stdout);
+    }
+    let document = place.flashfit(&["stand", "doctor", "--json"]).document("flashfit.stands");
+    assert!(document["vm"]["can_start"].is_boolean(), "{document}");
+    place
+        .tune("sim:sd-c4-block", &["--on", "here", "--vm-speed-mips", "500"])
+        .said(2, &["for a virtual machine only"]);
+    let missing = place.tune("sim:sd-c4-block", &["--on", "vm", "--vm-kernel", "/no/such/kernel"]);
+    missing.said(2, &["/no/such/kernel"]);
+}

@@ -1,0 +1,193 @@
+//! Runs that are spread over stands that only pretend: who makes what, what the search is told of
+//! media that differ, and boards that are lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use flashfit_bench::Workload;
+use flashfit_filesystem::Setup;
+use flashfit_host::{ExitClass, Explain};
+use flashfit_stand::TrialError;
+use flashfit_tune::spread::levels::Figure;
+use flashfit_tune::spread::{Levels, Team};
+use flashfit_tune::{
+    Conclusion, Ended, MadeOn, Problem, Purpose, Run, RunDir, RunSpec, Session, Space, TrialKey,
+    TrialRecord, TuneError, Verdict,
+};
+
+use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
+
+fn space() -> Space {
+    SpaceOf::filesystem("x", &[opt("a"), opt("b")]).and("y", &[opt("a")]).build()
+}
+
+/// `x a+b` is the best, by a tenth.
+fn kib(setup: &Setup) -> u64 {
+    let base = if setup.filesystem == "x" { 1000 } else { 900 };
+    base + 50 * setup.options.len() as u64
+}
+
+fn fast(setup: &Setup, _: &str) -> Answer {
+    Answer::Kib(kib(setup))
+}
+
+/// Four times as slow: more than any option could make up for.
+fn slow(setup: &Setup, _: &str) -> Answer {
+    Answer::Kib(kib(setup) / 4)
+}
+
+fn workloads() -> Vec<Workload> {
+    vec![workload("first")]
+}
+
+fn board(name: &str) -> MadeOn {
+    MadeOn { board: name.to_owned(), medium: format!("medium of {name}") }
+}
+
+/// A board: its name, its medium's landscape, and after how many trials it is gone.
+type Board = (&'static str, fn(&Setup, &str) -> Answer, Option<usize>);
+
+/// Begins a run in `dir` or goes on with it, on these boards.
+fn go(
+    dir: &Path,
+    spec: &RunSpec,
+    boards: &[Board],
+) -> (Result<Ended, TuneError>, Vec<TrialRecord>) {
+    let (space, workloads) = (space(), workloads());
+    let (run_dir, trials) = if dir.join("run.json").exists() {
+        let (run_dir, run) = RunDir::resume(dir).unwrap();
+        (run_dir, run.trials)
+    } else {
+        (RunDir::create(dir, &header(&space, spec)).unwrap(), Vec::new())
+    };
+    let problem = Problem::of_run(&space, spec).unwrap();
+    let (team, desks) = Team::new(boards.iter().map(|(name, ..)| board(name)).collect());
+    std::thread::scope(|scope| {
+        for ((_, landscape, gone_after), desk) in boards.iter().zip(desks) {
+            let workloads = &workloads;
+            scope.spawn(move || {
+                let mut stand = FakeStand::new(landscape);
+                stand.gone_after = *gone_after;
+                if let Err(error) = desk.serve(&mut stand, spec, workloads, &mut || Ok(())) {
+                    desk.leave(error);
+                }
+            });
+        }
+        let mut team = team;
+        let mut session = Session::new(spec, &problem, &workloads, run_dir, trials).unwrap();
+        let ended = session.run_spread(&mut team, &mut Watcher::default());
+        (ended, session.into_trials())
+    })
+}
+
+fn keys(trials: &[TrialRecord]) -> BTreeSet<&TrialKey> {
+    trials.iter().map(|trial| &trial.key).collect()
+}
+
+fn on(trial: &TrialRecord) -> &str {
+    &trial.made_on.as_ref().unwrap().board
+}
+
+#[test]
+fn media_that_differ_are_told_apart_from_setups_that_do() {
+    let spec = spec(&space(), &["first"]);
+    let dir = tempfile::tempdir().unwrap();
+    let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", slow, None)]);
+    ended.unwrap();
+    assert_eq!(keys(&trials).len(), trials.len(), "no two have the same key");
+    let boards: BTreeSet<&str> = trials.iter().map(on).collect();
+    assert_eq!(boards.len(), 2, "both have work");
+    let levels = Levels::of(&trials);
+    let ratio = levels.level(Figure::Rate, "first", 1).unwrap().log;
+    assert!((ratio.abs() - 4f64.ln()).abs() < 0.01, "{ratio}");
+    let found = Conclusion::of_run(&space(), &spec, &trials).unwrap().recommendation.unwrap();
+    assert_eq!(found.winner.label(), "x a+b none");
+    assert_eq!(found.verdict, Verdict::Better);
+    assert_eq!(Run::read(dir.path()).unwrap().trials.len(), trials.len());
+}
+
+#[test]
+fn confirming_rounds_are_made_on_one_board_each() {
+    let spec = spec(&space(), &["first"]);
+    let dir = tempfile::tempdir().unwrap();
+    let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", fast, None)]);
+    ended.unwrap();
+    let mut rounds: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.key.purpose == Purpose::Confirm) {
+        rounds.entry(trial.key.repeat).or_default().insert(on(trial));
+    }
+    assert_eq!(rounds.len(), 2);
+    assert!(rounds.values().all(|boards| boards.len() == 1), "{rounds:?}");
+}
+
+#[test]
+fn one_board_alone_needs_no_comparison() {
+    let spec = spec(&space(), &["first"]);
+    let dir = tempfile::tempdir().unwrap();
+    let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None)]);
+    ended.unwrap();
+    assert!(trials.iter().all(|trial| trial.key.purpose != Purpose::Overlap));
+    assert!(!Levels::of(&trials).are_several());
+}
+
+#[test]
+fn what_a_lost_board_leaves_is_made_by_the_others() {
+    let spec = spec(&space(), &["first"]);
+    let expected = {
+        let dir = tempfile::tempdir().unwrap();
+        let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", fast, None)]);
+        ended.unwrap();
+        trials
+    };
+    for trials_before in 0..10 {
+        let dir = tempfile::tempdir().unwrap();
+        let boards: [Board; 2] = [("one", fast, Some(trials_before)), ("two", fast, None)];
+        let (ended, trials) = go(dir.path(), &spec, &boards);
+        ended.unwrap();
+        assert!(trials.iter().filter(|trial| on(trial) == "one").count() <= trials_before);
+        let searched = |trials: &[TrialRecord]| -> BTreeSet<TrialKey> {
+            let of_search = trials.iter().filter(|trial| trial.key.purpose != Purpose::Overlap);
+            of_search.map(|trial| trial.key.clone()).collect()
+        };
+        assert_eq!(searched(&trials), searched(&expected), "lost after {trials_before}");
+    }
+}
+
+#[test]
+fn without_a_board_a_run_ends_and_goes_on_on_another() {
+    let spec = spec(&space(), &["first"]);
+    for trials_each in [0, 1, 2, 3, 5, 8] {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = Some(trials_each);
+        let (ended, part) = go(dir.path(), &spec, &[("one", fast, gone), ("two", slow, gone)]);
+        let error = ended.unwrap_err();
+        assert!(matches!(error, TuneError::NoBoardLeft { .. }), "{error}");
+        assert_eq!(error.class(), ExitClass::Io);
+        assert_eq!(part.len(), 2 * trials_each);
+        let (ended, trials) = go(dir.path(), &spec, &[("three", slow, None), ("two", slow, None)]);
+        ended.unwrap();
+        assert_eq!(keys(&trials).len(), trials.len(), "no two have the same key");
+        let found = Conclusion::of_run(&space(), &spec, &trials).unwrap().recommendation.unwrap();
+        assert_eq!(found.winner.label(), "x a+b none", "ended after {trials_each}");
+    }
+}
+
+#[test]
+fn an_interrupted_board_ends_the_run_as_interrupted() {
+    let spec = spec(&space(), &["first"]);
+    let (space, workloads) = (space(), workloads());
+    let dir = tempfile::tempdir().unwrap();
+    let run_dir = RunDir::create(dir.path(), &header(&space, &spec)).unwrap();
+    let problem = Problem::of_run(&space, &spec).unwrap();
+    let (mut team, desks) = Team::new(vec![board("one")]);
+    for desk in desks {
+        desk.leave(TrialError::Stopped {
+            message: "interrupted".to_owned(),
+            class: ExitClass::Interrupted,
+            hint: None,
+        });
+    }
+    let mut session = Session::new(&spec, &problem, &workloads, run_dir, Vec::new()).unwrap();
+    let ended = session.run_spread(&mut team, &mut Watcher::default());
+    assert_eq!(ended.unwrap_err().class(), ExitClass::Interrupted);
+}
