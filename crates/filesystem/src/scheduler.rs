@@ -52,6 +52,11 @@ impl std::fmt::Display for Scheduler {
     }
 }
 
+/// The schedulers of today's mainline kernel, whether this one has them or not.
+pub fn mainline() -> impl Iterator<Item = Scheduler> {
+    MAINLINE.into_iter().map(Scheduler::new)
+}
+
 /// The schedulers that a queue offers, in the kernel's order; `queue_dir` is `/sys/block/X/queue`.
 ///
 /// # Errors

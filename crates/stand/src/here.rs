@@ -24,6 +24,7 @@ use crate::facts::{Facts, MemoryFacts};
 use crate::knob_guard::{KnobGuard, KnobPlaces};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
+use crate::scheduler_modules;
 use crate::{Stand, TrialReport, TrialRequest, Written, written};
 
 /// What a result of fio takes at the most, with job file and leftovers.
@@ -87,6 +88,7 @@ impl<'a> Here<'a> {
         }
         let medium = backing.consent().medium().clone();
         let queue = System::default().block(&medium.disk).join("queue");
+        scheduler_modules::bring_in(runner, &queue);
         let scheduler = SchedulerGuard::new(queue.clone())
             .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
         let consent = partition::make(runner, backing.consent(), &options.layout)?;

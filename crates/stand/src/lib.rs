@@ -18,6 +18,7 @@ pub mod place;
 pub mod protocol;
 pub mod remote;
 mod scheduler_guard;
+mod scheduler_modules;
 pub mod vm;
 mod written;
 
