@@ -1,9 +1,20 @@
 //! Waiting until a moment, more exactly than sleeping does by default.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// What a sleep with the least timer slack oversleeps by at most, most of the time: the wake-up.
-pub const SPIN: Duration = Duration::from_micros(60);
+/// How long before a moment sleeping turns into spinning: what a sleep with the least timer slack
+/// oversleeps by at most, most of the time. A machine with one processor does not spin: whoever
+/// waits for the card computes meanwhile, and would be kept from it.
+static SPIN: LazyLock<Duration> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors > 1 { Duration::from_micros(60) } else { Duration::ZERO }
+});
+
+/// How much of `left` to sleep; spin where there is nothing.
+pub fn to_sleep(left: Duration) -> Option<Duration> {
+    left.checked_sub(*SPIN).filter(|sleep| !sleep.is_zero())
+}
 
 /// Lets the kernel wake this thread when asked, not up to 50 us later (`PR_SET_TIMERSLACK`). Best
 /// effort: it only makes delays more exact.
@@ -30,10 +41,9 @@ pub fn until(moment: Instant, given_up: impl Fn() -> bool) -> bool {
         if left.is_zero() {
             return true;
         }
-        if left > SPIN {
-            std::thread::sleep((left - SPIN).min(LONGEST_SLEEP));
-        } else {
-            std::hint::spin_loop();
+        match to_sleep(left) {
+            Some(sleep) => std::thread::sleep(sleep.min(LONGEST_SLEEP)),
+            None => std::hint::spin_loop(),
         }
     }
 }

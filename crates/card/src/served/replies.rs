@@ -196,9 +196,8 @@ impl Later {
         waiting: MutexGuard<'a, Waiting>,
     ) -> MutexGuard<'a, Waiting> {
         let left = moment - now;
-        if left > delay::SPIN {
-            let sleep = (left - delay::SPIN).min(LONGEST_SLEEP);
-            let woken = self.changed.wait_timeout(waiting, sleep);
+        if let Some(sleep) = delay::to_sleep(left) {
+            let woken = self.changed.wait_timeout(waiting, sleep.min(LONGEST_SLEEP));
             return woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(waiting);
