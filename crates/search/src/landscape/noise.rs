@@ -7,7 +7,7 @@ use crate::random::Random;
 /// The noise of a landscape; every share is in natural logarithm.
 #[derive(Debug, Clone)]
 pub struct Noise {
-    /// The scale of the core under each workload.
+    /// The standard deviation of the core under each workload.
     pub sigma: Vec<f64>,
     /// Whether the core is of Student's distribution with 3 degrees of freedom instead of normal.
     pub heavy_tails: bool,
@@ -39,8 +39,8 @@ impl Noise {
     }
 }
 
-/// Student's distribution with 3 degrees of freedom, as it is: its standard deviation is 1.7.
+/// Student's distribution with 3 degrees of freedom, scaled to a standard deviation of 1.
 fn student_3(random: &mut Random) -> f64 {
     let squares: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
-    random.normal() / (squares / 3.0).sqrt()
+    random.normal() / (squares / 3.0).sqrt() / 3.0_f64.sqrt()
 }
