@@ -1,5 +1,6 @@
 //! What a workload yields: integers only, reads and writes apart.
 
+use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
 
 use crate::steady::Steady;
@@ -143,6 +144,9 @@ pub struct WorkloadResult {
     /// Time that measuring took: fio's, its start included, and the writing back that belongs to a
     /// stage.
     pub fio_ns: u64,
+    /// What this machine's processors did meanwhile, where the kernel tells.
+    #[serde(default)]
+    pub processor: Option<ProcessorTime>,
     /// What could not be done as it should have been, in words; usually empty.
     pub notes: Vec<String>,
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::Runner;
 use flashfit_host::memory_limit::MemoryLimit;
+use flashfit_host::processor::ProcessorTime;
 
 use crate::error::BenchError;
 use crate::figures::{PointResult, Stage, WorkloadResult};
@@ -216,6 +217,7 @@ impl Run<'_> {
             Some(watch) => &jobfile::with_global(&self.place.text, &watch.settings()),
             None => &self.place.text,
         };
+        let before = ProcessorTime::now();
         let (outcome, output) = self.fio(text, &spec.sections, sizes, bytes, self.plan.seed)?;
         let asked = Asked { stage: spec, bytes, runtime_ns: self.plan.runtime_ns };
         let mut measured = result::read(&outcome, &output, asked)?;
@@ -225,6 +227,10 @@ impl Run<'_> {
             let more_ns = nanoseconds(self.place.sync()?);
             self.result.fio_ns += more_ns;
             measured.write = measured.write.map(|write| write.with_more_time(more_ns));
+        }
+        if let (Some(before), Some(after)) = (before, ProcessorTime::now()) {
+            let known = self.result.processor.unwrap_or_default();
+            self.result.processor = Some(known.plus(after.since(before)));
         }
         Ok(measured)
     }

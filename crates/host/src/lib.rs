@@ -14,6 +14,7 @@ pub mod mount;
 pub mod mountinfo;
 pub mod piped;
 pub mod private_folder;
+pub mod processor;
 pub mod program;
 mod scripted_runner;
 mod system_runner;

@@ -274,6 +274,7 @@ impl<'a> Here<'a> {
         report.phases.settle_ns = result.settle_ns;
         report.phases.fio_ns = result.fio_ns;
         report.points = result.points;
+        report.processor = result.processor;
         report.notes = result.notes;
         Ok(())
     }

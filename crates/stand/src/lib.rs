@@ -25,6 +25,7 @@ mod written;
 use flashfit_bench::{Length, MediumState, PointResult, StateReached, Workload};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
+use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
 
 pub use backing::{Backing, BackingError};
@@ -131,6 +132,9 @@ pub struct TrialReport {
     /// The simulated card's counters from when the file system was in its state to the end of the
     /// unmount.
     pub counters: Option<Counters>,
+    /// What the processors did while the workload was measured, where the kernel tells.
+    #[serde(default)]
+    pub processor: Option<ProcessorTime>,
     /// What the kernel logged meanwhile.
     pub kernel_messages: Vec<String>,
     /// What could not be done as it should have been; usually nothing.

@@ -6,6 +6,7 @@
 use flashfit_bench::{Length, PointResult, StateReached};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
+use flashfit_host::processor::ProcessorTime;
 use flashfit_stand::{Phases, Written};
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +110,9 @@ pub struct TrialRecord {
     /// The simulated card's counters over the trial, where the medium is one.
     #[serde(default)]
     pub counters: Option<Counters>,
+    /// What the processors did while the workload was measured, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<ProcessorTime>,
     /// How many lines the kernel logged.
     #[serde(default)]
     pub kernel_messages: u32,

@@ -357,6 +357,7 @@ impl<'a> Session<'a> {
             state,
             written,
             counters,
+            processor,
             kernel_messages,
             notes,
         } = report;
@@ -380,6 +381,7 @@ impl<'a> Session<'a> {
             fill_bytes,
             written,
             counters,
+            processor,
             kernel_messages: u32::try_from(kernel_messages.len()).unwrap_or(u32::MAX),
             notes,
         };

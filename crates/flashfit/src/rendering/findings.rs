@@ -31,7 +31,8 @@ pub fn findings(view: &RunView<'_>) -> Vec<Finding> {
         all.push(effects(conclusion, answer));
         all.push(interactions(conclusion, answer));
     }
-    all.extend([front(conclusion), demands(conclusion), out(view), measuring(view)]);
+    all.extend([front(conclusion), demands(conclusion), out(view)]);
+    all.extend([measuring(view), super::processors::finding(view)]);
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
 

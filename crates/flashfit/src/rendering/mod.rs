@@ -7,6 +7,7 @@ mod findings;
 mod media;
 pub mod options;
 pub mod plan;
+mod processors;
 mod rankings;
 pub mod replay;
 pub mod setup_commands;
@@ -134,6 +135,7 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
     fact("Erase unit", known(&facts.geometry.erase_unit));
     fact("Write unit", known(&facts.geometry.write_unit));
     fact("Layout", facts.layout.reason.clone());
+    fact("Stand", facts.stand.clone());
     fact("Kernel", format!("Linux {} on {}", facts.kernel, facts.machine));
     fact("Processors", facts.processors.to_string());
     let programs: Vec<&str> = facts.programs.values().map(String::as_str).collect();

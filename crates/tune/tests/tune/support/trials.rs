@@ -81,6 +81,7 @@ fn record(
         fill_bytes: 0,
         written: None,
         counters: None,
+        processor: None,
         kernel_messages: 0,
         notes: Vec::new(),
     }

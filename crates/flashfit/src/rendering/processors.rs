@@ -1,0 +1,66 @@
+//! How far the figures of a run are the processors' and how far the medium's: what another stand or
+//! another board would rank otherwise.
+
+use flashfit_report::{Finding, Kind};
+use flashfit_tune::stats;
+
+use super::RunView;
+
+/// How busy the processors were under each workload on each file system, the busiest first.
+pub fn finding(view: &RunView<'_>) -> Finding {
+    let processors = view.header.facts.processors;
+    let busy = format!("busy, of {processors}");
+    let explanation = format!(
+        "The share of time in which the processors worked while workloads were measured (median of \
+         trials). Trials were made {}. A figure with a low share is the medium's, and is much the \
+         same on another stand or board; the higher the share, the more it is this processor's, \
+         so that setups may rank otherwise elsewhere.",
+        meaning(&view.header.facts.stand)
+    );
+    let mut finding = Finding::new(
+        "Processor or medium",
+        &explanation,
+        [
+            ("workload", Kind::Name),
+            ("file system", Kind::Name),
+            ("trials", Kind::Number),
+            (&busy, Kind::Number),
+        ],
+        0,
+    );
+    let mut shares: Vec<(f64, &str, &str, usize)> = Vec::new();
+    for workload in view.results.workloads() {
+        for filesystem in &view.header.spec.filesystems {
+            let of_both = view.trials.iter().filter(|trial| {
+                trial.key.workload == *workload && trial.key.setup.filesystem == *filesystem
+            });
+            let found: Vec<f64> =
+                of_both.filter_map(|trial| trial.processor.and_then(|time| time.share())).collect();
+            if let Some(median) = stats::median(&found) {
+                shares.push((median, workload, filesystem, found.len()));
+            }
+        }
+    }
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    for (share, workload, filesystem, trials) in shares {
+        finding.rows.push(vec![
+            workload.to_owned(),
+            filesystem.to_owned(),
+            trials.to_string(),
+            format!("{:.0} %", 100.0 * share),
+        ]);
+    }
+    finding
+}
+
+/// What the name of a stand tells of its processor.
+fn meaning(stand: &str) -> String {
+    let of_it = if stand.contains("counted") {
+        "whose one processor has the speed that was asked for, and serves a simulated card too"
+    } else if stand.contains("emulated") {
+        "whose one processor is emulated, and as fast as the machine around it lets it be"
+    } else {
+        return format!("on the stand `{stand}`");
+    };
+    format!("in {stand}, {of_it}")
+}
