@@ -84,11 +84,13 @@ impl OpenUnitProcedure {
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
     ) -> Result<OpenUnitTable, ProcedureError> {
+        let data = self.data();
         let mut cells = Vec::new();
         for access in [Access::Linear, Access::Random] {
             for units in 1..=self.most_units {
                 for write in self.sizes()? {
-                    let time_ns = self.time_ns(device, clock, (units, access), write)?;
+                    let time_ns =
+                        self.time_ns(device, clock, (units, access), part_of(&data, write))?;
                     let bytes = u128::from(units) * u128::from(self.erase_unit.0);
                     let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
                     let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
@@ -99,8 +101,14 @@ impl OpenUnitProcedure {
         Ok(OpenUnitTable { cells })
     }
 
+    /// What is written: as much as an erase unit, and nothing that a controller could pack.
+    pub fn data(&self) -> Vec<u8> {
+        incompressible(self.erase_unit.0, self.seed)
+    }
+
     /// Writes so many units in turn, in one order and with one of the [sizes](Self::sizes), and
-    /// returns how long that took together, in nanoseconds.
+    /// returns how long that took together, in nanoseconds. `write` is that much of
+    /// [what is written](Self::data).
     ///
     /// # Errors
     /// As [`ProcedureError`] tells.
@@ -112,7 +120,7 @@ impl OpenUnitProcedure {
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
         (units, access): (u32, Access),
-        write: Bytes,
+        write: &[u8],
     ) -> Result<u64, ProcedureError> {
         let starts = self.starts(device)?;
         let starts = &starts[..units as usize];
@@ -163,20 +171,20 @@ impl OpenUnitProcedure {
         clock: &(impl Clock + ?Sized),
         starts: &[u64],
         access: Access,
-        write: Bytes,
+        write: &[u8],
     ) -> Result<u64, BlockDevError> {
         let flush = device.describe().volatile_cache;
-        let data = incompressible(write.0, self.seed);
-        let mut places: Vec<u64> = (0..self.erase_unit.0 / write.0).collect();
+        let write_bytes = write.len() as u64;
+        let mut places: Vec<u64> = (0..self.erase_unit.0 / write_bytes).collect();
         if access == Access::Random {
-            Random::new(self.seed ^ write.0).shuffle(&mut places);
+            Random::new(self.seed ^ write_bytes).shuffle(&mut places);
         }
         let mut order = starts.to_vec();
         Random::new(self.seed).shuffle(&mut order);
         let begin_ns = clock.now_ns();
         for place in places {
             for start in &order {
-                device.write(start + place * write.0, &data)?;
+                device.write(start + place * write_bytes, write)?;
                 if flush {
                     device.flush()?;
                 }
@@ -186,10 +194,18 @@ impl OpenUnitProcedure {
     }
 }
 
+/// The first bytes of the data, a write of them.
+pub fn part_of(data: &[u8], write: Bytes) -> &[u8] {
+    &data[..usize::try_from(write.0).expect("a write is held in memory")]
+}
+
 fn incompressible(length: u64, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
-    let words = (0..length.div_ceil(8)).flat_map(|_| random.next_u64().to_le_bytes());
-    words.take(usize::try_from(length).expect("a write is held in memory")).collect()
+    let mut data = vec![0; usize::try_from(length).expect("a write is held in memory")];
+    for word in data.chunks_mut(8) {
+        word.copy_from_slice(&random.next_u64().to_le_bytes()[..word.len()]);
+    }
+    data
 }
 
 #[cfg(test)]
