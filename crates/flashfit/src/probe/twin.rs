@@ -52,8 +52,8 @@ pub fn measure(
     // Units that are no multiple of the smallest write cannot be written in such pieces.
     let erase_unit = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
     let mut device = Within { device, region: room.region.clone() };
-    let fits = u32::try_from((device.describe().capacity_bytes / erase_unit.0).saturating_sub(1));
-    let most_units = MOST_UNITS.min(fits.unwrap_or(MOST_UNITS)).max(1);
+    let capacity = Bytes(device.describe().capacity_bytes);
+    let most_units = MOST_UNITS.min(OpenUnitProcedure::room(capacity, erase_unit)).max(1);
     let procedure = OpenUnitProcedure { erase_unit, least_write: LEAST_WRITE, most_units, seed };
     let (sizes, data) = (procedure.sizes()?, procedure.data());
     let mut cells = Vec::new();
