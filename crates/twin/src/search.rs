@@ -1,10 +1,11 @@
 //! Which structure fits best: a search over those that can be.
 //!
 //! Every kind of layer is tried with a few starts; from the best of each kind one value after
-//! another is changed to each other that it can have, as long as that helps. A structure is
-//! simulated once ([`crate::counts`]), its times are fitted without simulation ([`crate::times`]).
-//! The same target gives the same twin. Limits: a search of that kind finds a good structure, not
-//! surely the best, and several can explain a table equally well.
+//! another is changed to each other that it can have, as long as that helps; what is found is tried
+//! with the other kinds of layer too. A structure is simulated once ([`crate::counts`]), its times
+//! are fitted without simulation ([`crate::times`]). The same target gives the same twin. Limits: a
+//! search of that kind finds a good structure, not surely the best, and several can explain a table
+//! equally well.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
