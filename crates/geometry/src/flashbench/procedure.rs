@@ -20,6 +20,20 @@ use super::table::{Access, Cell, OpenUnitTable};
 const FIRST_BYTES: u64 = 16 << 20;
 /// What the shift register of mixed orders begins behind, as many bits of it as there are.
 const FIRST_STATE: u64 = 0xace1;
+/// The bits of the smallest shift register.
+const LEAST_BITS: u32 = 8;
+/// The bits that are fed back, of registers of that many bits and more.
+const FED_BACK: [u64; 9] = [
+    0b1_1101,
+    0b1_0001,
+    0b1001,
+    0b101,
+    0b1_0000_0111,
+    0b10_0111,
+    0b1_0000_0000_0111,
+    0b11,
+    0b10_1101,
+];
 /// How many erase units lie between two that are written, where the medium has room for it.
 const SPACING_UNITS: u64 = 12;
 
@@ -215,21 +229,8 @@ impl OpenUnitProcedure {
 /// The numbers from 1 to `count` in the order in which a shift register comes by them, which feeds
 /// back some of its bits.
 fn mixed(count: u64, seed: u64) -> Vec<u64> {
-    let bits = u64::BITS - count.leading_zeros();
-    // The bits that are fed back, of registers of 8 bits and more.
-    const FED_BACK: [u64; 9] = [
-        0b1_1101,
-        0b1_0001,
-        0b1001,
-        0b101,
-        0b1_0000_0111,
-        0b10_0111,
-        0b1_0000_0000_0111,
-        0b11,
-        0b10_1101,
-    ];
-    let bits = bits.max(8);
-    let Some(fed_back) = FED_BACK.get(bits as usize - 8) else {
+    let bits = (u64::BITS - count.leading_zeros()).max(LEAST_BITS);
+    let Some(fed_back) = FED_BACK.get((bits - LEAST_BITS) as usize) else {
         let mut order: Vec<u64> = (1..=count).collect();
         Random::new(seed).shuffle(&mut order);
         return order;
@@ -237,7 +238,7 @@ fn mixed(count: u64, seed: u64) -> Vec<u64> {
     let first = FIRST_STATE & ((1 << bits) - 1);
     let next = |state: &u64| {
         let bit = u64::from((state & fed_back).count_ones() % 2);
-        Some(state >> 1 | bit << (bits - 1))
+        Some((state >> 1) | (bit << (bits - 1)))
     };
     let states = std::iter::successors(next(&first), next);
     let count_of = usize::try_from(count).expect("it has fewer than 17 bits");
