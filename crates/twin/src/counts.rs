@@ -5,6 +5,7 @@
 //! number of each.
 
 use flashfit_card::{Card, InProcessCard};
+use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{Access, Cell, OpenUnitProcedure, ProcedureError};
 use flashfit_medium::{BlockDev, Bytes, VirtualClock};
 
@@ -119,12 +120,14 @@ pub fn count(target: &Target, structure: &Structure) -> Result<Vec<(Key, Done)>,
     let procedure = procedure(target);
     let mut device = used(&model)?;
     let clock = device.clock().clone();
+    let data = procedure.data();
     let page = structure.page;
     let mut counts = Vec::new();
     for &(units, access) in &target.runs {
         for write in procedure.sizes()? {
             let before = device.card().counters();
-            let time_ns = procedure.time_ns(&mut device, &clock, (units, access), write)?;
+            let time_ns =
+                procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
             let after = device.card().counters();
             let requests = (u64::from(units) * target.erase_unit.0 / write.0) as f64;
             let programs = (after.nand_programmed_bytes - before.nand_programmed_bytes) / page;

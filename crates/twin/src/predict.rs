@@ -1,6 +1,7 @@
 //! What a card model makes of the procedure by which a target was measured.
 
 use flashfit_card::CardModel;
+use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{Cell, OpenUnitTable, ProcedureError};
 
 use crate::counts::{procedure, used};
@@ -14,10 +15,12 @@ pub fn predict(model: &CardModel, target: &Target) -> Result<OpenUnitTable, Proc
     let procedure = procedure(target);
     let mut device = used(model)?;
     let clock = device.clock().clone();
+    let data = procedure.data();
     let mut cells = Vec::new();
     for &(units, access) in &target.runs {
         for write in procedure.sizes()? {
-            let time_ns = procedure.time_ns(&mut device, &clock, (units, access), write)?;
+            let time_ns =
+                procedure.time_ns(&mut device, &clock, (units, access), part_of(&data, write))?;
             let bytes = u128::from(units) * u128::from(target.erase_unit.0);
             let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
             let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);

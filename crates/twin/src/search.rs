@@ -1,10 +1,11 @@
 //! Which structure fits best: a search over those that can be.
 //!
 //! Every kind of layer is tried with a few starts; from the best of each kind one value after
-//! another is changed to each other that it can have, as long as that helps. A structure is
-//! simulated once ([`crate::counts`]), its times are fitted without simulation ([`crate::times`]).
-//! The same target gives the same twin. Limits: a search of that kind finds a good structure, not
-//! surely the best, and several can explain a table equally well.
+//! another is changed to each other that it can have, as long as that helps; what is found is tried
+//! with the other kinds of layer too. A structure is simulated once ([`crate::counts`]), its times
+//! are fitted without simulation ([`crate::times`]). The same target gives the same twin. Limits: a
+//! search of that kind finds a good structure, not surely the best, and several can explain a table
+//! equally well.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -31,6 +32,8 @@ const SLOWEST_BUS: f64 = 1.03;
 const START_PAGE: u64 = 16384;
 /// More open units than that are not looked for.
 const MOST_OPEN: u32 = 16;
+/// Largest writes to a log.
+const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
 /// How often all values are gone through at most.
 const MOST_ROUNDS: usize = 3;
 
@@ -98,15 +101,19 @@ impl<'a> Search<'a> {
         let Some(least) = begun.first().map(|best| best.fitted.off) else { return Ok(None) };
         begun.retain(|best| best.fitted.off <= least + HOPELESS);
         begun.truncate(KINDS_SEARCHED);
-        let mut found: Option<Best> = None;
+        let mut found = Vec::new();
         for start in begun {
-            let best = self.improve(start)?;
-            found = Some(
-                found
-                    .map_or(best, |found| if nearer(&best, &found).is_lt() { best } else { found }),
-            );
+            found.push(self.improve(start)?);
         }
-        Ok(found)
+        let Some(best) = found.into_iter().min_by(nearer) else { return Ok(None) };
+        // What was found for one kind may suit another that a worse start led astray.
+        let others = self.weigh(&self.as_other_kinds(best.structure))?;
+        match others.into_iter().min_by(nearer) {
+            Some(other) if other.fitted.off < best.fitted.off - WORTH => {
+                self.improve(other).map(Some)
+            }
+            _ => Ok(Some(best)),
+        }
     }
 
     /// Changes one value after another, as long as that helps.
@@ -270,6 +277,27 @@ impl<'a> Search<'a> {
                 powers(4096, from.page).map(|chunk| with(&|s| s.chunk = chunk).plain()).collect();
         }
         others.retain(|structure| *structure != from && self.can_be(structure));
+        others.sort_unstable();
+        others.dedup();
+        others
+    }
+
+    /// A structure as it would be with a layer of another kind, where that has a log with several
+    /// of the largest writes to it.
+    fn as_other_kinds(&self, from: Structure) -> Vec<Structure> {
+        let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
+        let mut others: Vec<Structure> = kinds
+            .flat_map(|kind| LOG_REQUESTS.map(|log_request| (kind, log_request)))
+            .map(|(kind, log_request)| {
+                let by_page = kind == Kind::PageMapped;
+                let chunk = if by_page { from.page } else { self.target.erase_unit.0 / 8 };
+                let (log_units, spare_units) = (from.log_units.max(2), 6);
+                let open_units = from.open_units.max(1);
+                Structure { kind, open_units, log_units, log_request, chunk, spare_units, ..from }
+            })
+            .map(Structure::plain)
+            .collect();
+        others.retain(|structure| self.can_be(structure));
         others.sort_unstable();
         others.dedup();
         others

@@ -78,8 +78,8 @@ pub struct Fitted {
     pub off: f64,
 }
 
-/// A rate that is off by more counts no more: four times.
-const MOST_OFF: f64 = 1.386;
+/// A rate that is off by more counts no more: ten times.
+const MOST_OFF: f64 = 2.303;
 
 /// Fits the times to what the cells took, in seconds.
 pub fn fit(counts: &[Count], took: &[f64], page: u64) -> Fitted {

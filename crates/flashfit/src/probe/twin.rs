@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use flashfit_geometry::Findings;
+use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{
     Access, Cell, OpenUnitProcedure, OpenUnitTable, ProcedureError,
 };
@@ -51,10 +52,10 @@ pub fn measure(
     // Units that are no multiple of the smallest write cannot be written in such pieces.
     let erase_unit = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
     let mut device = Within { device, region: room.region.clone() };
-    let fits = u32::try_from((device.describe().capacity_bytes / erase_unit.0).saturating_sub(1));
-    let most_units = MOST_UNITS.min(fits.unwrap_or(MOST_UNITS)).max(1);
+    let capacity = Bytes(device.describe().capacity_bytes);
+    let most_units = MOST_UNITS.min(OpenUnitProcedure::room(capacity, erase_unit)).max(1);
     let procedure = OpenUnitProcedure { erase_unit, least_write: LEAST_WRITE, most_units, seed };
-    let sizes = procedure.sizes()?;
+    let (sizes, data) = (procedure.sizes()?, procedure.data());
     let mut cells = Vec::new();
     for access in [Access::Linear, Access::Random] {
         for units in 1..=most_units {
@@ -71,7 +72,8 @@ pub fn measure(
                 {
                     return Err(interrupted());
                 }
-                let took = procedure.time_ns(&mut device, clock, (units, access), write);
+                let part = part_of(&data, write);
+                let took = procedure.time_ns(&mut device, clock, (units, access), part);
                 let took_ns = took.map_err(|error| match error {
                     ProcedureError::Medium(error) => Failure::from(error),
                     other => Failure::from(other),

@@ -2,9 +2,13 @@
 //!
 //! For each size of a write, from the erase unit down by halves, every place of a number of erase
 //! units is written once: the first place of each unit, then the second of each, and so on. The
-//! units lie far apart. Linear runs come first, as in the published tables. What differs from
-//! flashbench: the mixed orders come from a seed, positions are kept within the medium, and a
-//! medium without a volatile cache gets no flushes, as O_SYNC on a real one sends none.
+//! units lie far apart. Linear runs come first, as in the published tables. Mixed orders are
+//! flashbench's too, those of a feedback shift register: it never comes by zero, so the places are
+//! the second of a unit to the first of the next one. What differs from flashbench: positions are
+//! kept within the medium; where it gives up, with more than 65535 places, the order comes from
+//! the seed; and a medium without a volatile cache gets no flushes, as O_SYNC on a real one sends
+//! none.
+//! Source: flashbench, `off_rand` and `lfsr` of vm.c, `try_open_au` of flashbench.c.
 
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::random::Random;
@@ -14,6 +18,22 @@ use super::table::{Access, Cell, OpenUnitTable};
 
 /// flashbench begins behind the file allocation table.
 const FIRST_BYTES: u64 = 16 << 20;
+/// What the shift register of mixed orders begins behind, as many bits of it as there are.
+const FIRST_STATE: u64 = 0xace1;
+/// The bits of the smallest shift register.
+const LEAST_BITS: u32 = 8;
+/// The bits that are fed back, of registers of that many bits and more.
+const FED_BACK: [u64; 9] = [
+    0b1_1101,
+    0b1_0001,
+    0b1001,
+    0b101,
+    0b1_0000_0111,
+    0b10_0111,
+    0b1_0000_0000_0111,
+    0b11,
+    0b10_1101,
+];
 /// How many erase units lie between two that are written, where the medium has room for it.
 const SPACING_UNITS: u64 = 12;
 
@@ -26,7 +46,7 @@ pub struct OpenUnitProcedure {
     pub least_write: Bytes,
     /// The most units that are written in turn; from 1 on.
     pub most_units: u32,
-    /// The seed of the mixed orders.
+    /// The seed of what is written.
     pub seed: u64,
 }
 
@@ -84,11 +104,13 @@ impl OpenUnitProcedure {
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
     ) -> Result<OpenUnitTable, ProcedureError> {
+        let data = self.data();
         let mut cells = Vec::new();
         for access in [Access::Linear, Access::Random] {
             for units in 1..=self.most_units {
                 for write in self.sizes()? {
-                    let time_ns = self.time_ns(device, clock, (units, access), write)?;
+                    let time_ns =
+                        self.time_ns(device, clock, (units, access), part_of(&data, write))?;
                     let bytes = u128::from(units) * u128::from(self.erase_unit.0);
                     let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
                     let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
@@ -99,8 +121,14 @@ impl OpenUnitProcedure {
         Ok(OpenUnitTable { cells })
     }
 
+    /// What is written: as much as an erase unit, and nothing that a controller could pack.
+    pub fn data(&self) -> Vec<u8> {
+        incompressible(self.erase_unit.0, self.seed)
+    }
+
     /// Writes so many units in turn, in one order and with one of the [sizes](Self::sizes), and
-    /// returns how long that took together, in nanoseconds.
+    /// returns how long that took together, in nanoseconds. `write` is that much of
+    /// [what is written](Self::data).
     ///
     /// # Errors
     /// As [`ProcedureError`] tells.
@@ -112,7 +140,7 @@ impl OpenUnitProcedure {
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
         (units, access): (u32, Access),
-        write: Bytes,
+        write: &[u8],
     ) -> Result<u64, ProcedureError> {
         let starts = self.starts(device)?;
         let starts = &starts[..units as usize];
@@ -140,15 +168,26 @@ impl OpenUnitProcedure {
             .collect())
     }
 
+    /// The most units that can be written in turn on a medium of this capacity.
+    pub fn room(capacity: Bytes, erase_unit: Bytes) -> u32 {
+        u32::try_from(Self::place_and_room(capacity, erase_unit).1).unwrap_or(u32::MAX)
+    }
+
+    /// The first unit, and how many there are from it on; mixed orders reach into one behind.
+    fn place_and_room(capacity: Bytes, erase_unit: Bytes) -> (u64, u64) {
+        let units = capacity.0 / erase_unit.0.max(1);
+        let first = FIRST_BYTES.div_ceil(erase_unit.0.max(1)).min(units / 4);
+        (first, units.saturating_sub(first + 1))
+    }
+
     /// Where the units begin that are written in turn.
     fn starts(&self, device: &(impl BlockDev + ?Sized)) -> Result<Vec<u64>, ProcedureError> {
-        let capacity_units = device.describe().capacity_bytes / self.erase_unit.0.max(1);
+        let capacity = Bytes(device.describe().capacity_bytes);
+        let (first, room) = Self::place_and_room(capacity, self.erase_unit);
         let wanted = u64::from(self.most_units);
-        let first = FIRST_BYTES.div_ceil(self.erase_unit.0.max(1)).min(capacity_units / 4);
-        let room = capacity_units.saturating_sub(first);
         if wanted == 0 || room < wanted {
             return Err(ProcedureError::TooSmall {
-                capacity: Bytes(device.describe().capacity_bytes),
+                capacity,
                 units: self.most_units,
                 erase_unit: self.erase_unit,
             });
@@ -163,20 +202,21 @@ impl OpenUnitProcedure {
         clock: &(impl Clock + ?Sized),
         starts: &[u64],
         access: Access,
-        write: Bytes,
+        write: &[u8],
     ) -> Result<u64, BlockDevError> {
         let flush = device.describe().volatile_cache;
-        let data = incompressible(write.0, self.seed);
-        let mut places: Vec<u64> = (0..self.erase_unit.0 / write.0).collect();
-        if access == Access::Random {
-            Random::new(self.seed ^ write.0).shuffle(&mut places);
-        }
-        let mut order = starts.to_vec();
-        Random::new(self.seed).shuffle(&mut order);
+        let write_bytes = write.len() as u64;
+        let count = self.erase_unit.0 / write_bytes;
+        let places = match access {
+            Access::Linear => (0..count).collect(),
+            Access::Random => mixed(count, self.seed),
+        };
+        let units = mixed(starts.len() as u64, self.seed);
+        let order: Vec<u64> = units.into_iter().map(|unit| starts[unit as usize - 1]).collect();
         let begin_ns = clock.now_ns();
         for place in places {
             for start in &order {
-                device.write(start + place * write.0, &data)?;
+                device.write(start + place * write_bytes, write)?;
                 if flush {
                     device.flush()?;
                 }
@@ -186,10 +226,37 @@ impl OpenUnitProcedure {
     }
 }
 
+/// The numbers from 1 to `count` in the order in which a shift register comes by them, which feeds
+/// back some of its bits.
+fn mixed(count: u64, seed: u64) -> Vec<u64> {
+    let bits = (u64::BITS - count.leading_zeros()).max(LEAST_BITS);
+    let Some(fed_back) = FED_BACK.get((bits - LEAST_BITS) as usize) else {
+        let mut order: Vec<u64> = (1..=count).collect();
+        Random::new(seed).shuffle(&mut order);
+        return order;
+    };
+    let first = FIRST_STATE & ((1 << bits) - 1);
+    let next = |state: &u64| {
+        let bit = u64::from((state & fed_back).count_ones() % 2);
+        Some((state >> 1) | (bit << (bits - 1)))
+    };
+    let states = std::iter::successors(next(&first), next);
+    let count_of = usize::try_from(count).expect("it has fewer than 17 bits");
+    states.filter(|&state| state <= count).take(count_of).collect()
+}
+
+/// The first bytes of the data, a write of them.
+pub fn part_of(data: &[u8], write: Bytes) -> &[u8] {
+    &data[..usize::try_from(write.0).expect("a write is held in memory")]
+}
+
 fn incompressible(length: u64, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
-    let words = (0..length.div_ceil(8)).flat_map(|_| random.next_u64().to_le_bytes());
-    words.take(usize::try_from(length).expect("a write is held in memory")).collect()
+    let mut data = vec![0; usize::try_from(length).expect("a write is held in memory")];
+    for word in data.chunks_mut(8) {
+        word.copy_from_slice(&random.next_u64().to_le_bytes()[..word.len()]);
+    }
+    data
 }
 
 #[cfg(test)]
@@ -257,6 +324,8 @@ mod tests {
         last.sort_unstable();
         last.dedup();
         assert_eq!(last.len(), 48);
+        // A mixed order does not come by the first place.
+        assert_eq!(last[0] % (1 << 20), 64 << 10);
         assert!(row(48).iter().all(|(offset, size)| offset + size <= 64 << 20));
         // 64 KiB in a microsecond each.
         let rate = table.rate(3, Access::Random, Bytes(64 << 10)).unwrap();
@@ -272,6 +341,19 @@ mod tests {
         };
         let sizes: Vec<u64> = odd.sizes().unwrap().iter().map(|size| size.0 >> 10).collect();
         assert_eq!(sizes, [3072, 1536, 768, 384, 192, 96, 48, 24]);
+    }
+
+    #[test]
+    fn a_mixed_order_is_that_of_flashbench() {
+        assert_eq!(mixed(1, 1), [1]);
+        assert_eq!(mixed(4, 1), [2, 1, 3, 4]);
+        assert_eq!(mixed(16, 1), [8, 12, 6, 10, 15, 11, 5, 2, 1, 16, 14, 7, 3, 9, 4, 13]);
+        for count in [3, 255, 256, 1024, 65535, 65536, 100_000] {
+            let mut order = mixed(count, 1);
+            assert_eq!(order.len() as u64, count);
+            order.sort_unstable();
+            assert!(order.into_iter().eq(1..=count), "{count}");
+        }
     }
 
     #[test]
