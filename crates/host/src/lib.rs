@@ -15,6 +15,7 @@ pub mod mountinfo;
 pub mod piped;
 pub mod private_folder;
 pub mod program;
+pub mod room;
 mod scripted_runner;
 mod system_runner;
 

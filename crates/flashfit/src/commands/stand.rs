@@ -70,7 +70,7 @@ pub fn run(args: &StandArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     })?;
     let runner = SystemRunner::new(interrupt);
     let catalogue = Catalogue::load(catalog)?;
-    let choice = VmChoice { kernel: vm_kernel.clone(), speed_mips: None };
+    let choice = VmChoice { kernel: vm_kernel.clone(), ..VmChoice::default() };
     let examination = vm::examine(&runner, &catalogue, &choice)?;
     let document = Document {
         here: HereDocument {

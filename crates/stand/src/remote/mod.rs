@@ -11,8 +11,8 @@ use std::time::Duration;
 use flashfit_catalogue::FOLDERS;
 use flashfit_filesystem::Conditions;
 use flashfit_filesystem::validity::Findings;
-use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::{Agreement, Medium};
 
 use crate::local::LONGEST_PROBE;
@@ -43,6 +43,8 @@ pub trait Beside: Send {
     fn complete(&self, facts: &mut Facts);
     /// Whether what is behind the medium is lost, and how.
     fn lost(&self) -> Option<String>;
+    /// What is behind the medium may be why a trial failed that says it was the medium.
+    fn cause(&self) -> Option<TrialError>;
 }
 
 /// A place with an agent.
@@ -176,6 +178,10 @@ impl<L: Link> Stand for RemoteStand<'_, L> {
         if let Some(lost) = beside.as_ref().and_then(|beside| beside.lost()) {
             return Err(TrialError::Medium { what: format!("is gone: {lost}") });
         }
+        let made = made.map_err(|error| match (error.class(), beside.as_deref()) {
+            (ExitClass::Interrupted, _) | (_, None) => error,
+            (_, Some(beside)) => beside.cause().unwrap_or(error),
+        });
         match made? {
             Reply::Trial(mut report) => {
                 if let Some(beside) = beside {

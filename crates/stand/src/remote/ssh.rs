@@ -119,9 +119,14 @@ impl SshLink {
             return Ok(());
         }
         let why = last_line(&outcome);
+        let hint = if why.contains("No space left on device") {
+            "make room in /tmp there, and do it again"
+        } else {
+            "a program without libraries runs everywhere: make static, and use that one"
+        };
         Err(self.error(
             format!("flashfit cannot be put there: {why}"),
-            Some("a program without libraries runs everywhere: make static, and use that one"),
+            Some(hint),
             ExitClass::Environment,
         ))
     }

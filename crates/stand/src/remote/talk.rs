@@ -87,7 +87,7 @@ impl<L: Link> Talk<L> {
             }
             let (told, heard) = self.once(id, &text, asked, waits, in_state)?;
             match told {
-                Some(Reply::Failed(failure)) => return Err((*failure).into()),
+                Some(Reply::Failed(failure)) => return Err(self.advised((*failure).into())),
                 Some(reply) => return Ok(reply),
                 None => why = self.lost_words(),
             }
@@ -222,14 +222,25 @@ impl<L: Link> Talk<L> {
         self.link.last_words().unwrap_or_else(|| "the connection was lost".to_owned())
     }
 
+    /// With the hint that helps there, for errors that are the machine's.
+    fn advised(&self, error: TrialError) -> TrialError {
+        let advice = self.link.advice(&error);
+        match (error, advice) {
+            (TrialError::Stopped { message, class, .. }, Some(advice)) => {
+                TrialError::Stopped { message, class, hint: Some(advice) }
+            }
+            (error, _) => error,
+        }
+    }
+
     fn gone(&mut self, why: &str) -> TrialError {
         self.over = true;
         let place = self.link.place();
-        TrialError::Stopped {
+        self.advised(TrialError::Stopped {
             message: format!("the agent on {place} is gone: {why}"),
             class: ExitClass::Io,
             hint: Some("go on when it is back: flashfit tune --resume DIR".to_owned()),
-        }
+        })
     }
 
     fn interrupted(&mut self, why: &str) -> TrialError {

@@ -27,7 +27,7 @@ pub fn machine_place() -> Option<(MutexGuard<'static, ()>, Place)> {
 }
 
 /// A run in a virtual machine on the fast card.
-fn start(place: &Place, more: &[&str]) -> Child {
+pub fn start(place: &Place, more: &[&str]) -> Child {
     let card = place.card();
     let args: Vec<&str> = ["--on", "vm"].into_iter().chain(more.iter().copied()).collect();
     place.command(&place.tune_args(&card, &args)).spawn().unwrap()
@@ -46,7 +46,7 @@ fn machine(run: &Child) -> u32 {
 }
 
 #[track_caller]
-fn wait_for_trials(place: &Place, count: usize) {
+pub fn wait_for_trials(place: &Place, count: usize) {
     let begun = std::time::Instant::now();
     while place.recorded().len() < count {
         assert!(begun.elapsed() < Duration::from_secs(240), "no {count} trials");
@@ -55,7 +55,7 @@ fn wait_for_trials(place: &Place, count: usize) {
 }
 
 #[track_caller]
-fn wait_for_nothing_left(place: &Place) {
+pub fn wait_for_nothing_left(place: &Place) {
     wait_until("nothing is left", || traces(place).is_empty());
 }
 
