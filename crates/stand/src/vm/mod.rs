@@ -11,6 +11,7 @@
 //! figures are compared with nothing but their like.
 
 mod behind;
+mod known;
 mod link;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use flashfit_vm::doctor::{self, Examination, Needs};
 use flashfit_vm::{Accelerator, Device, Kernel, Speed, Vm, VmFacts, VmOptions};
 
 use behind::Attached;
+use known::{Case, Known};
 use link::VmLink;
 
 use crate::on::{VmChoice, VmDisk};
@@ -340,7 +342,24 @@ impl Place for VmPlace<'_> {
         conditions: &Conditions,
         rotational: Option<bool>,
     ) -> Result<Findings, TrialError> {
-        self.running(None)?.findings(filesystem, conditions, rotational)
+        let kinds = self.kinds();
+        let (kernel, modules) = (self.kernel(&kinds)?, modules(&kinds));
+        let found = self.means.catalogue.filesystem(filesystem);
+        let case = Case {
+            filesystem: found.map_err(|error| TrialError::stopped(&error))?,
+            conditions,
+            rotational,
+            kernel: &kernel,
+            modules: &modules,
+        };
+        let known = Known::of_user();
+        let (key, found) = known.find(self.means.runner, &case);
+        if let Some(findings) = found {
+            return Ok(findings);
+        }
+        let findings = self.running(None)?.findings(filesystem, conditions, rotational)?;
+        known.keep(key, &findings);
+        Ok(findings)
     }
 
     fn probe(&mut self, _: &ProbeWanted) -> Result<ProbeMade, TrialError> {

@@ -1,5 +1,6 @@
 //! Trials in a virtual machine. Skipped, with the reason, where there is no QEMU or no kernel.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -141,4 +142,26 @@ fn what_a_machine_needs_is_told() {
         .said(2, &["for a virtual machine only"]);
     let missing = place.tune("sim:sd-c4-block", &["--on", "vm", "--vm-kernel", "/no/such/kernel"]);
     missing.said(2, &["/no/such/kernel"]);
+}
+
+#[test]
+fn what_was_found_in_a_machine_is_not_found_out_again() {
+    let Some((_alone, place)) = machine_place() else { return };
+    let card = place.card();
+    let dry = place.tune_args(&card, &["--on", "vm", "--dry-run"]);
+    place.flashfit(&dry).said(0, &[]);
+    // No machine starts any more.
+    let qemu =
+        place.file(&format!("qemu-system-{}", std::env::consts::ARCH), "#!/bin/sh\nexit 1\n");
+    std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let without = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("PATH", format!("{}:{path}", place.folder().display()));
+        Ended::new(command.output().unwrap())
+    };
+    let ended = without(&dry);
+    ended.said(0, &[]);
+    assert!(!ended.stdout.contains("was not found out"), "{}", ended.stdout);
+    without(&place.tune_args(&card, &["--on", "vm"])).said(4, &["the virtual machine ended"]);
 }
