@@ -129,6 +129,9 @@ impl Beside for Behind {
             Self::Medium { shown, .. } => {
                 facts.medium.identity.clone_from(&shown.identity);
                 facts.medium.kind = shown.kind;
+                // Commands are told for the node here: the guest's name may be another disk's here.
+                facts.medium.path.clone_from(&shown.path);
+                facts.medium.disk.clone_from(&shown.disk);
             }
         }
         facts.medium.identity.disk_sequence = None;

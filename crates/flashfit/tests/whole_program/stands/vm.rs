@@ -10,8 +10,8 @@ use flashfit_host::program::find;
 use flashfit_vm::Kernel;
 use rustix::process::Signal;
 
-use crate::fixture::{Ended, Place, skip, wait_until};
-use crate::machine::{children, signal, traces, words};
+use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
+use crate::machine::{PlainLoop, children, signal, traces, words};
 
 fn skip_without_machine() -> bool {
     let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
@@ -117,10 +117,30 @@ fn an_image_is_a_medium_of_the_machine() {
     let more = ["--on", "vm", "--strategy", "random", "--trials", "1"];
     place.tune(&image, &more).said(3, &["--confirm card.img"]);
     let more = [&more[..], &["--confirm", "card.img"]].concat();
-    place.tune(&image, &more).said(0, &[]);
+    let ended = place.tune(&image, &more);
+    ended.said(0, &[]);
+    assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("/dev/vd"), "the guest's node is nobody's here");
     let bytes = std::fs::read(&image).unwrap();
     assert!(!bytes.starts_with(b"a user's data"), "it was written to");
     assert_eq!(bytes.len(), 64 << 20);
+    wait_for_nothing_left(&place);
+}
+
+#[test]
+fn commands_are_told_for_the_node_here_and_not_for_the_guests() {
+    let Some((_alone, place)) = machine_place() else { return };
+    if skip_without_block_devices() {
+        return;
+    }
+    let device = PlainLoop::attach(&place.image("card.img", 64), 512, &[]);
+    let more = ["--on", "vm", "--strategy", "random", "--trials", "1", "--confirm", &device.name];
+    let ended = place.tune(&device.node, &more);
+    ended.said(0, &[]);
+    let partition = format!("{}p1", device.node);
+    assert!(ended.stdout.contains(&partition), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("vda"), "this machine may have one: {}", ended.stdout);
+    drop(device);
     wait_for_nothing_left(&place);
 }
 

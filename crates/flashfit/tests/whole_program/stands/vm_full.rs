@@ -30,7 +30,7 @@ fn a_full_medium_is_each_setups_end() {
     ended.said(1, &["no setup worked", "the medium is full"]);
     // What was there before takes the room too.
     std::fs::remove_dir_all(place.path("run")).unwrap();
-    let filled = [&few[..], &["--fill", "90%", "--data-size", "16MiB"]].concat();
+    let filled = [&few[..], &TOO_MUCH, &["--fill", "90%"]].concat();
     let ended = place.tune(&image, &filled);
     ended.said(1, &["no setup worked", "full"]);
     wait_for_nothing_left(&place);
