@@ -34,6 +34,12 @@ pub trait Link {
         SILENCE
     }
 
+    /// Lets the next connection begin another agent, the one before being gone; `false` where there
+    /// can be none, or none any more.
+    fn renew(&mut self) -> bool {
+        false
+    }
+
     /// What is known of why the agent does not answer: the last words of its machine.
     fn last_words(&mut self) -> Option<String>;
 

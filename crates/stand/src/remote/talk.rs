@@ -35,6 +35,8 @@ pub struct Talk<L> {
     last: u64,
     /// Whether the agent was told to end, or is given up.
     over: bool,
+    /// Whether the agent ended, although nobody told it to, where it can be reached.
+    died: bool,
 }
 
 struct Connection {
@@ -53,12 +55,29 @@ enum Heard {
 impl<L: Link> Talk<L> {
     /// Over this link; nothing is sent yet.
     pub fn new(link: L, interrupt: &Interrupt) -> Self {
-        Self { link, interrupt: interrupt.clone(), connection: None, last: 0, over: false }
+        Self {
+            link,
+            interrupt: interrupt.clone(),
+            connection: None,
+            last: 0,
+            over: false,
+            died: false,
+        }
     }
 
     /// The way to the agent.
     pub fn link(&mut self) -> &mut L {
         &mut self.link
+    }
+
+    /// Makes ready to talk to another agent in the place of one that died; `false` where this one did
+    /// not, or there can be no other. It has to be told everything anew.
+    pub fn renew(&mut self) -> bool {
+        if !self.died || self.interrupt.is_raised() || !self.link.renew() {
+            return false;
+        }
+        (self.connection, self.over, self.died) = (None, false, false);
+        true
     }
 
     /// Asks and waits. `in_state` is called when a trial that was asked to wait is ready to begin.
@@ -130,7 +149,10 @@ impl<L: Link> Talk<L> {
                 Some(Heard::Ended) if cancelled.is_some() => {
                     return Err(self.interrupted("it ended"));
                 }
-                Some(Heard::Ended) => return Err(self.gone("it has ended")),
+                Some(Heard::Ended) => {
+                    self.died = true;
+                    return Err(self.gone("it has ended"));
+                }
                 None => {}
             }
             if self.interrupt.is_raised() && cancelled.is_none() {
