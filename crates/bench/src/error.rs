@@ -144,7 +144,7 @@ impl Explain for BenchError {
             Self::Program(error) => return error.hint(),
             Self::BadPlan { hint, .. } => hint.clone(),
             Self::Full { .. } => "measure with less data, or on a larger partition".to_owned(),
-            Self::Memory { .. } => "give the trial a larger memory limit".to_owned(),
+            Self::Memory { .. } => "give the trial more memory: --memory SIZE".to_owned(),
             Self::WouldOverwrite { .. } => {
                 "on a bare device only reading is measured: linear-read, random-read".to_owned()
             }

@@ -16,8 +16,11 @@ pub mod piped;
 pub mod private_folder;
 pub mod processor;
 pub mod program;
+pub mod room;
 mod scripted_runner;
+mod ssh_address;
 mod system_runner;
 
 pub use explain::{ExitClass, Explain};
 pub use program::{Outcome, Program, ProgramError, Runner, SystemRunner};
+pub use ssh_address::SshAddress;

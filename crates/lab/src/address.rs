@@ -4,38 +4,14 @@
 //! has a new host key with each image, so none is kept or compared. Limits: a password that the lab
 //! has for a board is not used; ssh must get in by key or without one.
 
+use flashfit_host::SshAddress;
+
 use crate::error::LabError;
 use crate::literal::Literal;
 use crate::resource::{Resource, Shown};
 
 /// The class of resources that are reached by ssh.
 const SERVICE: &str = "NetworkService";
-
-/// Where and how ssh reaches a board.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SshAddress {
-    /// Name or address of the board.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// As whom.
-    pub user: String,
-    /// What follows `-o`, each `Key=Value`.
-    pub options: Vec<String>,
-}
-
-impl SshAddress {
-    /// The arguments of ssh that lead to the board; a command may follow.
-    pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["-p".to_owned(), self.port.to_string()];
-        arguments.extend(["-l".to_owned(), self.user.clone()]);
-        for option in &self.options {
-            arguments.extend(["-o".to_owned(), option.clone()]);
-        }
-        arguments.push(self.host.clone());
-        arguments
-    }
-}
 
 /// The address of a place: of the service called `name`, or of its only one. Everything goes
 /// through the host `proxy` where there is one.
@@ -85,21 +61,23 @@ fn of_service(params: &Literal, proxy: Option<&str>) -> Result<SshAddress, &'sta
     if !is_plain(host) || !interface.is_none_or(is_plain) {
         return Err("address");
     }
-    let mut options: Vec<String> =
+    let mut settings: Vec<String> =
         ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
             .map(str::to_owned)
             .into();
     match (through, interface) {
         // An address of one link, where the exporter has the link: labgrid's helper connects.
-        (Some(exporter), Some(interface)) => options.push(format!(
+        (Some(exporter), Some(interface)) => settings.push(format!(
             "ProxyCommand=ssh {exporter} -- sudo --non-interactive \
              labgrid-bound-connect {interface} {host} {port}"
         )),
-        (Some(exporter), None) => options.push(format!("ProxyJump={exporter}")),
+        (Some(exporter), None) => settings.push(format!("ProxyJump={exporter}")),
         (None, Some(_)) => return Err("address"),
         (None, None) => {}
     }
-    Ok(SshAddress { host: host.to_owned(), port, user: user.to_owned(), options })
+    let mut options = ["-p", &port.to_string(), "-l", user].map(str::to_owned).to_vec();
+    options.extend(settings.into_iter().flat_map(|setting| ["-o".to_owned(), setting]));
+    Ok(SshAddress { host: host.to_owned(), options })
 }
 
 /// The host to go through: the exporter where it says that it must be, else the given one. `None`
@@ -149,7 +127,7 @@ mod tests {
         let address = of_place(&shown(&[("ssh", DIRECT)]), None, None).unwrap();
         let line = address.arguments().join(" ");
         assert!(line.starts_with("-p 2201 -l root -o StrictHostKeyChecking=no "), "{line}");
-        assert!(line.ends_with(" 10.0.0.7"), "{line}");
+        assert!(line.ends_with(" -- 10.0.0.7"), "{line}");
         assert!(!line.contains("Proxy"), "{line}");
     }
 
@@ -174,7 +152,7 @@ mod tests {
         let several = shown(&[("ssh", DIRECT), ("serial", &DIRECT.replace("2201", "2202"))]);
         let error = of_place(&several, None, None).unwrap_err();
         assert!(matches!(error, LabError::SeveralServices { names, .. } if names.len() == 2));
-        assert_eq!(of_place(&several, Some("serial"), None).unwrap().port, 2202);
+        assert_eq!(of_place(&several, Some("serial"), None).unwrap().options[1], "2202");
         let error = of_place(&shown(&[]), None, None).unwrap_err();
         assert!(matches!(error, LabError::NoService { .. }));
     }

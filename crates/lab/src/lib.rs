@@ -28,7 +28,6 @@ mod session;
 mod settings;
 mod tags;
 
-pub use address::SshAddress;
 pub use error::LabError;
 pub use lab::Lab;
 pub use listing::Place;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::address::{self, SshAddress};
+use flashfit_host::SshAddress;
+
+use crate::address;
 use crate::client::{Answer, Reason};
 use crate::error::LabError;
 use crate::reservation::Reservation;

@@ -2,7 +2,7 @@
 //! or a loop device over an image.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_host::{ExitClass, Explain, Runner};
@@ -43,14 +43,14 @@ enum Attached {
     /// steps, and udev leaves it alone (systemd's block device locking).
     Node { _locked: File },
     /// Detached by the kernel when the value goes.
-    Image { _device: LoopDevice, _locked: File },
+    Image { _device: LoopDevice, _locked: File, image: PathBuf },
 }
 
 /// A block device that may be written to, taken until the value goes.
 #[derive(Debug)]
 pub struct Held {
     consent: WriteConsent,
-    _attached: Attached,
+    attached: Attached,
 }
 
 impl Held {
@@ -71,7 +71,7 @@ impl Held {
     /// When it cannot be opened, or another process has locked it.
     pub fn node(consent: WriteConsent) -> Result<Self, HeldError> {
         let locked = lock(consent.path())?;
-        Ok(Self { consent, _attached: Attached::Node { _locked: locked } })
+        Ok(Self { consent, attached: Attached::Node { _locked: locked } })
     }
 
     /// Takes an image, as a loop device.
@@ -82,9 +82,19 @@ impl Held {
         // Two that looked at the same time would each attach it.
         let locked = lock(consent.path())?;
         consent.check(runner)?;
-        let device = LoopDevice::attach(consent.path(), LoopOptions::default())?;
+        let image = consent.path().to_owned();
+        let device = LoopDevice::attach(&image, LoopOptions::default())?;
         let consent = consent.through_loop(runner, device.node())?;
-        Ok(Self { consent, _attached: Attached::Image { _device: device, _locked: locked } })
+        let attached = Attached::Image { _device: device, _locked: locked, image };
+        Ok(Self { consent, attached })
+    }
+
+    /// The image behind the loop device, where it is one.
+    pub fn image_file(&self) -> Option<&Path> {
+        match &self.attached {
+            Attached::Image { image, .. } => Some(image),
+            Attached::Node { .. } => None,
+        }
     }
 
     /// Leave to write to the block device.

@@ -1,5 +1,7 @@
 //! Who a medium is, as far as it tells: enough to notice that another one is in the slot.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::system::System;
@@ -35,7 +37,7 @@ impl Identity {
             // A virtual disk has its serial number beside its queue.
             serial: first(&["serial", "wwid"])
                 .or_else(|| system.attribute(&block.join("serial")))
-                .filter(|serial| !serial.is_empty()),
+                .or_else(|| of_usb(system, &device)),
             cid: first(&["cid"]),
             firmware: first(&["firmware_rev", "fwrev", "rev"]),
             disk_sequence: system.number(&block.join("diskseq")),
@@ -47,5 +49,33 @@ impl Identity {
         let parts: Vec<&str> =
             [&self.vendor, &self.model].into_iter().flatten().map(String::as_str).collect();
         if parts.is_empty() { "unnamed".to_owned() } else { parts.join(" ") }
+    }
+}
+
+/// The serial number of the USB device that a disk is behind; a stick's SCSI disk has none itself.
+fn of_usb(system: &System, device: &Path) -> Option<String> {
+    let device = device.canonicalize().ok()?;
+    let usb = device.ancestors().find(|folder| folder.join("idVendor").exists())?;
+    system.attribute(&usb.join("serial"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stick_has_the_serial_number_of_its_usb_device() {
+        let root = tempfile::tempdir().expect("a folder");
+        let system = System { sys: root.path().to_owned(), ..System::default() };
+        let (usb, block) = (root.path().join("devices/usb1/1-1"), system.block("sda"));
+        let disk = usb.join("1-1:1.0/host0/target0:0:0/0:0:0:0");
+        for folder in [&disk, &block] {
+            std::fs::create_dir_all(folder).expect("a folder");
+        }
+        std::os::unix::fs::symlink(&disk, block.join("device")).expect("a link");
+        std::fs::write(usb.join("serial"), "4C530001\n").expect("a file");
+        assert_eq!(Identity::read(&system, "sda").serial, None, "it is no USB device");
+        std::fs::write(usb.join("idVendor"), "0781\n").expect("a file");
+        assert_eq!(Identity::read(&system, "sda").serial.as_deref(), Some("4C530001"));
     }
 }

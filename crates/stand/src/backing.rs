@@ -45,7 +45,7 @@ impl Explain for BackingError {
 
 #[derive(Debug)]
 enum Attached {
-    Medium { _held: Box<Held> },
+    Medium { held: Box<Held> },
     Card { process: CardProcess, facts: Box<CardFacts> },
 }
 
@@ -78,7 +78,7 @@ impl Backing {
     fn held(held: Held) -> Self {
         let consent = held.consent().clone();
         let geometry = declared(consent.medium());
-        Self { consent, geometry, attached: Attached::Medium { _held: Box::new(held) } }
+        Self { consent, geometry, attached: Attached::Medium { held: Box::new(held) } }
     }
 
     /// A simulated card, served by a process of its own: `program` with `args` becomes the server.
@@ -114,6 +114,14 @@ impl Backing {
     /// Its node.
     pub fn path(&self) -> PathBuf {
         self.consent.path().to_owned()
+    }
+
+    /// The image behind it, where it is one.
+    pub(crate) fn image_file(&self) -> Option<&Path> {
+        match &self.attached {
+            Attached::Medium { held } => held.image_file(),
+            Attached::Card { .. } => None,
+        }
     }
 
     /// What it or its model says of how it is built.

@@ -1,10 +1,15 @@
 //! Why a trial yields nothing: the setup's fault, or everybody's.
 
-use flashfit_host::{ExitClass, Explain, ProgramError};
+use std::path::Path;
+
+use flashfit_host::{ExitClass, Explain, ProgramError, room};
 use flashfit_medium::Refusal;
 
 use crate::TrialReport;
 use crate::backing::BackingError;
+
+/// What helps where a disk is full.
+pub(crate) const MAKE_ROOM: &str = "make room, then: flashfit tune --resume DIR";
 
 /// Why a trial was not made.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +55,19 @@ pub enum TrialError {
 }
 
 impl TrialError {
+    /// The disk under this image is full: what the image returns then is no error of a medium. `None`
+    /// where it has room.
+    pub fn without_room_below(image: &Path) -> Option<Self> {
+        room::is_full(image).then(|| Self::Stopped {
+            message: format!(
+                "no space left on the disk under the image {}, which grows as it is written",
+                image.display()
+            ),
+            class: ExitClass::Environment,
+            hint: Some(MAKE_ROOM.to_owned()),
+        })
+    }
+
     /// An error that ends the run.
     pub fn stopped(error: &dyn Explain) -> Self {
         Self::Stopped { message: error.to_string(), class: error.class(), hint: error.hint() }

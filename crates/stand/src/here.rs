@@ -19,7 +19,7 @@ use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner};
 use flashfit_medium::{System, WriteConsent};
 
 use crate::backing::Backing;
-use crate::error::TrialError;
+use crate::error::{MAKE_ROOM, TrialError};
 use crate::facts::{Facts, MemoryFacts};
 use crate::knob_guard::{KnobGuard, KnobPlaces};
 use crate::partition;
@@ -30,7 +30,6 @@ use crate::{Stand, TrialReport, TrialRequest, Written, written};
 /// What a result of fio takes at the most, with job file and leftovers.
 const RESULT_BYTES: usize = 64 << 10;
 const LEAST_SECTOR_BYTES: u64 = 512;
-const MAKE_ROOM: &str = "make room, then: flashfit tune --resume DIR";
 
 /// What [`Here`] needs to know.
 #[derive(Debug)]
@@ -336,8 +335,11 @@ impl Stand for Here<'_> {
             }
             Err(failure) => failure,
         };
-        // Everything else may be the doing of the medium, or of a disk without room for results.
-        if let Some(cause) = self.blame_medium(&report).or_else(|| self.blame_scratch()) {
+        // Everything else may be the doing of the medium, or of a disk without room for the image or
+        // for results.
+        let image = || self.backing.image_file().and_then(TrialError::without_room_below);
+        let cause = image().or_else(|| self.blame_medium(&report));
+        if let Some(cause) = cause.or_else(|| self.blame_scratch()) {
             return Err(cause);
         }
         Err(match failure {

@@ -32,7 +32,7 @@ pub use backing::{Backing, BackingError};
 pub use error::TrialError;
 pub use facts::{CardFacts, Facts, MemoryFacts};
 pub use here::{Here, HereOptions};
-pub use on::{NoStand, On, VmChoice};
+pub use on::{NoStand, NoVmDisk, On, VmChoice, VmDisk};
 pub use place::{
     CardProgram, Leave, LocalPlace, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted,
 };

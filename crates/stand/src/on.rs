@@ -37,6 +37,70 @@ pub struct VmChoice {
     /// unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_mips: Option<u32>,
+    /// As what the guest sees the medium.
+    #[serde(default, skip_serializing_if = "VmDisk::is_usual")]
+    pub disk: VmDisk,
+}
+
+/// As what a guest sees the medium.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VmDisk {
+    /// `/dev/vda`, which passes requests on as they are.
+    #[default]
+    Virtio,
+    /// `/dev/mmcblk0` with an SD card's registers: for these, not for figures.
+    Sd,
+    /// `/dev/mmcblk0` with an eMMC's registers: for these, not for figures.
+    Emmc,
+    /// `/dev/nvme0n1`.
+    Nvme,
+    /// `/dev/sda` on a USB reader.
+    Usb,
+}
+
+const VM_DISKS: [(VmDisk, &str); 5] = [
+    (VmDisk::Virtio, "virtio"),
+    (VmDisk::Sd, "sd"),
+    (VmDisk::Emmc, "emmc"),
+    (VmDisk::Nvme, "nvme"),
+    (VmDisk::Usb, "usb"),
+];
+
+impl VmDisk {
+    /// Whether it is the one that is taken unless another is asked for.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Why figures of it say little of the medium behind it, where that is so.
+    pub fn caution(self) -> Option<&'static str> {
+        matches!(self, Self::Sd | Self::Emmc).then_some(
+            "QEMU's SD cards and eMMCs pass on 512 bytes at a time, never a flush and never a \
+             discard: they are for registers, and their figures say little of the medium behind",
+        )
+    }
+}
+
+impl fmt::Display for VmDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = VM_DISKS.iter().find(|(disk, _)| disk == self);
+        f.write_str(found.map_or("", |(_, name)| name))
+    }
+}
+
+/// A text that names no disk.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no disk of a virtual machine: virtio, sd, emmc, nvme or usb")]
+pub struct NoVmDisk(String);
+
+impl FromStr for VmDisk {
+    type Err = NoVmDisk;
+
+    fn from_str(text: &str) -> Result<Self, NoVmDisk> {
+        let found = VM_DISKS.iter().find(|(_, name)| *name == text);
+        found.map(|(disk, _)| *disk).ok_or_else(|| NoVmDisk(text.to_owned()))
+    }
 }
 
 impl On {
@@ -82,6 +146,15 @@ impl FromStr for On {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disks_have_the_same_names_everywhere() {
+        for (disk, name) in VM_DISKS {
+            assert_eq!(name.parse(), Ok(disk));
+            assert_eq!(serde_json::to_value(disk).expect("a name"), disk.to_string());
+        }
+        assert!("mmc".parse::<VmDisk>().is_err());
+    }
 
     #[test]
     fn stands_have_names() {

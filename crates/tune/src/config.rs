@@ -11,7 +11,7 @@ use flashfit_catalogue::nearest;
 use flashfit_filesystem::Scheduler;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
-use flashfit_stand::{On, VmChoice};
+use flashfit_stand::{On, VmChoice, VmDisk};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{By, OptionChoice, StrategyKind};
@@ -19,10 +19,11 @@ use crate::quantity::{Percent, Span, Weight};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 33] = [
+const KEYS: [&str; 34] = [
     "on",
     "vm_kernel",
     "vm_speed_mips",
+    "vm_disk",
     "device",
     "mount_dir",
     "result_dir",
@@ -65,6 +66,8 @@ pub struct Config {
     pub vm_kernel: Option<PathBuf>,
     /// The speed of a virtual machine's processor, in millions of instructions a second.
     pub vm_speed_mips: Option<u32>,
+    /// As what a virtual machine sees the medium.
+    pub vm_disk: Option<VmDisk>,
     /// The medium: a device node, an image file or `sim:NAME`.
     pub device: Option<String>,
     /// Where file systems are mounted during a trial.
@@ -187,6 +190,7 @@ impl From<&RunSpec> for Config {
             on: Some(spec.on.to_string()),
             vm_kernel: vm.kernel,
             vm_speed_mips: vm.speed_mips,
+            vm_disk: (!vm.disk.is_usual()).then_some(vm.disk),
             device: Some(spec.target),
             mount_dir: spec.mount_dir,
             result_dir: None,

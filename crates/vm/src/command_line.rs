@@ -138,7 +138,7 @@ fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
 }
 
 /// The guest's memory with room for the files that stay in it.
-fn memory_mib(options: &VmOptions, initramfs_bytes: u64) -> u64 {
+pub(crate) fn memory_mib(options: &VmOptions, initramfs_bytes: u64) -> u64 {
     u64::from(options.memory_mib) + initramfs_bytes.div_ceil(1 << 21) * 2
 }
 
@@ -212,7 +212,7 @@ fn device(args: &mut Args, disk: &Disk, number: usize) {
             args.pair("-device", format!("nvme,{common},{serial},{blocks}"));
         }
         Device::SdCard | Device::Emmc => {
-            let card = if disk.device == Device::Emmc { "emmc" } else { "sd-card" };
+            let card = disk.device.qemu_name();
             args.pair("-device", "sdhci-pci").pair("-device", format!("{card},{common}"));
         }
         Device::Usb => {

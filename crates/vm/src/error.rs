@@ -1,5 +1,6 @@
 //! Why there is no virtual machine, or none any more.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +45,22 @@ pub enum VmError {
         /// How it ended, and what it or the guest said last.
         how: String,
     },
+    /// This QEMU has no such device.
+    #[error("this QEMU ({version}) has no device `{device}`")]
+    NoDevice {
+        /// Its name there.
+        device: &'static str,
+        /// The version of this QEMU.
+        version: String,
+    },
+    /// The host does not give QEMU the memory that the guest is to have.
+    #[error("there is no memory here for a virtual machine of {mib} MiB: {how}")]
+    Memory {
+        /// What it was to have, in MiB.
+        mib: u64,
+        /// What QEMU said.
+        how: String,
+    },
     /// The guest says why it cannot work.
     #[error("the guest cannot start: {what}")]
     Guest {
@@ -78,6 +95,8 @@ impl Explain for VmError {
             Self::Options { .. } => ExitClass::Usage,
             Self::Module { .. }
             | Self::File { .. }
+            | Self::Memory { .. }
+            | Self::NoDevice { .. }
             | Self::Guest { .. }
             | Self::NotReady { .. } => ExitClass::Environment,
             Self::Ended { .. } | Self::Monitor { .. } => ExitClass::Environment,
@@ -91,6 +110,15 @@ impl Explain for VmError {
             Self::Module { .. } => {
                 Some("use another kernel, e.g. that of linux-image-amd64".into())
             }
+            Self::NoDevice { device: "emmc", .. } => Some(
+                "an eMMC needs QEMU 9.1 or later, as Debian 13 has; take --vm-disk sd or nvme here"
+                    .into(),
+            ),
+            Self::Memory { .. } => Some("ask for less of it: --memory SIZE".into()),
+            Self::File { source, .. } if source.kind() == ErrorKind::StorageFull => Some(
+                "make room there, or name other folders: XDG_CACHE_HOME=DIR TMPDIR=DIR flashfit …"
+                    .into(),
+            ),
             Self::NotReady { .. } => {
                 Some("wait longer, or end what keeps the processors busy".into())
             }

@@ -7,10 +7,12 @@
 //! below the end of the firmware. Limits: tried on x86-64 alone; elsewhere the answer is no.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_host::{Outcome, Program, ProgramError, Runner};
+use flashfit_host::{Outcome, Program, ProgramError, Runner, durable, program};
+
+use crate::cache_folder::cache_folder;
 
 const FIRMWARE_BYTES: usize = 64 << 10;
 /// `mov al, 0x10; out 0xf4, al; hlt; jmp $-1`
@@ -41,8 +43,49 @@ pub(crate) fn works(
     if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/kvm") {
         return Err(format!("/dev/kvm cannot be opened: {error}"));
     }
-    runs_firmware("kvm", PROCESSOR, qemu, scratch, runner)?;
-    kernel.map_or(Ok(()), |kernel| runs_kernel("kvm", PROCESSOR, qemu, kernel, runner))
+    let refusals = cache_folder().map(|folder| Refusals::in_folder(&folder, qemu, kernel));
+    if let Some(why) = refusals.as_ref().and_then(Refusals::known) {
+        return Err(why);
+    }
+    let tried = runs_firmware("kvm", PROCESSOR, qemu, scratch, runner).and_then(|()| {
+        kernel.map_or(Ok(()), |kernel| runs_kernel("kvm", PROCESSOR, qemu, kernel, runner))
+    });
+    if let (Some(refusals), Err(why)) = (&refusals, &tried) {
+        refusals.keep(why);
+    }
+    tried
+}
+
+/// What came of it when it was tried before, if it did not work: a guest that hangs takes ten seconds
+/// to be found out. Kept until this machine starts anew, in a file of the user's cache folder.
+struct Refusals {
+    file: PathBuf,
+    /// What was tried, and since when the machine runs.
+    case: String,
+}
+
+impl Refusals {
+    fn in_folder(folder: &Path, qemu: &str, kernel: Option<&Path>) -> Self {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let changed = |path: &Path| path.metadata().and_then(|facts| facts.modified()).ok();
+        let program = program::find(qemu);
+        let changes = [program.as_deref(), kernel].map(|path| path.and_then(changed));
+        let case = format!("{} {qemu} {kernel:?} {changes:?}", boot.trim());
+        Self { file: folder.join("no-kvm"), case }
+    }
+
+    fn known(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.file).ok()?;
+        let (case, why) = text.split_once('\n')?;
+        (case == self.case && !why.is_empty()).then(|| why.to_owned())
+    }
+
+    fn keep(&self, why: &str) {
+        // Where it cannot be kept, it is tried again.
+        let folder = self.file.parent().expect("it is in the cache folder");
+        let _ = std::fs::create_dir_all(folder)
+            .and_then(|()| durable::write(&self.file, format!("{}\n{why}", self.case).as_bytes()));
+    }
 }
 
 fn machine(qemu: &str, accelerator: &str, processor: &str) -> Program {
@@ -108,6 +151,22 @@ mod tests {
     use flashfit_host::SystemRunner;
 
     use super::*;
+
+    #[test]
+    fn that_it_did_not_work_is_known_until_the_kernel_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("vmlinuz");
+        std::fs::write(&kernel, "a kernel").unwrap();
+        let cache = folder.path().join("cache");
+        let refusals = || Refusals::in_folder(&cache, "qemu-system-none", Some(&kernel));
+        assert_eq!(refusals().known(), None);
+        refusals().keep("a guest hangs with it");
+        assert_eq!(refusals().known().as_deref(), Some("a guest hangs with it"));
+        assert_eq!(Refusals::in_folder(&cache, "qemu-system-none", None).known(), None);
+        let later = std::time::SystemTime::now() + Duration::from_secs(60);
+        std::fs::File::options().append(true).open(&kernel).unwrap().set_modified(later).unwrap();
+        assert_eq!(refusals().known(), None);
+    }
 
     #[test]
     fn the_trial_guest_runs_where_it_is_emulated() {

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flashfit_host::{Program, Runner};
+
 use crate::kernel::Kernel;
+use crate::{VmError, architecture, vm};
 
 /// What a virtual machine is made of, and what runs in it.
 #[derive(Debug, Clone)]
@@ -109,6 +112,52 @@ impl Device {
         }
     }
 
+    /// QEMU's name for it.
+    pub(crate) fn qemu_name(self) -> &'static str {
+        match self {
+            Self::Virtio => "virtio-blk-pci",
+            Self::Nvme => "nvme",
+            Self::SdCard => "sd-card",
+            Self::Emmc => "emmc",
+            Self::Usb => "usb-storage",
+        }
+    }
+
+    /// The serial number that the guest reads of disk `number`. QEMU's cards all have one and the
+    /// same.
+    pub fn serial(self, number: usize) -> String {
+        match self {
+            Self::Virtio | Self::Nvme | Self::Usb => format!("flashfit{number}"),
+            Self::SdCard | Self::Emmc => "0xdeadbeef".to_owned(),
+        }
+    }
+
+    /// Why a disk of this size cannot be such a device, if so.
+    pub fn refuses_size(self, bytes: u64) -> Option<String> {
+        match self {
+            Self::SdCard | Self::Emmc if !bytes.is_power_of_two() => Some(format!(
+                "QEMU's {} has a power of two as its size, and this medium has {bytes} bytes",
+                self.qemu_name()
+            )),
+            _ => None,
+        }
+    }
+
+    /// Whether QEMU has such a device.
+    ///
+    /// # Errors
+    /// [`VmError::NoDevice`] when it has not; [`VmError::Program`] when there is no QEMU.
+    pub fn is_offered(self, runner: &dyn Runner) -> Result<(), VmError> {
+        let qemu = architecture::host().qemu;
+        let help = Program::new(qemu).args(["-device", "help"]);
+        let listed = runner.run_checked(&help)?.stdout;
+        if listed.contains(&format!("name \"{}\"", self.qemu_name())) {
+            return Ok(());
+        }
+        let (version, device) = (vm::version(qemu, runner), self.qemu_name());
+        Err(VmError::NoDevice { device, version })
+    }
+
     /// The modules that drive it.
     pub(crate) fn modules(self) -> &'static [&'static str] {
         match self {
@@ -135,4 +184,30 @@ pub enum Speed {
         /// million).
         shift: u8,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::program::ScriptedRunner;
+    use flashfit_host::{Explain, Outcome};
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_qemu_has_not_is_said_before_anything_starts() {
+        let stdout = "Storage devices:\nname \"sd-card\", bus sd-bus\n".to_owned();
+        let outcome = Outcome { code: Some(0), stdout, ..Outcome::default() };
+        let runner = ScriptedRunner::new().answer(architecture::host().qemu, outcome);
+        assert!(Device::SdCard.is_offered(&runner).is_ok());
+        let error = Device::Emmc.is_offered(&runner).expect_err("too old");
+        assert!(error.to_string().contains("has no device `emmc`"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("QEMU 9.1")));
+    }
+
+    #[test]
+    fn cards_come_in_powers_of_two() {
+        assert!(Device::SdCard.refuses_size(512 << 20).is_none());
+        assert!(Device::SdCard.refuses_size(160 << 20).is_some());
+        assert!(Device::Nvme.refuses_size(160 << 20).is_none());
+    }
 }

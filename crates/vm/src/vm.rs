@@ -35,6 +35,10 @@ const CONSOLE_BYTES: u64 = 16 << 10;
 const CONSOLE_LINES: usize = 8;
 const LONGEST_WORD: usize = 1024;
 const PANIC: &str = "Kernel panic";
+/// QEMU's words where it cannot have the guest's memory, and the guest's where a program of its own
+/// cannot.
+const NO_MEMORY: &str = "cannot set up guest memory";
+const OUT_OF_MEMORY: &str = "Out of memory: ";
 const READY: &str = "flashfit-vm ready ";
 const FAILED: &str = "flashfit-vm failed ";
 
@@ -103,6 +107,7 @@ impl Vm {
             qemu: &qemu,
             folder: &folder,
             interrupt,
+            memory_mib: command_line::memory_mib(options, initramfs.bytes),
             wait: options.ready_wait,
             until: started + options.ready_wait,
         };
@@ -146,6 +151,12 @@ impl Vm {
     /// error.
     pub fn console(&self) -> String {
         tail(&self.folder.join(CONSOLE))
+    }
+
+    /// What of its console tells best why it ended: that the guest was out of memory, or what was
+    /// printed last.
+    pub fn last_words(&self) -> Option<String> {
+        telling(&self.console())
     }
 
     /// QEMU's process id.
@@ -203,6 +214,7 @@ struct Start<'a> {
     qemu: &'a Qemu,
     folder: &'a PrivateFolder,
     interrupt: &'a Interrupt,
+    memory_mib: u64,
     wait: Duration,
     until: Instant,
 }
@@ -264,6 +276,9 @@ impl Start<'_> {
         }
         if let Some(status) = self.qemu.ended() {
             let how = how_it_ended(status, self.folder);
+            if how.contains(NO_MEMORY) {
+                return Err(VmError::Memory { mib: self.memory_mib, how });
+            }
             return Err(VmError::Ended { when: "while it was starting", how });
         }
         if Instant::now() > self.until {
@@ -314,6 +329,12 @@ fn tail(path: &PathBuf) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
+fn telling(console: &str) -> Option<String> {
+    let lines = || console.lines().map(str::trim).filter(|line| !line.is_empty());
+    let out_of_memory = lines().rfind(|line| line.contains(OUT_OF_MEMORY));
+    out_of_memory.or_else(|| lines().next_back()).map(str::to_owned)
+}
+
 /// The last lines that say something, in one; of a kernel's panic those that led to it.
 fn last_lines(text: &str) -> String {
     let end = text.find(PANIC).and_then(|at| Some(at + text[at..].find('\n')?));
@@ -342,6 +363,14 @@ mod tests {
         let runner = ScriptedRunner::new().answer("qemu", outcome);
         assert_eq!(version("qemu", &runner), "7.2.22");
         assert_eq!(version("qemu", &ScriptedRunner::new()), "unknown");
+    }
+
+    #[test]
+    fn that_the_memory_was_full_tells_more_than_what_came_last() {
+        let console = "[ 9.1] Out of memory: Killed process 80 (mkfs.xfs)\r\n\nended with 137\n\n";
+        assert!(telling(console).unwrap().ends_with("80 (mkfs.xfs)"));
+        assert_eq!(telling("a\nended with 3\n").as_deref(), Some("ended with 3"));
+        assert_eq!(telling("\n"), None);
     }
 
     #[test]

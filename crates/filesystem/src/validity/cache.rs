@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::Findings;
+use super::finding::{Finding, Findings, Verdict};
 
 const SCHEMA: &str = "flashfit.options-cache";
 const VERSION: u32 = 1;
@@ -20,10 +20,10 @@ const MOST_RECORDS: usize = 64;
 /// A larger file is not ours.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// What findings depend on.
+/// What findings depend on; see [`super::key_elsewhere`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Key {
+pub struct Key {
     pub(super) filesystem: String,
     /// Release and build of the kernel.
     pub(super) kernel: String,
@@ -76,13 +76,23 @@ impl Cache {
         Self { path: None }
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Findings> {
+    /// What was found under this key.
+    pub fn get(&self, key: &Key) -> Option<Findings> {
         let record = self.read().into_iter().find(|record| record.key == *key)?;
         Some(record.findings)
     }
 
-    /// Keeps findings in place of earlier ones; otherwise the reason why it could not.
-    pub(super) fn put(&self, key: Key, findings: &Findings) -> Result<(), String> {
+    /// Keeps findings in place of earlier ones, unless a program was missing: installing one is
+    /// quicker seen than an old record. Otherwise the reason why it could not.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn keep(&self, key: Key, findings: &Findings) -> Result<(), String> {
+        let is_lasting = |found: &Finding| found.verdict != Verdict::ToolMissing;
+        if findings.options.iter().all(is_lasting) { self.put(key, findings) } else { Ok(()) }
+    }
+
+    fn put(&self, key: Key, findings: &Findings) -> Result<(), String> {
         let Some(path) = &self.path else {
             return Err("neither XDG_CACHE_HOME nor HOME names a folder".to_owned());
         };

@@ -37,6 +37,11 @@ impl Means {
         Self { cannot_mount, hint: None, folder, rotational: Some(false) }
     }
 
+    /// As where images can be mounted; nothing is tried with it.
+    pub(super) fn mounting() -> Self {
+        Self { cannot_mount: None, ..Self::without_mounting("") }
+    }
+
     /// With scratch images in this folder.
     #[must_use]
     pub fn in_folder(self, folder: &Path) -> Self {

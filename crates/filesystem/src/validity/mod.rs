@@ -36,8 +36,8 @@ use crate::scheduler::Scheduler;
 use crate::setup::{Setup, SetupError};
 use crate::template::Variable;
 use attempt::Workbench;
-pub use cache::Cache;
-use cache::{Key, hash};
+use cache::hash;
+pub use cache::{Cache, Key};
 pub use error::ValidityError;
 pub use finding::{Evidence, Finding, Findings, Place, Verdict};
 pub use means::Means;
@@ -80,9 +80,7 @@ pub fn find_out(
         return Ok(Found { findings, cached: true, not_kept: None });
     }
     let findings = measure(runner, filesystem, conditions, means)?;
-    // Installing a program is quicker seen than an old record.
-    let lasting = findings.options.iter().all(|found| found.verdict != Verdict::ToolMissing);
-    let not_kept = if lasting { cache.put(key, &findings).err() } else { None };
+    let not_kept = cache.keep(key, &findings).err();
     Ok(Found { findings, cached: false, not_kept })
 }
 
@@ -128,6 +126,20 @@ fn recipe<S: AsRef<str>>(
 ) -> Result<Recipe, SetupError> {
     let setup = Setup::new(filesystem, options, Scheduler::new("none"), conditions)?;
     Recipe::for_trial(filesystem, &setup, conditions)
+}
+
+/// The key of what is found of a file system's options under another kernel with the programs of
+/// this machine, where images can be mounted; `kernel` says all that its findings depend on.
+pub fn key_elsewhere(
+    runner: &dyn Runner,
+    filesystem: &FileSystem,
+    conditions: &Conditions,
+    rotational: Option<bool>,
+    kernel: String,
+) -> Key {
+    let (_, conditions) = &image(filesystem, conditions);
+    let means = Means::mounting().rotational(rotational);
+    Key { kernel, ..key(runner, filesystem, conditions, &means) }
 }
 
 fn key(

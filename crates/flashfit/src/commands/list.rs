@@ -19,7 +19,8 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     output::print(&table(&media))
 }
 
-fn table(media: &[Medium]) -> String {
+/// A line for each medium.
+pub fn table(media: &[Medium]) -> String {
     let mut table = Table::new([
         Column::text("DEVICE"),
         Column::text("KIND"),

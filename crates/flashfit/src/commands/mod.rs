@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod analyze;
+mod board;
 pub mod card;
 pub mod card_args;
 mod card_power;

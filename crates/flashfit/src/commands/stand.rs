@@ -8,18 +8,19 @@ use flashfit_filesystem::Catalogue;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, Explain, SystemRunner, capability};
-use flashfit_stand::{VmChoice, vm};
+use flashfit_stand::{On, VmChoice, vm};
 use flashfit_vm::doctor::{Examination, Finding};
 use flashfit_vm::modules::Presence;
 use serde::Serialize;
 
+use crate::commands::board;
 use crate::failure::Failure;
 use crate::output;
 use crate::stands::lab;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flashfit stand doctor\n  flashfit stand doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
+    after_help = "Examples:\n  flashfit stand doctor\n  flashfit stand doctor --on ssh:root@board\n  flashfit stand doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
 )]
 pub struct StandArgs {
     #[command(subcommand)]
@@ -33,6 +34,9 @@ pub enum StandCommand {
         /// The kernel of the virtual machine, as for flashfit tune.
         #[arg(long, value_name = "FILE")]
         vm_kernel: Option<PathBuf>,
+        /// Tell of a board instead: its kernel, programs, file systems and media. ssh:HOST.
+        #[arg(long, value_name = "STAND", conflicts_with = "vm_kernel")]
+        on: Option<On>,
         /// Print one JSON document.
         #[arg(long)]
         json: bool,
@@ -64,13 +68,24 @@ struct VmDocument {
 }
 
 pub fn run(args: &StandArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let StandCommand::Doctor { vm_kernel, json } = &args.command;
+    let StandCommand::Doctor { vm_kernel, on, json } = &args.command;
     let interrupt = Interrupt::on_signals().map_err(|error| {
         Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     let runner = SystemRunner::new(interrupt);
     let catalogue = Catalogue::load(catalog)?;
-    let choice = VmChoice { kernel: vm_kernel.clone(), speed_mips: None };
+    match on {
+        Some(On::Ssh { host }) => return board::run(host, &catalogue, &runner, catalog, *json),
+        Some(On::Lab { .. }) => {
+            return Err(Failure::new(
+                ExitClass::Usage,
+                "a lab has several boards, and one is looked at",
+                Some("name the board: --on ssh:HOST"),
+            ));
+        }
+        Some(On::Here | On::Vm(_)) | None => {}
+    }
+    let choice = VmChoice { kernel: vm_kernel.clone(), ..VmChoice::default() };
     let examination = vm::examine(&runner, &catalogue, &choice)?;
     let document = Document {
         here: HereDocument {

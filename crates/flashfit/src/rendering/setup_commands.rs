@@ -73,7 +73,12 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
 fn real_node(header: &RunHeader) -> Option<&Path> {
     let (facts, path) = (&header.facts, header.facts.medium.path.as_path());
     let is_named = Path::new(&header.spec.target) == path;
-    (facts.card.is_none() && (facts.medium.kind != Kind::Loop || is_named)).then_some(path)
+    let is_node = match facts.medium.kind {
+        Kind::Image => false,
+        Kind::Loop => is_named,
+        _ => true,
+    };
+    (facts.card.is_none() && is_node).then_some(path)
 }
 
 /// Adds the line to fstab(5): by UUID, since nodes change their names, and so that a card that is

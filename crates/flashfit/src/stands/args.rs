@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use flashfit_host::{ExitClass, capability};
 use flashfit_lab::Tags;
-use flashfit_stand::{On, VmChoice};
+use flashfit_stand::{On, VmChoice, VmDisk};
 use flashfit_tune::{Config, Span};
 
 use crate::failure::Failure;
@@ -27,6 +27,10 @@ pub struct StandArgs {
     /// second, however busy this machine is.
     #[arg(long, value_name = "MIPS", value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub vm_speed_mips: Option<u32>,
+    /// As what the virtual machine sees the medium: virtio, sd, emmc (QEMU 9.1 or later), nvme or
+    /// usb; virtio unless given. sd and emmc are for their registers, not for figures.
+    #[arg(long, value_name = "DISK")]
+    pub vm_disk: Option<VmDisk>,
     /// How long to wait where no board of the lab is free; 10min unless given.
     #[arg(long, value_name = "TIME")]
     pub lab_wait: Option<Span>,
@@ -37,8 +41,9 @@ impl StandArgs {
     pub fn choose(&self, config: &Config, target: &str, dry_run: bool) -> Result<On, Failure> {
         let kernel = self.vm_kernel.clone().or_else(|| config.vm_kernel.clone());
         let speed_mips = self.vm_speed_mips.or(config.vm_speed_mips);
-        let of_vm = kernel.is_some() || speed_mips.is_some();
-        let vm = On::Vm(VmChoice { kernel, speed_mips });
+        let disk = self.vm_disk.or(config.vm_disk);
+        let of_vm = kernel.is_some() || speed_mips.is_some() || disk.is_some();
+        let vm = On::Vm(VmChoice { kernel, speed_mips, disk: disk.unwrap_or_default() });
         let configured = config.on.as_deref().map(str::parse).transpose().map_err(|error| {
             Failure::new(ExitClass::Usage, format!("the configuration: {error}"), None)
         })?;
@@ -46,7 +51,7 @@ impl StandArgs {
             Some(On::Vm(_)) => Ok(vm),
             Some(_) if of_vm && self.on.is_some() => Err(Failure::new(
                 ExitClass::Usage,
-                "a kernel and a speed can be chosen for a virtual machine only",
+                "a kernel, a speed and a disk can be chosen for a virtual machine only",
                 Some("add --on vm, or leave them out"),
             )),
             Some(On::Lab { tags }) => {

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flashfit_host::{ExitClass, ProgramError, Runner, SystemRunner};
+use flashfit_host::{ExitClass, ProgramError, Runner, SshAddress, SystemRunner};
 use flashfit_lab::{Confirmed, Lab, LabError, LabSettings, LockedPlace, PowerState, Tags};
-use flashfit_stand::remote::{SshAddress, SshLink};
+use flashfit_stand::remote::SshLink;
 use flashfit_stand::{RemotePlace, TrialError};
 use flashfit_tune::{RunSpec, Span};
 
@@ -239,9 +239,7 @@ fn link(lease: &mut Lease, with: Reaching<'_>) -> Result<SshLink, Failure> {
     let found = lease.lock.ssh()?;
     let limit = if lease.power_on()? { BOOT_LIMIT } else { REACH_LIMIT };
     let mut options = ssh::configured();
-    options.extend(found.arguments());
-    // The last of them is the host.
-    options.pop();
+    options.extend(found.options);
     let address = SshAddress { host: found.host, options };
     let name = lease.lock.name().to_owned();
     let token = ssh::token(&with.dir.join(&name));

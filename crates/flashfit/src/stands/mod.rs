@@ -8,7 +8,7 @@ mod vm;
 use std::path::Path;
 
 use flashfit_host::SystemRunner;
-use flashfit_stand::{CardProgram, LocalPlace, On, Place};
+use flashfit_stand::{CardProgram, LocalPlace, On, Place, VmChoice};
 use flashfit_tune::RunSpec;
 
 use crate::catalogues::Catalogues;
@@ -58,4 +58,18 @@ pub fn whereabouts(on: &On) -> String {
         On::Ssh { host } => format!("on {host}"),
         On::Lab { .. } => "on that board".to_owned(),
     }
+}
+
+/// Where a stand is and what was chosen of it, as part of a sentence.
+pub fn description(on: &On) -> String {
+    let VmChoice { kernel, speed_mips, disk } = match on {
+        On::Vm(choice) => choice,
+        On::Lab { tags } => return format!("on all free boards of the lab with {tags}"),
+        On::Here | On::Ssh { .. } => return whereabouts(on),
+    };
+    let kernel = kernel.as_ref().map(|file| format!("with the kernel {}", file.display()));
+    let speed = speed_mips.map(|mips| format!("counting {mips} million instructions a second"));
+    let disk = (!disk.is_usual()).then(|| format!("which sees the medium as {disk}"));
+    let parts = [Some(whereabouts(on)), kernel, speed, disk];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_stand::remote::{LinkError, SshAddress, SshLink};
+use flashfit_host::{ExitClass, SshAddress, SystemRunner};
+use flashfit_stand::remote::{LinkError, SshLink};
 use flashfit_stand::{On, Place, RemotePlace};
 use flashfit_tune::RunSpec;
 

@@ -33,6 +33,9 @@ pub fn place<'a>(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         catalog_dir: spec.catalog_dir.clone(),
         seed: spec.seed,
+        memory_bytes: spec.memory.0,
+        data_bytes: spec.data_size.0,
+        fill_hundredths: spec.state.fill_hundredths,
     };
     Ok(Box::new(VmPlace::new(means, choice.clone())))
 }

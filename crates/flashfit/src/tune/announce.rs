@@ -16,6 +16,7 @@ use crate::consent::what_is_lost;
 use crate::failure::Failure;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
+use crate::stands;
 use crate::tune::progress::human;
 use crate::tune::space::Known;
 use crate::tune::subject::{Subject, What};
@@ -98,6 +99,7 @@ pub fn dry_run(
         What::Medium(medium) => lines.push(what_is_lost(medium)),
         What::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
+    lines.push(format!("Trials are made {}.", stands::description(&spec.on)));
     lines.push(geometry_text(subject));
     lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));

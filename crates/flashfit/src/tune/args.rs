@@ -22,11 +22,11 @@ Examples:
   flashfit tune --resume run-mmcblk0
   flashfit tune --replay run-mmcblk0 --weight database=3 --seed 2
 
-The configuration file has these keys: on, vm_kernel, vm_speed_mips, device, mount_dir,
-result_dir, catalog_dir, media_page_size, media_erase_block_size, filesystems, workloads,
-schedulers, strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
-p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory, runtime_ms,
-[weights] with a number for a workload, and for each file system [options.NAME] with always,
+The configuration file has these keys: on, vm_kernel, vm_speed_mips, vm_disk, device,
+mount_dir, result_dir, catalog_dir, media_page_size, media_erase_block_size, filesystems,
+workloads, schedulers, strategy, profile, by, repeats, confirm_rounds, seed, start, allow,
+require, p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory,
+runtime_ms, [weights] with a number for a workload, and for each file system [options.NAME] with always,
 exclude and include.";
 
 #[derive(Debug, Args)]

@@ -343,15 +343,18 @@ fn begin(
         plan.spec.clone(),
         facts.clone(),
         built.space.names(),
-        warnings(facts),
+        warnings(&plan.spec.on, facts),
     );
     header.left_out = built.notes;
     let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
 }
 
-fn warnings(facts: &Facts) -> Vec<String> {
+fn warnings(on: &On, facts: &Facts) -> Vec<String> {
     let mut warnings = facts.card.as_ref().map(|card| card.notes.clone()).unwrap_or_default();
+    if let On::Vm(choice) = on {
+        warnings.extend(choice.disk.caution().map(str::to_owned));
+    }
     if let MemoryFacts::Unlimited(reason) = &facts.memory {
         warnings.push(format!(
             "memory is not limited ({reason}): workloads that go through the page cache may measure \

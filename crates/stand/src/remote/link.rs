@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use flashfit_host::{ExitClass, Explain};
 
+use crate::TrialError;
+
 /// How long an agent may say nothing.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
@@ -32,8 +34,20 @@ pub trait Link {
         SILENCE
     }
 
+    /// Lets the next connection begin another agent, the one before being gone; `false` where there
+    /// can be none, or none any more.
+    fn renew(&mut self) -> bool {
+        false
+    }
+
     /// What is known of why the agent does not answer: the last words of its machine.
     fn last_words(&mut self) -> Option<String>;
+
+    /// What helps against an error there, where that is something else than on other machines.
+    fn advice(&self, error: &TrialError) -> Option<String> {
+        let _ = error;
+        None
+    }
 
     /// Where the agent is, for people.
     fn place(&self) -> String;

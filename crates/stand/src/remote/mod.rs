@@ -11,8 +11,8 @@ use std::time::Duration;
 use flashfit_catalogue::FOLDERS;
 use flashfit_filesystem::Conditions;
 use flashfit_filesystem::validity::Findings;
-use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::{Agreement, Medium};
 
 use crate::local::LONGEST_PROBE;
@@ -21,7 +21,7 @@ use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request, TrialWanted};
 use crate::{Facts, Stand, TrialError, TrialReport, TrialRequest};
 
 pub use link::{Ends, Link, LinkError, SILENCE};
-pub use ssh::{SshAddress, SshLink};
+pub use ssh::SshLink;
 pub use talk::{Talk, Waits};
 
 /// What should be answered at once, on a machine that may be slow and busy.
@@ -43,6 +43,8 @@ pub trait Beside: Send {
     fn complete(&self, facts: &mut Facts);
     /// Whether what is behind the medium is lost, and how.
     fn lost(&self) -> Option<String>;
+    /// What is behind the medium may be why a trial failed that says it was the medium.
+    fn cause(&self) -> Option<TrialError>;
 }
 
 /// A place with an agent.
@@ -51,6 +53,9 @@ pub struct RemotePlace<L: Link> {
     /// What the stand is called in the records of a run.
     name: String,
     beside: Option<Box<dyn Beside>>,
+    /// What an agent is told first, and what it has taken over, for one that follows it.
+    hello: Hello,
+    opening: Option<Opening>,
 }
 
 impl<L: Link> RemotePlace<L> {
@@ -73,9 +78,40 @@ impl<L: Link> RemotePlace<L> {
             version: version.to_owned(),
             catalogue: files(catalog)?,
         };
-        let reply = talk.ask(Request::Hello(hello), waits, &mut || {})?;
+        let reply = talk.ask(Request::Hello(hello.clone()), waits, &mut || {})?;
         let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
-        Ok(Self { talk, name: name.to_owned(), beside: None })
+        Ok(Self { talk, name: name.to_owned(), beside: None, hello, opening: None })
+    }
+
+    /// Has another agent take the medium over, the one before having died; `false` where there can
+    /// be none. What it finds must be what `facts` has.
+    fn renew(&mut self, facts: &Facts) -> Result<bool, TrialError> {
+        let Some(opening) = self.opening.clone() else { return Ok(false) };
+        if !self.talk.renew() {
+            return Ok(false);
+        }
+        let reply = self.ask(Request::Hello(self.hello.clone()), QUESTION)?;
+        let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
+        let now = match self.ask(Request::Open(Box::new(opening)), OPENING)? {
+            Reply::Opened(now) => now,
+            other => return Err(unexpected(&other)),
+        };
+        let told = |facts: &Facts| {
+            let Facts { kernel, programs, conditions, planned, schedulers, .. } = facts.clone();
+            (kernel, programs, conditions, planned, schedulers, facts.medium.capacity)
+        };
+        if told(&now) == told(facts) {
+            return Ok(true);
+        }
+        Err(TrialError::Stopped {
+            message: format!(
+                "the agent on {} died, and the one that followed it does not find there what was \
+                 there before",
+                self.talk.link().place()
+            ),
+            class: ExitClass::Environment,
+            hint: Some("look at what has changed there, or begin a new run".to_owned()),
+        })
     }
 
     /// With somebody who looks at what is behind the medium.
@@ -141,6 +177,7 @@ impl<L: Link> Place for RemotePlace<L> {
     fn open<'a>(&'a mut self, opening: &Opening) -> Result<Box<dyn Stand + 'a>, TrialError> {
         match self.ask(Request::Open(Box::new(opening.clone())), OPENING)? {
             Reply::Opened(mut facts) => {
+                self.opening = Some(opening.clone());
                 facts.stand.clone_from(&self.name);
                 if let Some(beside) = &self.beside {
                     beside.complete(&mut facts);
@@ -164,6 +201,22 @@ impl<L: Link> Stand for RemoteStand<'_, L> {
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        match self.attempt(request) {
+            Err(error) if error.class() == ExitClass::Io && self.place.renew(&self.facts)? => {
+                let mut report = self.attempt(request)?;
+                report.notes.push(
+                    "the agent died during this trial; another was started, and made it again"
+                        .to_owned(),
+                );
+                Ok(report)
+            }
+            made => made,
+        }
+    }
+}
+
+impl<L: Link> RemoteStand<'_, L> {
+    fn attempt(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
         let RemotePlace { talk, beside, .. } = &mut *self.place;
         let wanted = Request::Trial(Box::new(wanted(request, beside.is_some())));
         let mut in_state = || {
@@ -176,6 +229,10 @@ impl<L: Link> Stand for RemoteStand<'_, L> {
         if let Some(lost) = beside.as_ref().and_then(|beside| beside.lost()) {
             return Err(TrialError::Medium { what: format!("is gone: {lost}") });
         }
+        let made = made.map_err(|error| match (error.class(), beside.as_deref()) {
+            (ExitClass::Interrupted, _) | (_, None) => error,
+            (_, Some(beside)) => beside.cause().unwrap_or(error),
+        });
         match made? {
             Reply::Trial(mut report) => {
                 if let Some(beside) = beside {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use flashfit_host::piped::Piped;
 use flashfit_host::program::{Outcome, quote};
-use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner};
+use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner, SshAddress};
 
 use super::link::{Ends, Link, LinkError};
 
@@ -22,15 +22,8 @@ const CONNECTION_FAILED: i32 = 255;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A slow line takes a while for a program of some megabytes.
 const COPY_WAIT: Duration = Duration::from_secs(600);
-
-/// How a machine is reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SshAddress {
-    /// As ssh takes it: `HOST`, `USER@HOST`, `ssh://USER@HOST:PORT`.
-    pub host: String,
-    /// Further arguments of ssh, before the host.
-    pub options: Vec<String>,
-}
+/// What kills an agent twice is not over by itself.
+const SUCCESSORS: u32 = 1;
 
 /// The way to one machine.
 #[derive(Debug)]
@@ -42,6 +35,8 @@ pub struct SshLink {
     program: String,
     process: Option<Piped>,
     connected: bool,
+    /// How often an agent that is gone may be followed by another.
+    successors: u32,
     patience: Duration,
     /// What people call it, where that is not the host.
     name: Option<String>,
@@ -67,13 +62,17 @@ impl SshLink {
             program: String::new(),
             process: None,
             connected: false,
+            successors: SUCCESSORS,
             patience: PATIENCE,
             name: None,
         };
         let place = quote(&link.folder);
-        // An agent that an earlier connection has left would keep its medium.
+        // An agent that an earlier connection has left would keep its medium. Its folder has a name
+        // that others there can have seen: what they put into one of their own is not run.
+        let (ours, theirs) = (is_ours(&place), is_theirs(&place));
         let look = format!(
             "uname -m; flashfit --version 2>/dev/null || echo none; {AS_ROOT} true || exit; \
+             if [ -e {place} ] && ! {ours}; then {theirs}; exit 1; fi; \
              if [ -S {place}/agent.socket ]; then own={place}/flashfit; [ -x $own ] || own=flashfit; \
              {AS_ROOT} $own agent --folder {place} --end; fi"
         );
@@ -100,15 +99,17 @@ impl SshLink {
     /// machines, the others of which go on.
     #[must_use]
     pub fn one_of_several(self, name: &str, patience: Duration) -> Self {
-        Self { name: Some(name.to_owned()), patience, ..self }
+        Self { name: Some(name.to_owned()), patience, successors: 0, ..self }
     }
 
     fn copy(&self, runner: &dyn Runner, own: &Path) -> Result<(), LinkError> {
         let (folder, program) = (quote(&self.folder), quote(&self.program));
         // Read by the shell that ssh is started from, so that it goes through a pipe.
         let there = format!(
-            "umask 077; mkdir -p {folder} && [ -O {folder} ] && [ ! -L {folder} ] && cat > {program} && chmod 700 {program} && \
-             {program} --version"
+            "umask 077; mkdir -p {folder} || exit; if ! {}; then {}; exit 1; fi; \
+             cat > {program} && chmod 700 {program} && {program} --version",
+            is_ours(&folder),
+            is_theirs(&folder)
         );
         let ssh = self.command(&there).command_line();
         let program = Program::new("sh")
@@ -119,9 +120,14 @@ impl SshLink {
             return Ok(());
         }
         let why = last_line(&outcome);
+        let hint = if why.contains("No space left on device") {
+            "make room in /tmp there, and do it again"
+        } else {
+            "a program without libraries runs everywhere: make static, and use that one"
+        };
         Err(self.error(
             format!("flashfit cannot be put there: {why}"),
-            Some("a program without libraries runs everywhere: make static, and use that one"),
+            Some(hint),
             ExitClass::Environment,
         ))
     }
@@ -138,12 +144,13 @@ impl SshLink {
             error.may_pass = true;
             return Err(error);
         }
-        let hint = "log in as root, or let the user there use sudo without a password";
-        Err(self.error(
-            format!("there are no rights to mount: {why}"),
-            Some(hint),
-            ExitClass::Environment,
-        ))
+        let (what, hint) = if why.ends_with(SOMEBODY_ELSES) {
+            (why, "look at what is there, and remove it")
+        } else {
+            let hint = "log in as root, or let the user there use sudo without a password";
+            (format!("there are no rights to mount: {why}"), hint)
+        };
+        Err(self.error(what, Some(hint), ExitClass::Environment))
     }
 
     /// ssh with what is to be done there.
@@ -155,12 +162,7 @@ impl SshLink {
             "-oServerAliveInterval=5",
             "-oServerAliveCountMax=3",
         ];
-        Program::new("ssh")
-            .args(options)
-            .args(self.address.options.clone())
-            .arg("--")
-            .arg(self.address.host.clone())
-            .arg(there)
+        Program::new("ssh").args(options).args(self.address.arguments()).arg(there)
     }
 
     fn of_program(&self, error: &ProgramError) -> LinkError {
@@ -176,6 +178,18 @@ impl SshLink {
 
 /// Runs what follows as root.
 const AS_ROOT: &str = "$([ \"$(id -u)\" = 0 ] || echo sudo -n)";
+
+const SOMEBODY_ELSES: &str = "is somebody else's";
+
+/// A condition for the shell there: who logs in, or root for them, has made this folder.
+fn is_ours(folder: &str) -> String {
+    format!("{{ [ ! -L {folder} ] && {{ [ -O {folder} ] || {AS_ROOT} test -O {folder}; }}; }}")
+}
+
+/// What the shell there says of a folder that is not ours.
+fn is_theirs(folder: &str) -> String {
+    format!("echo {folder} \"{SOMEBODY_ELSES}\" >&2")
+}
 
 impl Link for SshLink {
     fn connect(&mut self) -> Result<Ends, LinkError> {
@@ -195,6 +209,15 @@ impl Link for SshLink {
         self.patience
     }
 
+    fn renew(&mut self) -> bool {
+        if self.successors == 0 {
+            return false;
+        }
+        self.successors -= 1;
+        self.connected = false;
+        true
+    }
+
     fn last_words(&mut self) -> Option<String> {
         let words = self.process.as_mut().map(Piped::last_words)?;
         (!words.is_empty()).then(|| format!("{}: {words}", self.place()))
@@ -205,7 +228,26 @@ impl Link for SshLink {
     }
 }
 
+/// What was said last, of errors where there are any.
 fn last_line(outcome: &Outcome) -> String {
-    let lines = || outcome.stderr.lines().chain(outcome.stdout.lines());
-    lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing").to_owned()
+    let last =
+        |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
+    let said = last(&outcome.stderr).or_else(|| last(&outcome.stdout));
+    said.unwrap_or_else(|| "it said nothing".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_before_what_else_was_said() {
+        let outcome = Outcome {
+            stdout: "x86_64\nnone\n".to_owned(),
+            stderr: "sudo: a password is required\n\n".to_owned(),
+            ..Outcome::default()
+        };
+        assert_eq!(last_line(&outcome), "sudo: a password is required");
+        assert_eq!(last_line(&Outcome { stderr: String::new(), ..outcome }), "none");
+    }
 }

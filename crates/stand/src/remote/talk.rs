@@ -35,6 +35,8 @@ pub struct Talk<L> {
     last: u64,
     /// Whether the agent was told to end, or is given up.
     over: bool,
+    /// Whether the agent ended, although nobody told it to, where it can be reached.
+    died: bool,
 }
 
 struct Connection {
@@ -53,12 +55,29 @@ enum Heard {
 impl<L: Link> Talk<L> {
     /// Over this link; nothing is sent yet.
     pub fn new(link: L, interrupt: &Interrupt) -> Self {
-        Self { link, interrupt: interrupt.clone(), connection: None, last: 0, over: false }
+        Self {
+            link,
+            interrupt: interrupt.clone(),
+            connection: None,
+            last: 0,
+            over: false,
+            died: false,
+        }
     }
 
     /// The way to the agent.
     pub fn link(&mut self) -> &mut L {
         &mut self.link
+    }
+
+    /// Makes ready to talk to another agent in the place of one that died; `false` where this one did
+    /// not, or there can be no other. It has to be told everything anew.
+    pub fn renew(&mut self) -> bool {
+        if !self.died || self.interrupt.is_raised() || !self.link.renew() {
+            return false;
+        }
+        (self.connection, self.over, self.died) = (None, false, false);
+        true
     }
 
     /// Asks and waits. `in_state` is called when a trial that was asked to wait is ready to begin.
@@ -87,7 +106,7 @@ impl<L: Link> Talk<L> {
             }
             let (told, heard) = self.once(id, &text, asked, waits, in_state)?;
             match told {
-                Some(Reply::Failed(failure)) => return Err((*failure).into()),
+                Some(Reply::Failed(failure)) => return Err(self.advised((*failure).into())),
                 Some(reply) => return Ok(reply),
                 None => why = self.lost_words(),
             }
@@ -130,7 +149,10 @@ impl<L: Link> Talk<L> {
                 Some(Heard::Ended) if cancelled.is_some() => {
                     return Err(self.interrupted("it ended"));
                 }
-                Some(Heard::Ended) => return Err(self.gone("it has ended")),
+                Some(Heard::Ended) => {
+                    self.died = true;
+                    return Err(self.gone("it has ended"));
+                }
                 None => {}
             }
             if self.interrupt.is_raised() && cancelled.is_none() {
@@ -222,14 +244,25 @@ impl<L: Link> Talk<L> {
         self.link.last_words().unwrap_or_else(|| "the connection was lost".to_owned())
     }
 
+    /// With the hint that helps there, for errors that are the machine's.
+    fn advised(&self, error: TrialError) -> TrialError {
+        let advice = self.link.advice(&error);
+        match (error, advice) {
+            (TrialError::Stopped { message, class, .. }, Some(advice)) => {
+                TrialError::Stopped { message, class, hint: Some(advice) }
+            }
+            (error, _) => error,
+        }
+    }
+
     fn gone(&mut self, why: &str) -> TrialError {
         self.over = true;
         let place = self.link.place();
-        TrialError::Stopped {
+        self.advised(TrialError::Stopped {
             message: format!("the agent on {place} is gone: {why}"),
             class: ExitClass::Io,
             hint: Some("go on when it is back: flashfit tune --resume DIR".to_owned()),
-        }
+        })
     }
 
     fn interrupted(&mut self, why: &str) -> TrialError {

@@ -5,7 +5,7 @@ use flashfit_card::served::CardProcess;
 use flashfit_card::{CardModel, Counters};
 use flashfit_host::ExitClass;
 use flashfit_host::private_folder::PrivateFolder;
-use flashfit_medium::{Agreement, Held, Medium, System, WriteConsent};
+use flashfit_medium::{Agreement, Held, Kind, Medium, System, WriteConsent};
 use flashfit_vm::{Device, Disk};
 
 use super::VmMeans;
@@ -26,16 +26,21 @@ impl Attached {
     ///
     /// # Errors
     /// When the guard refuses, or the card cannot be served.
-    pub fn new(means: &VmMeans<'_>, leave: &Leave) -> Result<Attached, TrialError> {
+    pub fn new(means: &VmMeans<'_>, leave: &Leave, device: Device) -> Result<Attached, TrialError> {
         match leave {
-            Leave::Card { name, model } => card(means, name, model),
-            Leave::Named { shown, named } => medium(means, shown, named),
+            Leave::Card { name, model } => card(means, name, model, device),
+            Leave::Named { shown, named } => medium(means, shown, named, device),
             Leave::Attached { .. } => unreachable!("nobody attaches to a machine of ours"),
         }
     }
 }
 
-fn card(means: &VmMeans<'_>, name: &str, model: &CardModel) -> Result<Attached, TrialError> {
+fn card(
+    means: &VmMeans<'_>,
+    name: &str,
+    model: &CardModel,
+    device: Device,
+) -> Result<Attached, TrialError> {
     let folder = PrivateFolder::new().map_err(no_folder)?;
     let socket = folder.join("card");
     let args = (means.card_args)(name, &socket);
@@ -47,7 +52,7 @@ fn card(means: &VmMeans<'_>, name: &str, model: &CardModel) -> Result<Attached, 
             .discard
             .as_ref()
             .and_then(|discard| u32::try_from(discard.granularity.0).ok()),
-        ..Disk::nbd(socket, Device::Virtio)
+        ..Disk::nbd(socket, device)
     };
     let facts = CardFacts {
         name: model.name.clone(),
@@ -60,14 +65,19 @@ fn card(means: &VmMeans<'_>, name: &str, model: &CardModel) -> Result<Attached, 
     Ok(Attached { disk, behind: Behind::Card(Box::new(card)) })
 }
 
-fn medium(means: &VmMeans<'_>, shown: &Medium, named: &str) -> Result<Attached, TrialError> {
+fn medium(
+    means: &VmMeans<'_>,
+    shown: &Medium,
+    named: &str,
+    device: Device,
+) -> Result<Attached, TrialError> {
     let agreement = Agreement::Named(named.to_owned());
     let consent = WriteConsent::ask(&System::default(), means.runner, shown, &agreement)?;
     let sector_bytes =
         u32::try_from(shown.queue.logical_sector_bytes.max(512)).expect("a sector is small");
     let path = consent.path().to_owned();
     let held = Held::node(consent).map_err(|error| TrialError::stopped(&error))?;
-    let disk = Disk { sector_bytes, ..Disk::file(path, false, Device::Virtio) };
+    let disk = Disk { sector_bytes, ..Disk::file(path, false, device) };
     let behind = Behind::Medium { shown: Box::new(shown.clone()), _held: Box::new(held) };
     Ok(Attached { disk, behind })
 }
@@ -119,6 +129,9 @@ impl Beside for Behind {
             Self::Medium { shown, .. } => {
                 facts.medium.identity.clone_from(&shown.identity);
                 facts.medium.kind = shown.kind;
+                // Commands are told for the node here: the guest's name may be another disk's here.
+                facts.medium.path.clone_from(&shown.path);
+                facts.medium.disk.clone_from(&shown.disk);
             }
         }
         facts.medium.identity.disk_sequence = None;
@@ -128,6 +141,15 @@ impl Beside for Behind {
         match self {
             Self::Card(card) => card.process.counters().err().map(|error| error.to_string()),
             Self::Medium { .. } => None,
+        }
+    }
+
+    fn cause(&self) -> Option<TrialError> {
+        match self {
+            Self::Medium { shown, .. } if shown.kind == Kind::Image => {
+                TrialError::without_room_below(&shown.path)
+            }
+            Self::Medium { .. } | Self::Card(_) => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use flashfit_host::ExitClass;
 use flashfit_vm::{Speed, Vm};
 
+use crate::TrialError;
 use crate::remote::{Ends, Link, LinkError, SILENCE};
 
 /// A sign of life every two seconds of the machine's own time may be long in coming.
@@ -53,9 +54,16 @@ impl Link for VmLink {
     }
 
     fn last_words(&mut self) -> Option<String> {
-        let console = self.vm.console();
-        let last = console.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-        Some(format!("its console said last: {last}"))
+        Some(format!("its console said last: {}", self.vm.last_words()?))
+    }
+
+    fn advice(&self, error: &TrialError) -> Option<String> {
+        let message = error.to_string();
+        let signs = ["no space left", "No space left", "Out of memory"];
+        signs.iter().any(|sign| message.contains(sign)).then(|| {
+            "a virtual machine has its files in its memory; begin a run with more: --memory SIZE"
+                .to_owned()
+        })
     }
 
     fn place(&self) -> String {

@@ -11,6 +11,7 @@
 //! figures are compared with nothing but their like.
 
 mod behind;
+mod known;
 mod link;
 
 use std::path::{Path, PathBuf};
@@ -20,20 +21,21 @@ use flashfit_filesystem::validity::Findings;
 use flashfit_filesystem::{Catalogue, Conditions};
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Agreement, Medium};
+use flashfit_medium::{Agreement, Bytes, Medium};
 use flashfit_vm::doctor::{self, Examination, Needs};
-use flashfit_vm::{Accelerator, Kernel, Speed, Vm, VmFacts, VmOptions};
+use flashfit_vm::{Accelerator, Device, Kernel, Speed, Vm, VmFacts, VmOptions};
 
 use behind::Attached;
+use known::{Case, Known};
 use link::VmLink;
 
-use crate::on::VmChoice;
+use crate::on::{VmChoice, VmDisk};
 use crate::place::{Leave, LocalPlace, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
 use crate::remote::RemotePlace;
 use crate::{Stand, TrialError};
 
-/// The first disk's serial number, by which it is taken over in the machine.
-const DISK_SERIAL: &str = "flashfit0";
+/// The machine's one disk.
+const FIRST_DISK: usize = 0;
 /// Beside what workloads may use.
 const MEMORY_MIB: u32 = 512;
 /// For a card that is served in the machine, by its capacity: its bytes, and the page cache of the
@@ -80,6 +82,12 @@ pub struct VmMeans<'a> {
     pub catalog_dir: Option<PathBuf>,
     /// The seed of what is random in the machine.
     pub seed: u64,
+    /// What a workload's programs and their page cache may use, in bytes.
+    pub memory_bytes: u64,
+    /// How much data a workload uses, in bytes.
+    pub data_bytes: u64,
+    /// The share of a medium that is filled beforehand, in hundredths of a percent.
+    pub fill_hundredths: u32,
 }
 
 /// A virtual machine, started when it is first needed.
@@ -112,6 +120,14 @@ fn given_kernel(choice: &VmChoice) -> Result<Option<Kernel>, TrialError> {
     given.transpose().map_err(|error| TrialError::stopped(&error))
 }
 
+fn capacity(leave: &Leave) -> Bytes {
+    match leave {
+        Leave::Card { model, .. } => model.capacity,
+        Leave::Named { shown, .. } => shown.capacity,
+        Leave::Attached { capacity, .. } => *capacity,
+    }
+}
+
 /// The modules of file systems, and what they need beside.
 fn modules<'a>(kinds: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let of_kinds = kinds.into_iter().map(|kind| module_of(kind).to_owned());
@@ -135,6 +151,53 @@ impl<'a> VmPlace<'a> {
     /// Whether a simulated card is served in the machine, whose clock is not this machine's.
     fn serves_inside(&self) -> bool {
         self.choice.speed_mips.is_some()
+    }
+
+    /// Whether the disk that was chosen can have this behind it.
+    fn takes(&self, leave: &Leave) -> Result<(), TrialError> {
+        let refused = |message: String, hint: &str| TrialError::Stopped {
+            message,
+            class: ExitClass::Usage,
+            hint: Some(hint.to_owned()),
+        };
+        let disk = self.choice.disk;
+        if !disk.is_usual() && self.serves_inside() && matches!(leave, Leave::Card { .. }) {
+            return Err(refused(
+                format!(
+                    "with counted instructions a simulated card is served in the virtual machine, \
+                     which then has no disk to be attached as {disk}"
+                ),
+                "leave out --vm-disk or --vm-speed-mips",
+            ));
+        }
+        match device(disk).refuses_size(capacity(leave).0) {
+            Some(why) => Err(refused(why, "take a medium of such a size, or another --vm-disk")),
+            None => Ok(()),
+        }
+    }
+
+    /// What a card of that capacity needs of the machine's memory, in MiB.
+    fn card_mib_for(&self, capacity: Bytes) -> Result<u32, TrialError> {
+        let filled = capacity.0 / 10_000 * u64::from(self.means.fill_hundredths);
+        let written = filled.saturating_add(self.means.data_bytes).min(capacity.0);
+        if written.saturating_mul(CARD_MEMORY) >> 20 > CARD_MEMORY_MIB_MAX {
+            return Err(TrialError::Stopped {
+                message: format!(
+                    "a card that is served in the virtual machine is kept in its memory, where {} \
+                     would be written to it, and there is room for {}",
+                    Bytes(written),
+                    Bytes::mib(CARD_MEMORY_MIB_MAX / CARD_MEMORY)
+                ),
+                class: ExitClass::Usage,
+                hint: Some(
+                    "fill less of it (--fill, --data-size), or leave --vm-speed-mips out: the card \
+                     is then served beside the machine"
+                        .to_owned(),
+                ),
+            });
+        }
+        let mib = (capacity.0.saturating_mul(CARD_MEMORY) >> 20).min(CARD_MEMORY_MIB_MAX);
+        Ok(u32::try_from(mib).expect("it is bounded"))
     }
 
     fn kernel(&mut self, kinds: &[String]) -> Result<Kernel, TrialError> {
@@ -175,6 +238,7 @@ impl<'a> VmPlace<'a> {
         // mount(8) has a file system's own program do it where there is one.
         let mount = kinds.iter().map(|kind| format!("mount.{kind}"));
         let further = FURTHER_PROGRAMS.map(str::to_owned);
+        let workload_mib = u32::try_from(self.means.memory_bytes >> 20).unwrap_or(u32::MAX);
         let options = VmOptions {
             kernel,
             agent: self.means.program.clone(),
@@ -183,14 +247,14 @@ impl<'a> VmPlace<'a> {
             modules: modules(&kinds),
             files: self.card_file.iter().map(|file| (file.clone(), file.clone())).collect(),
             disks: attached.iter().map(|attached| attached.disk.clone()).collect(),
-            memory_mib: MEMORY_MIB + self.card_mib,
+            memory_mib: MEMORY_MIB.saturating_add(workload_mib).saturating_add(self.card_mib),
             speed: speed(&self.choice),
             seed: self.means.seed,
             ready_wait: READY_WAIT,
         };
         let interrupt = self.means.runner.interrupt();
         let vm = Vm::start(&options, interrupt).map_err(|error| TrialError::stopped(&error))?;
-        let name = name(vm.facts());
+        let name = name(vm.facts(), self.choice.disk);
         let link = VmLink::new(vm);
         let place = RemotePlace::new(
             link,
@@ -217,8 +281,19 @@ fn speed(choice: &VmChoice) -> Speed {
     }
 }
 
+/// As what QEMU attaches it.
+pub(crate) fn device(disk: VmDisk) -> Device {
+    match disk {
+        VmDisk::Virtio => Device::Virtio,
+        VmDisk::Sd => Device::SdCard,
+        VmDisk::Emmc => Device::Emmc,
+        VmDisk::Nvme => Device::Nvme,
+        VmDisk::Usb => Device::Usb,
+    }
+}
+
 /// What the stand is called: everything that makes its figures comparable, or not.
-fn name(facts: &VmFacts) -> String {
+fn name(facts: &VmFacts, disk: VmDisk) -> String {
     let speed = match facts.speed {
         Speed::RealTime => "in real time".to_owned(),
         Speed::Counted { shift } => {
@@ -229,12 +304,17 @@ fn name(facts: &VmFacts) -> String {
         Accelerator::Kvm => "KVM",
         Accelerator::Tcg => "emulated",
     };
-    format!("vm (QEMU {}, {how}, {speed})", facts.qemu)
+    let disk = if disk.is_usual() { String::new() } else { format!(", disk {disk}") };
+    format!("vm (QEMU {}, {how}, {speed}{disk})", facts.qemu)
 }
 
 impl Place for VmPlace<'_> {
     fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError> {
         let kinds: Vec<String> = wanted.kinds.iter().cloned().collect();
+        if !self.choice.disk.is_usual() {
+            let offered = device(self.choice.disk).is_offered(self.means.runner);
+            offered.map_err(|error| TrialError::stopped(&error))?;
+        }
         let kernel = self.kernel(&kinds)?;
         let has = |kind: &&String| kernel.lacking(&[module_of(kind).to_owned()]).is_empty();
         Ok(Offers {
@@ -262,7 +342,24 @@ impl Place for VmPlace<'_> {
         conditions: &Conditions,
         rotational: Option<bool>,
     ) -> Result<Findings, TrialError> {
-        self.running(None)?.findings(filesystem, conditions, rotational)
+        let kinds = self.kinds();
+        let (kernel, modules) = (self.kernel(&kinds)?, modules(&kinds));
+        let found = self.means.catalogue.filesystem(filesystem);
+        let case = Case {
+            filesystem: found.map_err(|error| TrialError::stopped(&error))?,
+            conditions,
+            rotational,
+            kernel: &kernel,
+            modules: &modules,
+        };
+        let known = Known::of_user();
+        let (key, found) = known.find(self.means.runner, &case);
+        if let Some(findings) = found {
+            return Ok(findings);
+        }
+        let findings = self.running(None)?.findings(filesystem, conditions, rotational)?;
+        known.keep(key, &findings);
+        Ok(findings)
     }
 
     fn probe(&mut self, _: &ProbeWanted) -> Result<ProbeMade, TrialError> {
@@ -275,30 +372,26 @@ impl Place for VmPlace<'_> {
     }
 
     fn prepare(&mut self, leave: &Leave) -> Result<(), TrialError> {
+        self.takes(leave)?;
         if let (Leave::Card { name, model }, true) = (leave, self.serves_inside()) {
-            let mib = ((CARD_MEMORY * model.capacity.0) >> 20).min(CARD_MEMORY_MIB_MAX);
-            self.card_mib = u32::try_from(mib).expect("it is bounded");
+            self.card_mib = self.card_mib_for(model.capacity)?;
             // A card's own file goes in under its own name.
             self.card_file = std::path::absolute(name).ok().filter(|path| path.is_file());
             return self.running(None).map(drop);
         }
-        let attached = Attached::new(&self.means, leave)?;
+        let attached = Attached::new(&self.means, leave, device(self.choice.disk))?;
         self.running(Some(attached)).map(drop)
     }
 
     fn open<'b>(&'b mut self, opening: &Opening) -> Result<Box<dyn Stand + 'b>, TrialError> {
-        let capacity = match &opening.leave {
-            Leave::Card { model, .. } => model.capacity,
-            Leave::Named { shown, .. } => shown.capacity,
-            Leave::Attached { capacity, .. } => *capacity,
-        };
+        let capacity = capacity(&opening.leave);
         let leave = match &opening.leave {
             Leave::Card { name, model } if self.serves_inside() => {
                 let file = self.card_file.as_ref().map(|file| file.display().to_string());
                 let name = file.unwrap_or_else(|| name.clone());
                 Leave::Card { name, model: model.clone() }
             }
-            _ => Leave::Attached { serial: DISK_SERIAL.to_owned(), capacity },
+            _ => Leave::Attached { serial: device(self.choice.disk).serial(FIRST_DISK), capacity },
         };
         let opening = Opening { leave, mount_dir: None, ..opening.clone() };
         self.running(None)?.open(&opening)

@@ -94,6 +94,8 @@ find_disk() {
         if [ "$2" = mmc ]; then
             case " $taken " in *" $name "*) continue ;; esac
             taken="$taken $name"
+            # QEMU's cards erase by writing 512 bytes at a time.
+            echo 0 >"$disk/queue/discard_max_bytes"
         else
             [ "$(serial_of "$name" | tr -d ' ')" = "flashfit$1" ] || continue
         fi

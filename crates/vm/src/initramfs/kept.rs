@@ -54,7 +54,7 @@ pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
 pub(super) fn keep(
     folder: &Path,
     request: &str,
-    contents: Contents,
+    contents: &Contents,
     write: impl FnOnce(&Tree, &File) -> io::Result<()>,
 ) -> Result<Initramfs, VmError> {
     let base = base(folder, request);
@@ -72,8 +72,8 @@ pub(super) fn keep(
     let record = Record {
         request: request.to_owned(),
         inputs: contents.tree.inputs().cloned().collect(),
-        lacking_programs: contents.lacking_programs,
-        lacking_modules: contents.lacking_modules,
+        lacking_programs: contents.lacking_programs.clone(),
+        lacking_modules: contents.lacking_modules.clone(),
     };
     let text = serde_json::to_string(&record).expect("texts and numbers");
     let (file, note) = (base.with_extension(ARCHIVE), base.with_extension(RECORD));
@@ -139,7 +139,7 @@ mod tests {
         let file = input.path().join("file");
         std::fs::write(&file, "one").unwrap();
         assert!(find(folder.path(), "a").is_none());
-        let made = keep(folder.path(), "a", contents(&file), archive).unwrap();
+        let made = keep(folder.path(), "a", &contents(&file), archive).unwrap();
         let found = find(folder.path(), "a").unwrap();
         assert_eq!((found.file, found.bytes), (made.file, made.bytes));
         assert_eq!(found.lacking_programs, ["fio"]);
@@ -155,7 +155,7 @@ mod tests {
         std::fs::write(&file, "one").unwrap();
         std::fs::write(folder.path().join("x.new-0"), "left by a killed process").unwrap();
         for number in 0..6 {
-            keep(folder.path(), &number.to_string(), contents(&file), archive).unwrap();
+            keep(folder.path(), &number.to_string(), &contents(&file), archive).unwrap();
             assert!(find(folder.path(), &number.to_string()).is_some());
         }
         // Two files each, and the one that went in.

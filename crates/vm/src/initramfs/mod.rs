@@ -7,7 +7,7 @@
 mod contents;
 mod kept;
 
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::Runner;
@@ -45,7 +45,18 @@ pub(crate) fn make(
         return Ok(found);
     }
     let contents = contents::gather(options, runner)?;
-    kept::keep(&folder, &request, contents, |tree, file| {
-        tree.archive(BufWriter::with_capacity(1 << 20, file)).map(|_| ())
-    })
+    let keep = |folder: &Path| {
+        kept::keep(folder, &request, &contents, |tree, file| {
+            tree.archive(BufWriter::with_capacity(1 << 20, file)).map(|_| ())
+        })
+    };
+    match keep(&folder) {
+        // For this once it need not be kept.
+        Err(VmError::File { source, .. })
+            if source.kind() == ErrorKind::StorageFull && folder != scratch =>
+        {
+            keep(scratch)
+        }
+        made => made,
+    }
 }

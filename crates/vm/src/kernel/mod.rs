@@ -80,8 +80,20 @@ impl Explain for KernelError {
         match self {
             Self::Given { .. } => None,
             Self::Program(ProgramError::Interrupted { .. }) => None,
-            _ => Some(format!("apt-get install {package}, or name a kernel with --kernel")),
+            error if says_no_room(error) => Some(
+                "make room in the cache folder, or name another: XDG_CACHE_HOME=DIR flashfit …"
+                    .to_owned(),
+            ),
+            _ => Some(format!("apt-get install {package}, or name a kernel with --vm-kernel")),
         }
+    }
+}
+
+/// Whether a file could not be written for want of room; of programs, which say it in words.
+fn says_no_room(error: &KernelError) -> bool {
+    match error {
+        KernelError::File { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+        other => other.to_string().contains("No space left on device"),
     }
 }
 

@@ -8,6 +8,8 @@ mod rack;
 mod ssh;
 mod sshd;
 mod vm;
+mod vm_disks;
+mod vm_full;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

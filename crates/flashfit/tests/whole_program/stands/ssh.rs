@@ -1,5 +1,7 @@
 //! Trials on a board that is reached by ssh: this machine, through a real sshd.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::Child;
 use std::sync::MutexGuard;
 
@@ -83,19 +85,77 @@ fn number(line: &str) -> u64 {
     record["number"].as_u64().unwrap()
 }
 
+/// Kills the agent; what is there then is another.
+fn kill_agent() -> (u32, String) {
+    let (process, folder) = agent().unwrap();
+    signal(process, Signal::KILL);
+    (process, folder)
+}
+
 #[test]
-fn an_agent_that_is_killed_is_said_to_be_gone() {
+fn an_agent_that_is_killed_is_followed_by_another_once() {
     let Some((_alone, place, sshd)) = board() else { return };
     let run = start(&place, &sshd, "20");
     place.wait_for_trials(1);
-    let (process, folder) = agent().unwrap();
-    signal(process, Signal::KILL);
+    let (first, _) = kill_agent();
+    wait_until("another agent follows", || agent().is_some_and(|(other, _)| other != first));
+    let before = place.recorded().len();
+    place.wait_for_trials(before + 2);
+    let again = "the agent died during this trial";
+    let noted = place.recorded().iter().filter(|line| line.contains(again)).count();
+    assert_eq!(noted, 1, "the trial that was made again says so");
+    let (_, folder) = kill_agent();
     let ended = Ended::of(run);
     ended.said(5, &["the agent on board is gone", "--resume"]);
     place.shorten_run(1);
     let resumed = sshd.command(&place, &["tune", "--resume", "run", "--confirm", "card.img"]);
     run_to_end(resumed).said(0, &[]);
     wait_for_a_clean_board(&place, &folder);
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_not_used() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let run = start(&place, &sshd, "20");
+    place.wait_for_trials(1);
+    let (_, folder) = agent().unwrap();
+    signal(run.id(), Signal::INT);
+    Ended::of(run).said(6, &["interrupted"]);
+    wait_for_a_clean_board(&place, &folder);
+    // Its name was to be seen: somebody puts a program into one of their own.
+    let trap = format!("#!/bin/sh\ntouch {}\n", place.arg("sprung"));
+    std::fs::create_dir(&folder).unwrap();
+    let program = format!("{folder}/flashfit");
+    std::fs::write(&program, trap).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let socket = UnixListener::bind(format!("{folder}/agent.socket")).unwrap();
+    std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap();
+    let resume = ["tune", "--resume", "run", "--confirm", "card.img"];
+    let ended = run_to_end(sshd.command(&place, &resume));
+    drop(socket);
+    std::fs::remove_dir_all(&folder).unwrap();
+    ended.said(4, &[&folder, "is somebody else's", "hint: look at what is there"]);
+    assert!(!place.path("sprung").exists(), "a stranger's program was run");
+    place.shorten_run(1);
+    run_to_end(sshd.command(&place, &resume)).said(0, &[]);
+    wait_for_a_clean_board(&place, &folder);
+}
+
+#[test]
+fn what_a_board_has_is_told() {
+    let Some((_alone, place, sshd)) = board() else { return };
+    let doctor = ["stand", "doctor", "--on", BOARD];
+    let ended = run_to_end(sshd.command(&place, &doctor));
+    ended.said(0, &[]);
+    for text in ["board: kernel ", "Trials can be made there", "mkfs.ext4", "Its media:", "DEVICE"]
+    {
+        assert!(ended.stdout.contains(text), "no `{text}` in {}", ended.stdout);
+    }
+    let json = [&doctor[..], &["--json"]].concat();
+    let document = run_to_end(sshd.command(&place, &json)).document("flashfit.board");
+    assert!(document["media"].is_array() && document["kernel"].is_string(), "{document}");
+    place.flashfit(&["stand", "doctor", "--on", "lab:a=b"]).said(2, &["--on ssh:HOST"]);
+    wait_until("the board is clean", || agent().is_none());
 }
 
 #[test]

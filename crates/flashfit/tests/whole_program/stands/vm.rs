@@ -1,5 +1,6 @@
 //! Trials in a virtual machine. Skipped, with the reason, where there is no QEMU or no kernel.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use flashfit_host::program::find;
 use flashfit_vm::Kernel;
 use rustix::process::Signal;
 
-use crate::fixture::{Ended, Place, skip, wait_until};
-use crate::machine::{children, signal, traces, words};
+use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
+use crate::machine::{PlainLoop, children, signal, traces, words};
 
 fn skip_without_machine() -> bool {
     let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
@@ -27,7 +28,7 @@ pub fn machine_place() -> Option<(MutexGuard<'static, ()>, Place)> {
 }
 
 /// A run in a virtual machine on the fast card.
-fn start(place: &Place, more: &[&str]) -> Child {
+pub fn start(place: &Place, more: &[&str]) -> Child {
     let card = place.card();
     let args: Vec<&str> = ["--on", "vm"].into_iter().chain(more.iter().copied()).collect();
     place.command(&place.tune_args(&card, &args)).spawn().unwrap()
@@ -46,7 +47,7 @@ fn machine(run: &Child) -> u32 {
 }
 
 #[track_caller]
-fn wait_for_trials(place: &Place, count: usize) {
+pub fn wait_for_trials(place: &Place, count: usize) {
     let begun = std::time::Instant::now();
     while place.recorded().len() < count {
         assert!(begun.elapsed() < Duration::from_secs(240), "no {count} trials");
@@ -55,7 +56,7 @@ fn wait_for_trials(place: &Place, count: usize) {
 }
 
 #[track_caller]
-fn wait_for_nothing_left(place: &Place) {
+pub fn wait_for_nothing_left(place: &Place) {
     wait_until("nothing is left", || traces(place).is_empty());
 }
 
@@ -116,10 +117,30 @@ fn an_image_is_a_medium_of_the_machine() {
     let more = ["--on", "vm", "--strategy", "random", "--trials", "1"];
     place.tune(&image, &more).said(3, &["--confirm card.img"]);
     let more = [&more[..], &["--confirm", "card.img"]].concat();
-    place.tune(&image, &more).said(0, &[]);
+    let ended = place.tune(&image, &more);
+    ended.said(0, &[]);
+    assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("/dev/vd"), "the guest's node is nobody's here");
     let bytes = std::fs::read(&image).unwrap();
     assert!(!bytes.starts_with(b"a user's data"), "it was written to");
     assert_eq!(bytes.len(), 64 << 20);
+    wait_for_nothing_left(&place);
+}
+
+#[test]
+fn commands_are_told_for_the_node_here_and_not_for_the_guests() {
+    let Some((_alone, place)) = machine_place() else { return };
+    if skip_without_block_devices() {
+        return;
+    }
+    let device = PlainLoop::attach(&place.image("card.img", 64), 512, &[]);
+    let more = ["--on", "vm", "--strategy", "random", "--trials", "1", "--confirm", &device.name];
+    let ended = place.tune(&device.node, &more);
+    ended.said(0, &[]);
+    let partition = format!("{}p1", device.node);
+    assert!(ended.stdout.contains(&partition), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("vda"), "this machine may have one: {}", ended.stdout);
+    drop(device);
     wait_for_nothing_left(&place);
 }
 
@@ -141,4 +162,26 @@ fn what_a_machine_needs_is_told() {
         .said(2, &["for a virtual machine only"]);
     let missing = place.tune("sim:sd-c4-block", &["--on", "vm", "--vm-kernel", "/no/such/kernel"]);
     missing.said(2, &["/no/such/kernel"]);
+}
+
+#[test]
+fn what_was_found_in_a_machine_is_not_found_out_again() {
+    let Some((_alone, place)) = machine_place() else { return };
+    let card = place.card();
+    let dry = place.tune_args(&card, &["--on", "vm", "--dry-run"]);
+    place.flashfit(&dry).said(0, &[]);
+    // No machine starts any more.
+    let qemu =
+        place.file(&format!("qemu-system-{}", std::env::consts::ARCH), "#!/bin/sh\nexit 1\n");
+    std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let without = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("PATH", format!("{}:{path}", place.folder().display()));
+        Ended::new(command.output().unwrap())
+    };
+    let ended = without(&dry);
+    ended.said(0, &[]);
+    assert!(!ended.stdout.contains("was not found out"), "{}", ended.stdout);
+    without(&place.tune_args(&card, &["--on", "vm"])).said(4, &["the virtual machine ended"]);
 }

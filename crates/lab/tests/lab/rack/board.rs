@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use flashfit_lab::SshAddress;
+use flashfit_host::SshAddress;
 
 /// A board in a folder of its own; without power at first.
 pub struct Board {

@@ -1,0 +1,66 @@
+//! `flashfit stand doctor --on ssh:HOST`: what a board has for trials: kernel, programs, file
+//! systems, media. An agent is started there for it and ended; nothing is written to a medium.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use flashfit_filesystem::Catalogue;
+use flashfit_host::{Explain, ProgramError, SystemRunner};
+use flashfit_stand::{Offers, Place, Wanted};
+
+use crate::commands::list;
+use crate::failure::Failure;
+use crate::output;
+use crate::stands::ssh;
+
+/// Asks the agent on `host`, and tells.
+pub fn run(
+    host: &str,
+    catalogue: &Catalogue,
+    runner: &SystemRunner,
+    catalog: Option<&Path>,
+    json: bool,
+) -> Result<(), Failure> {
+    let wanted = Wanted::of(catalogue);
+    let token = ssh::token(Path::new(&format!("{host}:doctor")));
+    let offers = ssh::reach(host, &token, runner, catalog)?.describe(&wanted)?;
+    if json {
+        return output::json("board", offers);
+    }
+    output::print_with_commands(&text(host, &wanted, &offers))
+}
+
+fn text(host: &str, wanted: &Wanted, offers: &Offers) -> String {
+    let mut lines = vec![format!("{host}: kernel {}, {}.", offers.kernel, offers.machine)];
+    lines.push(match (&offers.lacks_devices, &offers.lacks_cards) {
+        (Some(reason), _) => format!("Trials cannot be made there: {reason}."),
+        (None, Some(reason)) => {
+            format!("Trials can be made there, but not with simulated cards: {reason}.")
+        }
+        (None, None) => "Trials can be made there, with simulated cards too.".to_owned(),
+    });
+    let all = |what: &BTreeSet<String>| what.iter().cloned().collect::<Vec<_>>().join(", ");
+    lines.push(format!("Programs that are there: {}.", all(&offers.programs)));
+    let missing: BTreeSet<String> = &wanted.programs - &offers.programs;
+    if !missing.is_empty() {
+        lines.push(format!("Programs that are not: {}.", all(&missing)));
+        let hints = missing
+            .iter()
+            .filter_map(|name| ProgramError::Missing { name: name.clone() }.hint())
+            .filter(|hint| hint.starts_with("apt-get install "));
+        lines.extend(hints.collect::<BTreeSet<_>>().into_iter().map(|hint| format!("  {hint}")));
+    }
+    lines.push(format!("File systems of its kernel: {}.", all(&offers.kinds)));
+    let lacking: BTreeSet<String> = &wanted.kinds - &offers.kinds;
+    if !lacking.is_empty() {
+        lines.push(format!("File systems that it lacks: {}.", all(&lacking)));
+    }
+    if offers.media.is_empty() {
+        lines.push("It has no media.".to_owned());
+    } else {
+        lines.push("Its media:".to_owned());
+        let table = list::table(&offers.media);
+        lines.extend(table.lines().map(|line| format!("  {line}")));
+    }
+    lines.join("\n")
+}
