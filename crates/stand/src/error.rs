@@ -55,8 +55,8 @@ pub enum TrialError {
 }
 
 impl TrialError {
-    /// The disk under this image is full: what the image returns then is no error of a medium. `None`
-    /// where it has room.
+    /// The disk under this image is full: what the image returns then is no error of a medium.
+    /// `None` where it has room.
     pub fn without_room_below(image: &Path) -> Option<Self> {
         room::is_full(image).then(|| Self::Stopped {
             message: format!(

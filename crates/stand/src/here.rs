@@ -335,8 +335,8 @@ impl Stand for Here<'_> {
             }
             Err(failure) => failure,
         };
-        // Everything else may be the doing of the medium, or of a disk without room for the image or
-        // for results.
+        // Everything else may be the doing of the medium, or of a disk without room for the image
+        // or for results.
         let image = || self.backing.image_file().and_then(TrialError::without_room_below);
         let cause = image().or_else(|| self.blame_medium(&report));
         if let Some(cause) = cause.or_else(|| self.blame_scratch()) {

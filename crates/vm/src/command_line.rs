@@ -142,9 +142,10 @@ pub(crate) fn memory_mib(options: &VmOptions, initramfs_bytes: u64) -> u64 {
     u64::from(options.memory_mib) + initramfs_bytes.div_ceil(1 << 21) * 2
 }
 
-/// An emulated processor on a busy machine does not get its timer interrupts while the kernel counts
-/// them for ten ticks, which ends in "IO-APIC + timer doesn't work"; and what a watchdog would call a
-/// stall is only another program's turn (Documentation/admin-guide/kernel-parameters.txt).
+/// An emulated processor on a busy machine does not get its timer interrupts while the kernel
+/// counts them for ten ticks, which ends in "IO-APIC + timer doesn't work"; and what a watchdog
+/// would call a stall is only another program's turn
+/// (Documentation/admin-guide/kernel-parameters.txt).
 const STEADY_CLOCKS: &str = "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1";
 
 /// The kernel's command line. Where no security is to be had, mitigations only cost time; what

@@ -56,8 +56,9 @@ pub(crate) fn works(
     tried
 }
 
-/// What came of it when it was tried before, if it did not work: a guest that hangs takes ten seconds
-/// to be found out. Kept until this machine starts anew, in a file of the user's cache folder.
+/// What came of it when it was tried before, if it did not work: a guest that hangs takes ten
+/// seconds to be found out. Kept until this machine starts anew, in a file of the user's cache
+/// folder.
 struct Refusals {
     file: PathBuf,
     /// What was tried, and since when the machine runs.

@@ -26,8 +26,8 @@ The configuration file has these keys: on, vm_kernel, vm_speed_mips, vm_disk, de
 mount_dir, result_dir, catalog_dir, media_page_size, media_erase_block_size, filesystems,
 workloads, schedulers, strategy, profile, by, repeats, confirm_rounds, seed, start, allow,
 require, p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory,
-runtime_ms, [weights] with a number for a workload, and for each file system [options.NAME] with always,
-exclude and include.";
+runtime_ms, [weights] with a number for a workload, and for each file system [options.NAME]
+with always, exclude and include.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

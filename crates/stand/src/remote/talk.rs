@@ -70,8 +70,8 @@ impl<L: Link> Talk<L> {
         &mut self.link
     }
 
-    /// Makes ready to talk to another agent in the place of one that died; `false` where this one did
-    /// not, or there can be no other. It has to be told everything anew.
+    /// Makes ready to talk to another agent in the place of one that died; `false` where this one
+    /// did not, or there can be no other. It has to be told everything anew.
     pub fn renew(&mut self) -> bool {
         if !self.died || self.interrupt.is_raised() || !self.link.renew() {
             return false;

@@ -1,6 +1,6 @@
 //! What was found of options in earlier virtual machines, kept in the user's cache beside what is
-//! known of this machine's own kernel: it holds for one kernel's files, the modules that are brought
-//! in, the programs of this machine and one catalogue. A dry run then needs no machine.
+//! known of this machine's own kernel: it holds for one kernel's files, the modules that are
+//! brought in, the programs of this machine and one catalogue. A dry run then needs no machine.
 
 use std::fmt::Write;
 use std::path::Path;
