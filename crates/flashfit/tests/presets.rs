@@ -29,7 +29,7 @@ const TOLERANCE_THOUSANDTHS: u64 = 1100;
 const AGREEMENTS: [(&str, u64, u64, bool); 3] = [
     ("sd-c4-block", 1200, 1800, true),
     ("sd-c10-log", 1100, 1400, true),
-    ("sd-sandisk-c4", 1350, 3500, false),
+    ("sd-sandisk-c4", 1400, 3000, false),
 ];
 
 fn bench(args: &[&str]) -> Value {

@@ -1,8 +1,8 @@
 //! How busy this machine's processors are.
 //!
-//! Source: `/proc/stat` (Documentation/filesystems/proc.rst, 1.7), whose first line adds up what all
-//! processors did, in hundredths of a second. Limits: what waits for I/O counts as idle, time that a
-//! hypervisor took as neither; with a span of a few hundredths of a second, a share is coarse.
+//! Source: `/proc/stat` (Documentation/filesystems/proc.rst, 1.7), whose first line adds up what
+//! all processors did, in hundredths of a second. Limits: what waits for I/O counts as idle, time
+//! that a hypervisor took as neither; over a few hundredths of a second a share is coarse.
 
 use serde::{Deserialize, Serialize};
 

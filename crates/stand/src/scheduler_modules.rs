@@ -9,8 +9,8 @@ use std::path::Path;
 use flashfit_filesystem::scheduler;
 use flashfit_host::{Program, Runner};
 
-/// Has modprobe bring in the schedulers that the queue does not list; those that the kernel does not
-/// have either stay away.
+/// Has modprobe bring in the schedulers that the queue does not list; those that the kernel does
+/// not have either stay away.
 pub fn bring_in(runner: &dyn Runner, queue_dir: &Path) {
     let offered = scheduler::available(queue_dir).unwrap_or_default();
     for lacking in scheduler::mainline().filter(|name| !offered.contains(name)) {

@@ -54,13 +54,16 @@ fn vanishes(while_mounted: bool) {
     wait_for_no_traces(&place, None);
 }
 
-/// An image without blocks on a disk that has no room for them: writes to it fail.
+/// A device over a file without blocks on a disk that has no room for them: writes to it fail.
 const SCRIPT: &str = r#"
-mkdir disk && mount -t tmpfs -o size=12m tmpfs disk && truncate -s 64M disk/image || exit 99
-"$FLASHFIT" tune disk/image --confirm image --config short.toml --dir run --progress never
+mkdir disk && mount -t tmpfs -o size=12m tmpfs disk && truncate -s 64M disk/file || exit 99
+device=$(losetup --find --show disk/file) || exit 99
+trap 'losetup --detach "$device"' EXIT
+name=${device##*/}
+"$FLASHFIT" tune "$device" --confirm "$name" --config short.toml --dir run --progress never
 echo "first $?"
 mount -o remount,size=80m disk
-"$FLASHFIT" tune --resume run --confirm image --progress never > resumed 2>&1
+"$FLASHFIT" tune --resume run --confirm "$name" --progress never > resumed 2>&1
 echo "second $?"
 "#;
 

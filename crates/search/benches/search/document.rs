@@ -12,8 +12,8 @@ Written by `make search-benchmark`; do not edit. Everything here is of made-up l
 are made like those of earlier studies of tuning methods: four file systems with conditional
 options under four schedulers (3,264 setups), eight workloads, noise of 5 to 15 % a trial by
 workload (that is the standard deviation; normal, or Student's with 3 degrees of freedom), 3 % of
-trials slow by 20 to 70 %, 2 % common to a visit. A short trial costs 0.4 of a full-length one, is 1.67 times as noisy, and is
-biased by 2 % an option and 1 % a setup.
+trials slow by 20 to 70 %, 2 % common to a visit. A short trial costs 0.4 of a full-length one, is
+1.67 times as noisy, and is biased by 2 % an option and 1 % a setup.
 ";
 
 /// Writes it to standard output; `plays` is how many seeds there were, and how many searches at a
