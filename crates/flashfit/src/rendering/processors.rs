@@ -12,10 +12,10 @@ pub fn finding(view: &RunView<'_>) -> Finding {
     let busy = format!("busy, of {processors}");
     let explanation = format!(
         "The share of time in which the processors worked while workloads were measured (median of \
-         trials). Trials were made {}. A figure with a low share is the medium's, and is much the \
-         same on another stand or board; the higher the share, the more it is this processor's, \
-         so that setups may rank otherwise elsewhere.",
-        meaning(&view.header.facts.stand)
+         trials), whatever else they did meanwhile included; the stand is `{}`. A figure with a \
+         low share is rather the medium's; the higher the share, the more it is these \
+         processors', so that setups may rank otherwise on another stand or board.",
+        view.header.facts.stand
     );
     let mut finding = Finding::new(
         "Processor or medium",
@@ -51,16 +51,4 @@ pub fn finding(view: &RunView<'_>) -> Finding {
         ]);
     }
     finding
-}
-
-/// What the name of a stand tells of its processor.
-fn meaning(stand: &str) -> String {
-    let of_it = if stand.contains("counted") {
-        "whose one processor has the speed that was asked for, and serves a simulated card too"
-    } else if stand.contains("emulated") {
-        "whose one processor is emulated, and as fast as the machine around it lets it be"
-    } else {
-        return format!("on the stand `{stand}`");
-    };
-    format!("in {stand}, {of_it}")
 }

@@ -30,6 +30,11 @@ fn start(place: &Place, sshd: &Sshd, repeats: &str) -> Child {
     sshd.command(place, &place.tune_args(&image, &more)).spawn().unwrap()
 }
 
+/// Goes on with the run that [`start`] began, to its end.
+fn resume(place: &Place, sshd: &Sshd) -> Ended {
+    run_to_end(sshd.command(place, &["tune", "--resume", "run", "--confirm", "card.img"]))
+}
+
 /// The agent's process and its folder.
 fn agent() -> Option<(u32, String)> {
     crate::machine::processes().into_iter().find_map(|process| {
@@ -108,8 +113,7 @@ fn an_agent_that_is_killed_is_followed_by_another_once() {
     let ended = Ended::of(run);
     ended.said(5, &["the agent on board is gone", "--resume"]);
     place.shorten_run(1);
-    let resumed = sshd.command(&place, &["tune", "--resume", "run", "--confirm", "card.img"]);
-    run_to_end(resumed).said(0, &[]);
+    resume(&place, &sshd).said(0, &[]);
     wait_for_a_clean_board(&place, &folder);
 }
 
@@ -130,14 +134,13 @@ fn a_folder_of_somebody_else_is_not_used() {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let socket = UnixListener::bind(format!("{folder}/agent.socket")).unwrap();
     std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap();
-    let resume = ["tune", "--resume", "run", "--confirm", "card.img"];
-    let ended = run_to_end(sshd.command(&place, &resume));
+    let ended = resume(&place, &sshd);
     drop(socket);
     std::fs::remove_dir_all(&folder).unwrap();
     ended.said(4, &[&folder, "is somebody else's", "hint: look at what is there"]);
     assert!(!place.path("sprung").exists(), "a stranger's program was run");
     place.shorten_run(1);
-    run_to_end(sshd.command(&place, &resume)).said(0, &[]);
+    resume(&place, &sshd).said(0, &[]);
     wait_for_a_clean_board(&place, &folder);
 }
 
@@ -168,8 +171,7 @@ fn who_was_killed_goes_on_with_the_agent_that_was_left() {
     assert_eq!(Ended::of(run).code, None);
     let before = place.recorded();
     place.shorten_run(1);
-    let resumed = sshd.command(&place, &["tune", "--resume", "run", "--confirm", "card.img"]);
-    run_to_end(resumed).said(0, &[]);
+    resume(&place, &sshd).said(0, &[]);
     assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
     wait_for_a_clean_board(&place, &folder);
 }
