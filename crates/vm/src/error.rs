@@ -111,7 +111,7 @@ impl Explain for VmError {
                 Some("use another kernel, e.g. that of linux-image-amd64".into())
             }
             Self::NoDevice { device: "emmc", .. } => Some(
-                "an eMMC needs QEMU 9.1 or later, as Debian 13 has; take --vm-disk sd or nvme here"
+                "an eMMC needs QEMU 10.2 or later, as Debian's backports for 13 have; take --vm-disk sd"
                     .into(),
             ),
             Self::Memory { .. } => Some("ask for less of it: --memory SIZE".into()),

@@ -95,7 +95,8 @@ pub enum Device {
     /// `/dev/mmcblk0` with an SD card's registers. QEMU's passes on 512 bytes at a time and never a
     /// flush, and the size must be a power of two: for registers, not for figures.
     SdCard,
-    /// `/dev/mmcblk0` with an eMMC's registers; QEMU 9.1 or later.
+    /// `/dev/mmcblk0` with an eMMC's registers; QEMU 10.2 or later (from 9.1 on there are such chips,
+    /// but soldered to boards).
     Emmc,
     /// `/dev/sda` on a USB reader; takes no discards.
     Usb,
@@ -133,8 +134,12 @@ impl Device {
     }
 
     /// Why a disk of this size cannot be such a device, if so.
+    ///
+    /// Source: QEMU's `hw/sd/sd.c`, which holds eMMCs above 2 GiB to whole sectors only.
     pub fn refuses_size(self, bytes: u64) -> Option<String> {
+        const EMMC_BY_SECTOR_FROM_BYTES: u64 = 2 << 30;
         match self {
+            Self::Emmc if bytes >= EMMC_BY_SECTOR_FROM_BYTES => None,
             Self::SdCard | Self::Emmc if !bytes.is_power_of_two() => Some(format!(
                 "QEMU's {} has a power of two as its size, and this medium has {bytes} bytes",
                 self.qemu_name()
@@ -201,13 +206,16 @@ mod tests {
         assert!(Device::SdCard.is_offered(&runner).is_ok());
         let error = Device::Emmc.is_offered(&runner).expect_err("too old");
         assert!(error.to_string().contains("has no device `emmc`"), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("QEMU 9.1")));
+        assert!(error.hint().is_some_and(|hint| hint.contains("QEMU 10.2")));
     }
 
     #[test]
     fn cards_come_in_powers_of_two() {
         assert!(Device::SdCard.refuses_size(512 << 20).is_none());
         assert!(Device::SdCard.refuses_size(160 << 20).is_some());
+        assert!(Device::SdCard.refuses_size(3 << 30).is_some());
+        assert!(Device::Emmc.refuses_size(160 << 20).is_some());
+        assert!(Device::Emmc.refuses_size(3 << 30).is_none());
         assert!(Device::Nvme.refuses_size(160 << 20).is_none());
     }
 }

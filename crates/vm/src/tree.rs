@@ -53,6 +53,8 @@ enum Node {
 pub(crate) struct Tree {
     /// By absolute path without the first `/`; a folder therefore comes before what is in it.
     nodes: BTreeMap<PathBuf, Node>,
+    /// Files of the host that are not in it, but from which something in it was made.
+    sources: Vec<Input>,
 }
 
 impl Tree {
@@ -143,12 +145,21 @@ impl Tree {
         Ok(at)
     }
 
-    /// The host's files that are in the tree.
+    /// Remembers that something in the tree was made from a file of the host.
+    pub(crate) fn made_from(&mut self, host: &Path) -> io::Result<()> {
+        let path = host.canonicalize()?;
+        let facts = std::fs::metadata(&path)?;
+        self.sources.push(Input::new(path, &facts));
+        Ok(())
+    }
+
+    /// The host's files that are in the tree, or from which something in it was made.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Input> {
-        self.nodes.values().filter_map(|node| match node {
+        let inside = self.nodes.values().filter_map(|node| match node {
             Node::Host { input, .. } => Some(input),
             _ => None,
-        })
+        });
+        inside.chain(&self.sources)
     }
 
     /// Writes all of it as an archive.

@@ -27,7 +27,7 @@ pub struct StandArgs {
     /// second, however busy this machine is.
     #[arg(long, value_name = "MIPS", value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub vm_speed_mips: Option<u32>,
-    /// As what the virtual machine sees the medium: virtio, sd, emmc (QEMU 9.1 or later), nvme or
+    /// As what the virtual machine sees the medium: virtio, sd, emmc (QEMU 10.2 or later), nvme or
     /// usb; virtio unless given. sd and emmc are for their registers, not for figures.
     #[arg(long, value_name = "DISK")]
     pub vm_disk: Option<VmDisk>,

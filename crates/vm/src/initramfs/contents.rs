@@ -8,6 +8,7 @@ use flashfit_host::program::quote;
 use flashfit_host::{Program, ProgramError, Runner, program};
 
 use crate::VmError;
+use crate::kernel::Kernel;
 use crate::modules::{Modules, Presence};
 use crate::options::VmOptions;
 use crate::programs;
@@ -72,7 +73,13 @@ pub(super) fn gather(options: &VmOptions, runner: &dyn Runner) -> Result<Content
     let mut folders = BTreeSet::new();
     let lacking_programs = bring_programs(&mut tree, options, &mut folders, runner)?;
     bring_agent(&mut tree, options, runner)?;
-    let lacking_modules = bring_modules(&mut tree, options, runner)?;
+    let lacking_modules = bring_modules(
+        &mut tree,
+        &options.kernel,
+        &boot_modules(options),
+        &options.modules,
+        runner,
+    )?;
     for (host, guest) in &options.files {
         tree.host_all(host, guest).map_err(VmError::file("bring in", host))?;
     }
@@ -112,20 +119,20 @@ fn bring_agent(tree: &mut Tree, options: &VmOptions, runner: &dyn Runner) -> Res
 
 fn bring_modules(
     tree: &mut Tree,
-    options: &VmOptions,
+    kernel: &Kernel,
+    boot: &[&str],
+    further: &[String],
     runner: &dyn Runner,
 ) -> Result<Vec<String>, VmError> {
-    let kernel = &options.kernel;
     let folder = &kernel.modules;
     let modules = Modules::read(folder).map_err(VmError::file("read", folder))?;
     let is_lacking = |name: &str| modules.presence(name) == Presence::Lacking;
-    let boot = boot_modules(options);
     if let Some(module) = boot.iter().find(|module| is_lacking(module)) {
         let module = (*module).to_owned();
         return Err(VmError::Module { release: kernel.release.clone(), module });
     }
     let wanted: Vec<&str> =
-        boot.into_iter().chain(options.modules.iter().map(String::as_str)).collect();
+        boot.iter().copied().chain(further.iter().map(String::as_str)).collect();
     let chosen = modules.with_needs(&wanted);
     let place = Path::new("/lib/modules").join(&kernel.release);
     for file in chosen.files() {
@@ -135,10 +142,14 @@ fn bring_modules(
         match ending.and_then(decompressor) {
             None => tree.host_file(&host, place.join(file)).map_err(&error)?,
             Some(program) => {
+                tree.made_from(&host).map_err(&error)?;
                 let bytes = decompress(program, &host, runner).map_err(&error)?;
                 tree.bytes(place.join(file.with_extension("")), 0o644, bytes);
             }
         }
+    }
+    if let Some(index) = modules.index_file() {
+        tree.made_from(&index).map_err(VmError::file("read", &index))?;
     }
     for (name, text) in chosen.index() {
         tree.bytes(place.join(name), 0o644, text);
@@ -146,7 +157,7 @@ fn bring_modules(
     let nodes = chosen.nodes().into_iter();
     let nodes = nodes.map(|(name, major, minor)| format!("{name} {major} {minor}\n"));
     tree.bytes("/etc/flashfit-vm/nodes", 0o644, nodes.collect::<String>());
-    let lacking = options.modules.iter().filter(|name| is_lacking(name));
+    let lacking = further.iter().filter(|name| is_lacking(name));
     Ok(lacking.cloned().collect())
 }
 
@@ -211,4 +222,43 @@ fn settings(tree: &mut Tree, folders: &BTreeSet<PathBuf>) {
     tree.link("/etc/mtab", "/proc/self/mounts");
     // The loader finds with it what is in folders of the host's own choice.
     let _ = tree.as_on_host(Path::new("/etc/ld.so.cache"));
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_host::SystemRunner;
+
+    use super::*;
+
+    /// A changed index or a changed module, compressed or not, makes another archive.
+    #[test]
+    fn what_was_decompressed_is_an_input_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("kernel");
+        std::fs::create_dir(&inside).unwrap();
+        let index = folder.path().join("modules.dep");
+        std::fs::write(&index, "kernel/one.ko:\nkernel/two.ko.gz: kernel/one.ko\n").unwrap();
+        std::fs::write(inside.join("one.ko"), "one").unwrap();
+        std::fs::write(inside.join("two.ko"), "two").unwrap();
+        let gzip = Program::new("gzip").arg(inside.join("two.ko").to_string_lossy());
+        let runner = SystemRunner::default();
+        runner.run_checked(&gzip).unwrap();
+        let kernel = Kernel {
+            image: "/boot/vmlinuz".into(),
+            modules: folder.path().to_owned(),
+            release: "6".to_owned(),
+        };
+        let mut tree = Tree::default();
+        let wanted = ["two", "three"].map(str::to_owned);
+        let lacking = bring_modules(&mut tree, &kernel, &["one"], &wanted, &runner).unwrap();
+        assert_eq!(lacking, ["three"]);
+        assert!(tree.has("/lib/modules/6/kernel/two.ko"));
+        let changed = || tree.inputs().filter(|input| !input.is_unchanged()).count();
+        let paths = [inside.join("one.ko"), inside.join("two.ko.gz"), index];
+        for (before, path) in paths.iter().enumerate() {
+            assert_eq!(changed(), before);
+            std::fs::write(path, "another").unwrap();
+        }
+        assert_eq!(changed(), paths.len());
+    }
 }

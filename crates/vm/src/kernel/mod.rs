@@ -37,6 +37,14 @@ pub enum KernelError {
         /// What is wrong with it.
         why: String,
     },
+    /// Its modules are compressed, and there is no index of what they need.
+    #[error("{} cannot be booted: its modules are compressed and were not indexed", image.display())]
+    Unindexed {
+        /// The file given.
+        image: PathBuf,
+        /// The folder of its modules.
+        modules: PathBuf,
+    },
     /// None was found, and none could be downloaded.
     #[error("there is no kernel to boot here: {why}")]
     NotFound {
@@ -69,7 +77,7 @@ pub enum KernelError {
 impl Explain for KernelError {
     fn class(&self) -> ExitClass {
         match self {
-            Self::Given { .. } => ExitClass::Usage,
+            Self::Given { .. } | Self::Unindexed { .. } => ExitClass::Usage,
             Self::Program(ProgramError::Interrupted { .. }) => ExitClass::Interrupted,
             _ => ExitClass::Environment,
         }
@@ -79,6 +87,7 @@ impl Explain for KernelError {
         let package = architecture::host().kernel_package;
         match self {
             Self::Given { .. } => None,
+            Self::Unindexed { modules, .. } => Some(index_command(modules)),
             Self::Program(ProgramError::Interrupted { .. }) => None,
             error if says_no_room(error) => Some(
                 "make room in the cache folder, or name another: XDG_CACHE_HOME=DIR flashfit …"
@@ -87,6 +96,14 @@ impl Explain for KernelError {
             _ => Some(format!("apt-get install {package}, or name a kernel with --vm-kernel")),
         }
     }
+}
+
+/// What makes the index of the modules in `folder`, which is `ROOT/lib/modules/RELEASE`.
+fn index_command(folder: &Path) -> String {
+    let root = folder.ancestors().nth(3).filter(|root| *root != Path::new("/"));
+    let at = root.map(|root| format!("-b {} ", root.display())).unwrap_or_default();
+    let release = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("depmod {at}{release}   (apt-get install kmod)")
 }
 
 /// Whether a file could not be written for want of room; of programs, which say it in words.
@@ -123,6 +140,9 @@ impl Kernel {
         };
         let modules =
             folder.ok_or_else(|| given(format!("its modules ({release}) are not found")))?;
+        if !Modules::are_told(&modules) {
+            return Err(KernelError::Unindexed { image: image.to_owned(), modules });
+        }
         Ok(Self { image: image_path, modules, release })
     }
 
@@ -229,6 +249,22 @@ mod tests {
         let error = Kernel::given(&path, None).unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         assert!(error.to_string().contains("modules (6.1.0-10-test)"), "{error}");
+    }
+
+    #[test]
+    fn compressed_modules_need_an_index() {
+        let root = tempfile::tempdir().unwrap();
+        let modules = root.path().join("lib/modules/6.12.9-test");
+        let of_ext4 = modules.join("kernel/fs/ext4");
+        std::fs::create_dir_all(&of_ext4).unwrap();
+        std::fs::write(of_ext4.join("ext4.ko.xz"), "").unwrap();
+        let path = root.path().join("vmlinuz");
+        std::fs::write(&path, image("6.12.9-test")).unwrap();
+        let error = Kernel::given(&path, Some(&modules)).unwrap_err();
+        let expected = format!("depmod -b {} 6.12.9-test", root.path().display());
+        assert!(error.hint().is_some_and(|hint| hint.starts_with(&expected)), "{error:?}");
+        std::fs::write(modules.join("modules.dep"), "kernel/fs/ext4/ext4.ko.xz:\n").unwrap();
+        assert_eq!(Kernel::given(&path, Some(&modules)).unwrap().modules, modules);
     }
 
     #[test]

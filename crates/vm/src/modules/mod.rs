@@ -69,6 +69,12 @@ impl Modules {
         Ok(modules)
     }
 
+    /// Whether it can be told what the modules in `folder` need: `depmod` has been there, or their
+    /// files tell it.
+    pub(crate) fn are_told(folder: &Path) -> bool {
+        folder.join(depmod::DEPENDENCIES).is_file() || !scan::has_compressed(&folder.join("kernel"))
+    }
+
     /// Where the module called `name` is; a name that other modules answer to (`fs-ext4`) is where
     /// they are.
     pub fn presence(&self, name: &str) -> Presence {
@@ -118,6 +124,11 @@ impl Modules {
     /// The folder in which they are.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The file from which it is known what modules need, where `depmod` left one.
+    pub(crate) fn index_file(&self) -> Option<PathBuf> {
+        Some(self.folder.join(depmod::DEPENDENCIES)).filter(|file| file.is_file())
     }
 
     /// What `depmod` would write of them: names of files and what is in them.

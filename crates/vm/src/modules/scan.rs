@@ -1,7 +1,7 @@
 //! Modules as their own files describe them, where no `depmod` has run.
 //!
 //! Limits: a compressed module says only its name; kernels that are packed with compressed modules
-//! need `depmod`'s files.
+//! need `depmod`'s files ([`has_compressed`]).
 
 use std::fs::File;
 use std::io;
@@ -30,6 +30,18 @@ pub(super) fn read(folder: &Path) -> io::Result<Modules> {
         }
     }
     Ok(modules)
+}
+
+/// Whether there are modules whose files do not tell what they need, because they are compressed.
+pub(super) fn has_compressed(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            return has_compressed(&path);
+        }
+        name_of(&path).is_some() && path.extension().is_some_and(|ending| ending != "ko")
+    })
 }
 
 fn describe(path: &Path) -> io::Result<Module> {

@@ -80,7 +80,7 @@ fn an_emmc_needs_a_newer_qemu_or_is_one() {
         return;
     }
     let ended = Ended::of(start(&place, &["--vm-disk", "emmc"]));
-    ended.said(4, &["has no device `emmc`", "QEMU 9.1 or later"]);
+    ended.said(4, &["has no device `emmc`", "QEMU 10.2 or later"]);
     assert!(!place.path("run").exists());
 }
 
