@@ -69,8 +69,9 @@ pub struct VmBoard {
 impl VmBoard {
     /// Why there can be none.
     pub fn lacking() -> Option<String> {
-        let sshd = ["sshd", "ssh", "ssh-keygen"].into_iter().find(|name| find(name).is_none());
-        sshd.map(|name| format!("there is no {name}")).or_else(|| super::vm::lacking(&MODULES))
+        let by_name = PROGRAMS.into_iter().filter(|name| !name.starts_with('/'));
+        let missing = by_name.chain(["ssh", "ssh-keygen"]).find(|name| find(name).is_none());
+        missing.map(|name| format!("there is no {name}")).or_else(|| super::vm::lacking(&MODULES))
     }
 
     /// A board with this image as its medium.
