@@ -190,8 +190,9 @@ pub enum Speed {
     /// By instructions, emulated, on one processor. While the guest has nothing to do its clock
     /// skips to what it waits for: all that is timed inside the guest, a simulated card that it
     /// serves itself included, comes out the same however busy the host is. With disks from
-    /// outside or ports, whose delays are real time, idle time passes as on the host instead, and figures
-    /// depend on the host: nothing makes the two clocks go in proportion while the guest works.
+    /// outside or ports, whose delays are real time, idle time passes as on the host instead, and
+    /// figures depend on the host: nothing makes the two clocks go in proportion while the guest
+    /// works.
     Counted {
         /// Each instruction takes `2^shift` nanoseconds: 0 (a thousand million a second) to 10 (a
         /// million).

@@ -1,5 +1,5 @@
-//! Trials on a board that is reached by ssh: this machine, through a real sshd, and a virtual machine
-//! with another.
+//! Trials on a board that is reached by ssh: this machine, through a real sshd, and a virtual
+//! machine with another.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
