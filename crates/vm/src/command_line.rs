@@ -16,7 +16,7 @@ use crate::architecture::Architecture;
 use crate::facts::Accelerator;
 use crate::initramfs::Initramfs;
 use crate::kvm;
-use crate::options::{Device, Disk, Source, Speed, VmOptions};
+use crate::options::{Device, Disk, Port, Source, Speed, VmOptions};
 
 /// Sockets and logs in the machine's folder.
 pub(crate) const CHANNEL: &str = "channel";
@@ -24,6 +24,9 @@ pub(crate) const MONITOR: &str = "monitor";
 pub(crate) const CONSOLE: &str = "console";
 
 const MOST_SHIFT: u8 = 10;
+/// What QEMU's own network has for its guest, and how much of it is that network's.
+const GUEST_ADDRESS: &str = "10.0.2.15";
+const NETWORK_BITS: u8 = 24;
 
 /// What is decided about a machine beside what its options say.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +75,7 @@ pub(crate) fn arguments(
     if options.disks.iter().any(|disk| disk.device == Device::Usb) {
         args.pair("-device", "qemu-xhci,id=usb");
     }
+    network(&mut args, options);
     for (number, disk) in options.disks.iter().enumerate() {
         args.pair("-blockdev", source(disk, number)?.to_string());
         device(&mut args, disk, number);
@@ -129,7 +133,8 @@ fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
         (Speed::Counted { shift }, _) => {
             args.pair("-accel", "tcg,thread=single").pair("-cpu", "max");
             // With `sleep` the clock waits when the guest does; without, it skips.
-            let sleep = if options.disks.is_empty() { "off" } else { "on" };
+            let is_alone = options.disks.is_empty() && options.ports.is_empty();
+            let sleep = if is_alone { "off" } else { "on" };
             args.pair("-icount", format!("shift={shift},sleep={sleep}"));
             args.pair("-rtc", "clock=vm");
         }
@@ -162,7 +167,24 @@ fn kernel_words(options: &VmOptions, boot_modules: &[&str], architecture: Archit
     if !disks.is_empty() {
         words.push(format!("flashfit.disks={}", disks.join(",")));
     }
+    if !options.ports.is_empty() {
+        words.push(format!("flashfit.address={GUEST_ADDRESS}/{NETWORK_BITS}"));
+    }
     words.join(" ")
+}
+
+/// QEMU's own network, in which there is nobody but the guest.
+fn network(args: &mut Args, options: &VmOptions) {
+    if options.ports.is_empty() {
+        return;
+    }
+    let forward = |port: &Port| {
+        format!(",hostfwd=tcp:127.0.0.1:{}-{GUEST_ADDRESS}:{}", port.here, port.guest)
+    };
+    let forwards: String = options.ports.iter().map(forward).collect();
+    args.pair("-netdev", format!("user,id=network,restrict=on{forwards}"));
+    // Nothing is booted from it, so that the file for that need not be installed.
+    args.pair("-device", "virtio-net-pci,netdev=network,romfile=");
 }
 
 fn source(disk: &Disk, number: usize) -> Result<Value, VmError> {
@@ -248,6 +270,7 @@ mod tests {
             modules: Vec::new(),
             files: Vec::new(),
             disks,
+            ports: Vec::new(),
             memory_mib: 512,
             speed,
             seed: 7,
@@ -256,13 +279,16 @@ mod tests {
     }
 
     fn line(disks: Vec<Disk>, speed: Speed) -> Result<String, VmError> {
+        line_of(&options(disks, speed))
+    }
+
+    fn line_of(options: &VmOptions) -> Result<String, VmError> {
         let initramfs = Initramfs {
             file: "/cache/a,b.cpio".into(),
             bytes: (3 << 20) + 1,
             lacking_programs: Vec::new(),
             lacking_modules: Vec::new(),
         };
-        let options = options(disks, speed);
         let decided = Decided {
             image: &options.kernel.image,
             initramfs: &initramfs,
@@ -271,7 +297,7 @@ mod tests {
             architecture: crate::architecture::host(),
             folder: Path::new("/tmp/vm"),
         };
-        arguments(&options, &decided).map(|args| args.join(" "))
+        arguments(options, &decided).map(|args| args.join(" "))
     }
 
     #[test]
@@ -315,6 +341,19 @@ mod tests {
         assert!(line(vec![disk], Speed::RealTime).is_err());
         let gone = Disk::file("/nowhere/card.img", false, Device::Usb);
         assert!(line(vec![gone], Speed::RealTime).unwrap_err().to_string().contains("/nowhere"));
+    }
+
+    #[test]
+    fn ports_lead_in_and_nothing_leads_out() {
+        let mut options = options(Vec::new(), Speed::Counted { shift: 0 });
+        assert!(!line_of(&options).unwrap().contains("net"));
+        options.ports = vec![Port { here: 2201, guest: 22 }, Port { here: 8001, guest: 80 }];
+        let line = line_of(&options).unwrap();
+        let forwards = "restrict=on,hostfwd=tcp:127.0.0.1:2201-10.0.2.15:22,hostfwd=tcp:";
+        for expected in [forwards, "flashfit.address=10.0.2.15/24", "sleep=on"] {
+            assert!(line.contains(expected), "{expected} in {line}");
+        }
+        assert_eq!(line.matches("virtio-net-pci").count(), 1, "{line}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! [`Vm::channel`] in whatever protocol the two share.
 //!
 //! Limits: tried with QEMU 7.2 and Debian 12's kernel on x86-64; the arguments for 64-bit ARM are
-//! there and untried. The guest has no network.
+//! there and untried. The guest has no network but ports that lead into it.
 
 pub mod doctor;
 pub mod kernel;
@@ -32,5 +32,5 @@ mod vm;
 pub use error::VmError;
 pub use facts::{Accelerator, VmFacts};
 pub use kernel::{Kernel, KernelError};
-pub use options::{Device, Disk, Source, Speed, VmOptions};
+pub use options::{Device, Disk, Port, Source, Speed, VmOptions};
 pub use vm::Vm;

@@ -28,6 +28,9 @@ pub struct VmOptions {
     pub files: Vec<(PathBuf, PathBuf)>,
     /// Disks, which the guest finds as `/dev/flashfit/0` and so on, in this order.
     pub disks: Vec<Disk>,
+    /// Ways into the guest from here. With any it has a network card with the address 10.0.2.15;
+    /// the guest itself reaches nobody through it.
+    pub ports: Vec<Port>,
     /// The guest's memory in MiB, beside the memory that the files brought in take.
     pub memory_mib: u32,
     /// How the guest's clock goes.
@@ -36,6 +39,16 @@ pub struct VmOptions {
     pub seed: u64,
     /// How long to wait for the guest to be ready.
     pub ready_wait: Duration,
+}
+
+/// A TCP port of the loopback address here that leads to one of the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port {
+    /// The port of 127.0.0.1. QEMU listens there from its start on, and closes connections that
+    /// nobody in the guest takes.
+    pub here: u16,
+    /// The port in the guest.
+    pub guest: u16,
 }
 
 /// A disk of the guest.
@@ -182,8 +195,9 @@ pub enum Speed {
     /// By instructions, emulated, on one processor. While the guest has nothing to do its clock
     /// skips to what it waits for: all that is timed inside the guest, a simulated card that it
     /// serves itself included, comes out the same however busy the host is. With disks from
-    /// outside, whose delays are real time, idle time passes as on the host instead, and figures
-    /// depend on the host: nothing makes the two clocks go in proportion while the guest works.
+    /// outside or ports, whose delays are real time, idle time passes as on the host instead, and
+    /// figures depend on the host: nothing makes the two clocks go in proportion while the guest
+    /// works.
     Counted {
         /// Each instruction takes `2^shift` nanoseconds: 0 (a thousand million a second) to 10 (a
         /// million).

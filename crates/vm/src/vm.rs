@@ -175,8 +175,8 @@ impl Vm {
     }
 
     /// Stops the machine's processor and clock. Where idle time is skipped
-    /// ([`crate::Speed::Counted`] without disks), a guest that waits for the host sees hours go by
-    /// in seconds; one that is paused meanwhile sees none.
+    /// ([`crate::Speed::Counted`] without disks and ports), a guest that waits for the host sees
+    /// hours go by in seconds; one that is paused meanwhile sees none.
     ///
     /// # Errors
     /// [`VmError::Monitor`] or [`VmError::File`] when QEMU does not answer.

@@ -7,12 +7,14 @@
 #[path = "support/guest.rs"]
 mod guest;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use flashfit_host::Explain;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_vm::{Device, Disk, Speed, Vm, VmError};
+use flashfit_vm::{Device, Disk, Port, Speed, Vm, VmError};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
 #[test]
@@ -199,6 +201,50 @@ fn a_long_message_comes_whole() {
     assert_eq!(talk.ask(&format!("LINE={text}; echo ${{#LINE}}")), "200000");
     assert_eq!(talk.ask("echo $LINE").len(), 200_000);
     vm.stop().unwrap();
+}
+
+#[test]
+fn machines_that_start_at_once_are_reached_by_their_ports() {
+    let Some(kernel) = kernel_or_skip() else { return };
+    let guest = Guest::new();
+    let start = |number: u16| {
+        let mut options = options(kernel.clone(), &guest);
+        // Taken again a moment later: nobody else asks for this very port.
+        let here = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        options.ports = vec![Port { here, guest: 7 }];
+        let vm = Vm::start(&options, &Interrupt::new()).unwrap();
+        let mut talk = Talk::new(&vm);
+        assert_eq!(talk.ask("nc -ll -p 7 -e cat & echo served"), "served");
+        assert_eq!(answer_at(here, &format!("hello {number}")), format!("hello {number}"));
+        // By this address it would reach the loopback address here.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let out = listener.local_addr().unwrap().port();
+        let reach = format!("nc -w 2 10.0.2.2 {out} </dev/null && echo reached || echo refused");
+        assert_eq!(talk.ask(&reach), "refused");
+        let error = Vm::start(&options, &Interrupt::new()).unwrap_err();
+        assert!(error.to_string().contains("host forwarding rule"), "{error}");
+        vm.stop().unwrap();
+        assert!(TcpStream::connect(("127.0.0.1", here)).is_err());
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| start(1));
+        scope.spawn(|| start(2));
+    });
+}
+
+/// What comes back of a line; a server that is about to listen closes what comes before.
+fn answer_at(port: u16, line: &str) -> String {
+    let asked = Instant::now();
+    loop {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut answer = String::new();
+        let told = writeln!(stream, "{line}");
+        if told.and_then(|()| BufReader::new(stream).read_line(&mut answer)).is_ok_and(|n| n > 0) {
+            return answer.trim_end().to_owned();
+        }
+        assert!(asked.elapsed() < Duration::from_secs(30), "nobody answers");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// An image full of holes.

@@ -113,7 +113,12 @@ impl Place {
 
     /// The command with these arguments, not yet run.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(FLASHFIT);
+        self.command_of(Path::new(FLASHFIT), args)
+    }
+
+    /// The same of a copy of the command.
+    pub fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .current_dir(self.folder())

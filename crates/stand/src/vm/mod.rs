@@ -247,6 +247,7 @@ impl<'a> VmPlace<'a> {
             modules: modules(&kinds),
             files: self.card_file.iter().map(|file| (file.clone(), file.clone())).collect(),
             disks: attached.iter().map(|attached| attached.disk.clone()).collect(),
+            ports: Vec::new(),
             memory_mib: MEMORY_MIB.saturating_add(workload_mib).saturating_add(self.card_mib),
             speed: speed(&self.choice),
             seed: self.means.seed,

@@ -23,6 +23,9 @@ const APPLETS: &str = "/busybox";
 /// Without these the guest reaches neither its disks nor the host.
 const ALWAYS: [&str; 2] = ["virtio_pci", "virtio_console"];
 
+/// What drives the network card of a guest that has ports.
+const NETWORK: &str = "virtio_net";
+
 /// A guest's files, and what is not among them although it was asked for.
 pub(super) struct Contents {
     pub tree: Tree,
@@ -52,6 +55,9 @@ pub(crate) fn boot_modules(options: &VmOptions) -> Vec<&'static str> {
                 modules.push(module);
             }
         }
+    }
+    if !options.ports.is_empty() {
+        modules.push(NETWORK);
     }
     modules
 }

@@ -40,9 +40,11 @@ while read -r name major minor; do
 done </etc/flashfit-vm/nodes
 
 disks=
+address=
 for word in $(cat /proc/cmdline); do
     case $word in
     flashfit.disks=*) disks=$(echo "${word#flashfit.disks=}" | tr , ' ') ;;
+    flashfit.address=*) address=${word#flashfit.address=} ;;
     flashfit.modules=*) modules=$(echo "${word#flashfit.modules=}" | tr , ' ') ;;
     esac
 done
@@ -119,6 +121,10 @@ for kind in $disks; do
     done
     number=$((number + 1))
 done
+
+if [ -n "$address" ]; then
+    ip address add "$address" dev eth0 && ip link set eth0 up || fail "there is no network card"
+fi
 
 echo "flashfit-vm ready $(uname -r)" >&3
 /etc/flashfit-vm/run <&3 >&3 3>&-

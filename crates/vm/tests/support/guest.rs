@@ -68,6 +68,7 @@ pub fn options(kernel: Kernel, guest: &Guest) -> VmOptions {
         modules: Vec::new(),
         files: Vec::new(),
         disks: Vec::new(),
+        ports: Vec::new(),
         memory_mib: 256,
         speed: Speed::RealTime,
         seed: 1,

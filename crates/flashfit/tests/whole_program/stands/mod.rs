@@ -8,6 +8,7 @@ mod rack;
 mod ssh;
 mod sshd;
 mod vm;
+mod vm_board;
 mod vm_disks;
 mod vm_full;
 

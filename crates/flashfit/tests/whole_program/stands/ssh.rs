@@ -1,4 +1,5 @@
-//! Trials on a board that is reached by ssh: this machine, through a real sshd.
+//! Trials on a board that is reached by ssh: this machine, through a real sshd, and a virtual
+//! machine with another.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -7,9 +8,11 @@ use std::sync::MutexGuard;
 
 use rustix::process::Signal;
 
-use super::sshd::{BOARD, Sshd};
+use super::rack::board::Board;
+use super::sshd::{BOARD, Sshd, client_config};
+use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
 use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
-use crate::machine::{children, signal, traces, words};
+use crate::machine::{children, signal, traces, wait_for_no_traces, words};
 
 /// A folder and a board, for one test at a time; nothing where there can be no board.
 pub fn board() -> Option<(MutexGuard<'static, ()>, Place, Sshd)> {
@@ -68,21 +71,58 @@ fn trials_are_made_on_a_board() {
 }
 
 #[test]
+fn trials_are_made_on_a_machine_of_its_own_and_a_cut_connection_costs_none() {
+    if skip(VmBoard::lacking()) {
+        return;
+    }
+    let _alone = super::alone();
+    let place = Place::new();
+    let board = VmBoard::new(&place.image("card.img", 64));
+    board.boot();
+    let config = client_config(&place, board.port(), &board.key());
+    let more = ["--on", BOARD, "--confirm", MEDIUM_NAME, "--repeats", "1"];
+    let mut tune = place.command_of(&VmBoard::flashfit(), &place.tune_args(MEDIUM, &more));
+    let run = tune.env("FLASHFIT_SSH_CONFIG", config).spawn().unwrap();
+    super::vm::wait_for_trials(&place, 1);
+    cut_connection(&run);
+    let ended = Ended::of(run);
+    ended.said(0, &[]);
+    assert_all_trials_once(&place);
+    let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+    let (_, release) = board.run("uname -r");
+    assert!(header.contains(release.trim()), "no {release} in {header}");
+    wait_until("the board is clean", || board.traces().is_empty());
+    let bytes = std::fs::read(place.path("card.img")).unwrap();
+    assert!(!bytes.starts_with(b"a user's data"), "the medium was not written to");
+    drop(board);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
 fn a_cut_connection_costs_no_trial() {
     let Some((_alone, place, sshd)) = board() else { return };
     let run = start(&place, &sshd, "4");
     for count in [1, 3] {
         place.wait_for_trials(count);
-        let client = children(run.id()).into_iter().find(|child| words(*child)[0].ends_with("ssh"));
-        signal(client.unwrap(), Signal::KILL);
+        cut_connection(&run);
     }
     let (_, folder) = agent().unwrap();
     let ended = Ended::of(run);
     ended.said(0, &[]);
+    assert_all_trials_once(&place);
+    wait_for_a_clean_board(&place, &folder);
+}
+
+fn cut_connection(run: &Child) {
+    let client = children(run.id()).into_iter().find(|child| words(*child)[0].ends_with("ssh"));
+    signal(client.unwrap(), Signal::KILL);
+}
+
+#[track_caller]
+fn assert_all_trials_once(place: &Place) {
     let numbers: Vec<u64> = place.recorded().iter().map(|line| number(line)).collect();
     let expected: Vec<u64> = (1..=u64::try_from(numbers.len()).unwrap()).collect();
     assert_eq!(numbers, expected, "none is missing, none came twice");
-    wait_for_a_clean_board(&place, &folder);
 }
 
 fn number(line: &str) -> u64 {

@@ -1,7 +1,7 @@
 //! A real sshd on the loopback address, with keys of its own: this machine as a board.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use flashfit_host::program::find;
@@ -42,13 +42,7 @@ impl Sshd {
             place.arg("host_key"),
             place.arg("authorized_keys"),
         );
-        let client = format!(
-            "Host board\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {}\n  \
-             IdentitiesOnly yes\n  UserKnownHostsFile {}\n  StrictHostKeyChecking accept-new\n",
-            place.arg("user_key"),
-            place.arg("known_hosts"),
-        );
-        let client = place.file("ssh_config", &client);
+        let client = client_config(place, port, &place.path("user_key"));
         let server = place.file("sshd_config", &server);
         // It refuses to start without this folder.
         let _ = std::fs::create_dir_all("/run/sshd");
@@ -70,6 +64,17 @@ impl Sshd {
         command.env("FLASHFIT_SSH_CONFIG", &self.client);
         command
     }
+}
+
+/// Writes the configuration file of a client that reaches a server on this port as `board`.
+pub fn client_config(place: &Place, port: u16, key: &Path) -> PathBuf {
+    let client = format!(
+        "Host board\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {}\n  \
+         IdentitiesOnly yes\n  UserKnownHostsFile {}\n  StrictHostKeyChecking accept-new\n",
+        key.display(),
+        place.arg("known_hosts"),
+    );
+    place.file("ssh_config", &client)
 }
 
 impl Drop for Sshd {

@@ -13,18 +13,19 @@ use rustix::process::Signal;
 use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{PlainLoop, children, signal, traces, words};
 
-fn skip_without_machine() -> bool {
+/// Why there can be no machine whose kernel has these modules.
+pub fn lacking(modules: &[&str]) -> Option<String> {
     let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
     let missing = [qemu.as_str(), "busybox", "fio"].into_iter().find(|name| find(name).is_none());
-    skip(missing.map(|name| format!("there is no {name}")).or_else(|| {
-        let wanted = ["ext4", "f2fs"].map(str::to_owned);
+    missing.map(|name| format!("there is no {name}")).or_else(|| {
+        let wanted: Vec<String> = modules.iter().map(|name| (*name).to_owned()).collect();
         Kernel::find(&wanted, &SystemRunner::default()).err().map(|error| error.to_string())
-    }))
+    })
 }
 
 /// A folder for one test at a time; nothing where there can be no machine.
 pub fn machine_place() -> Option<(MutexGuard<'static, ()>, Place)> {
-    (!skip_without_machine()).then(|| (super::alone(), Place::new()))
+    (!skip(lacking(&["ext4", "f2fs"]))).then(|| (super::alone(), Place::new()))
 }
 
 /// A run in a virtual machine on the fast card.

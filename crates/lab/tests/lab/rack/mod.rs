@@ -3,7 +3,8 @@
 //! Board 1 has a power switch of the kind that labgrid calls `rest`; the power of board 2 is
 //! switched by a command, which takes an environment file.
 
-mod board;
+pub mod board;
+mod relay;
 
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
@@ -16,10 +17,17 @@ use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_lab::{Lab, LabSettings};
 
-use board::{Board, free_port};
+use board::{Board, SshdBoard, free_port};
+use relay::Relay;
 
 /// A minute on a machine that has much else to do.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// The command that switches board 2: it asks the switch over HTTP.
+const SWITCH: &str = "\
+import sys, urllib.request as web
+web.urlopen(web.Request(sys.argv[1], data=sys.argv[2].encode(), method='PUT'), timeout=50)
+";
 
 /// A folder of labgrid's programs, and sshd.
 struct Programs {
@@ -52,7 +60,8 @@ pub struct Rack {
     port: u16,
     coordinator: Option<Child>,
     exporter: Option<Child>,
-    boards: [Board; 2],
+    boards: [Arc<dyn Board>; 2],
+    relays: [Relay; 2],
 }
 
 impl Rack {
@@ -70,21 +79,49 @@ impl Rack {
             std::fs::create_dir_all("/run/sshd").expect("root can make it");
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let boards =
-            ["board1", "board2"].map(|name| Board::make(folder.path().join(name), &programs.sshd));
-        boards.iter().for_each(|board| drop(board.power("on")));
-        let port = free_port();
-        let mut rack = Self { folder, programs, port, coordinator: None, exporter: None, boards };
+        let boards = [1, 2].map(|number| {
+            let board = SshdBoard::make(folder_of(folder.path(), number), &programs.sshd);
+            board.switch(true);
+            Arc::new(board) as Arc<dyn Board>
+        });
+        Some(Self::around(folder, programs, boards))
+    }
+
+    /// Why there can be no rack.
+    pub fn lacking() -> Option<String> {
+        Programs::find().err()
+    }
+
+    /// A rack with these boards, as they are.
+    pub fn with(boards: [Arc<dyn Board>; 2]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self::around(folder, Programs::find().expect("what it lacks was asked"), boards)
+    }
+
+    fn around(folder: tempfile::TempDir, programs: Programs, boards: [Arc<dyn Board>; 2]) -> Self {
+        let relays = boards.each_ref().map(|board| Relay::start(Arc::clone(board)));
+        let (port, coordinator, exporter) = (free_port(), None, None);
+        let mut rack = Self { folder, programs, port, coordinator, exporter, boards, relays };
         rack.write_lab();
         rack.start_coordinator();
         rack.start_exporter();
         rack.wait_for_exporter();
-        Some(rack)
+        rack
     }
 
     /// Board 1 or 2.
-    pub fn board(&self, number: usize) -> &Board {
-        &self.boards[number - 1]
+    pub fn board(&self, number: usize) -> &dyn Board {
+        self.boards[number - 1].as_ref()
+    }
+
+    /// The folder of the files of board 1 or 2, where it is an sshd.
+    pub fn folder_of(&self, number: usize) -> PathBuf {
+        folder_of(self.folder.path(), number)
+    }
+
+    /// From now on the switch of board 1 or 2 answers that it has failed.
+    pub fn break_relay(&self, number: usize) {
+        self.relays[number - 1].break_down();
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -93,20 +130,20 @@ impl Rack {
 
     /// The files of coordinator, exporter and client.
     fn write_lab(&self) {
-        let [one, two] = &self.boards;
-        let (relay, switch) = (one.start_relay(), two.switch());
-        let (one, two, switch) = (one.port, two.port, switch.display());
-        let id = Command::new("id").arg("-un").output().expect("it runs").stdout;
-        let user = String::from_utf8(id).expect("a name");
-        let user = user.trim();
+        let [relay, switch] = self.relays.each_ref().map(Relay::url);
+        let [one, two] = self.boards.each_ref().map(|board| {
+            let (port, user) = (board.port(), board.user());
+            format!("NetworkService: {{address: 127.0.0.1, port: {port}, username: {user}}}")
+        });
         let exporter = format!(
-            "board1:\n  NetworkPowerPort: {{model: rest, \
-             host: 'http://127.0.0.1:{relay}/{{index}}', index: 1}}\n  \
-             NetworkService: {{address: 127.0.0.1, port: {one}, username: {user}}}\n\
-             board2:\n  NetworkService: {{address: 127.0.0.1, port: {two}, username: {user}}}\n"
+            "board1:\n  NetworkPowerPort: {{model: rest, host: '{relay}', index: 1}}\n  {one}\n\
+             board2:\n  {two}\n"
         );
         std::fs::write(self.path("exporter.yaml"), exporter).expect("a file");
-        let driver = format!("cmd_on: 'sh {switch} on', cmd_off: 'sh {switch} off'");
+        std::fs::write(self.path("switch.py"), SWITCH).expect("a file");
+        let python = self.programs.labgrid.join("python");
+        let command = format!("{} {}", python.display(), self.path("switch.py").display());
+        let driver = format!("cmd_on: '{command} {switch} 1', cmd_off: '{command} {switch} 0'");
         let environment = format!(
             "targets:\n  main:\n    resources:\n      RemotePlace: {{name: board2}}\n    \
              drivers:\n      ExternalPowerDriver: {{{driver}}}\n"
@@ -236,11 +273,15 @@ impl Drop for Rack {
     fn drop(&mut self) {
         end(self.exporter.take());
         end(self.coordinator.take());
-        self.boards.iter().for_each(|board| drop(board.power("off")));
+        self.boards.iter().for_each(|board| board.switch(false));
         if std::thread::panicking() {
             println!("{}", std::fs::read_to_string(self.path("log")).unwrap_or_default());
         }
     }
+}
+
+fn folder_of(rack: &Path, number: usize) -> PathBuf {
+    rack.join(format!("board{number}"))
 }
 
 fn end(child: Option<Child>) {
