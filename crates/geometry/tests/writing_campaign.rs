@@ -171,3 +171,32 @@ fn known_geometries_are_found() {
         }
     }
 }
+
+/// What is to be said of a card that was once misjudged.
+#[derive(Debug, PartialEq)]
+enum Wanted {
+    TheUnit,
+    NoOther,
+}
+
+/// Two with a single open unit, where every pair of writes costs merges; one on which writing
+/// leaves open what reading found; two whose merges come at such distances as erasures would.
+#[test]
+fn cards_that_were_misjudged_are_not() {
+    let wanted = [
+        (4175, Wanted::TheUnit),
+        (4246, Wanted::TheUnit),
+        (4017, Wanted::TheUnit),
+        (4118, Wanted::NoOther),
+        (4389, Wanted::NoOther),
+    ];
+    for (seed, wanted) in wanted {
+        let drawn = cards::draw(seed);
+        let found = probe(seed, &drawn, true).findings.erase_unit;
+        let unit = Value::Bytes(drawn.model.erase_unit_bytes());
+        assert!(found.value.is_none_or(|value| value == unit), "{seed}: {found:?}");
+        if wanted == Wanted::TheUnit {
+            assert_eq!(found.value, Some(unit), "{seed}: {found:?}");
+        }
+    }
+}

@@ -53,11 +53,19 @@ const CLEAR: f64 = 14.0;
 const ENOUGH: f64 = 0.9995;
 /// Erasures that follow each other faster tell nothing clearly.
 const LEAST_DISTANCE: f64 = 3.0;
+/// A size is tried for so many erasures.
+const TRIED: f64 = 40.0;
 /// Without so many erasures that can be seen a size is not tried.
 const LEAST_SEEN: f64 = 12.0;
-/// Stalls that differ by this factor have different causes; shorter ones do not show clearly.
-const ALIKE: f64 = 4.0;
-const LEAST_STALL_NS: f64 = 2e6;
+/// Larger writes hide a part of an erasure, so that a stall much shorter than before may be the
+/// same, where both show clearly; one that is longer has another cause.
+const SHORTER: f64 = 4.0;
+const CLEAR_STALL_NS: f64 = 2e6;
+const LONGER: f64 = 1.5;
+const LEAST_STALL_NS: f64 = 2e5;
+/// How much less likely, as a logarithm, what a size showed may be under what is concluded than
+/// under what explains it best.
+const CONTRADICTED: f64 = 10.0;
 /// How many sizes are tried.
 const RUNS: usize = 7;
 
@@ -113,6 +121,8 @@ pub struct Watching {
     tried: Vec<u64>,
     /// Each size with the whole distance that it showed.
     seen: Vec<(u64, f64)>,
+    /// What each build says of the sizes that showed nothing clearly.
+    unclear: Vec<Vec<f64>>,
     /// How many of the smallest writes lie between two erasures.
     distance: Option<usize>,
     /// How long one took, in nanoseconds.
@@ -167,6 +177,7 @@ impl Watching {
             shown: false,
             tried: Vec::new(),
             seen: Vec::new(),
+            unclear: Vec::new(),
             distance: None,
             stall_ns: None,
         }
@@ -193,7 +204,34 @@ impl Watching {
             self.tried.push(write_bytes);
             self.run(meter, write_bytes, most)?;
         }
-        Ok(())
+        self.try_the_write_unit(meter)
+    }
+
+    /// Two sizes agree with some build nearly always. Where no third was tried, one that fills one
+    /// and a half of the supposed write units takes up two of them, or is counted in bytes and
+    /// shows it.
+    fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
+        let Some(best) = self.best().filter(|_| self.seen.len() == 2) else { return Ok(()) };
+        let build = self.builds[best];
+        let write_bytes = build.write_unit / 2 * 3;
+        let writes = (TRIED * build.whole_distance(write_bytes)) as usize;
+        let is_affordable = writes as u64 * write_bytes <= meter.left_bytes() / SHARE_OF_REST;
+        if build.write_unit < 2 * LEAST_WRITE
+            || self.tried.contains(&write_bytes)
+            || write_bytes > STRIDE / 2
+            || writes > MOST_WRITES
+            || !is_affordable
+        {
+            return Ok(());
+        }
+        self.tried.push(write_bytes);
+        self.run(meter, write_bytes, writes.max(4 * FIRST_LOOK))
+    }
+
+    /// The likeliest build.
+    fn best(&self) -> Option<usize> {
+        let weight = |at: &usize| self.logs[*at] + self.priors[*at];
+        (0..self.builds.len()).max_by(|a, b| weight(a).total_cmp(&weight(b)))
     }
 
     /// Writes a few places, in large requests, so many bytes in all.
@@ -244,7 +282,7 @@ impl Watching {
         let before = self.stall_ns;
         self.stall_ns = before.or(stall_ns);
         let Some((before, now)) = before.zip(stall_ns) else { return true };
-        before.max(now) < ALIKE * before.min(now).max(LEAST_STALL_NS)
+        now < LONGER * before.max(LEAST_STALL_NS) && before < SHORTER * now.max(CLEAR_STALL_NS)
     }
 
     fn learn_bits(&mut self, log: impl Fn(u64) -> f64) {
@@ -289,6 +327,8 @@ impl Watching {
                 return Ok(());
             }
             if ends {
+                // Before the first erasure there is nothing to see.
+                self.unclear.extend(found.filter(|_| self.shown).map(|found| found.logs));
                 return Ok(());
             }
             agreed = distance;
@@ -386,7 +426,7 @@ impl Watching {
             }
             let told: f64 = shares.iter().map(|(_, share)| -share * share.ln()).sum();
             let farthest = shares.iter().map(|(distance, _)| *distance).fold(0.0, f64::max);
-            let needed = ((farthest * 40.0) as usize).clamp(4 * FIRST_LOOK, MOST_WRITES);
+            let needed = ((farthest * TRIED) as usize).clamp(4 * FIRST_LOOK, MOST_WRITES);
             let may = usize::try_from(left_bytes / SHARE_OF_REST / size).unwrap_or(MOST_WRITES);
             let needed = needed.min(may);
             if (needed as f64) < LEAST_SEEN * farthest {
@@ -406,13 +446,15 @@ impl Watching {
     /// Whether the likeliest build explains what every size showed. Where none does, what stalls is
     /// something else, or not the same for all sizes.
     pub fn is_explained(&self) -> bool {
-        let weight = |at: &usize| self.logs[*at] + self.priors[*at];
-        let best = (0..self.builds.len()).max_by(|a, b| weight(a).total_cmp(&weight(b)));
-        best.is_some_and(|best| {
+        self.best().is_some_and(|best| {
             let explains = |(size, distance): &(u64, f64)| {
                 self.builds[best].whole_distance(*size) == *distance
             };
-            self.seen.iter().all(explains)
+            let agrees = |logs: &Vec<f64>| {
+                let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                logs[best] > most - CONTRADICTED
+            };
+            self.seen.iter().all(explains) && self.unclear.iter().all(agrees)
         })
     }
 

@@ -25,6 +25,8 @@ const PASSED: usize = 18;
 /// longer it may be where there surely is none.
 const FOLDING: f64 = 4.0;
 const NO_FOLDING: f64 = 1.7;
+/// An erasure takes so long at least; what is shorter is none, and folding cannot be told from it.
+const LEAST_ERASURE_NS: f64 = 5e5;
 /// What copying a write unit takes at least, of what writing one takes.
 const LEAST_COPY: f64 = 0.03;
 /// The most writes in which folding is looked for.
@@ -99,6 +101,7 @@ pub fn shows(
     let in_order_ns = stall(&times, held);
     let each: Vec<f64> = times.iter().map(|time| f64::from(*time)).collect();
     let copying_ns = LEAST_COPY * held as f64 * median(&each);
+    let dead_ns = dead_ns.filter(|dead_ns| *dead_ns > LEAST_ERASURE_NS);
     let Some((dead_ns, in_order_ns)) = dead_ns.zip(in_order_ns) else { return Ok(None) };
     let longer = in_order_ns / dead_ns;
     Ok(match in_order_ns > copying_ns {

@@ -12,6 +12,8 @@ use super::session::WINDOWS;
 /// Writes that cost a merge, and how many bytes a merge may copy.
 const MERGES: u64 = 150;
 const MERGED_BYTES: u64 = 4 << 20;
+/// What erasures of large units take to be told.
+const FOR_ERASURES: u64 = 2 << 30;
 /// How much slower a medium writes than it reads.
 const SLOWER: u64 = 2;
 
@@ -36,9 +38,10 @@ pub struct Estimate {
 }
 
 /// What may be written where nothing else is said: a page-mapped medium begins to erase only when
-/// all of it, and its spare units, were written.
+/// all of it, and its spare units, were written; and where it is small, erasures enough to tell
+/// need more than a share of it.
 pub fn default_max_write_bytes(region_bytes: u64) -> u64 {
-    region_bytes.saturating_mul(9) / 4
+    (region_bytes.saturating_mul(9) / 4).saturating_add(FOR_ERASURES)
 }
 
 /// The cost of a probe with these options.

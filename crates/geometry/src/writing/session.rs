@@ -9,7 +9,7 @@ use super::erasures::Watching;
 use super::layout::Layout;
 use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use super::open_units::{self, Ground, Order};
-use super::streams::{self, Parts};
+use super::streams::{self, Asked};
 use super::write_unit::{self, WriteUnit};
 use super::{WritingOptions, capacity, change, small_writes, sustained, unwritten, zone};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
@@ -45,6 +45,8 @@ pub struct Session<'a> {
     options: WritingOptions,
     capacity_bytes: u64,
     belief: Belief,
+    /// The erase unit as reading found it.
+    read: Option<Finding>,
     /// What was written in order so far.
     window: Range<u64>,
     ns_per_byte: f64,
@@ -76,6 +78,7 @@ impl<'a> Session<'a> {
             options: options.clone(),
             capacity_bytes,
             belief,
+            read: read.map(|read| read.findings.erase_unit.clone()),
             window: start..start,
             ns_per_byte: 0.0,
             write_unit: None,
@@ -206,13 +209,13 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         self.has_boundaries = true;
-        let parts = if told.probability > 0.5 {
+        let asked = if told.probability > 0.5 {
             let window = self.window.clone();
             streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
         } else {
-            None
+            Asked::Untold
         };
-        self.learn_parts(told, parts.as_ref());
+        self.learn_parts(told, &asked);
         self.seen = "writes across its boundaries cost a merge more than writes beside them";
         self.lacking = format!(
             "{} stretches were written, and their costs agree with several sizes",
@@ -232,18 +235,21 @@ impl<'a> Session<'a> {
     }
 
     /// Adds what boundaries say of each unit, over all numbers of parts that it may have.
-    fn learn_parts(&mut self, told: &Told, parts: Option<&Parts>) {
-        let untold = UNTOLD_PARTS + UNTOLD_IN_ORDER * told.in_order;
-        let prior = |number: u64| match (number, parts) {
-            (number, Some(_)) => streams::prior(number),
-            (1, None) => 1.0 - untold,
-            (2 | 4 | 8, None) => untold / 3.0,
+    fn learn_parts(&mut self, told: &Told, asked: &Asked) {
+        let untold = match asked {
+            Asked::EveryPairMerges => UNTOLD_PARTS,
+            _ => UNTOLD_PARTS + UNTOLD_IN_ORDER * told.in_order,
+        };
+        let prior = |number: u64| match (number, asked) {
+            (number, Asked::Told(_)) => streams::prior(number),
+            (1, _) => 1.0 - untold,
+            (2 | 4 | 8, _) => untold / 3.0,
             _ => 0.0,
         };
         // Pairs say how many of the parts that they wrote make a unit, whatever the parts are.
         let written = told.layout.unit;
         let of_pairs = |unit: u64| {
-            let Some(parts) = parts else { return 0.0 };
+            let Asked::Told(parts) = asked else { return 0.0 };
             let number = if unit % written == 0 { unit / written } else { 0 };
             let found = parts.probabilities.iter().find(|(parts, _)| *parts == number);
             let share = found.map_or(0.0, |(number, share)| share / streams::prior(*number));
@@ -379,8 +385,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// What is found of the erase unit. Where writing leaves it open, what reading found counts as
+    /// long as no other unit is likelier now.
+    fn erase_unit(&self) -> Finding {
+        let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
+        let likeliest = self.belief.posterior().into_iter().find_map(|(one, _)| one.bytes());
+        let read = self.read.as_ref().filter(|read| {
+            found.value.is_none()
+                && read.verdict == Verdict::Found
+                && read.value == likeliest.map(Value::Bytes)
+        });
+        read.cloned().unwrap_or(found)
+    }
+
     fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
-        let unit = self.belief.answer().map(|(unit, _)| unit);
+        let unit = match self.erase_unit().value {
+            Some(Value::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        };
         let layout = self.layout.or(unit.map(|unit| Layout { unit, offset: 0 }));
         let layout = layout.unwrap_or(Layout { unit: 8 << 20, offset: 0 });
         if self.layout.is_some() {
@@ -419,9 +441,9 @@ impl<'a> Session<'a> {
 
     fn finish(self) -> Probed {
         let elapsed_ns = self.meter.elapsed_ns();
+        let erase_unit = self.erase_unit();
         let mut probed = self.meter.probed;
-        let seen = self.seen;
-        probed.findings.erase_unit = self.belief.finding(|_| seen.to_owned(), &self.lacking);
+        probed.findings.erase_unit = erase_unit;
         probed.belief = Some(self.belief);
         probed.elapsed_ns = elapsed_ns;
         probed

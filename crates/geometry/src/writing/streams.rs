@@ -5,8 +5,10 @@
 //! turn are merged again and again when they lie in the same unit, and are not when they lie in
 //! different ones. So pairs of parts at different distances tell which parts belong together.
 //! That is asked only where writing a part out of order shows in time and writing two parts far
-//! apart does not. Limits: with a single open unit every pair costs merges; where parts are hardly
-//! larger than what goes to a log for small writes none does; nothing can be told then.
+//! apart does not. A layer that maps parts appends what is written to them to a log, so that a
+//! medium on which two parts far apart cost merges has hardly any ([`Asked::EveryPairMerges`]).
+//! Limits: where parts are hardly larger than what goes to a log for small writes none does;
+//! nothing can be told then.
 
 use std::ops::Range;
 
@@ -60,24 +62,38 @@ impl Parts {
     }
 }
 
-/// Asks which parts lie in the same unit; `None` when it cannot be told.
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// How many parts a unit has.
+    Told(Parts),
+    /// Two parts cost merges wherever they lie, as where a single unit is open.
+    EveryPairMerges,
+    /// Nothing.
+    Untold,
+}
+
+/// Asks which parts lie in the same unit.
 pub fn parts(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
     part: Layout,
     ns_per_byte: f64,
-) -> Result<Option<Parts>, Stop> {
+) -> Result<Asked, Stop> {
     let room = window.end - window.start;
     let first = (window.start - part.offset).div_ceil(part.unit);
     let last = (window.end - part.offset) / part.unit;
     if last - first < 8 {
-        return Ok(None);
+        return Ok(Asked::Untold);
     }
     let write_bytes = write_bytes(part.unit);
     let turns = TURNS.min(part.unit / write_bytes);
     let ground = Ground { part, numbers: first..last, write_bytes, turns };
-    let ground = ground.if_it_tells(meter, ns_per_byte)?;
-    let Some((ground, controls)) = ground else { return Ok(None) };
+    let controls = match ground.controls(meter, ns_per_byte)? {
+        Tells::Yes(controls) => controls,
+        Tells::EveryPairMerges => return Ok(Asked::EveryPairMerges),
+        Tells::No => return Ok(Asked::Untold),
+    };
     let apart_ns = median(&controls.far_ns);
     let most = (room / part.unit / 4).max(1);
     let hypotheses: Vec<(u64, u64)> = PARTS
@@ -113,7 +129,7 @@ pub fn parts(
         likely.learn(excess, |at| same(hypotheses[at], one, other));
         weights = likely.weights(&priors);
     }
-    Ok(Some(summed(&hypotheses, &weights)))
+    Ok(Asked::Told(summed(&hypotheses, &weights)))
 }
 
 /// How likely the times of pairs are under each hypothesis, each supposed level,
@@ -191,17 +207,20 @@ struct Controls {
     same_ns: Vec<f64>,
 }
 
+/// Whether pairs tell.
+enum Tells {
+    Yes(Controls),
+    EveryPairMerges,
+    No,
+}
+
 impl Ground {
     fn at(&self, number: u64) -> u64 {
         self.part.offset + number * self.part.unit
     }
 
-    /// With the controls, where those say that pairs tell.
-    fn if_it_tells(
-        self,
-        meter: &mut Meter<'_>,
-        ns_per_byte: f64,
-    ) -> Result<Option<(Self, Controls)>, Stop> {
+    /// The controls, where those say that pairs tell.
+    fn controls(&self, meter: &mut Meter<'_>, ns_per_byte: f64) -> Result<Tells, Stop> {
         let (first, last) = (self.numbers.start, self.numbers.end);
         let third = (last - first) / 3;
         let (mut far_ns, mut same_ns) = (Vec::new(), Vec::new());
@@ -212,7 +231,7 @@ impl Ground {
         }
         let apart_ns = median(&far_ns);
         if apart_ns > MERGED * ns_per_byte * self.write_bytes as f64 {
-            return Ok(None);
+            return Ok(Tells::EveryPairMerges);
         }
         for _ in 0..CONTROLS {
             let number = first + third + meter.random.below(third);
@@ -220,7 +239,7 @@ impl Ground {
         }
         let longer = same_ns.iter().filter(|time_ns| **time_ns > 1.1 * apart_ns).count();
         let tells = median(&same_ns) > SHOWS * apart_ns && longer + 1 >= CONTROLS;
-        Ok(tells.then_some((self, Controls { far_ns, same_ns })))
+        Ok(if tells { Tells::Yes(Controls { far_ns, same_ns }) } else { Tells::No })
     }
 
     /// Writes two parts in turn, each in order; the typical time of a write after the first turn.
