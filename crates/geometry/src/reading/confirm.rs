@@ -8,6 +8,8 @@
 //! step that is still there is no piece's. Limits: a card that remembers more than one erase
 //! unit's place shows the same as such a map, and gets no answer.
 
+use std::ops::RangeInclusive;
+
 use flashfit_medium::random::Random;
 
 use super::places::Places;
@@ -20,10 +22,10 @@ use crate::probed::{ProbeError, Purpose};
 /// How likely a step is an erase unit's before this is looked at: few cards have so small a memory
 /// that their map does not fit, and most of those show no unit at all.
 pub const USUAL: f64 = 0.9;
-/// Sure enough, either way.
-const ENOUGH: f64 = 0.995;
-/// Pairs of reads in all.
-const MOST_PAIRS: u32 = 80;
+/// Not sure enough, either way.
+pub const UNSURE: RangeInclusive<f64> = 0.005..=0.995;
+/// Pairs of reads at once.
+const MOST_PAIRS: u32 = 40;
 /// As few pairs say little of how far they differ.
 const FEWEST_PAIRS: usize = 4;
 /// Reads of a pair and before it.
@@ -44,7 +46,9 @@ pub struct Suspect {
     pub others: Vec<u64>,
 }
 
-/// Reads both sides of boundaries beforehand, and returns how likely the step is there still.
+/// Reads both sides of boundaries beforehand, at places that `is_like` those where the step was
+/// seen, and returns how likely it is there still. `differences` are those of earlier pairs, to
+/// which new ones are added.
 ///
 /// # Errors
 /// As reads fail.
@@ -53,9 +57,10 @@ pub fn remains(
     places: &mut Places,
     random: &mut Random,
     suspect: &Suspect,
+    is_like: &dyn Fn(u64) -> bool,
+    differences: &mut Vec<f64>,
 ) -> Result<f64, ProbeError> {
-    let mut differences = Vec::new();
-    let mut probability = USUAL;
+    let mut probability = likely(differences, suspect);
     for pair in 0..MOST_PAIRS {
         if session.reads_left() < READS {
             break;
@@ -63,10 +68,10 @@ pub fn remains(
         if pair % 8 == 0 {
             session.tell("looking whether it is the map")?;
         }
-        differences.extend(difference(session, places, random, suspect)?);
-        probability = likely(&differences, suspect);
+        differences.extend(difference(session, places, random, suspect, is_like)?);
+        probability = likely(differences, suspect);
         let enough = differences.len() >= FEWEST_PAIRS;
-        if enough && !(1.0 - ENOUGH..=ENOUGH).contains(&probability) {
+        if enough && !UNSURE.contains(&probability) {
             break;
         }
     }
@@ -98,6 +103,7 @@ fn difference(
     places: &mut Places,
     random: &mut Random,
     suspect: &Suspect,
+    is_like: &dyn Fn(u64) -> bool,
 ) -> Result<Option<f64>, ProbeError> {
     let unit = suspect.unit;
     let middles = |boundary: u64| [boundary - unit / 2, boundary + unit / 2];
@@ -107,7 +113,7 @@ fn difference(
         suspect.others.iter().all(|&other| crosses(boundary, other) == crosses(middle, other))
     };
     let usable = |places: &Places, boundary: u64, middle: u64| {
-        alike(boundary, middle) && places.is_fresh(middle)
+        alike(boundary, middle) && places.is_fresh(middle) && is_like(boundary) && is_like(middle)
     };
     let found = places.fresh_where(random, unit, |places, boundary| {
         middles(boundary).into_iter().any(|middle| usable(places, boundary, middle))
