@@ -175,7 +175,8 @@ impl Sample {
     fn density(&self, deviation: f64, wider: f64) -> f64 {
         let count = self.beside.len() as f64;
         let width = self.scale * count.powf(-0.2);
-        let near = self.beside.iter().map(|of| log_student_3(deviation - wider * of, wider * width));
+        let near =
+            self.beside.iter().map(|of| log_student_3(deviation - wider * of, wider * width));
         let near = log_sum_exp(near) - count.ln();
         let far = log_student_3(deviation, STALL_SPREAD * self.base);
         log_sum_exp([(1.0 - STALLS).ln() + near, STALLS.ln() + far].into_iter())

@@ -5,8 +5,8 @@
 //! q x 2^k, each the boundary of one candidate and of no larger one, in random order, each place
 //! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
 //! together give a posterior over the structures ([`steps`], [`question`]), which also says where
-//! to read next ([`contest`]). A step that is there only as long as a place is new is not taken for
-//! an erase unit ([`confirm`]). It ends when it is sure, or when the budget is used up: a third of
+//! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]), or
+//! that only some boundaries have (`elsewhere`), is not taken for an erase unit's. It ends when it is sure, or when the budget is used up: a third of
 //! what flashbench -a reads on a medium of this size. Limits: sees only what costs readers time,
 //! which an erase unit does not on every card, and a write unit does not where nothing was written.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
@@ -30,9 +30,8 @@ use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, Clock};
 
 use crate::belief::{ANSWERS, Belief, Structure};
-use crate::findings::SURE;
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
-use confirm::Suspect;
+use confirm::{Difference, Suspect};
 use places::Places;
 use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
 use regions::{Kind, Regions};
@@ -56,6 +55,9 @@ const KINDS: u32 = 3;
 const CONTESTS: usize = 4;
 /// Sure enough of a write unit to go on.
 const SETTLED: f64 = 0.995;
+/// Sure enough of an erase unit to read no more for it; with less, down to `SURE`, it is answered
+/// when the budget is used up.
+const ENOUGH: f64 = 0.985;
 /// No other erase unit may be so likely when it is looked whether a step is a map's, at first and
 /// when the budget is nearly used up.
 const DOUBT: f64 = 0.02;
@@ -190,8 +192,8 @@ struct Search {
 struct Look {
     /// In bytes.
     unit: u64,
-    /// How much longer reads across boundaries took still, in nanoseconds.
-    differences: Vec<f64>,
+    /// How much longer reads across boundaries took still.
+    differences: Vec<Difference>,
     /// How likely the step is not a map's.
     remains: f64,
     /// Whether it need not be looked at again.
@@ -217,7 +219,7 @@ impl Search {
                 self.look_at(session, unit)?;
                 self.think();
             }
-            let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= SURE);
+            let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= ENOUGH);
             let first_is_open = !answered && !self.is_hopeless(session);
             let settled = |of: &Shares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
             let second_is_open = !(settled(&self.small.write_unit) && settled(&self.small.finest))

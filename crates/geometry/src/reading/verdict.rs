@@ -191,7 +191,10 @@ fn erase_unit(search: &Search) -> Finding {
     let here = begin_here(&search.believed(), &search.levels, unit);
     if here < SURE {
         let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
-        return Finding { confidence: Some(probability * here), ..Finding::inconclusive(reason, candidates) };
+        return Finding {
+            confidence: Some(probability * here),
+            ..Finding::inconclusive(reason, candidates)
+        };
     }
     // Where there were too few reads left to look at it, as likely as it usually is.
     let confidence = probability * here * search.looked_at(unit).unwrap_or(USUAL);
