@@ -24,7 +24,7 @@ const FACTORS: [u64; 2] = [2, 3];
 const STEPS: usize = 24;
 /// How much more reads across may differ: jitter grows with the time, and few reads beside show
 /// less of it than there is.
-const WIDER: [f64; 3] = [1.0, 1.5, 2.2];
+const WIDER: [f64; 2] = [1.0, 1.2];
 /// Reads that stall: how many, and how far they are spread, in parts of a read.
 const STALLS: f64 = 0.05;
 const STALL_SPREAD: f64 = 2.0;

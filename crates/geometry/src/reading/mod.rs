@@ -57,7 +57,7 @@ const CONTESTS: usize = 4;
 const SETTLED: f64 = 0.995;
 /// Sure enough of an erase unit to read no more for it; with less, down to `SURE`, it is answered
 /// when the budget is used up.
-const ENOUGH: f64 = 0.985;
+const ENOUGH: f64 = 0.97;
 /// No other erase unit may be so likely when it is looked whether a step is a map's, at first and
 /// when the budget is nearly used up.
 const DOUBT: f64 = 0.02;
