@@ -5,8 +5,9 @@
 //! q x 2^k, each the boundary of one candidate and of no larger one, in random order, each place
 //! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
 //! together give a posterior over the structures ([`steps`], [`question`]), which also says where
-//! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]), or
-//! that only some boundaries have (`elsewhere`), is not taken for an erase unit's. It ends when it is sure, or when the budget is used up: a third of
+//! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
+//! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's. It ends when
+//! it is sure, or when the budget is used up: a third of
 //! what flashbench -a reads on a medium of this size. Limits: sees only what costs readers time,
 //! which an erase unit does not on every card, and a write unit does not where nothing was written.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
