@@ -3,15 +3,20 @@
 //! A card that keeps its map in the flash reads a piece of it for a place that it was not asked for
 //! lately; a read across the boundary of two pieces then costs one read more, at every 16 or 64 MiB
 //! for instance, and says nothing of erase units. So both sides of a boundary are read beforehand,
-//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and the
-//! middle of one of the units, which is a boundary of all that is smaller, in random order. A
-//! step that is still there is no piece's. Limits: a card that remembers more than one erase
-//! unit's place shows the same as such a map, and gets no answer.
+//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and a place
+//! half a unit from it, or a quarter, or less, which is a boundary of all that is smaller, in
+//! random order. Not only the middle, because pages that lie askew for a while show a step all
+//! around some boundary. A
+//! step that is still there at each of them is no piece's; a card that remembers a single piece
+//! has it, and twice it, at some. Limits: a card that remembers more than one erase unit's place
+//! shows the same as such a map, and gets no answer.
+
+use std::ops::RangeInclusive;
 
 use flashfit_medium::random::Random;
 
 use super::places::Places;
-use super::question::COARSE;
+use super::question::{COARSE, LARGEST_WRITE_UNIT};
 use super::scores::as_float;
 use super::session::Session;
 use crate::belief::{log_student_3, log_sum_exp, median};
@@ -20,16 +25,39 @@ use crate::probed::{ProbeError, Purpose};
 /// How likely a step is an erase unit's before this is looked at: few cards have so small a memory
 /// that their map does not fit, and most of those show no unit at all.
 pub const USUAL: f64 = 0.9;
-/// Sure enough, either way.
-const ENOUGH: f64 = 0.995;
-/// Pairs of reads in all.
-const MOST_PAIRS: u32 = 80;
+/// Not sure enough, either way.
+pub const UNSURE: RangeInclusive<f64> = 0.005..=0.995;
+/// Pairs of reads at once.
+const MOST_PAIRS: u32 = 40;
+/// A place beside is so far from the boundary at least, in bytes, or half a unit.
+const NEAREST: u64 = LARGEST_WRITE_UNIT;
 /// As few pairs say little of how far they differ.
 const FEWEST_PAIRS: usize = 4;
 /// Reads of a pair and before it.
 const READS: u64 = 4;
 /// How much of the step may be left: a piece's and a unit's can fall together.
 const LEFT: [f64; 3] = [0.4, 0.7, 1.0];
+
+/// How likely a card whose map makes the step remembers a single piece of it, and how many steps a
+/// read across then takes longer than one beside, by which of them came first and on which side.
+const FORGETS: f64 = 0.2;
+const MISSED: [f64; 3] = [0.0, 1.0, 2.0];
+
+/// How likely it is that pages that lie askew show the step all around some boundary.
+const ASKEW: f64 = 0.2;
+/// On which sides of the boundary they may lie: in front of it, behind, both.
+const SIDES: [&[bool]; 3] = [&[false], &[true], &[false, true]];
+
+/// What a read across a boundary took longer than one beside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Difference {
+    /// How far beside, in bytes.
+    away: u64,
+    /// Whether beside is behind.
+    is_behind: bool,
+    /// In nanoseconds.
+    ns: f64,
+}
 
 /// A step that is looked at.
 #[derive(Debug, Clone)]
@@ -44,7 +72,9 @@ pub struct Suspect {
     pub others: Vec<u64>,
 }
 
-/// Reads both sides of boundaries beforehand, and returns how likely the step is there still.
+/// Reads both sides of boundaries beforehand, at places that `is_like` those where the step was
+/// seen, and returns how likely it is there still. `differences` are those of earlier pairs, to
+/// which new ones are added.
 ///
 /// # Errors
 /// As reads fail.
@@ -53,9 +83,10 @@ pub fn remains(
     places: &mut Places,
     random: &mut Random,
     suspect: &Suspect,
+    is_like: &dyn Fn(u64) -> bool,
+    differences: &mut Vec<Difference>,
 ) -> Result<f64, ProbeError> {
-    let mut differences = Vec::new();
-    let mut probability = USUAL;
+    let mut probability = likely(differences, suspect);
     for pair in 0..MOST_PAIRS {
         if session.reads_left() < READS {
             break;
@@ -63,10 +94,10 @@ pub fn remains(
         if pair % 8 == 0 {
             session.tell("looking whether it is the map")?;
         }
-        differences.extend(difference(session, places, random, suspect)?);
-        probability = likely(&differences, suspect);
+        differences.extend(difference(session, places, random, suspect, is_like)?);
+        probability = likely(differences, suspect);
         let enough = differences.len() >= FEWEST_PAIRS;
-        if enough && !(1.0 - ENOUGH..=ENOUGH).contains(&probability) {
+        if enough && !UNSURE.contains(&probability) {
             break;
         }
     }
@@ -74,21 +105,46 @@ pub fn remains(
 }
 
 /// How likely these differences have the step.
-fn likely(differences: &[f64], suspect: &Suspect) -> f64 {
+fn likely(differences: &[Difference], suspect: &Suspect) -> f64 {
     let step_ns = suspect.step_ns;
     // As far as they were seen to differ; from each other perhaps more than other reads do.
     let usual = suspect.spread_ns * std::f64::consts::SQRT_2;
-    let seen = if differences.len() < FEWEST_PAIRS { 0.0 } else { spread(differences) };
+    let all: Vec<f64> = differences.iter().map(|of| of.ns).collect();
+    let seen = if all.len() < FEWEST_PAIRS { 0.0 } else { spread(&all) };
     let scale = usual.max(seen).max(step_ns / 10.0).max(1.0);
-    let logs = LEFT.map(|left| {
-        let log = |difference: &f64| {
-            log_student_3(difference - left * step_ns, scale) - log_student_3(*difference, scale)
-        };
-        differences.iter().map(log).sum::<f64>()
-    });
-    let evidence = log_sum_exp(logs.into_iter()) - (LEFT.len() as f64).ln();
+    let log = |ns: f64, steps: f64| log_student_3(ns - steps * step_ns, scale);
+    // If those to places so near, on these sides, have none of it.
+    let beyond = |near: u64, sides: &[bool]| {
+        let has = |of: &Difference| of.away > near || !sides.contains(&of.is_behind);
+        let with = LEFT.map(|left| {
+            let each = differences.iter();
+            each.map(|of| log(of.ns, if has(of) { left } else { 0.0 })).sum::<f64>()
+        });
+        log_sum_exp(with.into_iter()) - (LEFT.len() as f64).ln()
+    };
+    let missed = |ns: &f64| {
+        let each = MISSED.map(|steps| log(*ns, steps));
+        log_sum_exp(each.into_iter()) - (MISSED.len() as f64).ln()
+    };
+    let nowhere = all.iter().map(|&ns| log(ns, 0.0)).sum::<f64>();
+    let mut others = vec![
+        (1.0 - FORGETS - ASKEW).ln() + nowhere,
+        FORGETS.ln() + all.iter().map(missed).sum::<f64>(),
+    ];
+    let halvings = halvings(suspect.unit);
+    let share = (ASKEW / (SIDES.len() as f64 * halvings as f64)).ln();
+    for sides in SIDES {
+        let each = (2..=halvings).map(|at| share + beyond(suspect.unit >> at, sides));
+        others.extend(each);
+    }
+    let evidence = beyond(0, &[]) - log_sum_exp(others.iter().copied());
     let odds = USUAL / (1.0 - USUAL) * evidence.clamp(-50.0, 50.0).exp();
     odds / (1.0 + odds)
+}
+
+/// At so many distances from a boundary, each half of the one before, lie places beside it.
+fn halvings(unit: u64) -> u64 {
+    (2..).take_while(|&at| unit >> at >= NEAREST).count() as u64 + 1
 }
 
 /// What a read across a fresh boundary takes longer than one beside it, in nanoseconds, when both
@@ -98,16 +154,18 @@ fn difference(
     places: &mut Places,
     random: &mut Random,
     suspect: &Suspect,
-) -> Result<Option<f64>, ProbeError> {
+    is_like: &dyn Fn(u64) -> bool,
+) -> Result<Option<Difference>, ProbeError> {
     let unit = suspect.unit;
-    let middles = |boundary: u64| [boundary - unit / 2, boundary + unit / 2];
+    let away = unit >> (1 + random.below(halvings(unit)));
+    let middles = |boundary: u64| [boundary - away, boundary + away];
     // The two must differ in this step alone.
     let alike = |boundary: u64, middle: u64| {
         let crosses = |place: u64, other: u64| place % other == 0;
         suspect.others.iter().all(|&other| crosses(boundary, other) == crosses(middle, other))
     };
     let usable = |places: &Places, boundary: u64, middle: u64| {
-        alike(boundary, middle) && places.is_fresh(middle)
+        alike(boundary, middle) && places.is_fresh(middle) && is_like(boundary) && is_like(middle)
     };
     let found = places.fresh_where(random, unit, |places, boundary| {
         middles(boundary).into_iter().any(|middle| usable(places, boundary, middle))
@@ -117,6 +175,7 @@ fn difference(
     random.shuffle(&mut middles);
     let beside = middles.into_iter().find(|&middle| usable(places, boundary, middle));
     let Some(beside) = beside.and_then(|middle| places.take(middle)) else { return Ok(None) };
+    let is_behind = beside > boundary;
     let (left, right) = (boundary - unit..boundary, boundary..boundary + unit);
     let mut elsewhere = |places: &mut Places, side| places.fresh_within(random, COARSE, side);
     let (Some(before), Some(behind)) = (elsewhere(places, &left), elsewhere(places, &right)) else {
@@ -133,7 +192,8 @@ fn difference(
         times[slot] = session.read_across(place, purpose)?;
     }
     let [Some(across), Some(beside)] = times else { return Ok(None) };
-    Ok(Some(as_float(across) - as_float(beside)))
+    let ns = as_float(across) - as_float(beside);
+    Ok(Some(Difference { away, is_behind, ns }))
 }
 
 /// How far two like values lie apart, usually: the median of their distance from their median, made

@@ -5,8 +5,9 @@
 //! q x 2^k, each the boundary of one candidate and of no larger one, in random order, each place
 //! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
 //! together give a posterior over the structures ([`steps`], [`question`]), which also says where
-//! to read next ([`contest`]). A step that is there only as long as a place is new is not taken for
-//! an erase unit ([`confirm`]). It ends when it is sure, or when the budget is used up: a third of
+//! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
+//! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's. It ends when
+//! it is sure, or when the budget is used up: a third of
 //! what flashbench -a reads on a medium of this size. Limits: sees only what costs readers time,
 //! which an erase unit does not on every card, and a write unit does not where nothing was written.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
@@ -14,6 +15,7 @@
 
 pub mod confirm;
 pub mod contest;
+mod elsewhere;
 pub mod places;
 mod question;
 mod regions;
@@ -28,12 +30,12 @@ use std::ops::Range;
 use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, Clock};
 
-use crate::belief::{Belief, Structure};
+use crate::belief::{ANSWERS, Belief, Structure};
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
-use confirm::Suspect;
+use confirm::{Difference, Suspect};
 use places::Places;
 use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
-use regions::Regions;
+use regions::{Kind, Regions};
 use scores::Crossing;
 use session::Session;
 pub use session::is_gone;
@@ -48,10 +50,19 @@ const GROUPS_AT_ONCE: u32 = 2;
 const SURVEYS: u32 = 4;
 /// Reads of such a group that cross nothing.
 const WITHIN_PAGES: usize = 10;
+/// Kinds of parts that a group's reads can lie in.
+const KINDS: u32 = 3;
 /// Pairs of structures that a group tells apart.
 const CONTESTS: usize = 4;
-/// Sure enough to go on to the next question: no other answer has a larger share of the doubt.
+/// Sure enough of a write unit to go on.
 const SETTLED: f64 = 0.995;
+/// Sure enough of an erase unit to read no more for it; with less, down to `SURE`, it is answered
+/// when the budget is used up.
+const ENOUGH: f64 = 0.97;
+/// No other erase unit may be so likely when it is looked whether a step is a map's, at first and
+/// when the budget is nearly used up.
+const DOUBT: f64 = 0.02;
+const LAST_DOUBT: f64 = 0.2;
 /// So likely may it be that nothing shows.
 const MOST_DOUBT: f64 = 0.06;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
@@ -137,7 +148,8 @@ pub fn probe(
         disproved: BTreeSet::new(),
         belief: Belief::new(bytes, &[]),
         levels: Vec::new(),
-        remains: Vec::new(),
+        only_telling: false,
+        looks: Vec::new(),
         small: SmallUnits::default(),
     };
     search.run(&mut session)?;
@@ -171,9 +183,28 @@ struct Search {
     belief: Belief,
     /// The sizes with steps in the likeliest model, in bytes.
     levels: Vec<u64>,
-    /// Of the units whose step was looked at, how likely it is not a map's.
-    remains: Vec<(u64, f64)>,
+    /// Whether the belief comes from written parts alone.
+    only_telling: bool,
+    looks: Vec<Look>,
     small: SmallUnits,
+}
+
+/// What was seen when it was looked whether the step of a unit is a map's.
+struct Look {
+    /// In bytes.
+    unit: u64,
+    /// How much longer reads across boundaries took still.
+    differences: Vec<Difference>,
+    /// How likely the step is not a map's.
+    remains: f64,
+    /// Whether it need not be looked at again.
+    is_over: bool,
+}
+
+impl Look {
+    fn new(unit: u64) -> Self {
+        Self { unit, differences: Vec::new(), remains: confirm::USUAL, is_over: false }
+    }
 }
 
 impl Search {
@@ -183,12 +214,14 @@ impl Search {
         }
         while session.reads_left() > 0 {
             self.think();
-            if let Some(unit) = self.settled().filter(|unit| self.looked_at(*unit).is_none()) {
+            let reserved = session.probed.reads >= self.max_reads * FIRST_PERCENT / 100;
+            let suspect = if reserved { self.settled(LAST_DOUBT) } else { self.settled(DOUBT) };
+            if let Some(unit) = suspect.filter(|unit| !self.is_clear(*unit)) {
                 self.look_at(session, unit)?;
                 self.think();
             }
-            let unit = self.settled().filter(|unit| self.looked_at(*unit).is_some());
-            let first_is_open = unit.is_none() && !self.is_hopeless(session);
+            let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= ENOUGH);
+            let first_is_open = !answered && !self.is_hopeless(session);
             let settled = |of: &Shares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
             let second_is_open = !(settled(&self.small.write_unit) && settled(&self.small.finest))
                 && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
@@ -210,42 +243,69 @@ impl Search {
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
-    /// The erase unit that the reads so far point to: no other one does, and what is left of the
-    /// doubt, whether a small unit is a write unit, no read can settle.
-    fn settled(&self) -> Option<u64> {
-        let (unit, _) = self.belief.answer()?;
+    /// The erase unit that the reads so far point to: no other one does with more than this doubt,
+    /// and what is left of it, whether a small unit is a write unit, no read can settle.
+    fn settled(&self, doubt: f64) -> Option<u64> {
+        let unit = self.belief.likeliest().0.bytes().filter(|bytes| ANSWERS.contains(bytes))?;
         let posterior = self.belief.posterior();
         let is_other = |structure: &Structure| structure.bytes().is_some_and(|other| other != unit);
         let mut others = posterior.iter().filter(|(structure, _)| is_other(structure));
-        let unrivalled = others.all(|&(_, share)| share < 1.0 - SETTLED);
+        let unrivalled = others.all(|&(_, share)| share < doubt);
         let nothing = self.belief.probability(Structure::Nothing);
-        (unrivalled && nothing < MOST_DOUBT).then_some(unit)
+        (unrivalled && nothing < doubt.max(MOST_DOUBT)).then_some(unit)
     }
 
     /// How likely the step of a unit is not a map's, if that was looked at.
     fn looked_at(&self, unit: u64) -> Option<f64> {
-        self.remains.iter().find(|(of, _)| *of == unit).map(|&(_, remains)| remains)
+        self.looks.iter().find(|look| look.unit == unit).map(|look| look.remains)
+    }
+
+    /// Whether more reads would hardly tell more about whether the step of a unit is a map's.
+    fn is_clear(&self, unit: u64) -> bool {
+        self.looks.iter().any(|look| look.unit == unit && look.is_over)
     }
 
     /// Looks whether the step of a unit is a map's, and remembers it.
     fn look_at(&mut self, session: &mut Session<'_>, unit: u64) -> Result<(), ProbeError> {
-        let step = verdict::step(&self.crossings, unit);
+        let (kind, step) = self.step(unit);
         let mut others = self.levels.clone();
         others.retain(|&level| level != unit);
         let suspect = Suspect { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
         let (places, random) = (&mut self.places, &mut self.random);
-        let remains = confirm::remains(session, places, random, &suspect)?;
-        self.remains.push((unit, remains));
-        if remains < 0.5 {
+        let is_like = |place: u64| self.regions.kind(place) == kind;
+        let earlier = self.looks.iter().position(|look| look.unit == unit);
+        let mut look = earlier.map_or_else(|| Look::new(unit), |at| self.looks.swap_remove(at));
+        let before = look.differences.len();
+        let differences = &mut look.differences;
+        look.remains = confirm::remains(session, places, random, &suspect, &is_like, differences)?;
+        let is_sure = !confirm::UNSURE.contains(&look.remains);
+        look.is_over = is_sure || look.differences.len() == before;
+        if is_sure && look.remains < 0.5 {
             self.disproved.insert(unit);
         }
+        self.looks.push(look);
         Ok(())
     }
 
     /// The reads where the flash was written, as far as that shows.
     fn telling(&self) -> Vec<Crossing> {
         let reads = self.crossings.iter().copied();
-        reads.filter(|crossing| self.regions.tells(crossing.centre)).collect()
+        reads.filter(|crossing| self.regions.kind(crossing.centre) == Kind::Telling).collect()
+    }
+
+    /// All reads, those in parts of each kind in groups of their own.
+    fn everywhere(&self) -> Vec<Crossing> {
+        let of_kind = |&Crossing { centre, group, elapsed_ns }: &Crossing| {
+            let kind = self.regions.kind(centre) as u32;
+            Crossing { centre, group: KINDS * group + kind, elapsed_ns }
+        };
+        self.crossings.iter().map(of_kind).collect()
+    }
+
+    /// The reads that the belief comes from, with the kind of the part that they lie in.
+    fn believed(&self) -> Vec<(Kind, Crossing)> {
+        let reads = if self.only_telling { self.telling() } else { self.everywhere() };
+        reads.into_iter().map(|read| (self.regions.kind(read.centre), read)).collect()
     }
 
     /// Weighs all reads anew.
@@ -267,14 +327,17 @@ impl Search {
         };
         let nothing = |of: &(Belief, Vec<u64>)| of.0.probability(Structure::Nothing);
         // A look-up may show everywhere, or only where there is something to look up.
-        let mut likeliest = belief(&self.crossings);
+        let mut likeliest = belief(&self.everywhere());
+        let mut only_telling = false;
         if telling.len() < self.crossings.len() {
             let written = belief(&telling);
             if nothing(&written) < nothing(&likeliest) {
                 likeliest = written;
+                only_telling = true;
             }
         }
         (self.belief, self.levels) = likeliest;
+        self.only_telling = only_telling;
     }
 
     /// Reads of two groups in random order.

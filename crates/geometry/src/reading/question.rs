@@ -74,6 +74,7 @@ impl EraseUnit {
         let coarse: Vec<Crossing> =
             crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
         let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
+        let shows_below: Vec<f64> = self.levels.iter().map(|&level| smaller_shows(level)).collect();
         let mut of_unit: Vec<(Option<u64>, f64)> = Vec::new();
         let mut likeliest: (&[usize], f64) = (&[], f64::NEG_INFINITY);
         for (model, evidence) in self.models.iter().zip(evidence) {
@@ -82,10 +83,11 @@ impl EraseUnit {
             }
             let top = self.top(model, disproved);
             let levels = model.iter().map(|&at| self.levels[at]);
-            let beside: f64 = levels
-                .clone()
-                .filter(|level| Some(*level) != top && !disproved.contains(level))
-                .map(also)
+            let beside: f64 = model
+                .iter()
+                .filter(|&&at| Some(self.levels[at]) != top)
+                .filter(|&&at| !disproved.contains(&self.levels[at]))
+                .map(|&at| also(self.levels[at], shows_below[at]))
                 .product();
             let weight = evidence + beside.ln();
             if weight > likeliest.1 {
@@ -100,7 +102,7 @@ impl EraseUnit {
             let is_unit = shows * erase_unit_above(top) + (1.0 - shows) * erase_unit_alone(top);
             of_unit.push((Some(top), weight + is_unit.ln()));
             // As a write unit's step it is one of the steps beside.
-            of_unit.push((None, weight + ((1.0 - is_unit) * also(top)).ln()));
+            of_unit.push((None, weight + ((1.0 - is_unit) * also(top, 0.0)).ln()));
         }
         let total = |unit: Option<u64>| {
             let logs = of_unit.iter().filter(move |(of, _)| *of == unit).map(|&(_, log)| log);
@@ -127,9 +129,11 @@ impl EraseUnit {
     }
 }
 
-/// How likely a step is at a level beside the one in question.
-fn also(level: u64) -> f64 {
-    let size = if level <= LARGEST_WRITE_UNIT { ALSO_A_WRITE_UNIT } else { ALSO_A_MAP };
+/// How likely a step is at a level beside the one in question. Where the write unit shows below it,
+/// with `smaller_shows`, it is no write unit's.
+fn also(level: u64, smaller_shows: f64) -> f64 {
+    let by_size = if level <= LARGEST_WRITE_UNIT { smaller_shows } else { 1.0 };
+    let size = ALSO_A_WRITE_UNIT * (1.0 - by_size) + ALSO_A_MAP * by_size;
     if level.is_power_of_two() { size } else { size * NO_POWER_OF_TWO }
 }
 

@@ -28,22 +28,33 @@ const PAGE_READ_NS: f64 = 10_000.0;
 /// The standard error of a median, for the spread of one value and one value.
 const OF_MEDIAN: f64 = 1.2533;
 
+/// What a part of a medium is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// The flash is asked, or all parts are alike.
+    Telling,
+    /// Answered at once.
+    Silent,
+    /// What was written ends in it, or in the next.
+    Edge,
+}
+
 /// The parts of a medium.
 #[derive(Debug)]
 pub struct Regions {
     bounds: Range<u64>,
-    telling: Vec<bool>,
+    kinds: Vec<Kind>,
 }
 
 impl Regions {
     /// All of them, before anything is known.
     pub fn new(bounds: Range<u64>) -> Self {
-        Self { bounds, telling: vec![true; PARTS as usize] }
+        Self { bounds, kinds: vec![Kind::Telling; PARTS as usize] }
     }
 
-    /// Whether reads at a place tell something.
-    pub fn tells(&self, place: u64) -> bool {
-        self.telling[self.part(place)]
+    /// What the part is like in which a place lies.
+    pub fn kind(&self, place: u64) -> Kind {
+        self.kinds[self.part(place)]
     }
 
     /// A region for a group of reads, in any part or in one that tells something; larger than a
@@ -51,13 +62,18 @@ impl Regions {
     pub fn draw(&self, random: &mut Random, largest_unit: u64, any: bool) -> Range<u64> {
         let size = self.bounds.end - self.bounds.start;
         let least = (BOUNDARIES * largest_unit).max(LEAST_BYTES);
-        let tells = |part: u64| self.telling[part as usize];
-        let parts: Vec<u64> = (0..PARTS).filter(|&part| any || tells(part)).collect();
+        let kind = |part: u64| self.kinds[part as usize];
+        let wanted = |part: &u64| match kind(*part) {
+            Kind::Telling => true,
+            Kind::Silent => any,
+            Kind::Edge => false,
+        };
+        let parts: Vec<u64> = (0..PARTS).filter(wanted).collect();
         let part = parts[random.below(parts.len() as u64) as usize];
         let (mut first, mut end) = (part, part + 1);
         while (end - first) * size / PARTS < least {
-            let before = first > 0 && tells(first - 1) == tells(part);
-            let behind = end < PARTS && tells(end) == tells(part);
+            let before = first > 0 && kind(first - 1) == kind(part);
+            let behind = end < PARTS && kind(end) == kind(part);
             match (before, behind) {
                 (true, true) if random.below(2) == 0 => first -= 1,
                 (_, true) => end += 1,
@@ -94,21 +110,24 @@ impl Regions {
         };
         let slower: Vec<bool> =
             medians.iter().map(|of| of.as_ref().is_some_and(is_slower)).collect();
-        let all_alike = !slower.contains(&true);
-        // What was written may end within a part, so those at its ends are left out if others are
-        // left.
+        // What was written may end within a part, so those at its ends are left out if others of
+        // the kind are left.
         let is_inner = |part: usize| {
-            let before = part.checked_sub(1).and_then(|before| slower.get(before));
-            slower[part] && before != Some(&false) && slower.get(part + 1) != Some(&false)
+            let alike = |other: Option<&bool>| other.is_none_or(|&other| other == slower[part]);
+            alike(part.checked_sub(1).and_then(|before| slower.get(before)))
+                && alike(slower.get(part + 1))
         };
-        let inner: Vec<bool> = (0..slower.len()).map(is_inner).collect();
-        self.telling = if all_alike {
-            vec![true; slower.len()]
-        } else if inner.contains(&true) {
-            inner
-        } else {
-            slower
+        let has_inner =
+            |kind: bool| (0..slower.len()).any(|part| slower[part] == kind && is_inner(part));
+        let (written, unwritten) = (has_inner(true), has_inner(false));
+        let all_alike = !slower.contains(&true);
+        let kind = |part: usize| match slower[part] {
+            _ if all_alike => Kind::Telling,
+            true if is_inner(part) || !written => Kind::Telling,
+            false if is_inner(part) || !unwritten => Kind::Silent,
+            _ => Kind::Edge,
         };
+        self.kinds = (0..slower.len()).map(kind).collect();
     }
 
     fn part(&self, place: u64) -> usize {
@@ -140,9 +159,11 @@ mod tests {
         let written = |centre| u64::from(centre < 6 * GIB);
         let time_ns = |centre, chance| 500_000 + chance + 80_000 * written(centre);
         regions.weigh(reads(time_ns).into_iter());
-        let telling = |part: u64| regions.tells(part * GIB + GIB / 2);
-        // The third part is at the end of what was written.
-        assert!((0..4).all(telling) && !(4..16).any(telling));
+        let kind = |part: u64| regions.kind(part * GIB + GIB / 2);
+        // What was written ends with the third part.
+        assert!((0..4).all(|part| kind(part) == Kind::Telling));
+        assert!((4..8).all(|part| kind(part) == Kind::Edge));
+        assert!((8..16).all(|part| kind(part) == Kind::Silent));
         let mut random = Random::new(1);
         for unit in [512, 1 << 20, 1 << 28] {
             let region = regions.draw(&mut random, unit, false);
@@ -155,7 +176,7 @@ mod tests {
     fn where_all_are_alike_all_tell() {
         let mut regions = Regions::new(0..16 * GIB);
         regions.weigh(reads(|_, chance| 500_000 + chance).into_iter());
-        assert!((0..16).all(|part| regions.tells(part * GIB)));
+        assert!((0..16).all(|part| regions.kind(part * GIB) == Kind::Telling));
         assert_eq!(regions.draw(&mut Random::new(1), GIB, false), 0..16 * GIB);
     }
 }

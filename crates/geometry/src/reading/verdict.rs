@@ -4,7 +4,9 @@ use flashfit_medium::Bytes;
 
 use super::Search;
 use super::confirm::{USUAL, spread};
+use super::elsewhere::begin_here;
 use super::question::{COARSE, Shares};
+use super::regions::Kind;
 use super::scores::{Crossing, as_float, groups};
 use super::session::Session;
 use crate::belief::median;
@@ -22,8 +24,6 @@ const LEAST_SHARE: f64 = 0.01;
 const FEW: usize = 8;
 /// A step at a larger size, in bytes, may be that of a small erase unit.
 const LARGEST_PLAIN: u64 = 64 << 10;
-/// Reads across boundaries that all have a step differ less than so many times as those beside.
-const MIXED: f64 = 3.0;
 /// Half of the reads' 95 % interval of a median, in standard deviations of its rank.
 const TWO_SIDED_95: f64 = 1.96;
 
@@ -34,8 +34,6 @@ pub struct Step {
     pub ns: f64,
     /// How far like reads differ, in nanoseconds.
     pub spread_ns: f64,
-    /// How far reads across it differ, in nanoseconds.
-    pub across_spread_ns: f64,
     /// How long a read beside it takes, in nanoseconds.
     pub base_ns: f64,
     /// How many reads went across.
@@ -54,18 +52,6 @@ pub fn step(crossings: &[Crossing], unit: u64) -> Step {
         .map(|finest| step_above(crossings, unit, finest.max(1)))
         .find(|step| step.across >= FEW && step.beside >= FEW)
         .unwrap_or_else(|| step_above(crossings, unit, 1))
-}
-
-/// Whether the boundaries of a unit that are none of twice or three times it have the step too; if
-/// not, it is that of the larger one.
-fn is_its_own(crossings: &[Crossing], unit: u64, step: &Step) -> bool {
-    [2, 3].into_iter().all(|factor| {
-        let larger = factor * unit;
-        let without: Vec<Crossing> =
-            crossings.iter().copied().filter(|read| read.centre % larger != 0).collect();
-        let own = self::step(&without, unit);
-        own.across < FEW || own.ns > step.ns / 2.0
-    })
 }
 
 fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
@@ -87,20 +73,19 @@ fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
         .flat_map(|(on, off)| vec![median(on) - median(off); on.len().min(off.len())])
         .collect();
     let step_ns = median(&differences);
-    let (mut rest, mut rest_across) = (Vec::new(), Vec::new());
+    let (mut rest, mut across) = (Vec::new(), 0);
     for (on, off) in &pairs {
         let on = || on.iter().map(|time| time - step_ns);
         let base = median(&on().chain(off.iter().copied()).collect::<Vec<f64>>());
         rest.extend(off.iter().map(|time| time - base));
-        rest_across.extend(on().map(|time| time - base));
+        across += on().count();
     }
     let base: Vec<f64> = pairs.iter().flat_map(|(_, off)| off.iter().copied()).collect();
     Step {
         ns: step_ns,
         spread_ns: spread(&rest),
-        across_spread_ns: spread(&rest_across),
         base_ns: median(&base),
-        across: rest_across.len(),
+        across,
         beside: rest.len(),
     }
 }
@@ -108,11 +93,6 @@ fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
 impl Step {
     fn is_at_least(&self, least_ns: f64) -> bool {
         self.ns >= least_ns.max(LEAST_SHARE * self.base_ns)
-    }
-
-    /// Whether only some of the boundaries have it, as when units begin elsewhere.
-    fn is_mixed(&self) -> bool {
-        self.across >= FEW && self.across_spread_ns > MIXED * self.spread_ns.max(self.ns / 10.0)
     }
 
     fn told(&self, unit: u64) -> String {
@@ -126,6 +106,30 @@ impl Step {
             self.base_ns / 1000.0,
         )
     }
+}
+
+impl Search {
+    /// The step at a unit, in the kind of parts in which it was looked at most.
+    pub fn step(&self, unit: u64) -> (Kind, Step) {
+        let believed = self.believed();
+        let of_kind = |kind: Kind| {
+            let reads = believed.iter().filter(|(of, _)| *of == kind).map(|&(_, read)| read);
+            (kind, step(&reads.collect::<Vec<_>>(), unit))
+        };
+        let steps = [Kind::Telling, Kind::Silent].map(of_kind);
+        steps.into_iter().max_by_key(|(_, step)| step.across.min(step.beside)).expect("two kinds")
+    }
+}
+
+/// How sure the answer would be, if there is one.
+pub fn confidence(search: &Search) -> Option<f64> {
+    let (unit, probability) = search.belief.answer()?;
+    // Where there were too few reads left to look at it, as likely as it usually is.
+    let confidence = probability * search.looked_at(unit).unwrap_or(USUAL);
+    if confidence < SURE {
+        return Some(confidence);
+    }
+    Some(confidence * begin_here(&search.believed(), &search.levels, unit))
 }
 
 /// What the reads come to.
@@ -179,17 +183,21 @@ fn erase_unit(search: &Search) -> Finding {
     let Some((unit, probability)) = search.belief.answer() else {
         return Finding::inconclusive(nothing_shows(search), candidates);
     };
-    let step = step(&search.crossings, unit);
+    let (_, step) = search.step(unit);
     if !step.is_at_least(LEAST_LOOKUP_NS) {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
-    if step.is_mixed() || !is_its_own(&search.crossings, unit, &step) {
+    let here = begin_here(&search.believed(), &search.levels, unit);
+    if here < SURE {
         let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
-        return Finding::inconclusive(reason, candidates);
+        return Finding {
+            confidence: Some(probability * here),
+            ..Finding::inconclusive(reason, candidates)
+        };
     }
     // Where there were too few reads left to look at it, as likely as it usually is.
-    let confidence = probability * search.looked_at(unit).unwrap_or(USUAL);
+    let confidence = probability * here * search.looked_at(unit).unwrap_or(USUAL);
     if confidence < SURE {
         let reason = format!(
             "{}, but whether that is so where the card was just read is not clear",

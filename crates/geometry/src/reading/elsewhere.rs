@@ -1,0 +1,184 @@
+//! Whether the units whose step was found begin at multiples of their size, at all of them.
+//!
+//! Where units begin elsewhere (a partition whose place on the medium is not known), only some
+//! multiples of a size that divides the shift are boundaries, and a step that only multiples of
+//! twice the size have is that of a larger unit. Each of these is set against "all multiples have
+//! it", by how likely it makes the times of the reads across. A step and how times vary are taken
+//! from the reads beside, for written and never-written areas by themselves: there a step can
+//! differ. Limits: reads beside must be at hand in the same group; a shift that leaves nearly all
+//! multiples boundaries does not show.
+
+use super::confirm::spread;
+use super::regions::Kind;
+use super::scores::{Crossing, as_float, groups};
+use crate::belief::{log_student_3, log_sum_exp, median};
+
+/// How likely units begin elsewhere, or are others, before the times are looked at: the posterior
+/// has left few such cases.
+const ELSEWHERE: f64 = 0.02;
+/// The share of the multiples that are boundaries, if not all.
+const SHARES: [f64; 5] = [0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0, 0.75];
+/// Boundaries of a larger unit are these multiples.
+const FACTORS: [u64; 2] = [2, 3];
+/// As many steps are tried.
+const STEPS: usize = 24;
+/// How much more reads across may differ: jitter grows with the time, and few reads beside show
+/// less of it than there is.
+const WIDER: [f64; 2] = [1.0, 1.2];
+/// Reads that stall: how many, and how far they are spread, in parts of a read.
+const STALLS: f64 = 0.05;
+const STALL_SPREAD: f64 = 2.0;
+/// A step smaller than so many parts of a read is none.
+const FINEST: f64 = 0.002;
+
+/// Which multiples of a size have the step.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    All,
+    /// This share of them.
+    Share(f64),
+    /// Those of so many times the size.
+    Larger(u64),
+    /// All others.
+    NotLarger(u64),
+}
+
+/// How likely all multiples of a unit have its step. `reads` come with the kind of the part that
+/// they lie in; `levels` are all sizes with steps, in bytes.
+pub fn begin_here(reads: &[(Kind, Crossing)], levels: &[u64], unit: u64) -> f64 {
+    let all: Vec<Which> = [Which::All]
+        .into_iter()
+        .chain(SHARES.map(Which::Share))
+        .chain(FACTORS.map(Which::Larger))
+        .chain(FACTORS.map(Which::NotLarger))
+        .collect();
+    let samples: Vec<Sample> = [Kind::Telling, Kind::Silent]
+        .into_iter()
+        .filter_map(|kind| {
+            let of_kind = reads.iter().filter(|(of, _)| *of == kind).map(|&(_, read)| read);
+            Sample::of(&of_kind.collect::<Vec<_>>(), levels, unit)
+        })
+        .collect();
+    let each = (ELSEWHERE / (all.len() - 1) as f64).ln();
+    let mut logs = vec![each; all.len()];
+    logs[0] = (1.0 - ELSEWHERE).ln();
+    for sample in samples {
+        for (log, more) in logs.iter_mut().zip(sample.logs(&all)) {
+            *log += more;
+        }
+    }
+    (logs[0] - log_sum_exp(logs.iter().copied())).exp()
+}
+
+/// The reads across and beside, each less the base of its group.
+struct Sample {
+    /// Which multiple of the unit, and how long it took.
+    across: Vec<(u64, f64)>,
+    beside: Vec<f64>,
+    /// How far two like reads differ, in nanoseconds.
+    scale: f64,
+    /// How long a read takes, in nanoseconds.
+    base: f64,
+}
+
+impl Sample {
+    /// `None` where nothing can be compared.
+    fn of(reads: &[Crossing], levels: &[u64], unit: u64) -> Option<Self> {
+        // Reads differ in this step alone: all cross what is smaller, none what is larger.
+        let other = levels.iter().copied().filter(|&level| level != unit);
+        let (smaller, larger): (Vec<u64>, Vec<u64>) = other.partition(|level| unit % level == 0);
+        let like: Vec<Crossing> = reads
+            .iter()
+            .copied()
+            .filter(|read| smaller.iter().all(|level| read.centre % level == 0))
+            .filter(|read| larger.iter().all(|level| read.centre % level != 0))
+            .collect();
+        let times = |of: &[Crossing]| -> Vec<f64> {
+            of.iter().map(|read| as_float(read.elapsed_ns)).collect()
+        };
+        let mut pairs: Vec<(Vec<Crossing>, Vec<Crossing>)> = Vec::new();
+        for members in groups(&like).values() {
+            let members = members.iter().map(|&at| like[at]);
+            let (on, off): (Vec<Crossing>, Vec<Crossing>) =
+                members.partition(|read| read.centre % unit == 0);
+            if on.is_empty() || off.is_empty() {
+                continue;
+            }
+            pairs.push((on, off));
+        }
+        let differences: Vec<f64> = pairs
+            .iter()
+            .flat_map(|(on, off)| {
+                vec![median(&times(on)) - median(&times(off)); on.len().min(off.len())]
+            })
+            .collect();
+        let step = median(&differences);
+        let (mut across, mut beside, mut bases) = (Vec::new(), Vec::new(), Vec::new());
+        for (on, off) in &pairs {
+            let without = times(on).into_iter().map(|time| time - step);
+            let base = median(&without.chain(times(off)).collect::<Vec<f64>>());
+            bases.push(base);
+            beside.extend(times(off).into_iter().map(|time| time - base));
+            let less = |read: &Crossing| (read.centre / unit, as_float(read.elapsed_ns) - base);
+            across.extend(on.iter().map(less));
+        }
+        let base = median(&bases);
+        let scale = spread(&beside).max(FINEST * base);
+        (!across.is_empty()).then_some(Self { across, beside, scale, base })
+    }
+
+    /// How likely the times of the reads across are, for each of these.
+    fn logs(&self, all: &[Which]) -> Vec<f64> {
+        let mut logs = vec![Vec::new(); all.len()];
+        for wider in WIDER {
+            let densities = |step: f64| -> Vec<f64> {
+                self.across.iter().map(|&(_, time)| self.density(time - step, wider)).collect()
+            };
+            let without = densities(0.0);
+            for step in self.steps() {
+                let with = densities(step);
+                for (logs, which) in logs.iter_mut().zip(all) {
+                    logs.push(self.log(*which, &with, &without));
+                }
+            }
+        }
+        logs.into_iter().map(|logs| log_sum_exp(logs.into_iter())).collect()
+    }
+
+    /// Steps that are tried: those that a read across shows.
+    fn steps(&self) -> Vec<f64> {
+        let mut times: Vec<f64> = self.across.iter().map(|&(_, time)| time).collect();
+        times.sort_by(f64::total_cmp);
+        let count = times.len().min(STEPS);
+        (0..count).map(|at| times[(2 * at + 1) * times.len() / (2 * count)]).collect()
+    }
+
+    /// The same for one step: `with` and `without` are the log-densities of each read's time if it
+    /// has the step, or not.
+    fn log(&self, which: Which, with: &[f64], without: &[f64]) -> f64 {
+        let log = |((&(multiple, _), &with), &without): ((&(u64, f64), &f64), &f64)| {
+            let has = |has: bool| if has { with } else { without };
+            match which {
+                Which::All => with,
+                Which::Share(share) => {
+                    log_sum_exp([share.ln() + with, (1.0 - share).ln() + without].into_iter())
+                }
+                Which::Larger(factor) => has(multiple % factor == 0),
+                Which::NotLarger(factor) => has(multiple % factor != 0),
+            }
+        };
+        self.across.iter().zip(with).zip(without).map(log).sum()
+    }
+
+    /// The logarithm of how often like reads differ so much: as the reads beside do, and now and
+    /// then far more.
+    fn density(&self, deviation: f64, wider: f64) -> f64 {
+        let count = self.beside.len() as f64;
+        let width = self.scale * count.powf(-0.2);
+        let near =
+            self.beside.iter().map(|of| log_student_3(deviation - wider * of, wider * width));
+        let near = log_sum_exp(near) - count.ln();
+        let far = log_student_3(deviation, STALL_SPREAD * self.base);
+        log_sum_exp([(1.0 - STALLS).ln() + near, STALLS.ln() + far].into_iter())
+    }
+}
