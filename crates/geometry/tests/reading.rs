@@ -23,6 +23,17 @@ use probes::{LATENCIES, Latency, Plain};
 /// Seeds of cards; of the development ones.
 const CARDS: std::ops::Range<u64> = 900..cards::DEVELOPMENT;
 
+/// Cards with sectors of 4 KiB and small units, which were once asked about parts of sectors.
+#[test]
+fn only_whole_sectors_are_read() {
+    for seed in [6296, 6461] {
+        let drawn = cards::draw(seed);
+        assert_eq!(drawn.model.sector_bytes, 4096);
+        let probed = probes::probe_drawn(&drawn, seed).probed;
+        assert!(probed.errors.is_empty(), "{seed}: {:?}", probed.errors[0]);
+    }
+}
+
 #[test]
 fn what_is_answered_of_cards_of_chance_is_right() {
     let (mut shown, mut answered, mut wrong) = (0, 0, Vec::new());

@@ -405,9 +405,12 @@ impl Search {
         units
     }
 
+    /// About sizes that reads can tell: those of whole sectors.
     fn contests(&mut self, shares: &Shares, finest: u64) -> Vec<u64> {
+        let is_askable = |size: &Option<u64>| size.is_none_or(|size| size % self.sector == 0);
+        let shares: Shares = shares.iter().filter(|(size, _)| is_askable(size)).copied().collect();
         let random = &mut self.random;
-        let pairs = (0..CONTESTS).filter_map(|_| contest::pair(random, shares));
+        let pairs = (0..CONTESTS).filter_map(|_| contest::pair(random, &shares));
         pairs.flat_map(|pair| contest::reads(pair, finest)).collect()
     }
 }
