@@ -186,7 +186,7 @@ fn cards_that_were_misjudged_are_not() {
     let wanted = [
         (4175, Wanted::TheUnit),
         (4246, Wanted::TheUnit),
-        (4017, Wanted::TheUnit),
+        (4179, Wanted::TheUnit),
         (4118, Wanted::NoOther),
         (4389, Wanted::NoOther),
     ];
