@@ -85,7 +85,8 @@ fn a_simulated_card_needs_no_consent_and_has_what_it_says() {
     assert_eq!(found["mode"], "write");
     assert_eq!(found["capacity"]["verdict"], "found");
     assert_eq!(found["capacity"]["bytes"], 160 << 20);
-    assert!(found["cost"]["written_bytes"].as_u64().unwrap() <= 360 << 20);
+    let most = (160 << 20) * 9 / 4 + (2 << 30);
+    assert!(found["cost"]["written_bytes"].as_u64().unwrap() <= most);
     for sure in ["erase_unit", "write_unit"] {
         // What is answered is right; whether it is answered, the accuracy figures tell.
         if found[sure]["verdict"] == "found" {
