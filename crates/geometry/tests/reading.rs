@@ -228,6 +228,15 @@ fn units_are_counted_from_where_the_medium_begins() {
 }
 
 #[test]
+fn a_region_with_fewer_places_than_reads_ends() {
+    let region = Some(600 << 20..601 << 20);
+    let (result, asked) =
+        probed(Trouble::default(), &ReadingOptions { region, ..ReadingOptions::default() });
+    assert_eq!(found(&result.unwrap()).0, None);
+    assert!(!asked.is_empty() && asked.len() < 100, "{}", asked.len());
+}
+
+#[test]
 fn only_the_region_is_read_and_what_is_no_region_is_refused() {
     let region = |region| ReadingOptions { region: Some(region), ..ReadingOptions::default() };
     let (result, asked) = probed(Trouble::default(), &region(600 << 20..1200 << 20));

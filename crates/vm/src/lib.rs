@@ -5,8 +5,9 @@
 //! kernel modules and disks. Whoever starts a machine talks to its program through
 //! [`Vm::channel`] in whatever protocol the two share.
 //!
-//! Limits: tried with QEMU 7.2 and Debian 12's kernel on x86-64; the arguments for 64-bit ARM are
-//! there and untried. The guest has no network but ports that lead into it.
+//! Limits: tried with QEMU 7.2 and Debian 12's kernel on x86-64, with its backported kernel (6.12),
+//! and for eMMCs with QEMU 11.1; the arguments for 64-bit ARM are there and untried. The guest has
+//! no network but ports that lead into it.
 
 pub mod doctor;
 pub mod kernel;

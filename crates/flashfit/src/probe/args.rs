@@ -45,7 +45,7 @@ pub struct ProbeArgs {
     /// Only this part of the medium, such as 1GiB+512MiB.
     #[arg(long, value_name = "START+LENGTH", value_parser = region, conflicts_with = "import")]
     pub region: Option<Region>,
-    /// The most that may be written.
+    /// The most that may be written; two and a quarter times the region and 2 GiB unless given.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "write")]
     pub max_write: Option<Bytes>,
     /// Fit a card model to what was measured, and write it to this file, to be used as sim:FILE.

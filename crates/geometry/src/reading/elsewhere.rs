@@ -182,3 +182,48 @@ impl Sample {
         log_sum_exp([(1.0 - STALLS).ln() + near, STALLS.ln() + far].into_iter())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flashfit_medium::random::Random;
+
+    use super::*;
+
+    const UNIT: u64 = 1 << 20;
+    const STEP_NS: u64 = 60_000;
+
+    /// Reads across and beside multiples of a unit, of which those that `has` the step take longer;
+    /// one in `stalls` stalls.
+    fn reads(stalls: u64, has: impl Fn(u64) -> bool) -> Vec<(Kind, Crossing)> {
+        let mut random = Random::new(11);
+        let mut reads = Vec::new();
+        for number in 0..80 {
+            let multiple = random.below(1000);
+            let is_across = number % 2 == 0;
+            let centre = multiple * UNIT + if is_across { 0 } else { UNIT / 2 };
+            let step_ns = if is_across && has(multiple) { STEP_NS } else { 0 };
+            let stall_ns = if random.below(stalls) == 0 { 20_000_000 } else { 0 };
+            let elapsed_ns = 500_000 + random.below(40_000) + step_ns + stall_ns;
+            reads.push((Kind::Telling, Crossing { centre, group: number / 8, elapsed_ns }));
+        }
+        reads
+    }
+
+    #[test]
+    fn units_that_begin_at_every_multiple_do_so_whatever_stalls() {
+        for stalls in [u64::MAX, 15] {
+            let sure = begin_here(&reads(stalls, |_| true), &[UNIT], UNIT);
+            assert!(sure > 0.95, "{stalls}: {sure}");
+        }
+    }
+
+    #[test]
+    fn a_step_at_some_multiples_is_not_that_of_units_that_begin_there() {
+        let at_half = |multiple: u64| multiple * 0x9e37_79b9 % 1021 < 510;
+        let of_larger = |multiple: u64| multiple % 2 == 0;
+        for reads in [reads(u64::MAX, at_half), reads(u64::MAX, of_larger), reads(15, of_larger)] {
+            let sure = begin_here(&reads, &[UNIT], UNIT);
+            assert!(sure < 0.05, "{sure}");
+        }
+    }
+}

@@ -178,7 +178,7 @@ struct Search {
     random: Random,
     crossings: Vec<Crossing>,
     groups: u32,
-    /// Levels whose steps a map makes.
+    /// Levels whose steps are not those of units: a map makes them, or they are at some boundaries.
     disproved: BTreeSet<u64>,
     belief: Belief,
     /// The sizes with steps in the likeliest model, in bytes.
@@ -213,6 +213,7 @@ impl Search {
             self.batch(session, Self::survey, Self::survey)?;
         }
         while session.reads_left() > 0 {
+            let before = session.probed.reads;
             self.think();
             let reserved = session.probed.reads >= self.max_reads * FIRST_PERCENT / 100;
             let suspect = if reserved { self.settled(LAST_DOUBT) } else { self.settled(DOUBT) };
@@ -231,6 +232,10 @@ impl Search {
                 (true, false) => self.batch(session, Self::coarse, Self::coarse)?,
                 (false, true) => self.batch(session, Self::fine, Self::fine)?,
                 (true, true) => self.batch(session, Self::coarse, Self::fine)?,
+            }
+            // Of a small region every place was read.
+            if session.probed.reads == before {
+                break;
             }
         }
         self.think();

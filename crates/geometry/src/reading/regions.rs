@@ -35,7 +35,7 @@ pub enum Kind {
     Telling,
     /// Answered at once.
     Silent,
-    /// What was written ends in it, or in the next.
+    /// What was written ends in it, or in one beside it.
     Edge,
 }
 

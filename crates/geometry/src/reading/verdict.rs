@@ -167,7 +167,7 @@ pub fn conclude(search: Search, mut session: Session<'_>) -> Probed {
     for unit in &search.disproved {
         probed.notes.push(format!(
             "Reads across multiples of {} take longer only as long as the place is new to the \
-             card: a piece of its map, not an erase unit.",
+             card, as at a piece of its map, or only at some: they are no erase unit's.",
             Bytes(*unit)
         ));
     }
@@ -200,7 +200,7 @@ fn erase_unit(search: &Search) -> Finding {
     let confidence = probability * here * search.looked_at(unit).unwrap_or(USUAL);
     if confidence < SURE {
         let reason = format!(
-            "{}, but whether that is so where the card was just read is not clear",
+            "{}, but whether that is so everywhere, and where the card was just read, is not clear",
             step.told(unit)
         );
         return Finding {

@@ -215,8 +215,10 @@ impl Watching {
         let build = self.builds[best];
         let write_bytes = build.write_unit / 2 * 3;
         let writes = (TRIED * build.whole_distance(write_bytes)) as usize;
+        let writes = writes.max(4 * FIRST_LOOK);
         let is_affordable = writes as u64 * write_bytes <= meter.left_bytes() / SHARE_OF_REST;
-        if build.write_unit < 2 * LEAST_WRITE
+        // Of whole sectors, whatever sectors there are.
+        if write_bytes % LEAST_WRITE != 0
             || self.tried.contains(&write_bytes)
             || write_bytes > STRIDE / 2
             || writes > MOST_WRITES
@@ -225,7 +227,7 @@ impl Watching {
             return Ok(());
         }
         self.tried.push(write_bytes);
-        self.run(meter, write_bytes, writes.max(4 * FIRST_LOOK))
+        self.run(meter, write_bytes, writes)
     }
 
     /// The likeliest build.

@@ -66,3 +66,15 @@ pub fn estimate(
         most_ns: time(most_bytes).saturating_add(merges_ns),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_written_is_enough_to_fill_a_medium_and_see_erasures() {
+        assert_eq!(default_max_write_bytes(16 << 20), (36 << 20) + FOR_ERASURES);
+        assert_eq!(default_max_write_bytes(8 << 30), 20 << 30);
+        assert_eq!(default_max_write_bytes(u64::MAX), u64::MAX / 4 + FOR_ERASURES);
+    }
+}

@@ -385,11 +385,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// What is found of the erase unit. Where writing leaves it open, what reading found counts as
-    /// long as no other unit is likelier now.
+    /// What is found of the erase unit. Where writing leaves it open, what reading found counts, as
+    /// sure as reading was, as long as nothing else is likelier now.
     fn erase_unit(&self) -> Finding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
-        let likeliest = self.belief.posterior().into_iter().find_map(|(one, _)| one.bytes());
+        let likeliest = self.belief.likeliest().0.bytes();
         let read = self.read.as_ref().filter(|read| {
             found.value.is_none()
                 && read.verdict == Verdict::Found

@@ -9,6 +9,7 @@ pub(crate) mod plain;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, Explain, ProgramError, Runner};
 
 use crate::architecture;
@@ -101,9 +102,12 @@ impl Explain for KernelError {
 /// What makes the index of the modules in `folder`, which is `ROOT/lib/modules/RELEASE`.
 fn index_command(folder: &Path) -> String {
     let root = folder.ancestors().nth(3).filter(|root| *root != Path::new("/"));
-    let at = root.map(|root| format!("-b {} ", root.display())).unwrap_or_default();
+    let at = root.map(|root| format!("-b {} ", quote(&root.to_string_lossy())));
     let release = folder.file_name().unwrap_or_default().to_string_lossy();
-    format!("depmod {at}{release}   (apt-get install kmod)")
+    format!(
+        "depmod {}{release}, by who may write there; apt-get install kmod brings it",
+        at.unwrap_or_default()
+    )
 }
 
 /// Whether a file could not be written for want of room; of programs, which say it in words.
