@@ -44,7 +44,7 @@ impl Lab {
         let rack = Rack::start()?;
         let mut ssh = String::from("Host *\n  IdentitiesOnly yes\n");
         for (number, mib) in [(1, 64), (2, 96)] {
-            let folder = folder_of(&rack, number);
+            let folder = folder_of(&rack, number).unwrap();
             let image = std::fs::File::create(folder.join("card.img")).unwrap();
             image.set_len(mib << 20).unwrap();
             // What is started there finds its own board's image.
