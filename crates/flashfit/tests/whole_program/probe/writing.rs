@@ -29,7 +29,7 @@ fn nobody_asked_means_no_and_a_dry_run_does_nothing() {
         let dry = place.flashfit(&["probe", "card.img", "--write", "--dry-run"]);
         dry.said(0, &[]);
         assert!(dry.stdout.contains("Nothing was done."), "{}", dry.stdout);
-        assert!(dry.stdout.contains("at most 144 MiB"), "{}", dry.stdout);
+        assert!(dry.stdout.contains("at most 2.1 GiB"), "{}", dry.stdout);
     });
 }
 
