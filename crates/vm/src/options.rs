@@ -108,8 +108,8 @@ pub enum Device {
     /// `/dev/mmcblk0` with an SD card's registers. QEMU's passes on 512 bytes at a time and never a
     /// flush, and the size must be a power of two: for registers, not for figures.
     SdCard,
-    /// `/dev/mmcblk0` with an eMMC's registers; QEMU 10.2 or later (from 9.1 on there are such chips,
-    /// but soldered to boards).
+    /// `/dev/mmcblk0` with an eMMC's registers; QEMU 10.2 or later (from 9.1 on it has such chips,
+    /// but only soldered to boards).
     Emmc,
     /// `/dev/sda` on a USB reader; takes no discards.
     Usb,

@@ -265,10 +265,12 @@ impl Watching {
         };
         let units = OneBit { held, write_unit: self.told().write_unit.0 };
         let places: Vec<u64> = (0..PLACES).map(|at| self.area.start + at * STRIDE).collect();
-        let Some(folds) = folding::shows(meter, units, &places, window)? else { return Ok(()) };
-        self.learn_bits(|bits| if (bits > 1) == folds { 0.0 } else { -FOLDED });
-        if folds && self.likeliest_unit().1 < SURE {
-            if let Some(logs) = folding::bits(meter, units, window)? {
+        let folds = folding::shows(meter, units, &places, window)?;
+        if let Some(folds) = folds {
+            self.learn_bits(|bits| if (bits > 1) == folds { 0.0 } else { -FOLDED });
+        }
+        if folds != Some(false) && self.likeliest_unit().1 < SURE {
+            if let Some(logs) = folding::bits(meter, units, window, folds.is_some())? {
                 let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 self.learn_bits(|bits| {
                     logs.get((bits as usize).wrapping_sub(2)).map_or(-FOLDED, |log| log - best)

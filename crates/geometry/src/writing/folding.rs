@@ -6,13 +6,15 @@
 //! copying what is still needed of another unit. Where every other stretch of old data was
 //! overwritten that is a share `v` of it, so that of `b` bits a unit yields room for `b (1 - v)`
 //! folded ones and takes as long as `b v` of them: how often it is done and how long it takes
-//! together tell both ([`bits`]). Limits: data is folded in the order of writing; where no such
-//! pattern shows nothing is told.
+//! together tell both ([`bits`]). Where nothing is left to copy, one fold in `b` takes as long as an
+//! erasure more, because so many fill a unit ([`super::erased`]). Limits: data is folded in the order of
+//! writing; where no such pattern shows nothing is told.
 //! Source: SanDisk's descriptions of nCache; Rabiner, "A tutorial on hidden Markov models" (1989),
 //! for the forward recursion.
 
 use std::ops::Range;
 
+use super::erased;
 use super::meter::{LARGEST_REQUEST, Meter, Stop};
 use crate::belief::{log_sum_exp, median};
 use crate::probed::Purpose;
@@ -126,11 +128,14 @@ pub fn stall(times: &[f32], held: usize) -> Option<f64> {
 }
 
 /// The log-likelihood of each number of bits from 2 to 4 of the cells that are folded to, once room
-/// must be made for what is folded; `None` where no pattern shows. Writes all over the region.
+/// must be made for what is folded; `None` where no pattern shows. Where it is not known whether
+/// anything `is_folded`, what is copied tells nothing, and erasures alone count. Writes all over the
+/// region.
 pub fn bits(
     meter: &mut Meter<'_>,
     units: OneBit,
     window: &Range<u64>,
+    is_folded: bool,
 ) -> Result<Option<[f64; 3]>, Stop> {
     let region = meter.region();
     let mut filled = meter.fill(region.start..window.start)?;
@@ -163,7 +168,9 @@ pub fn bits(
             return Ok(None);
         }
         if rows.len() >= PLAIN + LOOKED_AT && rows.len() % AGAIN == 0 {
-            let logs = of_bits(&folds(&rows));
+            let folds = folds(&rows);
+            let of_copying = is_folded.then(|| of_bits(&folds)).flatten();
+            let logs = of_copying.or_else(|| erased::of_bits(&folds));
             let told = logs.map(|logs| (2..5).max_by(|a, b| logs[a - 2].total_cmp(&logs[b - 2])));
             if let Some(logs) = logs.filter(|_| told == told_before) {
                 return Ok(Some(logs));

@@ -15,6 +15,7 @@
 pub mod boundaries;
 pub mod capacity;
 pub mod change;
+mod erased;
 pub mod erasures;
 pub mod folding;
 pub mod layout;
