@@ -3,8 +3,8 @@
 //! A unit of `b` bits a cell takes `b` folds. Where nothing else of the medium is worth copying,
 //! the one that begins a new unit waits for an erasure, and takes that much longer than the others:
 //! one fold in `b`, always at the same place in the row. Rare stalls are left out, and as much is
-//! looked at as the noise needs. Limits: erasures that are long against a fold are taken for copying, which
-//! [`super::folding`] looks at; so are those that slip from their place.
+//! looked at as the noise needs. Limits: erasures that are long against a fold are taken for
+//! copying, which [`super::folding`] looks at; so are those that slip from their place.
 
 use crate::belief::median;
 

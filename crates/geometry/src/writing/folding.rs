@@ -129,8 +129,8 @@ pub fn stall(times: &[f32], held: usize) -> Option<f64> {
 
 /// The log-likelihood of each number of bits from 2 to 4 of the cells that are folded to, once room
 /// must be made for what is folded; `None` where no pattern shows. Where it is not known whether
-/// anything `is_folded`, what is copied tells nothing, and erasures alone count. Writes all over the
-/// region.
+/// anything `is_folded`, what is copied tells nothing, and erasures alone count. Writes all over
+/// the region.
 pub fn bits(
     meter: &mut Meter<'_>,
     units: OneBit,
