@@ -13,28 +13,20 @@
 
 use std::ops::Range;
 
+use super::build::{self, Build, EXPONENTS};
 use super::folding::{self, OneBit};
 use super::meter::{Meter, Stop};
 use super::period::Classes;
-use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp};
+use crate::belief::{Belief, log_sum_exp};
 use crate::findings::SURE;
 use crate::probed::Purpose;
 
 /// The smallest write.
 const LEAST_WRITE: u64 = 4096;
-/// The sizes that write units may have: 2^k and 3 x 2^k.
-const EXPONENTS: Range<u32> = 12..20;
-/// How likely a write unit of 3 x 2^k is against one of 2^k.
-const THREEFOLD: f64 = 0.3;
 /// The odd factors of the sizes that are written.
 const ODD_SIZES: [u64; 5] = [1, 3, 5, 7, 9];
-/// A unit has at least so many write units.
-const LEAST_WRITE_UNITS: u64 = 16;
 /// A multiple of all of these sizes, so that no write reaches into more write units than it must.
 const STRIDE: u64 = 768 << 10;
-/// How likely it is that writes go to units with one bit a cell first, by the bits that the cells
-/// have; 1 stands for no such units.
-const BITS: [f64; 4] = [0.85, 0.05, 0.07, 0.03];
 /// How sure it is that units are folded, or not, once it was looked for.
 const FOLDED: f64 = 12.0;
 /// How likely it is that erasures in the middle of a write do not show.
@@ -68,35 +60,6 @@ const LEAST_STALL_NS: f64 = 2e5;
 const CONTRADICTED: f64 = 10.0;
 /// How many sizes are tried.
 const RUNS: usize = 7;
-
-/// What an erase unit may be made of.
-#[derive(Debug, Clone, Copy)]
-struct Build {
-    unit: u64,
-    write_unit: u64,
-    /// Bits of a cell, where writes go to units with one bit a cell first, which hold less.
-    bits: u64,
-}
-
-impl Build {
-    /// How many writes of a size fill the unit.
-    fn distance(self, write_bytes: u64) -> f64 {
-        let held = self.unit / self.write_unit / self.bits;
-        held as f64 / write_bytes.div_ceil(self.write_unit) as f64
-    }
-
-    /// The least whole number of writes that fill whole units: where one is full in the middle of
-    /// a write, the medium may erase while it takes in the rest, so that only those erasures show
-    /// that fall between two writes.
-    fn whole_distance(self, write_bytes: u64) -> f64 {
-        let held = self.unit / self.write_unit / self.bits;
-        let (mut rest, mut common) = (write_bytes.div_ceil(self.write_unit), held);
-        while rest > 0 {
-            (common, rest) = (rest, common % rest);
-        }
-        (held / common) as f64
-    }
-}
 
 /// What the times of writes say.
 #[derive(Debug, Clone)]
@@ -138,29 +101,10 @@ impl Watching {
         window: &Range<u64>,
         merges: bool,
     ) -> Self {
-        let units = belief.candidates().filter_map(Structure::bytes);
-        let units: Vec<u64> = units.filter(|unit| ANSWERS.contains(unit)).collect();
-        let mut builds = Vec::new();
-        let mut priors = Vec::new();
-        let mut untimed = Vec::new();
-        for exponent in EXPONENTS {
-            for (write_unit, prior) in [(1 << exponent, 1.0), (3 << exponent, THREEFOLD)] {
-                let timed = write_units.iter().find(|(size, _)| *size == write_unit);
-                let timed = 0.05 + timed.map_or(0.0, |(_, probability)| *probability);
-                for &unit in &units {
-                    if unit % write_unit != 0 || unit / write_unit < LEAST_WRITE_UNITS {
-                        continue;
-                    }
-                    let most_bits = if merges { 1 } else { BITS.len() };
-                    for (bits, share) in (1..).zip(BITS).take(most_bits) {
-                        builds.push(Build { unit, write_unit, bits });
-                        let of_unit = belief.probability(Structure::Unit(unit)).max(1e-12);
-                        priors.push((prior * timed * of_unit * share).ln());
-                        untimed.push((prior * of_unit * share).ln());
-                    }
-                }
-            }
-        }
+        let supposed = build::all(belief, write_units, merges);
+        let builds: Vec<Build> = supposed.iter().map(|one| one.build).collect();
+        let priors = supposed.iter().map(|one| one.prior).collect();
+        let untimed = supposed.iter().map(|one| one.untimed).collect();
         let length = PLACES * STRIDE;
         let start = window.start.next_multiple_of(16 * STRIDE);
         let start = if start + length <= window.end {

@@ -13,6 +13,7 @@
 //! nothing else meanwhile.
 
 pub mod boundaries;
+mod build;
 pub mod capacity;
 pub mod change;
 mod erased;
