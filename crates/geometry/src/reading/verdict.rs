@@ -124,12 +124,21 @@ impl Search {
 /// How sure the answer would be, if there is one.
 pub fn confidence(search: &Search) -> Option<f64> {
     let (unit, probability) = search.belief.answer()?;
-    // Where there were too few reads left to look at it, as likely as it usually is.
-    let confidence = probability * search.looked_at(unit).unwrap_or(USUAL);
-    if confidence < SURE {
-        return Some(confidence);
-    }
-    Some(confidence * begin_here(&search.believed(), &search.levels, unit))
+    let confidence = probability * remains(search, unit);
+    // Where units begin takes long to weigh.
+    let is_open = confidence >= SURE;
+    Some(if is_open { confidence * begins_here(search, unit) } else { confidence })
+}
+
+/// How likely the step of a unit is still there where the card was just read. Where there were too
+/// few reads left to look at it, as likely as it usually is.
+fn remains(search: &Search, unit: u64) -> f64 {
+    search.looked_at(unit).unwrap_or(USUAL)
+}
+
+/// How likely all multiples of a unit have its step.
+fn begins_here(search: &Search, unit: u64) -> f64 {
+    begin_here(&search.believed(), &search.levels, unit)
 }
 
 /// What the reads come to.
@@ -188,7 +197,7 @@ fn erase_unit(search: &Search) -> Finding {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
         return Finding::inconclusive(reason, candidates);
     }
-    let here = begin_here(&search.believed(), &search.levels, unit);
+    let here = begins_here(search, unit);
     if here < SURE {
         let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
         return Finding {
@@ -196,8 +205,7 @@ fn erase_unit(search: &Search) -> Finding {
             ..Finding::inconclusive(reason, candidates)
         };
     }
-    // Where there were too few reads left to look at it, as likely as it usually is.
-    let confidence = probability * here * search.looked_at(unit).unwrap_or(USUAL);
+    let confidence = probability * here * remains(search, unit);
     if confidence < SURE {
         let reason = format!(
             "{}, but whether that is so everywhere, and where the card was just read, is not clear",
