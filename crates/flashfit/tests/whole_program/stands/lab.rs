@@ -205,7 +205,7 @@ fn a_board_that_dies_leaves_its_trials_to_the_other() {
     let killed = machines[0].process();
     signal(killed, Signal::KILL);
     let ended = Ended::of(run);
-    ended.said(0, &["vda on board1 is lost"]);
+    ended.said(0, &["flashfit0 on board1 is lost"]);
     let records = lab.records();
     let last = records.iter().rposition(|record| board(record) == "board1").unwrap();
     assert!(records[last..].iter().filter(|record| board(record) == "board2").count() > 2);
