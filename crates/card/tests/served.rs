@@ -311,7 +311,13 @@ fn requests_overlap() {
         // What was never written is read without the NAND.
         let read = DirectDevice::open(fixture.card.device()).read(1 << 20, 4096).unwrap();
         assert_eq!(read, [0; 4096]);
-        assert_eq!(!writer.is_finished(), overlap);
+        if overlap {
+            assert!(!writer.is_finished());
+        } else {
+            // Its thread may be a moment behind the card's answer, and far less than a write takes.
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(writer.is_finished());
+        }
         writer.join().unwrap().unwrap();
         fixture.stop();
     }
