@@ -6,10 +6,10 @@
 //! elsewhere on them, which brings both pieces to memory; then the boundary is read, and a place
 //! half a unit from it, or a quarter, or less, which is a boundary of all that is smaller, in
 //! random order. Not only the middle, because pages that lie askew for a while show a step all
-//! around some boundary. A
-//! step that is still there at each of them is no piece's; a card that remembers a single piece
-//! has it, and twice it, at some. Limits: a card that remembers more than one erase unit's place
-//! shows the same as such a map, and gets no answer.
+//! around some boundary. A step that is still there at each of them is no piece's; a card that
+//! remembers a single piece has it, and twice it, at some. Limits: a card that remembers more than
+//! one erase unit's place shows the same as such a map, and gets no answer; pages that lie askew
+//! are not supposed where the unit is too small for a second distance.
 
 use std::ops::RangeInclusive;
 
