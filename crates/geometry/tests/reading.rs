@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalogue::Origin;
 use flashfit_geometry::probed::Unwatched;
-use flashfit_geometry::reading::{ReadingOptions, probe, usual_reads};
+use flashfit_geometry::reading::{ReadingOptions, most_reads, probe};
 use flashfit_geometry::{ProbeError, Probed, Value, Verdict, Watch};
 use flashfit_medium::{BlockDev, BlockDevError, Description, VirtualClock};
 use probes::{LATENCIES, Latency, Plain};
@@ -52,7 +52,7 @@ fn what_is_answered_of_cards_of_chance_is_right() {
         if outcome.erase_unit.is_some_and(|unit| unit != truth) {
             wrong.push((outcome.seed, outcome.erase_unit, truth));
         }
-        assert!(outcome.probed.reads <= usual_reads(drawn.model.capacity.0));
+        assert!(outcome.probed.reads <= most_reads(drawn.model.capacity.0));
     }
     assert!(shown >= 5, "{shown}");
     assert!(answered * 10 >= shown * 7, "{answered} of {shown}");

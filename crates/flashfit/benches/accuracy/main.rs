@@ -14,6 +14,8 @@
 #[expect(dead_code, reason = "tests use more of it")]
 mod cards;
 mod cost;
+#[path = "../../../geometry/benches/accuracy/flashbench.rs"]
+mod flashbench;
 mod nothing;
 #[path = "../../../geometry/benches/accuracy/reading.rs"]
 #[expect(dead_code, reason = "tests use more of it")]

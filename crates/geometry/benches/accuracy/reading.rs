@@ -31,9 +31,7 @@ pub struct Outcome {
 /// # Panics
 /// When the card cannot be written or probed, which no drawn card's fault is.
 pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
-    let clock = VirtualClock::default();
-    let mut card = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
-    fill(&mut card, Random::new(seed).below(3));
+    let (mut card, clock) = in_use(drawn, seed);
     let options = ReadingOptions { seed, ..ReadingOptions::default() };
     let probed = probe(&mut card, &clock, &options, &mut Unwatched).expect("the card answers");
     let bytes = |value: Option<Value>| match value {
@@ -46,6 +44,17 @@ pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
         write_unit: bytes(probed.findings.write_unit.value),
         probed,
     }
+}
+
+/// A drawn card as it is probed, with its clock.
+///
+/// # Panics
+/// When the card cannot be written, which no drawn card's fault is.
+pub fn in_use(drawn: &DrawnCard, seed: u64) -> (InProcessCard<VirtualClock>, VirtualClock) {
+    let clock = VirtualClock::default();
+    let mut card = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
+    fill(&mut card, Random::new(seed).below(3));
+    (card, clock)
 }
 
 /// Writes a card in order: all of it, or the first so many thirds.

@@ -9,7 +9,9 @@
 //! around some boundary. A step that is still there at each of them is no piece's; a card that
 //! remembers a single piece has it, and twice it, at some. Limits: a card that remembers more than
 //! one erase unit's place shows the same as such a map, and gets no answer; pages that lie askew
-//! are not supposed where the unit is too small for a second distance.
+//! are not supposed where the unit is too small for a second distance. Where a medium has few
+//! boundaries, some are read a second time: a step that is still there counts, one that is not may
+//! be the card's memory of them.
 
 use std::ops::RangeInclusive;
 
@@ -33,10 +35,15 @@ const MOST_PAIRS: u32 = 40;
 const NEAREST: u64 = LARGEST_WRITE_UNIT;
 /// As few pairs say little of how far they differ.
 const FEWEST_PAIRS: usize = 4;
+/// The same where boundaries were read before, of which there are always more.
+const FEWEST_AGAIN: usize = 24;
+/// After so many pairs more would hardly tell more.
+const ENOUGH_PAIRS: usize = 160;
 /// Reads of a pair and before it.
 const READS: u64 = 4;
-/// How much of the step may be left: a piece's and a unit's can fall together.
-const LEFT: [f64; 3] = [0.4, 0.7, 1.0];
+/// How much of the step may be left: a piece's and a unit's can fall together, and the step is known
+/// from few reads.
+const LEFT: [f64; 5] = [0.4, 0.7, 1.0, 1.4, 2.0];
 
 /// How likely a card whose map makes the step remembers a single piece of it, and how many steps a
 /// read across then takes longer than one beside, by which of them came first and on which side.
@@ -55,6 +62,8 @@ pub struct Difference {
     away: u64,
     /// Whether beside is behind.
     is_behind: bool,
+    /// Whether the boundary was not read before.
+    is_fresh: bool,
     /// In nanoseconds.
     ns: f64,
 }
@@ -96,23 +105,54 @@ pub fn remains(
         }
         differences.extend(difference(session, places, random, suspect, is_like)?);
         probability = likely(differences, suspect);
-        let enough = differences.len() >= FEWEST_PAIRS;
-        if enough && !UNSURE.contains(&probability) {
+        if differences.len() >= FEWEST_PAIRS && is_enough(differences, probability) {
             break;
         }
     }
     Ok(probability)
 }
 
-/// How likely these differences have the step.
+/// Whether more pairs than these, from which it `remains` so likely, would hardly tell more.
+pub fn is_enough(differences: &[Difference], remains: f64) -> bool {
+    let all_fresh = differences.iter().all(|of| of.is_fresh);
+    let fewest = if all_fresh { 0 } else { FEWEST_AGAIN };
+    let count = differences.len();
+    count >= ENOUGH_PAIRS || (count >= fewest && !UNSURE.contains(&remains))
+}
+
+/// How likely these differences have the step: those at fresh boundaries, or, where it is more, all.
 fn likely(differences: &[Difference], suspect: &Suspect) -> f64 {
-    let step_ns = suspect.step_ns;
-    // As far as they were seen to differ; from each other perhaps more than other reads do.
-    let usual = suspect.spread_ns * std::f64::consts::SQRT_2;
+    let fresh: Vec<Difference> = differences.iter().copied().filter(|of| of.is_fresh).collect();
+    if fresh.len() == differences.len() {
+        likely_of(&fresh, suspect)
+    } else {
+        likely_of(&fresh, suspect).max(likely_of(differences, suspect))
+    }
+}
+
+fn likely_of(differences: &[Difference], suspect: &Suspect) -> f64 {
+    let least = (suspect.step_ns / 10.0).max(1.0);
+    // As far as reads were seen to differ, or as these do from each other: perhaps more than other
+    // reads, and far more where some have the step and some have not.
+    let usual = (suspect.spread_ns * std::f64::consts::SQRT_2).max(least);
     let all: Vec<f64> = differences.iter().map(|of| of.ns).collect();
-    let seen = if all.len() < FEWEST_PAIRS { 0.0 } else { spread(&all) };
-    let scale = usual.max(seen).max(step_ns / 10.0).max(1.0);
-    let log = |ns: f64, steps: f64| log_student_3(ns - steps * step_ns, scale);
+    let seen = if all.len() < FEWEST_PAIRS { usual } else { spread(&all).max(usual) };
+    let (mut remaining, mut others) = (Vec::new(), Vec::new());
+    for scale in [usual, seen] {
+        let (of_unit, of_others) = weigh(differences, suspect, scale);
+        remaining.push(of_unit);
+        others.extend(of_others);
+    }
+    let evidence = log_sum_exp(remaining.iter().copied()) - log_sum_exp(others.iter().copied());
+    let odds = USUAL / (1.0 - USUAL) * evidence.clamp(-50.0, 50.0).exp();
+    let remains = odds / (1.0 + odds);
+    if all.len() < FEWEST_PAIRS { remains.min(USUAL) } else { remains }
+}
+
+/// The logarithm of the likelihood that every boundary still has the step, and those of the other
+/// cases with their shares, where like reads differ so far.
+fn weigh(differences: &[Difference], suspect: &Suspect, scale: f64) -> (f64, Vec<f64>) {
+    let log = |ns: f64, steps: f64| log_student_3(ns - steps * suspect.step_ns, scale);
     // If those to places so near, on these sides, have none of it.
     let beyond = |near: u64, sides: &[bool]| {
         let has = |of: &Difference| of.away > near || !sides.contains(&of.is_behind);
@@ -122,24 +162,23 @@ fn likely(differences: &[Difference], suspect: &Suspect) -> f64 {
         });
         log_sum_exp(with.into_iter()) - (LEFT.len() as f64).ln()
     };
-    let missed = |ns: &f64| {
-        let each = MISSED.map(|steps| log(*ns, steps));
+    let missed = |of: &Difference, left: f64| {
+        let each = MISSED.map(|steps| log(of.ns, left * steps));
         log_sum_exp(each.into_iter()) - (MISSED.len() as f64).ln()
     };
-    let nowhere = all.iter().map(|&ns| log(ns, 0.0)).sum::<f64>();
-    let mut others = vec![
-        (1.0 - FORGETS - ASKEW).ln() + nowhere,
-        FORGETS.ln() + all.iter().map(missed).sum::<f64>(),
-    ];
+    let forgets = FORGETS.ln() - (LEFT.len() as f64).ln();
+    let nowhere = differences.iter().map(|of| log(of.ns, 0.0)).sum::<f64>();
+    let mut others = vec![(1.0 - FORGETS - ASKEW).ln() + nowhere];
+    others.extend(
+        LEFT.map(|left| forgets + differences.iter().map(|of| missed(of, left)).sum::<f64>()),
+    );
     let halvings = halvings(suspect.unit);
     let share = (ASKEW / (SIDES.len() as f64 * halvings as f64)).ln();
     for sides in SIDES {
         let each = (2..=halvings).map(|at| share + beyond(suspect.unit >> at, sides));
         others.extend(each);
     }
-    let evidence = beyond(0, &[]) - log_sum_exp(others.iter().copied());
-    let odds = USUAL / (1.0 - USUAL) * evidence.clamp(-50.0, 50.0).exp();
-    odds / (1.0 + odds)
+    (beyond(0, &[]), others)
 }
 
 /// At so many distances from a boundary, each half of the one before, lie places beside it.
@@ -167,10 +206,13 @@ fn difference(
     let usable = |places: &Places, boundary: u64, middle: u64| {
         alike(boundary, middle) && places.is_fresh(middle) && is_like(boundary) && is_like(middle)
     };
-    let found = places.fresh_where(random, unit, |places, boundary| {
+    let wanted = |places: &Places, boundary: u64| {
         middles(boundary).into_iter().any(|middle| usable(places, boundary, middle))
-    });
-    let Some(boundary) = found else { return Ok(None) };
+    };
+    let fresh = places.fresh_where(random, unit, wanted);
+    let is_fresh = fresh.is_some();
+    let again = || places.again_where(random, unit, wanted);
+    let Some(boundary) = fresh.or_else(again) else { return Ok(None) };
     let mut middles = middles(boundary);
     random.shuffle(&mut middles);
     let beside = middles.into_iter().find(|&middle| usable(places, boundary, middle));
@@ -193,7 +235,7 @@ fn difference(
     }
     let [Some(across), Some(beside)] = times else { return Ok(None) };
     let ns = as_float(across) - as_float(beside);
-    Ok(Some(Difference { away, is_behind, ns }))
+    Ok(Some(Difference { away, is_behind, is_fresh, ns }))
 }
 
 /// How far two like values lie apart, usually: the median of their distance from their median, made
@@ -202,4 +244,44 @@ pub fn spread(values: &[f64]) -> f64 {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     median(&distances) * 1.4826
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP_NS: f64 = 70_000.0;
+
+    /// What differences of so many steps come to, with little noise.
+    fn likely_with(is_fresh: bool, steps: &[f64]) -> f64 {
+        let mut random = Random::new(3);
+        let difference = |(at, steps): (usize, &f64)| {
+            let noise_ns = as_float(random.below(10_000)) - 5000.0;
+            let ns = steps * STEP_NS + noise_ns;
+            Difference { away: (2 << 20) >> (at % 4), is_behind: at % 3 == 0, is_fresh, ns }
+        };
+        let differences: Vec<Difference> = steps.iter().enumerate().map(difference).collect();
+        let (unit, others) = (4 << 20, Vec::new());
+        likely(&differences, &Suspect { unit, step_ns: STEP_NS, spread_ns: 5000.0, others })
+    }
+
+    #[test]
+    fn a_card_that_remembers_one_piece_of_its_map_is_no_unit() {
+        assert!(likely_with(true, &[1.0; 8]) > 0.99);
+        assert!(likely_with(true, &[2.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0, 2.0]) < 0.01);
+    }
+
+    #[test]
+    fn a_step_that_was_misjudged_remains_all_the_same() {
+        assert!(likely_with(true, &[2.0; 8]) > 0.99);
+        assert!(likely_with(true, &[0.7; 8]) > 0.99);
+        assert!(likely_with(true, &[0.0; 8]) < 0.01);
+    }
+
+    #[test]
+    fn what_is_missing_at_boundaries_that_were_read_before_says_nothing() {
+        assert!(likely_with(false, &[1.0; 8]) > 0.99);
+        assert!(likely_with(false, &[0.0; 8]) >= USUAL);
+        assert!(likely_with(true, &[1.0; 2]) <= USUAL, "two pairs are too few");
+    }
 }

@@ -6,16 +6,19 @@
 //! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
 //! together give a posterior over the structures ([`steps`], [`question`]), which also says where
 //! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
-//! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's. It ends when
-//! it is sure, or when the budget is used up: a third of
-//! what flashbench -a reads on a medium of this size. Limits: sees only what costs readers time,
-//! which an erase unit does not on every card, and a write unit does not where nothing was written.
+//! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's; a small one
+//! that is the only step may be a write unit's, unless pages show to longer reads (`pages`). It ends
+//! when it is sure, or when the budget is used up: a third of what flashbench -a reads on a medium
+//! of this size, or, where an erase unit is likely by then but not sure, as on a noisy medium, up to
+//! twice of what it reads. Limits: sees only what costs readers time, which an erase unit does not
+//! on every card, and a write unit does not where nothing was written.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
 //! drives" (LWN, 2011).
 
 pub mod confirm;
 pub mod contest;
 mod elsewhere;
+mod pages;
 pub mod places;
 mod question;
 mod regions;
@@ -31,8 +34,10 @@ use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, Clock};
 
 use crate::belief::{ANSWERS, Belief, Structure};
+use crate::findings::SURE;
 use crate::probed::{ProbeError, Probed, Purpose, Watch};
 use confirm::{Difference, Suspect};
+use pages::Pages;
 use places::Places;
 use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
 use regions::{Kind, Regions};
@@ -65,6 +70,14 @@ const DOUBT: f64 = 0.02;
 const LAST_DOUBT: f64 = 0.2;
 /// So likely may it be that nothing shows.
 const MOST_DOUBT: f64 = 0.06;
+/// Where the usual budget ends with an erase unit this likely, the probe goes on, for up to so many
+/// times the usual reads: twice those of flashbench -a.
+const PROMISING: f64 = 0.03;
+const PATIENT_TIMES: u64 = 6;
+/// A unit whose step is the only one can be a write unit, in bytes: whether pages show to longer
+/// reads is looked at unless a smaller step is this likely.
+const AMBIGUOUS: Range<u64> = pages::LEAST_UNIT..384 << 10;
+const ALONE: f64 = 0.98;
 /// Reads after which a structure that is this unlikely is not looked for any longer.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
@@ -82,7 +95,8 @@ pub struct ReadingOptions {
     /// Where the device begins on the medium, in bytes: a partition does not begin at 0, and units
     /// are counted from where the medium does.
     pub origin_bytes: u64,
-    /// The most reads; [`usual_reads`] where it is not said.
+    /// The most reads; where it is not said [`usual_reads`], or some times more where they leave an
+    /// erase unit likely but not sure.
     pub max_reads: Option<u64>,
     /// After so many nanoseconds no further read is begun.
     pub max_time_ns: u64,
@@ -103,6 +117,11 @@ pub fn usual_reads(capacity_bytes: u64) -> u64 {
         rows += 1;
     }
     rows * 7 * 3 * 8 / 3
+}
+
+/// The most reads that a probe makes by itself on a medium of so many bytes.
+pub fn most_reads(capacity_bytes: u64) -> u64 {
+    PATIENT_TIMES * usual_reads(capacity_bytes)
 }
 
 /// Finds what readers are shown.
@@ -138,6 +157,7 @@ pub fn probe(
         sector,
         bytes,
         max_reads,
+        is_patient: false,
         first: EraseUnit::new(bytes),
         second: WriteUnit::new(sector),
         regions: Regions::new(bounds.clone()),
@@ -151,8 +171,16 @@ pub fn probe(
         only_telling: false,
         looks: Vec::new(),
         small: SmallUnits::default(),
+        pages: Pages::default(),
     };
+    search.survey_all(&mut session)?;
     search.run(&mut session)?;
+    if options.max_reads.is_none() && search.is_promising() {
+        search.max_reads = most_reads(bytes);
+        session.set_budget(search.max_reads, options.max_time_ns);
+        search.is_patient = true;
+        search.run(&mut session)?;
+    }
     session.tell("done")?;
     Ok(verdict::conclude(search, session))
 }
@@ -171,6 +199,8 @@ struct Search {
     /// Size of the region, in bytes.
     bytes: u64,
     max_reads: u64,
+    /// Whether the usual budget is used up, and reads are for the erase unit alone.
+    is_patient: bool,
     first: EraseUnit,
     second: WriteUnit,
     places: Places,
@@ -187,6 +217,7 @@ struct Search {
     only_telling: bool,
     looks: Vec<Look>,
     small: SmallUnits,
+    pages: Pages,
 }
 
 /// What was seen when it was looked whether the step of a unit is a map's.
@@ -208,10 +239,15 @@ impl Look {
 }
 
 impl Search {
-    fn run(&mut self, session: &mut Session<'_>) -> Result<(), ProbeError> {
+    fn survey_all(&mut self, session: &mut Session<'_>) -> Result<(), ProbeError> {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {
             self.batch(session, Self::survey, Self::survey)?;
         }
+        Ok(())
+    }
+
+    /// Reads where the doubt is, until there is none or the budget is used up.
+    fn run(&mut self, session: &mut Session<'_>) -> Result<(), ProbeError> {
         while session.reads_left() > 0 {
             let before = session.probed.reads;
             self.think();
@@ -221,6 +257,12 @@ impl Search {
                 self.look_at(session, unit)?;
                 self.think();
             }
+            if self.is_alone() && !self.pages.is_over() {
+                session.tell("reading longer")?;
+                let (places, random) = (&mut self.places, &mut self.random);
+                self.pages.look(session, places, &self.regions, random, self.sector)?;
+                self.think();
+            }
             let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= ENOUGH);
             let first_is_open = !answered && !self.is_hopeless(session);
             let settled = |of: &Shares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
@@ -228,6 +270,7 @@ impl Search {
                 && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.tell("reading across boundaries")?;
             match (first_is_open, second_is_open) {
+                (false, _) if self.is_patient => break,
                 (false, false) => break,
                 (true, false) => self.batch(session, Self::coarse, Self::coarse)?,
                 (false, true) => self.batch(session, Self::fine, Self::fine)?,
@@ -242,8 +285,35 @@ impl Search {
         Ok(())
     }
 
+    /// Whether some erase unit is likely enough to spend more on it than is usual.
+    fn is_promising(&self) -> bool {
+        let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= SURE);
+        let posterior = self.belief.posterior();
+        let is_unit = |of: &Structure| of.bytes().is_some_and(|bytes| ANSWERS.contains(&bytes));
+        !answered && posterior.iter().any(|(of, share)| *share >= PROMISING && is_unit(of))
+    }
+
+    /// Whether the only step is that of a unit that may as well be a write unit.
+    fn is_alone(&self) -> bool {
+        let mut levels = self.levels.iter().filter(|level| !self.disproved.contains(level));
+        let (Some(&unit), None) = (levels.next(), levels.next()) else { return false };
+        AMBIGUOUS.contains(&unit) && self.smaller_shows(unit) < ALONE
+    }
+
+    /// How likely something well below a unit shows: otherwise it may be the same step.
+    fn smaller_shows(&self, unit: u64) -> f64 {
+        let well_below = |size: &Option<u64>| size.is_some_and(|size| size <= unit / 8);
+        let shares = self.small.finest.iter().filter(|(size, _)| well_below(size));
+        let to_short: f64 = shares.map(|(_, share)| share).sum();
+        let to_longer = self.pages.show().filter(|_| unit >= pages::LEAST_UNIT);
+        1.0 - (1.0 - to_short) * (1.0 - to_longer.unwrap_or(0.0))
+    }
+
     /// Whether more reads would hardly find an erase unit.
     fn is_hopeless(&self, session: &Session<'_>) -> bool {
+        if self.is_patient {
+            return !self.is_promising();
+        }
         let nothing = self.belief.probability(Structure::Nothing);
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
@@ -270,9 +340,19 @@ impl Search {
         self.looks.iter().any(|look| look.unit == unit && look.is_over)
     }
 
-    /// Looks whether the step of a unit is a map's, and remembers it.
+    /// Looks whether the step of a unit is a map's, and remembers it. How long the step is must be
+    /// known from reads across and beside in the same group.
     fn look_at(&mut self, session: &mut Session<'_>, unit: u64) -> Result<(), ProbeError> {
         let (kind, step) = self.step(unit);
+        if step.ns.is_nan() {
+            return Ok(());
+        }
+        if step.is_surely_none() {
+            self.disproved.insert(unit);
+            self.looks.retain(|look| look.unit != unit);
+            self.looks.push(Look { remains: 0.0, is_over: true, ..Look::new(unit) });
+            return Ok(());
+        }
         let mut others = self.levels.clone();
         others.retain(|&level| level != unit);
         let suspect = Suspect { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
@@ -283,9 +363,9 @@ impl Search {
         let before = look.differences.len();
         let differences = &mut look.differences;
         look.remains = confirm::remains(session, places, random, &suspect, &is_like, differences)?;
-        let is_sure = !confirm::UNSURE.contains(&look.remains);
-        look.is_over = is_sure || look.differences.len() == before;
-        if is_sure && look.remains < 0.5 {
+        let is_enough = confirm::is_enough(&look.differences, look.remains);
+        look.is_over = is_enough || look.differences.len() == before;
+        if !confirm::UNSURE.contains(&look.remains) && look.remains < 0.5 {
             self.disproved.insert(unit);
         }
         self.looks.push(look);
@@ -320,15 +400,8 @@ impl Search {
         let telling = self.telling();
         let unit = self.belief.likeliest().0.bytes().filter(|_| self.belief.likeliest().1 > 0.5);
         self.small = self.second.shares(&telling, unit);
-        let finest = &self.small.finest;
-        // Well below the erase unit, or it may be the same step.
-        let smaller_shows = |unit: u64| {
-            let well_below = |size: &Option<u64>| size.is_some_and(|size| size <= unit / 8);
-            let shares = finest.iter().filter(|(size, _)| well_below(size));
-            shares.map(|(_, share)| share).sum()
-        };
         let belief = |reads: &[Crossing]| {
-            self.first.belief(reads, self.bytes, &self.disproved, smaller_shows)
+            self.first.belief(reads, self.bytes, &self.disproved, |unit| self.smaller_shows(unit))
         };
         let nothing = |of: &(Belief, Vec<u64>)| of.0.probability(Structure::Nothing);
         // A look-up may show everywhere, or only where there is something to look up.

@@ -73,6 +73,19 @@ impl Places {
         Some(found)
     }
 
+    /// A multiple of `unit` that is `wanted` and was read before.
+    pub fn again_where(
+        &self,
+        random: &mut Random,
+        unit: u64,
+        wanted: impl Fn(&Self, u64) -> bool,
+    ) -> Option<u64> {
+        let (first, end) = (self.bounds.start.div_ceil(unit), self.bounds.end.div_ceil(unit));
+        let count = end.checked_sub(first).filter(|&count| count > 0)?;
+        let drawn = (0..TRIES).map(|_| (first + random.below(count)) * unit);
+        drawn.into_iter().find(|&place| !self.is_fresh(place) && wanted(self, place))
+    }
+
     /// Whether a place was not read yet, and can be.
     pub fn is_fresh(&self, place: u64) -> bool {
         self.bounds.contains(&place) && !self.used.contains(&cell(place))

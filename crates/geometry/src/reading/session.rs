@@ -17,6 +17,8 @@ pub struct Session<'a> {
     clock: &'a dyn Clock,
     watch: &'a mut dyn Watch,
     buffer: Vec<u8>,
+    /// Length of a read across a place, in bytes.
+    across_bytes: usize,
     /// Where the device begins on the medium, in bytes.
     origin: u64,
     begin_ns: u64,
@@ -27,7 +29,7 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Begins now; every read is of `length_bytes`.
+    /// Begins now; reads across a place are of `length_bytes`.
     pub fn new(
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
@@ -41,6 +43,7 @@ impl<'a> Session<'a> {
             clock,
             watch,
             buffer: vec![0; length_bytes],
+            across_bytes: length_bytes,
             origin,
             begin_ns,
             max_reads: u64::MAX,
@@ -88,11 +91,27 @@ impl<'a> Session<'a> {
         centre: u64,
         purpose: Purpose,
     ) -> Result<Option<u64>, ProbeError> {
-        let offset = centre - self.buffer.len() as u64 / 2 - self.origin;
+        self.read(centre - self.across_bytes as u64 / 2, self.across_bytes, purpose)
+    }
+
+    /// The same for a read of so many bytes from a place on.
+    ///
+    /// # Errors
+    /// As [`Session::read_across`].
+    pub fn read(
+        &mut self,
+        start: u64,
+        length: usize,
+        purpose: Purpose,
+    ) -> Result<Option<u64>, ProbeError> {
+        let offset = start - self.origin;
+        if self.buffer.len() < length {
+            self.buffer.resize(length, 0);
+        }
         let begin_ns = self.elapsed_ns();
-        let result = self.device.read(offset, &mut self.buffer);
+        let result = self.device.read(offset, &mut self.buffer[..length]);
         let elapsed_ns = self.elapsed_ns() - begin_ns;
-        let length_bytes = u32::try_from(self.buffer.len()).expect("two sectors");
+        let length_bytes = u32::try_from(length).expect("less than a megabyte");
         self.probed.reads += 1;
         self.probed.read_bytes += u64::from(length_bytes);
         match result {

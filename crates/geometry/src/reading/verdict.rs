@@ -24,6 +24,8 @@ const LEAST_SHARE: f64 = 0.01;
 const FEW: usize = 8;
 /// A step at a larger size, in bytes, may be that of a small erase unit.
 const LARGEST_PLAIN: u64 = 64 << 10;
+/// The standard error of the difference of two medians, for the spread of one value and one value.
+const OF_MEDIANS: f64 = 1.7725;
 /// Half of the reads' 95 % interval of a median, in standard deviations of its rank.
 const TWO_SIDED_95: f64 = 1.96;
 
@@ -91,6 +93,14 @@ fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
 }
 
 impl Step {
+    /// Whether reads across surely take too little longer, most of them, for a look-up to be the
+    /// cause: then only some boundaries have the step that the belief is in.
+    pub fn is_surely_none(&self) -> bool {
+        let reads = self.across.min(self.beside);
+        let error = OF_MEDIANS * self.spread_ns / (reads.max(1) as f64).sqrt();
+        reads >= FEW && self.ns + TWO_SIDED_95 * error < LEAST_LOOKUP_NS
+    }
+
     fn is_at_least(&self, least_ns: f64) -> bool {
         self.ns >= least_ns.max(LEAST_SHARE * self.base_ns)
     }

@@ -1,0 +1,73 @@
+//! What `flashbench -a` measures on a drawn card, to compare what probes cost.
+//!
+//! With its defaults: reads of 16 KiB before, across and behind places that lie as far apart as the
+//! largest alignment, which is at least a seventh of the medium, and wrap at its end; each place 8
+//! times, of which the shortest counts; the mean over 7 places. Its tables go through the inference
+//! that imported ones go through. Limits: one read each, without the empty read that follows;
+//! times are not cut to three digits. Source: flashbench, `try_align` in flashbench.c.
+
+use flashfit_card::InProcessCard;
+use flashfit_geometry::flashbench::inference::infer;
+use flashfit_geometry::flashbench::{AlignRow, AlignTable, Imported};
+use flashfit_geometry::{Value, Verdict};
+use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
+
+use super::cards::DrawnCard;
+use super::reading::in_use;
+
+/// Length of a read, in bytes.
+const BLOCK: u64 = 16 << 10;
+const PLACES: u64 = 7;
+const REPEATS: u32 = 8;
+/// As many runs are taken together at most.
+pub const MOST_RUNS: usize = 8;
+
+/// How many runs of flashbench -a together let the inference find the erase unit, if
+/// [`MOST_RUNS`] do.
+pub fn runs_needed(drawn: &DrawnCard, seed: u64) -> Option<usize> {
+    let (mut card, clock) = in_use(drawn, seed);
+    let mut imported = Imported::default();
+    (1..=MOST_RUNS).find(|_| {
+        imported.align.push(run(&mut card, &clock));
+        let found = infer(&imported).findings.erase_unit;
+        found.verdict == Verdict::Found
+            && found.value == Some(Value::Bytes(drawn.model.erase_unit_bytes()))
+    })
+}
+
+fn run(card: &mut InProcessCard<VirtualClock>, clock: &VirtualClock) -> AlignTable {
+    let capacity = card.describe().capacity_bytes;
+    let mut largest = 2 * BLOCK;
+    while largest < capacity / PLACES {
+        largest *= 2;
+    }
+    let mut rows = Vec::new();
+    let mut align = largest;
+    while align >= 2 * BLOCK {
+        let mut mean_ns = |before: u64| {
+            let places = 0..PLACES;
+            let least = places.map(|place| {
+                let start = (place * largest + align - before) % (capacity - BLOCK);
+                (0..REPEATS).map(|_| read(card, clock, start)).min().expect("eight repeats")
+            });
+            least.map(as_float).sum::<f64>() / as_float(PLACES)
+        };
+        let (pre_ns, on_ns, post_ns) = (mean_ns(BLOCK), mean_ns(BLOCK / 2), mean_ns(0));
+        rows.push(AlignRow { align: Bytes(align), pre_ns, on_ns, post_ns });
+        align /= 2;
+    }
+    AlignTable { rows }
+}
+
+/// How long a read takes, in nanoseconds.
+fn read(card: &mut InProcessCard<VirtualClock>, clock: &VirtualClock, start: u64) -> u64 {
+    let begin_ns = clock.now_ns();
+    let mut buffer = [0; BLOCK as usize];
+    card.read(start / 512 * 512, &mut buffer).expect("the card answers");
+    clock.now_ns() - begin_ns
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some milliseconds")]
+fn as_float(number: u64) -> f64 {
+    number as f64
+}
