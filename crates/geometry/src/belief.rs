@@ -112,6 +112,17 @@ impl Belief {
         Self { weights, priors: self.priors.clone() }
     }
 
+    /// Adds what another belief, perhaps over fewer candidates, [hints](Belief::as_hints) at.
+    pub fn learn_hints(&mut self, other: &Self) {
+        let hints = other.as_hints();
+        let gains = hints.weights.iter().zip(&hints.priors);
+        let gains: Vec<(Structure, f64)> =
+            gains.map(|((structure, weight), prior)| (*structure, weight - prior)).collect();
+        let of = |wanted| gains.iter().find(|(structure, _)| *structure == wanted);
+        let hidden = of(Structure::Nothing).map_or(0.0, |(_, gain)| *gain);
+        self.learn(|structure| of(structure).map_or(hidden, |(_, gain)| *gain));
+    }
+
     /// The candidates, nothing first, then by size.
     pub fn candidates(&self) -> impl Iterator<Item = Structure> + '_ {
         self.weights.iter().map(|&(structure, _)| structure)

@@ -180,7 +180,9 @@ enum Wanted {
 }
 
 /// Two with a single open unit, where every pair of writes costs merges; one on which writing
-/// leaves open what reading found; two whose merges come at such distances as erasures would.
+/// leaves open what reading found; two whose merges come at such distances as erasures would; one
+/// whose unit reads show for sure once something was written, one whose cache cuts what is written
+/// to pieces that show to readers, and one whose units are told from chunks by the times of sizes.
 #[test]
 fn cards_that_were_misjudged_are_not() {
     let wanted = [
@@ -189,6 +191,9 @@ fn cards_that_were_misjudged_are_not() {
         (4179, Wanted::TheUnit),
         (4118, Wanted::NoOther),
         (4389, Wanted::NoOther),
+        (4484, Wanted::TheUnit),
+        (4719, Wanted::NoOther),
+        (4478, Wanted::NoOther),
     ];
     for (seed, wanted) in wanted {
         let drawn = cards::draw(seed);

@@ -58,6 +58,8 @@ const LEAST_STALL_NS: f64 = 2e5;
 /// How much less likely, as a logarithm, what a size showed may be under what is concluded than
 /// under what explains it best.
 const CONTRADICTED: f64 = 10.0;
+/// A write unit that is so likely by the times of sizes is surely the one.
+const SURELY_TIMED: f64 = 0.999;
 /// How many sizes are tried.
 const RUNS: usize = 7;
 
@@ -79,6 +81,8 @@ pub struct Watching {
     /// As `priors`, without what the times of sizes said of write units.
     untimed: Vec<f64>,
     area: Range<u64>,
+    /// The write unit that the times of sizes surely speak for, in bytes.
+    timed: Option<u64>,
     shown: bool,
     /// The sizes of which all was seen that there is to see.
     tried: Vec<u64>,
@@ -118,6 +122,7 @@ impl Watching {
             priors,
             untimed,
             area: start..start + length,
+            timed: write_units.iter().find(|(_, share)| *share > SURELY_TIMED).map(|of| of.0),
             shown: false,
             tried: Vec::new(),
             seen: Vec::new(),
@@ -392,9 +397,12 @@ impl Watching {
     }
 
     /// Whether the likeliest build explains what every size showed. Where none does, what stalls is
-    /// something else, or not the same for all sizes.
+    /// something else, or not the same for all sizes. A single size tells nothing of write units,
+    /// so that it has to agree with the times of sizes.
     pub fn is_explained(&self) -> bool {
         self.best().is_some_and(|best| {
+            let write_unit = self.builds[best].write_unit;
+            let is_timed = self.timed.is_none_or(|timed| timed == write_unit);
             let explains = |(size, distance): &(u64, f64)| {
                 self.builds[best].whole_distance(*size) == *distance
             };
@@ -402,7 +410,9 @@ impl Watching {
                 let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 logs[best] > most - CONTRADICTED
             };
-            self.seen.iter().all(explains) && self.unclear.iter().all(agrees)
+            (is_timed || self.seen.len() > 1)
+                && self.seen.iter().all(explains)
+                && self.unclear.iter().all(agrees)
         })
     }
 

@@ -5,7 +5,7 @@
 //! cannot be written is not probed further. Limits: of very many writes only the first samples are
 //! kept ([`MOST_SAMPLES`]); memory is bounded on small boards.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, BlockDevError, Clock};
@@ -114,12 +114,16 @@ impl<'a> Meter<'a> {
         self.step()
     }
 
+    /// How much of what may be written was.
+    fn done(&self) -> f64 {
+        (self.probed.written_bytes as f64 / self.most_written.max(1) as f64).min(1.0)
+    }
+
     fn step(&mut self) -> Result<(), Stop> {
-        let most = self.most_written.max(1) as f64;
-        let done = (self.probed.written_bytes as f64 / most).min(1.0);
+        let done = self.done();
         match self.watch.step(done, self.what) {
-            std::ops::ControlFlow::Continue(()) => Ok(()),
-            std::ops::ControlFlow::Break(()) => Err(Stop::Failed(ProbeError::Interrupted)),
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stop::Failed(ProbeError::Interrupted)),
         }
     }
 
@@ -205,6 +209,24 @@ impl<'a> Meter<'a> {
         &self.buffer
     }
 
+    /// Lets a probe that only reads have the medium; its reads and samples count here.
+    pub fn read_only(
+        &mut self,
+        probe: impl FnOnce(&mut dyn BlockDev, &dyn Clock, &mut dyn Watch) -> Result<Probed, ProbeError>,
+    ) -> Result<Probed, Stop> {
+        let begin_ns = self.elapsed_ns();
+        let mut watch = Steady { done: self.done(), watch: self.watch };
+        let probed = probe(self.device, self.clock, &mut watch).map_err(Stop::Failed)?;
+        self.probed.reads += probed.reads;
+        self.probed.read_bytes += probed.read_bytes;
+        self.probed.errors.extend(probed.errors.iter().cloned());
+        let room = MOST_SAMPLES.saturating_sub(self.probed.evidence.samples.len());
+        let samples = probed.evidence.samples.iter().take(room);
+        let later = samples.map(|of| Sample { begin_ns: begin_ns + of.begin_ns, ..*of });
+        self.probed.evidence.samples.extend(later);
+        Ok(probed)
+    }
+
     /// Flushes, whether the medium says that it needs it or not.
     pub fn flush(&mut self) -> Result<(), Stop> {
         self.device.flush().map_err(|error| self.failed(error))
@@ -241,5 +263,17 @@ impl<'a> Meter<'a> {
             at = end;
         }
         Ok(times)
+    }
+}
+
+/// Whoever looks on, told that as much is done as before.
+struct Steady<'a> {
+    done: f64,
+    watch: &'a mut dyn Watch,
+}
+
+impl Watch for Steady<'_> {
+    fn step(&mut self, _: f64, what: &str) -> ControlFlow<()> {
+        self.watch.step(self.done, what)
     }
 }

@@ -13,8 +13,9 @@ use super::streams::{self, Asked};
 use super::write_unit::{self, WriteUnit};
 use super::{WritingOptions, capacity, change, small_writes, sustained, unwritten, zone};
 use crate::belief::{Belief, Structure, log_sum_exp, median};
-use crate::findings::{Finding, SURE, Value, Verdict};
+use crate::findings::{Finding, Findings, SURE, Value, Verdict};
 use crate::probed::{ProbeError, Probed, Watch};
+use crate::reading::{self, ReadingOptions};
 
 /// How much of the region is written in order before merges are looked for, and how much when a
 /// first window shows none: larger units need more room.
@@ -36,6 +37,8 @@ const SHOWN: f64 = 3.0;
 /// much likelier where units are written in order, as layers with such parts do.
 const UNTOLD_PARTS: f64 = 0.02;
 const UNTOLD_IN_ORDER: f64 = 0.5;
+/// A size that reading found so likely before is none that writing made.
+const HINTED: f64 = 0.05;
 /// The least likelihood of a unit that no number of parts agrees with.
 const LEAST_SHARE: f64 = 1e-6;
 
@@ -45,6 +48,8 @@ pub struct Session<'a> {
     options: WritingOptions,
     capacity_bytes: u64,
     belief: Belief,
+    /// What reading said before anything was written.
+    first: Option<Belief>,
     /// The erase unit as reading found it.
     read: Option<Finding>,
     /// What was written in order so far.
@@ -78,6 +83,7 @@ impl<'a> Session<'a> {
             options: options.clone(),
             capacity_bytes,
             belief,
+            first: read.and_then(|read| read.belief.clone()),
             read: read.map(|read| read.findings.erase_unit.clone()),
             window: start..start,
             ns_per_byte: 0.0,
@@ -124,7 +130,10 @@ impl<'a> Session<'a> {
         }
         // Where writes surely cost merges, those would be taken for erasures.
         let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
-        if self.belief.answer().is_none() && !surely {
+        if self.erase_unit().value.is_none() && !surely {
+            self.read_again()?;
+        }
+        if self.erase_unit().value.is_none() && !surely {
             self.meter.now("when erase units are erased")?;
             self.watch_erasures()?;
         }
@@ -264,6 +273,36 @@ impl<'a> Session<'a> {
             let unseen = if unseen { prior(1).ln() } else { f64::NEG_INFINITY };
             (log_sum_exp(logs.chain([unseen])) + of_pairs(unit)).max(-500.0)
         });
+    }
+
+    /// Reads what was written: now pages show, where there were none before, and with them whether a
+    /// small unit is the erase unit. What is found so needs no more writing.
+    fn read_again(&mut self) -> Result<(), Stop> {
+        if self.window.end - self.window.start < reading::LEAST_BYTES {
+            return Ok(());
+        }
+        let (seed, region) = (self.options.seed, Some(self.window.clone()));
+        let options = ReadingOptions { seed, region, ..ReadingOptions::default() };
+        let read = self
+            .meter
+            .read_only(|device, clock, watch| reading::probe(device, clock, &options, watch))?;
+        let Findings { erase_unit, write_unit, .. } = read.findings;
+        // What a medium begins anew with each request, or each piece of it that its cache holds,
+        // shows at their boundaries too: such a size must have shown before anything was written.
+        let has_cause = |bytes: u64| {
+            let before =
+                self.first.as_ref().map(|belief| belief.probability(Structure::Unit(bytes)));
+            LARGEST_REQUEST % bytes != 0 || before.is_some_and(|share| share > HINTED)
+        };
+        let is_clear = matches!(erase_unit.value, Some(Value::Bytes(bytes)) if has_cause(bytes));
+        if let Some(belief) = read.belief.filter(|_| is_clear) {
+            self.belief.learn_hints(&belief);
+            self.read = Some(erase_unit);
+            if self.meter.probed.findings.write_unit.value.is_none() {
+                self.meter.probed.findings.write_unit = write_unit;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the whole region once, and then a few places of it until erasures show.
