@@ -2,9 +2,9 @@
 //!
 //! A trial's logarithm is taken for the sum of its candidate's merit (the mean over workloads: a
 //! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
-//! ([`workload`]), of drift, and of noise ([`noise`]). The parts are fitted in turn, each to what
-//! the others leave, until they agree (Gauss and Seidel's way to solve for all at once). Trials
-//! that are far off count less.
+//! ([`workload`]), of drift, and of noise, each trial's ([`noise`]) and each visit's ([`visit`]).
+//! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and Seidel's
+//! way to solve for all at once). Trials that are far off count less.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
 //! doubt about merits; [`Belief::probability_within`] was checked against landscapes for that.
@@ -14,6 +14,7 @@ mod coding;
 mod linear;
 mod noise;
 mod surface;
+mod visit;
 mod workload;
 
 use crate::history::{Length, Table, Told};
@@ -44,6 +45,7 @@ struct Cell {
     short: bool,
     values: Vec<f64>,
     visits: Vec<f64>,
+    batches: Vec<u32>,
     weights: Vec<f64>,
 }
 
@@ -69,6 +71,8 @@ pub struct Model<'a> {
     noise: Vec<[f64; 2]>,
     /// The variance of a cell's own deviation.
     deviation: f64,
+    /// The variance of what the trials of a visit have in common.
+    visit: f64,
     /// By how much a trial changes from one to the next in time, and where that is 0.
     drift: f64,
     middle: f64,
@@ -101,6 +105,7 @@ impl<'a> Model<'a> {
             cells,
             own,
             deviation: 0.1 * spread,
+            visit: visit::PRIOR_SD.powi(2),
             drift: 0.0,
             middle: middle(history),
             surface: Surface::of(coding, Vec::new(), guess),
@@ -214,13 +219,16 @@ impl<'a> Model<'a> {
         let mut merit = mean;
         let mut variance = 0.0;
         let mut unseen: Vec<f64> = self.weights.clone();
-        for (workload, value, doubt, noise, share) in known {
+        let mut visits = visit::Shares::default();
+        for (cell, (workload, value, doubt, noise, share)) in cells.iter().zip(known) {
             let weight = self.weights[workload];
             unseen[workload] = 0.0;
             merit += weight * share * (value - mean);
             let of_value = (1.0 - covered) / (doubt + noise) / precision + weight * share;
             variance += (of_value - weight).powi(2) * doubt + of_value.powi(2) * noise;
+            visits.add(cell, of_value);
         }
+        variance += self.visit * visits.squares();
         for (workload, weight) in unseen.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             let own = self.own[workload].variance(self.coding, candidate, short);
             variance += weight.powi(2) * (self.deviation + own);
@@ -352,6 +360,7 @@ impl<'a> Model<'a> {
                 *weight = noise::weight(value - centre, scale + doubt);
             }
         }
+        self.visit = visit::learned(&self.cells, |cell| self.noise_of(cell) * cell.weight());
     }
 }
 
@@ -390,8 +399,9 @@ fn cells_of(history: &[Told]) -> Vec<Cell> {
             let values: Vec<f64> = told.iter().filter_map(Told::log_merit).collect();
             #[expect(clippy::cast_precision_loss, reason = "visits are few")]
             let visits = told.iter().map(|told| told.visit as f64).collect();
+            let batches = told.iter().map(|told| told.ask.batch.number).collect();
             let weights = vec![1.0; values.len()];
-            cells.push(Cell { candidate, workload, short, values, visits, weights });
+            cells.push(Cell { candidate, workload, short, values, visits, batches, weights });
         }
     }
     cells.sort_by_key(|cell| (cell.candidate, cell.short, cell.workload));
