@@ -14,6 +14,7 @@ mod coding;
 mod linear;
 mod noise;
 mod surface;
+mod variances;
 mod visit;
 mod workload;
 

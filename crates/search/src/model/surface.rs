@@ -3,13 +3,11 @@
 //! Its kernel adds up effects of levels and of pairs of levels (each column with a variance of its
 //! own, shrunk towards its group's: most options do little, some much), a part that falls off with
 //! the number of differences (interactions of three and more), and a part that is each candidate's
-//! own. Short trials see the merit through a bias of the same make. The variances are learned by
-//! expectation maximisation, with Student's distribution (`NU` degrees of freedom) as prior of
-//! each effect.
+//! own. Short trials see the merit through a bias of the same make. The variances are learned
+//! ([`super::variances`]).
 //!
 //! Source of the additive kernel with learned variances: D. Duvenaud and others, Additive Gaussian
-//! Processes, 2011; of the effects' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a
-//! floor.
+//! Processes, 2011.
 
 use crate::space::CandidateIndex;
 
@@ -29,12 +27,10 @@ pub struct Point {
     pub variance: f64,
 }
 
-/// Degrees of freedom of the prior of an effect.
-const NU: f64 = 4.0;
 /// The least that an effect, an interaction and a candidate's own part are taken to vary.
-const LEAST_MAIN_SD: f64 = 0.003;
-const LEAST_PAIR_SD: f64 = 0.001;
-const LEAST_OWN_SD: f64 = 0.003;
+pub(super) const LEAST_MAIN_SD: f64 = 0.003;
+pub(super) const LEAST_PAIR_SD: f64 = 0.001;
+pub(super) const LEAST_OWN_SD: f64 = 0.003;
 /// How much correlation is left after each difference.
 const PER_DIFFERENCE: f64 = 0.7;
 /// What short trials are taken to get wrong: each effect, and each candidate.
@@ -42,22 +38,15 @@ const BIAS_MAIN_SD: f64 = 0.02;
 const BIAS_OWN_SD: f64 = 0.01;
 /// How far the mean of all may be from 0.
 const MEAN_SD: f64 = 0.5;
-/// How often variances are improved when they are learned.
-const ROUNDS: usize = 4;
-
-fn step(scale: f64, (wanted, allowed): (f64, f64), least: f64) -> f64 {
-    let ratio = if allowed > 0.0 { wanted / allowed } else { 1.0 };
-    (scale * ratio.clamp(0.25, 4.0)).clamp(least.powi(2), 4.0)
-}
 
 /// The variances of the kernel's parts.
 #[derive(Debug, Clone)]
 pub struct Scales {
-    columns: Vec<f64>,
-    main_group: f64,
-    pair_group: f64,
-    near: f64,
-    own: f64,
+    pub(super) columns: Vec<f64>,
+    pub(super) main_group: f64,
+    pub(super) pair_group: f64,
+    pub(super) near: f64,
+    pub(super) own: f64,
 }
 
 impl Scales {
@@ -78,16 +67,16 @@ impl Scales {
 /// The posterior.
 #[derive(Debug, Clone)]
 pub struct Surface<'a> {
-    coding: &'a Coding,
-    points: Vec<Point>,
-    scales: Scales,
-    rows: Matrix,
+    pub(super) coding: &'a Coding,
+    pub(super) points: Vec<Point>,
+    pub(super) scales: Scales,
+    pub(super) rows: Matrix,
     /// The lower triangle of the points' covariance without noise.
     prior: Matrix,
-    factor: Cholesky,
-    alpha: Vec<f64>,
+    pub(super) factor: Cholesky,
+    pub(super) alpha: Vec<f64>,
     /// The posterior means of the columns' coefficients.
-    coefficients: Vec<f64>,
+    pub(super) coefficients: Vec<f64>,
     decay: Vec<f64>,
 }
 
@@ -102,6 +91,12 @@ fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
         }
     }
     found
+}
+
+/// Where a column of points is not 0 any more: candidates are in the order of their families, and
+/// those before a factor's family have 0 in it.
+pub(super) fn first_of(column: &[f64]) -> usize {
+    column.iter().position(|code| *code != 0.0).unwrap_or(column.len())
 }
 
 fn dot_of_runs(runs: &[std::ops::Range<usize>], one: &[f64], other: &[f64]) -> f64 {
@@ -149,19 +144,6 @@ impl<'a> Surface<'a> {
         self
     }
 
-    /// The same with the variances learned from the points.
-    pub fn learned(mut self) -> Self {
-        for round in 0..ROUNDS {
-            self.improve_columns();
-            if round % 2 == 1 {
-                self.improve_rest();
-            }
-            self.build();
-            self.solve();
-        }
-        self
-    }
-
     /// The variances.
     pub fn scales(&self) -> &Scales {
         &self.scales
@@ -172,7 +154,7 @@ impl<'a> Surface<'a> {
         self.scales.own
     }
 
-    fn near(&self, one: CandidateIndex, other: CandidateIndex) -> f64 {
+    pub(super) fn near(&self, one: CandidateIndex, other: CandidateIndex) -> f64 {
         let differences = self.coding.differences(one, other);
         self.decay[differences.min(self.decay.len() - 1)]
     }
@@ -197,7 +179,7 @@ impl<'a> Surface<'a> {
         sum
     }
 
-    fn build(&mut self) {
+    pub(super) fn build(&mut self) {
         let count = self.points.len();
         self.prior = Matrix::zeros(count, count);
         let mut scaled = vec![0.0; self.coding.columns()];
@@ -216,7 +198,7 @@ impl<'a> Surface<'a> {
         }
     }
 
-    fn solve(&mut self) {
+    pub(super) fn solve(&mut self) {
         let mut matrix = self.prior.clone();
         for (row, point) in self.points.iter().enumerate() {
             matrix.row_mut(row)[row] += point.variance;
@@ -244,64 +226,6 @@ impl<'a> Surface<'a> {
             sum += 1.0 - point.variance * dot(&unit[row..], &unit[row..]);
         }
         sum
-    }
-
-    /// One round of expectation maximisation over the variances.
-    fn improve_columns(&mut self) {
-        let columns = self.rows.transposed();
-        let mut found = Vec::with_capacity(columns.rows());
-        // By how much the data wants a group of columns against what it allows: the fixed point of
-        // the marginal likelihood's derivative, which is reached much sooner than by expectations.
-        let mut groups = [(0.0, 0.0); 2];
-        for column in 0..columns.rows() {
-            let scale = self.scales.columns[column];
-            let mut code = columns.row(column).to_vec();
-            // Candidates are in the order of their families: a column of a late family is 0 first.
-            let first = code.iter().position(|code| *code != 0.0).unwrap_or(code.len());
-            self.factor.forward_from(&mut code, first);
-            let mean = self.coefficients[column];
-            let known = dot(&code[first..], &code[first..]);
-            found.push(mean * mean + scale - scale * scale * known);
-            let group = &mut groups[usize::from(column >= self.coding.mains())];
-            group.0 += mean * mean / scale;
-            group.1 += scale * known;
-        }
-        let mains = self.coding.mains();
-        self.scales.main_group = step(self.scales.main_group, groups[0], LEAST_MAIN_SD);
-        self.scales.pair_group = step(self.scales.pair_group, groups[1], LEAST_PAIR_SD);
-        for (column, square) in found.iter().enumerate() {
-            let of = if column < mains { self.scales.main_group } else { self.scales.pair_group };
-            self.scales.columns[column] = NU.mul_add(of, *square) / (NU + 1.0);
-        }
-    }
-
-    /// The parts that are no columns, likewise.
-    fn improve_rest(&mut self) {
-        let count = self.points.len();
-        let mut inverse = Matrix::zeros(count, count);
-        for row in 0..count {
-            inverse.row_mut(row)[row] = 1.0;
-        }
-        for row in 0..count {
-            self.factor.solve(inverse.row_mut(row));
-        }
-        let (mut near, mut own) = ((0.0, 0.0), (0.0, 0.0));
-        for row in 0..count {
-            for column in 0..count {
-                let (one, other) = (self.points[row].candidate, self.points[column].candidate);
-                let product = self.alpha[row] * self.alpha[column];
-                let allowed = inverse.row(row)[column];
-                let kernel = self.near(one, other);
-                near.0 += product * kernel;
-                near.1 += allowed * kernel;
-                if one == other {
-                    own.0 += product;
-                    own.1 += allowed;
-                }
-            }
-        }
-        self.scales.near = step(self.scales.near, near, LEAST_OWN_SD);
-        self.scales.own = step(self.scales.own, own, LEAST_OWN_SD);
     }
 
     /// The part of a candidate's believed merit that its levels and pairs of levels make.

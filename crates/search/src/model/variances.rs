@@ -1,0 +1,150 @@
+//! Learning how much each part of the surface varies.
+//!
+//! A column's variance lies between its own square and that of its group: most options do little,
+//! some much. A group's variance is the mean square of its effects, each counted as far as the data
+//! determine it (D. MacKay, Bayesian Interpolation, 1992), so that what a family's untried options
+//! may do is taken from what tried options did, and not from how little most of them did. Parts
+//! that are no columns grow or shrink to the fixed point of the marginal likelihood's derivative.
+//!
+//! Source of the columns' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a floor.
+
+use super::linear::{Matrix, dot};
+use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD, Surface, first_of};
+
+/// What a column's group weighs against the column's own square. The less, the more the few strong
+/// effects are believed and the many weak ones are not.
+const NU: f64 = 1.0;
+/// How often variances are improved, and in how many of these rounds those of the columns: the
+/// others, which a column's change moves, settle later.
+const ROUNDS: usize = 12;
+const COLUMN_ROUNDS: usize = 6;
+/// By how much a round may change a variance.
+const MOST_STEP: f64 = 4.0;
+/// The greatest variance that is believed.
+const MOST: f64 = 4.0;
+
+/// From one variance towards another, not below a least standard deviation.
+fn step(from: f64, to: f64, least_sd: f64) -> f64 {
+    to.clamp(from / MOST_STEP, from * MOST_STEP).clamp(least_sd.powi(2), MOST)
+}
+
+/// What the data want over what they allow; without a change where they allow nothing.
+fn ratio(wanted: f64, allowed: f64, otherwise: f64) -> f64 {
+    if allowed > 0.0 { wanted / allowed } else { otherwise }
+}
+
+impl Surface<'_> {
+    /// The same with the variances learned from the points.
+    pub fn learned(mut self) -> Self {
+        for round in 0..ROUNDS {
+            if round < COLUMN_ROUNDS {
+                self.improve_columns();
+            }
+            self.improve_rest();
+            self.build();
+            self.solve();
+        }
+        self
+    }
+
+    fn improve_columns(&mut self) {
+        let columns = self.rows.transposed();
+        let mains = self.coding.mains();
+        let mut squares = Vec::with_capacity(columns.rows());
+        // The sum of squares of each group's effects, and how many of them are determined.
+        let mut groups = [(0.0, 0.0); 2];
+        for column in 0..columns.rows() {
+            let scale = self.scales.columns[column];
+            let mut code = columns.row(column).to_vec();
+            let first = first_of(&code);
+            self.factor.forward_from(&mut code, first);
+            let mean = self.coefficients[column];
+            let determined = scale * dot(&code[first..], &code[first..]);
+            squares.push(mean * mean + scale * (1.0 - determined));
+            let group = &mut groups[usize::from(column >= mains)];
+            group.0 += mean * mean;
+            group.1 += determined;
+        }
+        let scales = &mut self.scales;
+        let [of_mains, of_pairs] = groups;
+        let main = ratio(of_mains.0, of_mains.1, scales.main_group);
+        let pair = ratio(of_pairs.0, of_pairs.1, scales.pair_group);
+        scales.main_group = step(scales.main_group, main, LEAST_MAIN_SD);
+        scales.pair_group = step(scales.pair_group, pair, LEAST_PAIR_SD);
+        for (column, square) in squares.iter().enumerate() {
+            let of = if column < mains { scales.main_group } else { scales.pair_group };
+            scales.columns[column] = NU.mul_add(of, *square) / (NU + 1.0);
+        }
+    }
+
+    /// The parts that are no columns.
+    fn improve_rest(&mut self) {
+        let count = self.points.len();
+        let mut inverse = Matrix::zeros(count, count);
+        for row in 0..count {
+            inverse.row_mut(row)[row] = 1.0;
+        }
+        for row in 0..count {
+            self.factor.solve(inverse.row_mut(row));
+        }
+        let (mut near, mut own) = ((0.0, 0.0), (0.0, 0.0));
+        for row in 0..count {
+            for column in 0..count {
+                let (one, other) = (self.points[row].candidate, self.points[column].candidate);
+                let product = self.alpha[row] * self.alpha[column];
+                let allowed = inverse.row(row)[column];
+                let kernel = self.near(one, other);
+                near.0 += product * kernel;
+                near.1 += allowed * kernel;
+                if one == other {
+                    own.0 += product;
+                    own.1 += allowed;
+                }
+            }
+        }
+        let scales = &mut self.scales;
+        scales.near = step(scales.near, scales.near * ratio(near.0, near.1, 1.0), LEAST_OWN_SD);
+        scales.own = step(scales.own, scales.own * ratio(own.0, own.1, 1.0), LEAST_OWN_SD);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::landscape::Kind;
+    use crate::model::{Coding, Point, Scales};
+    use crate::random::Random;
+
+    #[test]
+    fn where_few_options_do_all_no_candidate_has_a_part_of_its_own() {
+        let space = Kind::Smooth.make(160).space;
+        let all: Vec<usize> = (0..space.candidates.len()).collect();
+        let coding = Coding::of(&space, &all);
+        let mut random = Random::new(160);
+        // One option of three does something.
+        let effects: Vec<f64> = (0..coding.mains())
+            .map(|column| if column % 3 == 0 { 0.08 * random.normal() } else { 0.0 })
+            .collect();
+        let mut tried: Vec<usize> = (0..150).map(|_| random.below(all.len())).collect();
+        tried.sort_unstable();
+        let noise_sd: f64 = 0.05;
+        let points = tried
+            .iter()
+            .map(|&candidate| Point {
+                candidate,
+                short: false,
+                value: noise_sd.mul_add(random.normal(), dot(coding.mains_of(candidate), &effects)),
+                variance: noise_sd.powi(2),
+            })
+            .collect();
+        let surface = Surface::of(&coding, points, Scales::guess(&coding, 0.05)).learned();
+        let scales = surface.scales();
+        assert!(scales.own.sqrt() < 0.01, "{}", scales.own.sqrt());
+        assert!(scales.near.sqrt() < 0.01, "{}", scales.near.sqrt());
+        let squares: f64 = effects.iter().map(|effect| effect * effect).sum();
+        let truth = (squares / coding.mains() as f64).sqrt();
+        let found = scales.main_group.sqrt();
+        assert!((0.6..1.7).contains(&(found / truth)), "{found} {truth}");
+        assert!(scales.pair_group.sqrt() < 0.01, "{}", scales.pair_group.sqrt());
+    }
+}
