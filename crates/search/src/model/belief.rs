@@ -4,10 +4,11 @@
 use crate::random::Random;
 use crate::space::CandidateIndex;
 
-use super::Model;
 use super::linear::Cholesky;
+use super::{Model, contenders};
 
-/// So many candidates are looked at together: the best by their means, and some others.
+/// So many candidates are looked at together: the best by their means, those that might be the best
+/// if effects are not as they seem, and some others.
 const LOOKED_AT: usize = 180;
 const OTHERS: usize = 40;
 /// The best by the columns alone, whose means are worked out whole.
@@ -59,7 +60,10 @@ impl Belief {
         if ranked.len() > LOOKED_AT + OTHERS {
             let mut rest = ranked.split_off(LOOKED_AT);
             random.shuffle(&mut rest);
-            rest.truncate(OTHERS);
+            let contenders = contenders::of(surface, eligible, DOUBT, random);
+            rest.sort_by_key(|(_, index)| contenders.binary_search(index).is_err());
+            let others = rest.partition_point(|(_, index)| contenders.binary_search(index).is_ok());
+            rest.truncate(others + OTHERS);
             rest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             ranked.extend(rest);
         }

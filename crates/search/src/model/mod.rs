@@ -11,6 +11,7 @@
 
 mod belief;
 mod coding;
+mod contenders;
 mod linear;
 mod noise;
 mod surface;

@@ -82,7 +82,7 @@ pub struct Surface<'a> {
 
 /// Where values are not 0. Most columns of a candidate are those of other families, and lie
 /// together.
-fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
+pub(super) fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..values.len()).filter(|&at| values[at] != 0.0) {
         match found.last_mut() {
@@ -99,7 +99,7 @@ pub(super) fn first_of(column: &[f64]) -> usize {
     column.iter().position(|code| *code != 0.0).unwrap_or(column.len())
 }
 
-fn dot_of_runs(runs: &[std::ops::Range<usize>], one: &[f64], other: &[f64]) -> f64 {
+pub(super) fn dot_of_runs(runs: &[std::ops::Range<usize>], one: &[f64], other: &[f64]) -> f64 {
     runs.iter().map(|run| dot(&one[run.clone()], &other[run.clone()])).sum()
 }
 
@@ -147,6 +147,19 @@ impl<'a> Surface<'a> {
     /// The variances.
     pub fn scales(&self) -> &Scales {
         &self.scales
+    }
+
+    /// A row for each column such that the rows' products are what the points take from the prior
+    /// covariance of the columns' coefficients.
+    pub(super) fn reduced_columns(&self) -> Matrix {
+        let mut reduced = self.rows.transposed();
+        for column in 0..reduced.rows() {
+            let scale = self.scales.columns[column];
+            let row = reduced.row_mut(column);
+            row.iter_mut().for_each(|code| *code *= scale);
+            self.factor.forward_from(row, first_of(row));
+        }
+        reduced
     }
 
     /// The variance of a candidate's own part.

@@ -1,0 +1,92 @@
+//! Who might be the best if effects are not as they seem: the best candidates of draws of all
+//! effects from their posterior. A family of which little is known has low and equal means, and one
+//! of its many members may yet be the best; a ranking by means never looks at it.
+//!
+//! Limit: what is no effect of a level or a pair (the parts of [`super::surface`] that are a
+//! candidate's own, or its neighbourhood's) is not drawn.
+
+use crate::random::Random;
+use crate::space::CandidateIndex;
+
+use super::linear::{Cholesky, Matrix, dot};
+use super::surface::{Surface, dot_of_runs, runs};
+
+/// How many draws are made.
+const DRAWS: usize = 64;
+
+/// The best of `eligible` in each draw, in order, each once; `doubt` is by how much the posterior's
+/// variances are raised.
+pub fn of(
+    surface: &Surface<'_>,
+    eligible: &[CandidateIndex],
+    doubt: f64,
+    random: &mut Random,
+) -> Vec<CandidateIndex> {
+    let drawn = draws(surface, doubt, random);
+    let mut row = vec![0.0; surface.coding.columns()];
+    let mut best: Vec<Option<(f64, CandidateIndex)>> = vec![None; drawn.len()];
+    for &candidate in eligible {
+        surface.coding.write(candidate, &mut row);
+        let runs = runs(&row);
+        for (best, coefficients) in best.iter_mut().zip(&drawn) {
+            let value = dot_of_runs(&runs, &row, coefficients);
+            if best.is_none_or(|(known, _)| value > known) {
+                *best = Some((value, candidate));
+            }
+        }
+    }
+    let mut found: Vec<CandidateIndex> =
+        best.into_iter().flatten().map(|(_, candidate)| candidate).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Draws of all coefficients from their joint posterior.
+fn draws(surface: &Surface<'_>, doubt: f64, random: &mut Random) -> Vec<Vec<f64>> {
+    let reduced = surface.reduced_columns();
+    let size = reduced.rows();
+    let mut covariance = Matrix::zeros(size, size);
+    for row in 0..size {
+        for column in 0..=row {
+            let prior = if row == column { surface.scales.columns[row] } else { 0.0 };
+            let left = prior - dot(reduced.row(row), reduced.row(column));
+            covariance.row_mut(row)[column] = doubt * left;
+        }
+    }
+    let factor = Cholesky::of(covariance);
+    let draw = |random: &mut Random| {
+        let z: Vec<f64> = (0..size).map(|_| random.normal()).collect();
+        let off = factor.colour(&z);
+        off.iter().zip(&surface.coefficients).map(|(off, mean)| mean + off).collect()
+    };
+    (0..DRAWS).map(|_| draw(random)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::landscape::Kind;
+    use crate::model::{Coding, Point, Scales};
+
+    #[test]
+    fn a_family_that_was_hardly_tried_is_looked_at_though_its_means_are_low() {
+        let space = Kind::Small.make(1).space;
+        let all: Vec<usize> = (0..space.candidates.len()).collect();
+        let coding = Coding::of(&space, &all);
+        let family = |candidate: usize| space.candidates[candidate].levels[0];
+        let well_known = family(0);
+        let points: Vec<Point> = all
+            .iter()
+            .filter(|&&candidate| family(candidate) == well_known)
+            .map(|&candidate| (candidate, 0.0))
+            .chain(all.iter().rev().take(1).map(|&candidate| (candidate, -0.05)))
+            .map(|(candidate, value)| Point { candidate, short: false, value, variance: 1e-4 })
+            .collect();
+        let surface = Surface::of(&coding, points, Scales::guess(&coding, 0.1));
+        let found = of(&surface, &all, 1.0, &mut Random::new(3));
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
+        let others = found.iter().filter(|&&candidate| family(candidate) != well_known);
+        assert!(others.count() > 3, "{found:?}");
+    }
+}
