@@ -47,7 +47,7 @@ pub struct Ask {
     pub length: Length,
     /// What for.
     pub purpose: Purpose,
-    /// How often the same was asked for before.
+    /// How often the same was asked for before; of a confirming trial, how many rounds were before.
     pub repeat: u32,
     /// In which batch.
     pub batch: Batch,

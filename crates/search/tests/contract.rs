@@ -84,6 +84,29 @@ fn a_search_goes_on_after_any_trial_as_if_nothing_had_happened() {
 }
 
 #[test]
+fn the_confirming_trials_of_a_batch_are_one_round_whoever_joined_late() {
+    let mut joined_late = 0;
+    for seed in 150..156 {
+        let landscape = Kind::Small.make(seed);
+        let trace = run(&Adaptive::default(), &landscape, &limits(400.0, seed)).expect("a space");
+        let confirming = |told: &&Told| told.ask.purpose == Purpose::Confirm;
+        let mut batches: Vec<u32> = Vec::new();
+        let mut known: Vec<usize> = Vec::new();
+        for told in trace.history.iter().filter(confirming) {
+            if batches.last() != Some(&told.ask.batch.number) {
+                batches.push(told.ask.batch.number);
+            }
+            assert_eq!(told.ask.repeat as usize + 1, batches.len(), "{seed}: {:?}", told.ask);
+            if !known.contains(&told.ask.candidate) {
+                known.push(told.ask.candidate);
+                joined_late += usize::from(batches.len() > 1);
+            }
+        }
+    }
+    assert!(joined_late > 0, "some joined a race that was under way");
+}
+
+#[test]
 fn other_seeds_search_otherwise() {
     let landscape = Kind::Small.make(152);
     let first = |seed| {

@@ -159,12 +159,16 @@ fn planned(
         let wish = Wish { candidate, workload, length, purpose };
         repeats.entry(wish).or_default().insert(repeat);
     }
+    // Confirming trials of one batch are one round, whoever was in the rounds before.
+    let confirming = |told: &&Told| told.ask.purpose == Purpose::Confirm;
+    let round = history.iter().filter(confirming).map(|told| told.ask.repeat + 1).max();
     let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
     let mut asks: Vec<Ask> = wishes
         .into_iter()
         .map(|wish| {
             let used = repeats.entry(wish).or_default();
-            let repeat = (0..).find(|repeat| !used.contains(repeat)).expect("few are used");
+            let first = round.filter(|_| wish.purpose == Purpose::Confirm).unwrap_or(0);
+            let repeat = (first..).find(|repeat| !used.contains(repeat)).expect("few are used");
             used.insert(repeat);
             let Wish { candidate, workload, length, purpose } = wish;
             Ask { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }

@@ -1,10 +1,12 @@
 //! The race: rounds in which the finalists and the untuned reference run under every workload in
 //! full length. Every two rounds the weaker half is out (sequential halving: Karnin, Koren and
-//! Somekh, 2013), as the model of all trials sees it. These trials are the confirming ones.
+//! Somekh, 2013), as the model of all trials sees it. Who the rounds have shown to be more probably
+//! the best than those in the race joins it, as long as it can be measured often enough to win.
+//! These trials are the confirming ones.
 
 use crate::confirm::Confirmed;
 use crate::history::{Length, Purpose};
-use crate::model::Belief;
+use crate::model::{Belief, highest};
 use crate::space::CandidateIndex;
 use crate::strategy::{Plan, Stop, Wish};
 
@@ -69,12 +71,15 @@ impl Situation<'_> {
             // Rather fewer finalists than so few rounds that nothing can be told.
             MOST_FINALISTS.min((affordable / LEAST_ROUNDS).saturating_sub(beside)).max(1)
         } else {
-            (raced.len() >> (rounds / ROUNDS_A_FIELD)).max(2).min(affordable.saturating_sub(beside))
+            let first = MOST_FINALISTS.min(raced.len());
+            let field = first.div_ceil(1 << (rounds / ROUNDS_A_FIELD)).max(2);
+            field.min(affordable.saturating_sub(beside))
         };
+        let open = rounds == 0 || affordable >= LEAST_ROUNDS * (field + beside);
         let finalists: Vec<CandidateIndex> = by_chance(belief)
             .into_iter()
             .filter(|&index| index != reference)
-            .filter(|index| rounds == 0 || raced.binary_search(index).is_ok())
+            .filter(|index| open || raced.binary_search(index).is_ok())
             .take(field)
             .collect();
         if finalists.is_empty() || affordable < finalists.len() + beside {
@@ -95,11 +100,14 @@ impl Situation<'_> {
     }
 }
 
-/// The candidates by their probability of being the best, then by their means.
+/// The candidates by their probability of being the best, then by their means; before all the one of
+/// the highest mean, which would be chosen now.
 fn by_chance(belief: &Belief) -> Vec<CandidateIndex> {
     let mut order: Vec<usize> = (0..belief.candidates.len()).collect();
     order.sort_by(|&a, &b| {
         belief.best[b].total_cmp(&belief.best[a]).then(belief.means[b].total_cmp(&belief.means[a]))
     });
+    let leader = highest(&belief.means).map(|(at, _)| at);
+    order.sort_by_key(|at| Some(*at) != leader);
     order.into_iter().map(|at| belief.candidates[at]).collect()
 }
