@@ -12,7 +12,7 @@ use crate::strategy::{Plan, Stop, Wish};
 
 use super::{MOST_ROUNDS, Situation};
 
-/// How many finalists there are at the most.
+/// How many run beside the reference in a round at the most.
 pub(super) const MOST_FINALISTS: usize = 5;
 /// How many rounds the field is kept for.
 const ROUNDS_A_FIELD: usize = 2;
@@ -75,7 +75,7 @@ impl Situation<'_> {
             let field = first.div_ceil(1 << (rounds / ROUNDS_A_FIELD)).max(2);
             field.min(affordable.saturating_sub(beside))
         };
-        let open = rounds == 0 || affordable >= LEAST_ROUNDS * (field + beside);
+        let open = rounds == 0 || affordable >= ROUNDS_FOR_A_GAIN * (field + beside);
         let finalists: Vec<CandidateIndex> = by_chance(belief)
             .into_iter()
             .filter(|&index| index != reference)
