@@ -37,7 +37,7 @@ const SHOWN: f64 = 3.0;
 /// much likelier where units are written in order, as layers with such parts do.
 const UNTOLD_PARTS: f64 = 0.02;
 const UNTOLD_IN_ORDER: f64 = 0.5;
-/// A size that reading found so likely before is none that writing made.
+/// A size that reading found so likely before anything was written is none that writing made.
 const HINTED: f64 = 0.05;
 /// The least likelihood of a unit that no number of parts agrees with.
 const LEAST_SHARE: f64 = 1e-6;
@@ -278,23 +278,19 @@ impl<'a> Session<'a> {
     /// Reads what was written: now pages show, where there were none before, and with them whether a
     /// small unit is the erase unit. What is found so needs no more writing.
     fn read_again(&mut self) -> Result<(), Stop> {
-        if self.window.end - self.window.start < reading::LEAST_BYTES {
-            return Ok(());
-        }
+        let is_large = self.window.end - self.window.start >= reading::LEAST_BYTES;
+        let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
         let (seed, region) = (self.options.seed, Some(self.window.clone()));
         let options = ReadingOptions { seed, region, ..ReadingOptions::default() };
         let read = self
             .meter
             .read_only(|device, clock, watch| reading::probe(device, clock, &options, watch))?;
         let Findings { erase_unit, write_unit, .. } = read.findings;
-        // What a medium begins anew with each request, or each piece of it that its cache holds,
-        // shows at their boundaries too: such a size must have shown before anything was written.
-        let has_cause = |bytes: u64| {
-            let before =
-                self.first.as_ref().map(|belief| belief.probability(Structure::Unit(bytes)));
-            LARGEST_REQUEST % bytes != 0 || before.is_some_and(|share| share > HINTED)
-        };
-        let is_clear = matches!(erase_unit.value, Some(Value::Bytes(bytes)) if has_cause(bytes));
+        // What is written has more to show than units: where requests began, what the cache cut them
+        // into, pieces of the map. A size must have shown a little before.
+        let showed_before = |bytes| first.probability(Structure::Unit(bytes)) > HINTED;
+        let is_clear =
+            matches!(erase_unit.value, Some(Value::Bytes(bytes)) if showed_before(bytes));
         if let Some(belief) = read.belief.filter(|_| is_clear) {
             self.belief.learn_hints(&belief);
             self.read = Some(erase_unit);
