@@ -158,17 +158,18 @@ impl Watching {
 
     /// Two sizes agree with some build nearly always. Where no third was tried, one that fills one
     /// and a half of the supposed write units takes up two of them, or is counted in bytes and
-    /// shows it.
+    /// shows it; of the smallest write units three.
     fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
         let Some(best) = self.best().filter(|_| self.seen.len() == 2) else { return Ok(()) };
         let build = self.builds[best];
-        let write_bytes = build.write_unit / 2 * 3;
+        let half_more = build.write_unit / 2 * 3;
+        // Of whole sectors, whatever sectors there are.
+        let is_whole = half_more % LEAST_WRITE == 0;
+        let write_bytes = if is_whole { half_more } else { 3 * build.write_unit };
         let writes = (TRIED * build.whole_distance(write_bytes)) as usize;
         let writes = writes.max(4 * FIRST_LOOK);
         let is_affordable = writes as u64 * write_bytes <= meter.left_bytes() / SHARE_OF_REST;
-        // Of whole sectors, whatever sectors there are.
-        if write_bytes % LEAST_WRITE != 0
-            || self.tried.contains(&write_bytes)
+        if self.tried.contains(&write_bytes)
             || write_bytes > STRIDE / 2
             || writes > MOST_WRITES
             || !is_affordable
