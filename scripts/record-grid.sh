@@ -2,10 +2,10 @@
 # Records grids: every setup of a small space under every workload, three times, on simulated cards
 # behind the real kernel. Search strategies are compared on them (make search-benchmark).
 #
-# usage: record-grid.sh CARD...      (as root; one to two hours a card)
+# usage: record-grid.sh CARD...      (as root; two hours a card)
 #
 # Leaves examples/grids/CARD.tar.gz with run.json and trials.jsonl. The workloads are those of the
-# catalogue, each measured at one point and for a tenth of a second, so that a grid is done in hours
+# catalogue, each measured at one point and for three tenths of a second, so that a grid is done in hours
 # instead of weeks. A grid that was interrupted goes on where it was.
 
 set -eu

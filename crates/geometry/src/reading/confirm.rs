@@ -41,12 +41,12 @@ const FEWEST_AGAIN: usize = 24;
 const ENOUGH_PAIRS: usize = 160;
 /// Reads of a pair and before it.
 const READS: u64 = 4;
-/// How much of the step may be left: a piece's and a unit's can fall together, and the step is known
-/// from few reads.
+/// How much of the step may be left: a piece's and a unit's can fall together, and the step is
+/// known from few reads.
 const LEFT: [f64; 5] = [0.4, 0.7, 1.0, 1.4, 2.0];
 
-/// The share of the boundaries that were read before and that a card may remember, so that they have
-/// no step now.
+/// The share of the boundaries that were read before and that a card may remember, so that they
+/// have no step now.
 const REMEMBERED: [f64; 3] = [0.0, 0.5, 1.0];
 
 /// How likely a card whose map makes the step remembers a single piece of it, and how many steps a

@@ -7,11 +7,11 @@
 //! together give a posterior over the structures ([`steps`], [`question`]), which also says where
 //! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
 //! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's; a small one
-//! that is the only step may be a write unit's, unless pages show to longer reads (`pages`). It ends
-//! when it is sure, or when the budget is used up: a third of what flashbench -a reads on a medium
-//! of this size, or, where an erase unit is likely by then but not sure, as on a noisy medium, up to
-//! twice of what it reads. Limits: sees only what costs readers time, which an erase unit does not
-//! on every card, and a write unit does not where nothing was written.
+//! that is the only step may be a write unit's, unless pages show to longer reads (`pages`). It
+//! ends when it is sure, or when the budget is used up: a third of what flashbench -a reads on a
+//! medium of this size, or, where an erase unit is likely by then but not sure, as on a noisy
+//! medium, up to twice of what it reads. Limits: sees only what costs readers time, which an erase
+//! unit does not on every card, and a write unit does not where nothing was written.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
 //! drives" (LWN, 2011).
 

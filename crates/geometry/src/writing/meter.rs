@@ -210,10 +210,10 @@ impl<'a> Meter<'a> {
     }
 
     /// Lets a probe that only reads have the medium; its reads and samples count here.
-    pub fn read_only(
-        &mut self,
-        probe: impl FnOnce(&mut dyn BlockDev, &dyn Clock, &mut dyn Watch) -> Result<Probed, ProbeError>,
-    ) -> Result<Probed, Stop> {
+    pub fn read_only<P>(&mut self, probe: P) -> Result<Probed, Stop>
+    where
+        P: FnOnce(&mut dyn BlockDev, &dyn Clock, &mut dyn Watch) -> Result<Probed, ProbeError>,
+    {
         let begin_ns = self.elapsed_ns();
         let mut watch = Steady { done: self.done(), watch: self.watch };
         let probed = probe(self.device, self.clock, &mut watch).map_err(Stop::Failed)?;

@@ -275,8 +275,8 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Reads what was written: now pages show, where there were none before, and with them whether a
-    /// small unit is the erase unit. What is found so needs no more writing.
+    /// Reads what was written: now pages show, where there were none before, and with them whether
+    /// a small unit is the erase unit. What is found so needs no more writing.
     fn read_again(&mut self) -> Result<(), Stop> {
         let is_large = self.window.end - self.window.start >= reading::LEAST_BYTES;
         let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
@@ -286,8 +286,8 @@ impl<'a> Session<'a> {
             .meter
             .read_only(|device, clock, watch| reading::probe(device, clock, &options, watch))?;
         let Findings { erase_unit, write_unit, .. } = read.findings;
-        // What is written has more to show than units: where requests began, what the cache cut them
-        // into, pieces of the map. A size must have shown a little before.
+        // What is written has more to show than units: where requests began, what the cache cut
+        // them into, pieces of the map. A size must have shown a little before.
         let showed_before = |bytes| first.probability(Structure::Unit(bytes)) > HINTED;
         let is_clear =
             matches!(erase_unit.value, Some(Value::Bytes(bytes)) if showed_before(bytes));

@@ -3,8 +3,8 @@
 //! A trial's logarithm is taken for the sum of its candidate's merit (the mean over workloads: a
 //! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
 //! ([`workload`]), of drift, and of noise, each trial's ([`noise`]) and each visit's ([`visit`]).
-//! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and Seidel's
-//! way to solve for all at once). Trials that are far off count less.
+//! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and
+//! Seidel's way to solve for all at once). Trials that are far off count less.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
 //! doubt about merits; [`Belief::probability_within`] was checked against landscapes for that.

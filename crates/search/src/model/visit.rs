@@ -42,7 +42,7 @@ impl Shares {
 struct Visit {
     weight: f64,
     off: f64,
-    /// What noise makes of `off`, and which share of it is seen, as the cells' means are made of it.
+    /// What noise makes of `off`, and which share of it is seen, as cells' means are made of it.
     noise: f64,
     seen: f64,
 }
@@ -73,7 +73,7 @@ pub fn learned(cells: &[Cell], noise: impl Fn(&Cell) -> f64) -> f64 {
             visit.seen += weight / noise * (1.0 - weight / all);
         }
     }
-    // The mean of each visit, as if it were around the truth: its square, and its variance by noise.
+    // The mean of each visit, as if it were around the truth: its square, and its noise.
     // Trials that are off count less, so that a weighted mean moves by less than what moved them.
     let means: Vec<(f64, f64)> = visits
         .values()

@@ -100,8 +100,8 @@ impl Situation<'_> {
     }
 }
 
-/// The candidates by their probability of being the best, then by their means; before all the one of
-/// the highest mean, which would be chosen now.
+/// The candidates by their probability of being the best, then by their means; before all the one
+/// of the highest mean, which would be chosen now.
 fn by_chance(belief: &Belief) -> Vec<CandidateIndex> {
     let mut order: Vec<usize> = (0..belief.candidates.len()).collect();
     order.sort_by(|&a, &b| {
