@@ -1,5 +1,7 @@
 //! Probing by reading alone: nothing is ever changed, and what cannot be told is not told.
 
+use std::path::Path;
+
 use crate::fixture::{Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
 
@@ -52,6 +54,18 @@ fn a_terminal_of_80_columns_is_not_overrun() {
     }
     let drawing = std::fs::read_to_string(svg).unwrap();
     assert!(drawing.starts_with("<svg ") && drawing.contains("SIMULATED CARD"));
+}
+
+/// After a wanted change, `FLASHFIT_BLESS=1` writes the file.
+#[test]
+fn what_a_terminal_shows_is_the_golden_file() {
+    let shown = Place::new().flashfit(&["probe", "sim:sd-c10-log", "--seed", "1"]);
+    shown.said(0, &[]);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/probe-sd-c10-log.txt");
+    if std::env::var_os("FLASHFIT_BLESS").is_some() {
+        std::fs::write(&golden, &shown.stdout).unwrap();
+    }
+    assert!(std::fs::read_to_string(golden).unwrap() == shown.stdout, "{}", shown.stdout);
 }
 
 #[test]
