@@ -1,8 +1,9 @@
 //! Where to read: on boundaries of one size and no larger one, each place once.
 //!
 //! A read that comes back to a place can be answered by a cache of the card, so places are marked
-//! in cells of 64 KiB and never used again. On a small medium the boundaries of large units run
-//! out; then there is none to give.
+//! in cells of 64 KiB and not used again, unless somebody asks for one that was
+//! ([`Places::again_where`]). On a small medium the boundaries of large units run out; then there
+//! is none to give.
 
 use std::collections::HashSet;
 use std::ops::Range;
