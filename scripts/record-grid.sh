@@ -5,8 +5,8 @@
 # usage: record-grid.sh CARD...      (as root; two hours a card)
 #
 # Leaves examples/grids/CARD.tar.gz with run.json and trials.jsonl. The workloads are those of the
-# catalogue, each measured at one point and for three tenths of a second, so that a grid is done in hours
-# instead of weeks. A grid that was interrupted goes on where it was.
+# catalogue, each measured at one point and for three tenths of a second, so that a grid is done in
+# hours instead of weeks. A grid that was interrupted goes on where it was.
 
 set -eu
 

@@ -239,6 +239,7 @@ impl Look {
 }
 
 impl Search {
+    /// Looks at everything once, before reads go where the doubt is.
     fn survey_all(&mut self, session: &mut Session<'_>) -> Result<(), ProbeError> {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {
             self.batch(session, Self::survey, Self::survey)?;
