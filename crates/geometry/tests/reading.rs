@@ -36,7 +36,7 @@ fn only_whole_sectors_are_read() {
 
 #[test]
 fn what_is_answered_of_cards_of_chance_is_right() {
-    let (mut probed, mut patient) = (0, 0);
+    let (mut all_reads, mut all_usual_reads) = (0, 0);
     let (mut shown, mut answered, mut wrong) = (0, 0, Vec::new());
     for seed in CARDS {
         let drawn = cards::draw(seed);
@@ -55,10 +55,11 @@ fn what_is_answered_of_cards_of_chance_is_right() {
         }
         let (reads, capacity) = (outcome.probed.reads, drawn.model.capacity.0);
         assert!(reads <= most_reads(capacity));
-        probed += 1;
-        patient += u32::from(reads > usual_reads(capacity));
+        all_reads += reads;
+        all_usual_reads += usual_reads(capacity);
     }
-    assert!(patient * 5 <= probed, "{patient} of {probed} took more reads than is usual");
+    // Going on where more reads may tell is for the few.
+    assert!(all_reads <= 2 * all_usual_reads, "{all_reads} reads, usual are {all_usual_reads}");
     assert!(shown >= 5, "{shown}");
     assert!(answered * 10 >= shown * 7, "{answered} of {shown}");
     assert_eq!(wrong, []);
