@@ -268,6 +268,9 @@ impl Watching {
             if let Some(found) = clear.filter(|_| ends || distance == agreed) {
                 let stall_ns = folding::stall(&times, found.whole_distance as usize);
                 if !self.is_the_same(stall_ns) {
+                    // One that hardly stalls at the supposed distance may stall at another.
+                    let hardly = stall_ns.zip(self.stall_ns).is_some_and(|(now, held)| now < held);
+                    self.unclear.extend(hardly.then(|| found.logs.clone()));
                     return Ok(());
                 }
                 for (log, add) in self.logs.iter_mut().zip(&found.logs) {
