@@ -2,17 +2,19 @@
 # Records grids: every setup of a small space under every workload, three times, on simulated cards
 # behind the real kernel. Search strategies are compared on them (make search-benchmark).
 #
-# usage: record-grid.sh CARD...      (as root; two hours a card)
+# usage: record-grid.sh CARD...      (as root; three quarters of an hour a card)
 #
-# Leaves examples/grids/CARD.tar.gz with run.json and trials.jsonl. The workloads are those of the
-# catalogue, each measured at one point and for three tenths of a second, so that a grid is done in
-# hours instead of weeks. A grid that was interrupted goes on where it was.
+# Leaves examples/grids/CARD.tar.gz with a run for each of the three repeats, which are recorded
+# beside each other. The workloads are those of the catalogue, each measured at one point, with
+# 16 MiB and for a second and a half, so that a grid is done in an hour instead of weeks. A grid
+# that was interrupted goes on where it was.
 
 set -eu
 
 FLASHFIT=${FLASHFIT:-target/release/flashfit}
 WORK=${WORK:-target/grids}
 GRIDS=examples/grids
+REPEATS="1 2 3"
 
 mkdir -p "$WORK/catalog/workloads"
 for workload in catalog/workloads/*.fio; do
@@ -24,14 +26,30 @@ for workload in catalog/workloads/*.fio; do
         "$workload" > "$WORK/catalog/workloads/${workload##*/}"
 done
 
-for card in "$@"; do
-    run=$WORK/$card
+# record CARD REPEAT: begins the run of one repeat, or goes on with it.
+record() {
+    run=$WORK/$1-$2
     if [ -e "$run/run.json" ]; then
-        "$FLASHFIT" tune --resume "$run" --confirm "$card" >&2
+        "$FLASHFIT" tune --resume "$run" --confirm "$1"
     else
-        sed -e "s/CARD/$card/" -e "s|CATALOG|$WORK/catalog|" "$GRIDS/grid.toml" > "$WORK/$card.toml"
-        "$FLASHFIT" tune --config "$WORK/$card.toml" --dir "$run" --confirm "$card" >&2
-    fi
+        sed -e "s/CARD/$1/" -e "s/SEED/$2/" -e "s|CATALOG|$WORK/catalog|" "$GRIDS/grid.toml" \
+            > "$run.toml"
+        "$FLASHFIT" tune --config "$run.toml" --dir "$run" --confirm "$1"
+    fi > "$run.log" 2>&1
+}
+
+for card in "$@"; do
+    recording=
+    for repeat in $REPEATS; do
+        record "$card" "$repeat" &
+        recording="$recording $!"
+    done
+    for one in $recording; do
+        wait "$one" || { echo "a run failed; see $WORK/$card-*.log" >&2; exit 1; }
+    done
+    # shellcheck disable=SC2046 # the names of the runs have no spaces
     tar -C "$WORK" --owner=0 --group=0 -czf "$GRIDS/$card.tar.gz" \
-        "$card/run.json" "$card/trials.jsonl"
+        $(for repeat in $REPEATS; do
+            echo "$card-$repeat/run.json $card-$repeat/trials.jsonl"
+        done)
 done

@@ -1,10 +1,10 @@
 //! How well the search searches recorded grids: the second half of `docs/search.md`
 //! (`make search-benchmark`), on standard output.
 //!
-//! A grid is a run that recorded every setup of a small space under every workload, several times.
+//! A grid is the runs that recorded every setup of a small space under every workload, several times.
 //! Strategies draw their trials from it, and their choice is compared with what is recorded of all
-//! setups. `--seeds N` plays so many seeds; a path plays that run (a folder) instead of
-//! `examples/grids/*.tar.gz`, which `tar` unpacks. Nothing here passes or fails.
+//! setups. `--seeds N` plays so many seeds; paths are the runs (folders) of one grid that is played
+//! instead of `examples/grids/*.tar.gz`, which `tar` unpacks. Nothing here passes or fails.
 //!
 //! Limit: with few repeats what is recorded of a setup is itself noisy, and the best of many is
 //! recorded too good; how noisy is told beside it.
@@ -35,6 +35,13 @@ the mean over the workloads of the mean logarithm of its recorded trials, as doc
 of replays. Budgets of the adaptive search are shares of the trials that greedy made to its end in
 the median, one a setup and workload, without confirming any.";
 
+/// A grid that was recorded.
+struct Grid {
+    name: String,
+    /// The folders of the runs that it is made of.
+    runs: Vec<PathBuf>,
+}
+
 /// What one replay came to.
 struct Played {
     /// Trials, full-length ones' worth.
@@ -63,42 +70,55 @@ fn main() {
     }
     println!("{HEAD}");
     let unpacked = tempfile::tempdir().expect("a folder to unpack into");
-    let grids = if given.is_empty() { unpack(unpacked.path()) } else { given };
+    let grids = match given.first() {
+        None => unpack(unpacked.path()),
+        Some(first) => {
+            let name =
+                first.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+            vec![Grid { name, runs: given }]
+        }
+    };
     if grids.is_empty() {
         println!("\nNo grid is recorded yet.");
     }
     let catalogue = Catalogue::load(None).expect("the built-in catalogue");
     for grid in grids {
-        match Recording::read(std::slice::from_ref(&grid)) {
-            Ok(recording) => one_grid(&grid, &recording, &catalogue, seeds),
-            Err(error) => println!("\n{} cannot be read: {error}", grid.display()),
+        match Recording::read(&grid.runs) {
+            Ok(recording) => one_grid(&grid.name, &recording, &catalogue, seeds),
+            Err(error) => println!("\n{} cannot be read: {error}", grid.name),
         }
     }
 }
 
-/// Unpacks the grids of the repository and tells where each is.
-fn unpack(into: &Path) -> Vec<PathBuf> {
+/// Unpacks the grids of the repository.
+fn unpack(into: &Path) -> Vec<Grid> {
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/grids");
-    let listed = std::fs::read_dir(stored).expect("examples/grids is part of the repository");
-    let mut archives: Vec<PathBuf> = listed
-        .filter_map(|entry| Some(entry.ok()?.path()))
+    let archives: Vec<PathBuf> = listed(&stored)
+        .into_iter()
         .filter(|path| path.to_string_lossy().ends_with(".tar.gz"))
         .collect();
-    archives.sort();
-    for archive in &archives {
-        let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(into).status();
-        assert!(status.is_ok_and(|status| status.success()), "{} unpacks", archive.display());
-    }
-    let name = |archive: &PathBuf| {
+    let unpacked = archives.iter().map(|archive| {
         let name = archive.file_name().map(|name| name.to_string_lossy().into_owned());
-        into.join(name.unwrap_or_default().trim_end_matches(".tar.gz"))
-    };
-    archives.iter().map(name).collect()
+        let name = name.unwrap_or_default().trim_end_matches(".tar.gz").to_owned();
+        let folder = into.join(&name);
+        std::fs::create_dir(&folder).expect("no two grids have one name");
+        let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&folder).status();
+        assert!(status.is_ok_and(|status| status.success()), "{} unpacks", archive.display());
+        Grid { name, runs: listed(&folder) }
+    });
+    unpacked.collect()
+}
+
+/// What is in a folder, in the order of the names.
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder that can be listed");
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
 }
 
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-fn one_grid(grid: &Path, recording: &Recording, catalogue: &Catalogue, seeds: u64) {
-    let name = grid.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+fn one_grid(name: &str, recording: &Recording, catalogue: &Catalogue, seeds: u64) {
     let play = |kind: StrategyKind, trials: Option<u32>, seed: u64| {
         play(recording, catalogue, kind, trials, seed)
     };
