@@ -68,7 +68,7 @@ findings:
 	mv docs/findings.md.new docs/findings.md
 
 grids: build
-	sh scripts/record-grid.sh usd-a1-pagemap usd-a2-cq
+	sh scripts/record-grid.sh usd-a2-cq emmc-5.1
 
 accuracy:
 	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new

@@ -2,12 +2,12 @@
 # Records grids: every setup of a small space under every workload, three times, on simulated cards
 # behind the real kernel. Search strategies are compared on them (make search-benchmark).
 #
-# usage: record-grid.sh CARD...      (as root; three quarters of an hour a card)
+# usage: record-grid.sh CARD...      (as root; less than an hour a card)
 #
-# Leaves examples/grids/CARD.tar.gz with a run for each of the three repeats, which are recorded
-# beside each other. The workloads are those of the catalogue, each measured at one point, with
-# 16 MiB and for a second and a half, so that a grid is done in an hour instead of weeks. A grid
-# that was interrupted goes on where it was.
+# Records what examples/grids/CARD.toml says, and leaves examples/grids/CARD.tar.gz with a run for
+# each of the three repeats, which are recorded beside each other. The workloads are those of the
+# catalogue, each measured at one point, with 16 MiB and for a second and a half, so that a grid is
+# done in an hour instead of weeks. A grid that was interrupted goes on where it was.
 
 set -eu
 
@@ -32,8 +32,7 @@ record() {
     if [ -e "$run/run.json" ]; then
         "$FLASHFIT" tune --resume "$run" --confirm "$1"
     else
-        sed -e "s/CARD/$1/" -e "s/SEED/$2/" -e "s|CATALOG|$WORK/catalog|" "$GRIDS/grid.toml" \
-            > "$run.toml"
+        sed -e "s/SEED/$2/" -e "s|CATALOG|$WORK/catalog|" "$GRIDS/$1.toml" > "$run.toml"
         "$FLASHFIT" tune --config "$run.toml" --dir "$run" --confirm "$1"
     fi > "$run.log" 2>&1
 }

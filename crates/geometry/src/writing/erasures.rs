@@ -156,12 +156,17 @@ impl Watching {
         self.try_the_write_unit(meter)
     }
 
-    /// Two sizes agree with some build nearly always. Where no third was tried, one that fills one
-    /// and a half of the supposed write units takes up two of them, or is counted in bytes and
-    /// shows it; of the smallest write units three.
+    /// Two sizes agree with some build nearly always, and one of which some erasures are hidden with
+    /// too many. Where no third tells plainly, one that fills one and a half of the supposed write
+    /// units takes up two of them, or is counted in bytes and shows it; of the smallest write units
+    /// three.
     fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
-        let Some(best) = self.best().filter(|_| self.seen.len() == 2) else { return Ok(()) };
+        let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(()) };
         let build = self.builds[best];
+        let is_plain = |size: u64| build.distance(size) == build.whole_distance(size);
+        if self.seen.iter().filter(|(size, _)| is_plain(*size)).count() > 2 {
+            return Ok(());
+        }
         let half_more = build.write_unit / 2 * 3;
         // Of whole sectors, whatever sectors there are.
         let is_whole = half_more % LEAST_WRITE == 0;
