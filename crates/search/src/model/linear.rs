@@ -120,6 +120,19 @@ impl Cholesky {
         self.backward(b);
     }
 
+    /// Row by row, the columns of `L⁻¹`, each 0 before the place of its own number. What two of
+    /// them have in common makes the inverse of `L Lᵀ`.
+    pub fn inverse_columns(&self) -> Matrix {
+        let size = self.lower.rows();
+        let mut columns = Matrix::zeros(size, size);
+        for column in 0..size {
+            let values = columns.row_mut(column);
+            values[column] = 1.0;
+            self.forward_from(values, column);
+        }
+        columns
+    }
+
     /// `L z`: of independent standard normal `z` it makes normals with the matrix as covariance.
     pub fn colour(&self, z: &[f64]) -> Vec<f64> {
         (0..z.len()).map(|row| dot(&self.lower.row(row)[..=row], &z[..=row])).collect()
@@ -181,6 +194,7 @@ mod tests {
         assert_eq!(cholesky.lower.row(2), &[-8.0, 5.0, 3.0]);
         assert!((cholesky.log_determinant() - 36f64.ln()).abs() < 1e-12);
         assert_eq!(cholesky.colour(&[1.0, 1.0, 1.0]), vec![2.0, 7.0, 0.0]);
+        assert_eq!(cholesky.inverse_columns().row(0), &[0.5, -3.0, 19.0 / 3.0]);
     }
 
     #[test]

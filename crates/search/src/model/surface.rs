@@ -71,6 +71,10 @@ pub struct Surface<'a> {
     pub(super) points: Vec<Point>,
     pub(super) scales: Scales,
     pub(super) rows: Matrix,
+    /// The lower triangles of what does not change with the variances: how near the points are to
+    /// each other, and the covariance of the common mean and of what short trials get wrong.
+    nearness: Matrix,
+    fixed: Matrix,
     /// The lower triangle of the points' covariance without noise.
     prior: Matrix,
     pub(super) factor: Cholesky,
@@ -95,7 +99,7 @@ pub(super) fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
 
 /// Where a column of points is not 0 any more: candidates are in the order of their families, and
 /// those before a factor's family have 0 in it.
-pub(super) fn first_of(column: &[f64]) -> usize {
+fn first_of(column: &[f64]) -> usize {
     column.iter().position(|code| *code != 0.0).unwrap_or(column.len())
 }
 
@@ -114,17 +118,29 @@ impl<'a> Surface<'a> {
         for (row, point) in points.iter().enumerate() {
             coding.write(point.candidate, rows.row_mut(row));
         }
+        let count = points.len();
         let mut surface = Self {
             coding,
             points,
             scales,
             rows,
-            prior: Matrix::zeros(0, 0),
+            nearness: Matrix::zeros(count, count),
+            fixed: Matrix::zeros(count, count),
+            prior: Matrix::zeros(count, count),
             factor: Cholesky::of(Matrix::zeros(0, 0)),
             alpha: Vec::new(),
             coefficients: Vec::new(),
             decay: decay_table(),
         };
+        for row in 0..count {
+            for column in 0..=row {
+                let (one, other) = (&surface.points[row], &surface.points[column]);
+                let near = surface.near(one.candidate, other.candidate);
+                let fixed = surface.fixed(one, other);
+                surface.nearness.row_mut(row)[column] = near;
+                surface.fixed.row_mut(row)[column] = fixed;
+            }
+        }
         surface.build();
         surface.solve();
         surface
@@ -162,41 +178,50 @@ impl<'a> Surface<'a> {
         reduced
     }
 
+    /// How near two of the points are to each other, the first not before the second.
+    pub(super) fn nearness(&self, point: usize, other: usize) -> f64 {
+        self.nearness.row(point)[other]
+    }
+
     /// The variance of a candidate's own part.
     pub fn own_variance(&self) -> f64 {
         self.scales.own
     }
 
-    pub(super) fn near(&self, one: CandidateIndex, other: CandidateIndex) -> f64 {
+    fn near(&self, one: CandidateIndex, other: CandidateIndex) -> f64 {
         let differences = self.coding.differences(one, other);
         self.decay[differences.min(self.decay.len() - 1)]
     }
 
-    /// The covariance of what two points see, without noise; `product` is that of their columns
-    /// with the columns' variances.
-    fn covariance(&self, one: &Point, other: &Point, product: f64) -> f64 {
-        let mut sum = MEAN_SD.powi(2) + product;
-        sum += self.scales.near * self.near(one.candidate, other.candidate);
-        let same = one.candidate == other.candidate;
-        if same {
-            sum += self.scales.own;
-        }
+    /// The part of two points' covariance that no learned variance is in.
+    fn fixed(&self, one: &Point, other: &Point) -> f64 {
+        let mut sum = MEAN_SD.powi(2);
         if one.short && other.short {
             let mains =
                 dot(self.coding.mains_of(one.candidate), self.coding.mains_of(other.candidate));
             sum += BIAS_MAIN_SD.powi(2) * mains;
-            if same {
+            if one.candidate == other.candidate {
                 sum += BIAS_OWN_SD.powi(2);
             }
         }
         sum
     }
 
+    /// The covariance of a candidate's merit and another's, without what is fixed; `product` is
+    /// that of their columns with the columns' variances.
+    fn learned_covariance(&self, same: bool, near: f64, product: f64) -> f64 {
+        let own = if same { self.scales.own } else { 0.0 };
+        product + self.scales.near * near + own
+    }
+
+    /// The covariance of two candidates' merits in full-length trials.
+    fn covariance(&self, one: CandidateIndex, other: CandidateIndex, product: f64) -> f64 {
+        MEAN_SD.powi(2) + self.learned_covariance(one == other, self.near(one, other), product)
+    }
+
     pub(super) fn build(&mut self) {
-        let count = self.points.len();
-        self.prior = Matrix::zeros(count, count);
         let mut scaled = vec![0.0; self.coding.columns()];
-        for row in 0..count {
+        for row in 0..self.points.len() {
             for ((value, code), scale) in
                 scaled.iter_mut().zip(self.rows.row(row)).zip(&self.scales.columns)
             {
@@ -205,8 +230,9 @@ impl<'a> Surface<'a> {
             let runs = runs(&scaled);
             for column in 0..=row {
                 let product = dot_of_runs(&runs, &scaled, self.rows.row(column));
-                self.prior.row_mut(row)[column] =
-                    self.covariance(&self.points[row], &self.points[column], product);
+                let same = self.points[row].candidate == self.points[column].candidate;
+                self.prior.row_mut(row)[column] = self.fixed.row(row)[column]
+                    + self.learned_covariance(same, self.nearness(row, column), product);
             }
         }
     }
@@ -284,10 +310,6 @@ impl<'a> Surface<'a> {
         let mut reduced = Matrix::zeros(size, self.points.len().max(1));
         let mut rows = Matrix::zeros(size, self.coding.columns().max(1));
         let mut scaled = vec![0.0; self.coding.columns()];
-        let full: Vec<Point> = candidates
-            .iter()
-            .map(|&candidate| Point { candidate, short: false, value: 0.0, variance: 0.0 })
-            .collect();
         let mut covariance = Matrix::zeros(size, size);
         for row in 0..size {
             self.coding.write(candidates[row], &mut rows.row_mut(row)[..scaled.len()]);
@@ -299,7 +321,8 @@ impl<'a> Surface<'a> {
             let runs = runs(&scaled);
             for (column, point) in self.points.iter().enumerate() {
                 let product = dot_of_runs(&runs, &scaled, self.rows.row(column));
-                reduced.row_mut(row)[column] = self.covariance(&full[row], point, product);
+                reduced.row_mut(row)[column] =
+                    self.covariance(candidates[row], point.candidate, product);
             }
             if !self.points.is_empty() {
                 means[row] = dot(reduced.row(row), &self.alpha);
@@ -307,7 +330,7 @@ impl<'a> Surface<'a> {
             }
             for column in 0..=row {
                 let product = dot_of_runs(&runs, &scaled, rows.row(column));
-                let prior = self.covariance(&full[row], &full[column], product);
+                let prior = self.covariance(candidates[row], candidates[column], product);
                 covariance.row_mut(row)[column] =
                     prior - dot(reduced.row(row), reduced.row(column));
             }

@@ -8,8 +8,8 @@
 //!
 //! Source of the columns' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a floor.
 
-use super::linear::{Matrix, dot};
-use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD, Surface, first_of};
+use super::linear::dot;
+use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD, Surface};
 
 /// What a column's group weighs against the column's own square. The less, the more the few strong
 /// effects are believed and the many weak ones are not.
@@ -48,18 +48,15 @@ impl Surface<'_> {
     }
 
     fn improve_columns(&mut self) {
-        let columns = self.rows.transposed();
+        let reduced = self.reduced_columns();
         let mains = self.coding.mains();
-        let mut squares = Vec::with_capacity(columns.rows());
+        let mut squares = Vec::with_capacity(reduced.rows());
         // The sum of squares of each group's effects, and how many of them are determined.
         let mut groups = [(0.0, 0.0); 2];
-        for column in 0..columns.rows() {
+        for column in 0..reduced.rows() {
             let scale = self.scales.columns[column];
-            let mut code = columns.row(column).to_vec();
-            let first = first_of(&code);
-            self.factor.forward_from(&mut code, first);
             let mean = self.coefficients[column];
-            let determined = scale * dot(&code[first..], &code[first..]);
+            let determined = dot(reduced.row(column), reduced.row(column)) / scale;
             squares.push(mean * mean + scale * (1.0 - determined));
             let group = &mut groups[usize::from(column >= mains)];
             group.0 += mean * mean;
@@ -79,26 +76,20 @@ impl Surface<'_> {
 
     /// The parts that are no columns.
     fn improve_rest(&mut self) {
-        let count = self.points.len();
-        let mut inverse = Matrix::zeros(count, count);
-        for row in 0..count {
-            inverse.row_mut(row)[row] = 1.0;
-        }
-        for row in 0..count {
-            self.factor.solve(inverse.row_mut(row));
-        }
+        let inverse = self.factor.inverse_columns();
         let (mut near, mut own) = ((0.0, 0.0), (0.0, 0.0));
-        for row in 0..count {
-            for column in 0..count {
-                let (one, other) = (self.points[row].candidate, self.points[column].candidate);
-                let product = self.alpha[row] * self.alpha[column];
-                let allowed = inverse.row(row)[column];
-                let kernel = self.near(one, other);
+        for row in 0..self.points.len() {
+            for column in 0..=row {
+                // Two places of a symmetric matrix.
+                let times = if row == column { 1.0 } else { 2.0 };
+                let product = times * self.alpha[row] * self.alpha[column];
+                let common = dot(&inverse.row(row)[row..], &inverse.row(column)[row..]);
+                let kernel = self.nearness(row, column);
                 near.0 += product * kernel;
-                near.1 += allowed * kernel;
-                if one == other {
+                near.1 += times * common * kernel;
+                if self.points[row].candidate == self.points[column].candidate {
                     own.0 += product;
-                    own.1 += allowed;
+                    own.1 += times * common;
                 }
             }
         }
