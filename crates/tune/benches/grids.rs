@@ -1,10 +1,10 @@
 //! How well the search searches recorded grids: the second half of `docs/search.md`
 //! (`make search-benchmark`), on standard output.
 //!
-//! A grid is the runs that recorded every setup of a small space under every workload, several times.
-//! Strategies draw their trials from it, and their choice is compared with what is recorded of all
-//! setups. `--seeds N` plays so many seeds; paths are the runs (folders) of one grid that is played
-//! instead of `examples/grids/*.tar.gz`, which `tar` unpacks. Nothing here passes or fails.
+//! A grid is the runs that recorded every setup of a small space under every workload, several
+//! times. Strategies draw their trials from it, and their choice is compared with what is recorded
+//! of all setups. `--seeds N` plays so many seeds; paths are the runs (folders) of one grid that is
+//! played instead of `examples/grids/*.tar.gz`, which `tar` unpacks. Nothing here passes or fails.
 //!
 //! Limits: with few repeats what is recorded of a setup is itself noisy, and the best of many is
 //! recorded too good; how noisy is told beside it. Trials are drawn from what the truth is made of.
@@ -33,8 +33,8 @@ Every setup of a small space, recorded under every workload on simulated cards b
 kernel (`make grids`); strategies draw their trials from the record. The truth is, for each setup,
 the mean over the workloads of the mean logarithm of its recorded trials, as docs/tuning.md tells
 of replays. Budgets of the adaptive search are shares of the trials that greedy made to its end in
-the median, one a setup and workload, without confirming any. What is drawn is part of that truth, so
-believing noise is punished less here than on a medium, and random setups fare better.";
+the median, one a setup and workload, without confirming any. What is drawn is part of that truth,
+so believing noise is punished less here than on a medium, and random setups fare better.";
 
 /// A grid that was recorded.
 struct Grid {
@@ -186,8 +186,8 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
     let noise = noise(recording);
     let error = noise.map_or(String::new(), |(noise, repeats)| {
         format!(
-            "Repeats of a trial\ndiffer by {:.0} % (standard deviation), so that a setup's recorded \
-             merit is known to {:.1} %: what is\nnearer than that to the best may be better. ",
+            "Repeats of a trial differ by {:.0} % (standard deviation), so that a setup's\nrecorded \
+             merit is known to {:.1} %: what is nearer than that to the best may be better. ",
             100.0 * noise,
             100.0 * noise / (repeats * real(workloads)).sqrt()
         )
@@ -197,8 +197,8 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
         _ => "unsafe ones among them",
     };
     format!(
-        "{setups} setups ({allowed}), {workloads} workloads, {} trials, the untuned setup {:.0} % below the \
-         best. {error}{near} of {} setups\nare within 2 % of the best by the record.",
+        "{setups} setups ({allowed}), {workloads} workloads, {} trials,\nthe untuned \
+         setup {:.0} % below the best. {error}{near} of {} setups\nare within 2 % of the best by the record.",
         recording.trials.len(),
         100.0 * (1.0 - (-best).exp()),
         known.len(),

@@ -156,10 +156,9 @@ impl Watching {
         self.try_the_write_unit(meter)
     }
 
-    /// Two sizes agree with some build nearly always, and one of which some erasures are hidden with
-    /// too many. Where no third tells plainly, one that fills one and a half of the supposed write
-    /// units takes up two of them, or is counted in bytes and shows it; of the smallest write units
-    /// three.
+    /// Two sizes agree with some build nearly always, and one that may hide erasures with too many.
+    /// Where no third tells plainly, one that fills one and a half of the supposed write units
+    /// takes up two of them, or is counted in bytes and shows it; of the smallest ones three.
     fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
         let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(()) };
         let build = self.builds[best];
