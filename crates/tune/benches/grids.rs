@@ -186,8 +186,8 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
     let noise = noise(recording);
     let error = noise.map_or(String::new(), |(noise, repeats)| {
         format!(
-            "Repeats of a trial differ by {:.0} % (standard deviation), so that a setup's\nrecorded \
-             merit is known to {:.1} %: what is nearer than that to the best may be better. ",
+            "Repeats of a trial differ by {:.0} % (standard deviation), so that a\nsetup's recorded \
+             merit is known to {:.1} %: what is nearer than that to the best may be better.\n",
             100.0 * noise,
             100.0 * noise / (repeats * real(workloads)).sqrt()
         )
@@ -197,8 +197,8 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
         _ => "unsafe ones among them",
     };
     format!(
-        "{setups} setups ({allowed}), {workloads} workloads, {} trials,\nthe untuned \
-         setup {:.0} % below the best. {error}{near} of {} setups\nare within 2 % of the best by the record.",
+        "{setups} setups ({allowed}), {workloads} workloads, {} trials, the untuned\nsetup \
+         {:.0} % below the best. {error}{near} of {} setups are within 2 % of the best by the record.",
         recording.trials.len(),
         100.0 * (1.0 - (-best).exp()),
         known.len(),
