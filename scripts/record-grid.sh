@@ -43,9 +43,14 @@ for card in "$@"; do
         record "$card" "$repeat" &
         recording="$recording $!"
     done
+    failed=
     for one in $recording; do
-        wait "$one" || { echo "a run failed; see $WORK/$card-*.log" >&2; exit 1; }
+        wait "$one" || failed=yes
     done
+    if [ -n "$failed" ]; then
+        echo "$card: a run failed; see $WORK/$card-*.log" >&2
+        exit 1
+    fi
     # shellcheck disable=SC2046 # the names of the runs have no spaces
     tar -C "$WORK" --owner=0 --group=0 -czf "$GRIDS/$card.tar.gz" \
         $(for repeat in $REPEATS; do
