@@ -26,16 +26,20 @@ for workload in catalog/workloads/*.fio; do
         "$workload" > "$WORK/catalog/workloads/${workload##*/}"
 done
 
-# record CARD REPEAT: begins the run of one repeat, or goes on with it.
+# record CARD REPEAT: becomes the run of one repeat, new or gone on with.
 record() {
     run=$WORK/$1-$2
     if [ -e "$run/run.json" ]; then
-        "$FLASHFIT" tune --resume "$run" --confirm "$1"
+        exec "$FLASHFIT" tune --resume "$run" --confirm "$1"
     else
         sed -e "s/SEED/$2/" -e "s|CATALOG|$WORK/catalog|" "$GRIDS/$1.toml" > "$run.toml"
-        "$FLASHFIT" tune --config "$run.toml" --dir "$run" --confirm "$1"
+        exec "$FLASHFIT" tune --config "$run.toml" --dir "$run" --confirm "$1"
     fi > "$run.log" 2>&1
 }
+
+recording=
+# Whoever ends this ends the runs, which take away what they have mounted.
+trap 'kill -INT $recording; wait; exit 130' INT TERM
 
 for card in "$@"; do
     recording=
