@@ -1,10 +1,12 @@
 //! What every strategy has to keep to, whatever it searches: it asks only for what there is, within
 //! the budget, always the same, resumable at any trial, and it ends.
 
+use std::collections::BTreeMap;
+
 use flashfit_search::landscape::{Kind, Landscape, run};
 use flashfit_search::{
-    Adaptive, Exhaustive, Greedy, Length, Limits, Outcome, Purpose, RandomSearch, SearchError,
-    ShortRun, SpaceError, Step, Stop, Strategy, Told, next_step, spent,
+    Adaptive, Confirmed, Exhaustive, Greedy, Length, Limits, Outcome, Purpose, RandomSearch,
+    SearchError, ShortRun, SpaceError, Step, Stop, Strategy, Told, next_step, spent,
 };
 use proptest::prelude::*;
 
@@ -104,6 +106,36 @@ fn the_confirming_trials_of_a_batch_are_one_round_whoever_joined_late() {
         }
     }
     assert!(joined_late > 0, "some joined a race that was under way");
+}
+
+#[test]
+fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift() {
+    let (mut rested, mut back) = (0, 0);
+    for seed in 150..152 {
+        let landscape = Kind::Smooth.make(seed);
+        let trace = run(&Adaptive::default(), &landscape, &limits(800.0, seed)).expect("a space");
+        let mut rounds: BTreeMap<u32, Vec<Told>> = BTreeMap::new();
+        for told in trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
+            rounds.entry(told.ask.batch.number).or_default().push(*told);
+        }
+        let mut before: Vec<Told> = Vec::new();
+        let mut was_resting = false;
+        for round in rounds.values() {
+            let reference = landscape.space.reference;
+            let resting = round.iter().all(|told| told.ask.candidate != reference);
+            if resting {
+                let confirmed = Confirmed::of(&landscape.space, &before);
+                let gain = |one: &usize| confirmed.gain(*one, reference);
+                let sure = confirmed.finalists().iter().filter_map(gain).any(|gain| gain.is_sure());
+                assert!(sure, "{seed}: nobody's gain was sure");
+            }
+            rested += usize::from(resting);
+            back += usize::from(was_resting && !resting);
+            was_resting = resting;
+            before.extend(round);
+        }
+    }
+    assert!(rested > 2 && back > 0, "{rested} {back}");
 }
 
 #[test]

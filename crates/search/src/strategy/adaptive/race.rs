@@ -2,7 +2,8 @@
 //! full length. Every two rounds the weaker half is out (sequential halving: Karnin, Koren and
 //! Somekh, 2013), as the model of all trials sees it. Who the rounds have shown to be more probably
 //! the best than those in the race joins it, as long as it can be measured often enough to win.
-//! These trials are the confirming ones.
+//! These trials are the confirming ones. The reference rests while the leader's gain over it is
+//! sure: what is left then tells the finalists apart.
 
 use crate::confirm::Confirmed;
 use crate::history::{Length, Purpose};
@@ -20,6 +21,8 @@ const ROUNDS_A_FIELD: usize = 2;
 /// leader's gain over the reference can be told from noise.
 const LEAST_ROUNDS: usize = 3;
 const ROUNDS_FOR_A_GAIN: usize = 6;
+/// A reference that rests is back every so many rounds, to see drift.
+const SENTINEL_ROUNDS: usize = 3;
 
 impl Situation<'_> {
     /// Who was in the race so far beside the reference.
@@ -38,15 +41,10 @@ impl Situation<'_> {
         batches.len()
     }
 
-    /// Whether the leader's gain is sure, or was given rounds enough to be.
-    fn is_told(&self, belief: &Belief, rounds: usize) -> bool {
-        let confirmed = Confirmed::of(self.space, self.history);
-        let raced = |index: &&CandidateIndex| confirmed.rounds(**index) > 0;
-        let Some(&leader) = belief.candidates.iter().find(raced) else { return true };
-        let reference = self.space.reference;
-        rounds >= ROUNDS_FOR_A_GAIN
-            || leader == reference
-            || confirmed.gain(leader, reference).is_some_and(|gain| gain.is_sure())
+    /// Whether the leader's gain over the reference is sure from the rounds that had both.
+    fn beats_reference(&self, leader: CandidateIndex) -> bool {
+        let gain = Confirmed::of(self.space, self.history).gain(leader, self.space.reference);
+        gain.is_some_and(|gain| gain.is_sure())
     }
 
     /// The next round, or the end. `probability` is that of the choice being near enough.
@@ -61,12 +59,17 @@ impl Situation<'_> {
         let raced = self.raced();
         let reference = self.space.reference;
         let sure = probability >= self.limits.goal.probability;
-        if sure && rounds >= LEAST_ROUNDS && self.is_told(belief, rounds) {
+        let is_raced = |index: &&CandidateIndex| raced.binary_search(index).is_ok();
+        let leader = belief.candidates.iter().find(is_raced);
+        let gains = leader.is_some_and(|&leader| self.beats_reference(leader));
+        let is_told = gains || rounds >= ROUNDS_FOR_A_GAIN || leader == Some(&reference);
+        if sure && rounds >= LEAST_ROUNDS && is_told {
             return Plan::Done(Stop::SureEnough { probability });
         }
+        let rests = gains && rounds >= LEAST_ROUNDS && rounds % SENTINEL_ROUNDS != 0;
         let left = self.limits.left(self.history).max(0.0);
         let affordable = ((left + 1e-9) / self.workloads() as f64).min(1e6) as usize;
-        let beside = usize::from(self.table.out(reference).is_none());
+        let beside = usize::from(self.table.out(reference).is_none() && !rests);
         let field = if rounds == 0 {
             // Rather fewer finalists than so few rounds that nothing can be told.
             MOST_FINALISTS.min((affordable / LEAST_ROUNDS).saturating_sub(beside)).max(1)
