@@ -1,9 +1,9 @@
 //! What a run comes to: the trials as the search was told them, and the answer that follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_host::{ExitClass, Explain};
-use flashfit_search::{Answer, CandidateIndex, Told};
+use flashfit_search::{Answer, CandidateIndex, Purpose, Told};
 
 use crate::choice::StrategyKind;
 use crate::course::{Cost, Course, Rules};
@@ -97,15 +97,31 @@ impl Conclusion {
         rules: &Rules,
         trials: &[TrialRecord],
     ) -> Self {
+        Self::without_copies(problem, history, costs, rules, trials, &[])
+    }
+
+    /// The same where confirming trials may repeat each other: `copied` tells it of each trial. A
+    /// setup's round that has a copy confirms nothing.
+    pub fn without_copies(
+        problem: Problem,
+        history: Vec<Told>,
+        costs: Vec<Cost>,
+        rules: &Rules,
+        trials: &[TrialRecord],
+        copied: &[bool],
+    ) -> Self {
         let profiles = profiles(&problem, trials);
         let mut wear: Vec<Option<f64>> = vec![None; problem.setups.len()];
         for profile in &profiles {
             wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
         }
-        let answer = Course::new(&problem, rules).answer(&history, &costs, &wear);
+        let evidence = without_copied_rounds(&history, copied);
+        let course = Course::new(&problem, rules);
+        let winner = course.choice(&history, &costs);
+        let answer = winner.map(|winner| course.answer(winner, &evidence, &costs, &wear));
         let recommendation = answer.as_ref().map(|answer| {
             let chosen_before = rules.strategy != StrategyKind::Adaptive;
-            let mut found = Recommendation::of(&problem, &history, answer, chosen_before);
+            let mut found = Recommendation::of(&problem, &evidence, answer, chosen_before);
             let riskier = if_all_were_allowed(&problem, rules, &history, &costs);
             found.better_but_less_safe = riskier
                 .filter(|other| !problem.space.candidates[*other].allowed)
@@ -116,6 +132,24 @@ impl Conclusion {
         let drift = drift(&problem, &history);
         Self { problem, history, costs, answer, recommendation, broken, drift, profiles }
     }
+}
+
+/// The same trials, with those of a candidate's round that has a copy in it no longer confirming.
+fn without_copied_rounds(history: &[Told], copied: &[bool]) -> Vec<Told> {
+    let round = |told: &Told| (told.ask.candidate, told.ask.repeat);
+    let spoiled: BTreeSet<(CandidateIndex, u32)> = history
+        .iter()
+        .zip(copied)
+        .filter(|(_, copied)| **copied)
+        .map(|(told, _)| round(told))
+        .collect();
+    let mut evidence = history.to_vec();
+    for told in &mut evidence {
+        if told.ask.purpose == Purpose::Confirm && spoiled.contains(&round(told)) {
+            told.ask.purpose = Purpose::Search;
+        }
+    }
+    evidence
 }
 
 /// What would be chosen if everything were safe enough.

@@ -111,18 +111,18 @@ impl<'a> Course<'a> {
         self.strategy.choice(&space, &without_demands(&searched(history)), &limits)
     }
 
-    /// What can be said after these trials; `None` before anything that may be chosen was
-    /// measured. `wear` is that of each candidate where it is known, less being better.
+    /// What these trials say of the candidate that was chosen after them. `wear` is that of each
+    /// candidate where it is known, less being better.
     pub fn answer(
         &self,
+        winner: CandidateIndex,
         history: &[Told],
         costs: &[Cost],
         wear: &[Option<f64>],
-    ) -> Option<search::Answer> {
-        let winner = self.choice(history, costs)?;
+    ) -> search::Answer {
         let space = demand::without_broken(&self.problem.space, history);
         let limits = self.limits(history, costs);
-        Some(search::answer(&space, &without_demands(history), &limits, winner, wear))
+        search::answer(&space, &without_demands(history), &limits, winner, wear)
     }
 
     /// How many trials will be made at the most, as far as that is known.

@@ -44,12 +44,13 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         wanted: &wanted,
     };
     let replayed = replay(&recording, &question, &catalogue)?;
-    let conclusion = Conclusion::of(
+    let conclusion = Conclusion::without_copies(
         replayed.problem.clone(),
         replayed.history.clone(),
         replayed.costs.clone(),
         &choice.rules,
         &recording.trials,
+        &replayed.copied,
     );
     let shown = rendering::Shown {
         recording: &recording,

@@ -12,4 +12,4 @@ mod urn;
 
 pub use recording::{Recording, ReplayError};
 pub use replayed::{Question, Replayed, replay};
-pub use urn::Urn;
+pub use urn::{Draw, Urn};

@@ -42,6 +42,8 @@ pub struct Replayed {
     pub history: Vec<Told>,
     /// What they cost when they were made.
     pub costs: Vec<Cost>,
+    /// Of each trial whether it is a confirming one that repeats an earlier confirming one.
+    pub copied: Vec<bool>,
     /// Why it ended.
     pub ended: Ended,
     /// What was chosen, if anything could be.
@@ -121,6 +123,7 @@ pub fn replay(
     let course = Course::new(&problem, &rules);
     let mut history: Vec<Told> = Vec::new();
     let mut costs: Vec<Cost> = Vec::new();
+    let mut copied: Vec<bool> = Vec::new();
     let ended = 'search: loop {
         let asks = match course.next(&history, &costs)? {
             Step::Done(stop) => break Ended::Search(stop),
@@ -137,10 +140,11 @@ pub fn replay(
             if course::is_out(&history, ask.candidate) {
                 continue;
             }
-            let (outcome, cost) = urn.draw(&ask);
+            let draw = urn.draw(&ask);
             let visit = u64::try_from(history.len()).expect("at most 64 bits");
-            history.push(Told { ask, visit, outcome });
-            costs.push(cost);
+            history.push(Told { ask, visit, outcome: draw.outcome });
+            costs.push(draw.cost);
+            copied.push(draw.copied);
         }
         course::close_batch(&mut history);
     };
@@ -153,6 +157,7 @@ pub fn replay(
         problem,
         history,
         costs,
+        copied,
         ended,
         choice,
         recorded,

@@ -4,13 +4,14 @@
 //! made for. They are drawn in a random order that belongs to the seed, without putting them back,
 //! until each has been drawn once; beyond that at random with putting back. So nothing is seen
 //! twice that can be avoided, and a comparison with fresh trials is one as long as the record has
-//! fresh ones. Limit: what is drawn beyond that repeats what the search has seen, and an interval
-//! made of such trials is too narrow; how many they were is counted.
+//! fresh ones. Confirming trials then go once through what only the search has seen; one that
+//! repeats a confirming trial is a copy, which confirms nothing. Limit: an interval made of what the
+//! search has seen is too narrow; how many such draws there were is counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_medium::random::Random;
-use flashfit_search::{Ask, Length, Outcome};
+use flashfit_search::{Ask, Length, Outcome, Purpose};
 
 use crate::course::Cost;
 use crate::order::hash;
@@ -18,11 +19,30 @@ use crate::order::hash;
 /// Where trials of one kind lie: candidate, workload, whether they are short.
 type Kind = (usize, usize, bool);
 
+/// A recorded trial that was drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Draw {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What it cost when it was made.
+    pub cost: Cost,
+    /// Whether it is a confirming one that repeats an earlier confirming one.
+    pub copied: bool,
+}
+
+/// What was drawn of one kind.
+#[derive(Debug, Clone, Default)]
+struct Drawn {
+    count: usize,
+    /// Places of trials that confirmed.
+    confirmed: BTreeSet<usize>,
+}
+
 /// The recorded trials, and which were drawn.
 #[derive(Debug, Clone)]
 pub struct Urn {
     trials: BTreeMap<Kind, Vec<(Outcome, Cost)>>,
-    drawn: BTreeMap<Kind, usize>,
+    drawn: BTreeMap<Kind, Drawn>,
     seed: u64,
     again: u64,
 }
@@ -50,22 +70,29 @@ impl Urn {
     }
 
     /// Draws what was asked for; [`Outcome::Missing`] where nothing like it was recorded.
-    pub fn draw(&mut self, ask: &Ask) -> (Outcome, Cost) {
+    pub fn draw(&mut self, ask: &Ask) -> Draw {
         let kind = (ask.candidate, ask.workload, ask.length == Length::Short);
         let Some(trials) = self.trials.get(&kind) else {
-            return (Outcome::Missing, Cost::default());
+            return Draw { outcome: Outcome::Missing, cost: Cost::default(), copied: false };
         };
         let drawn = self.drawn.entry(kind).or_default();
-        let place = if *drawn < trials.len() {
-            *drawn
+        let confirms = ask.purpose == Purpose::Confirm;
+        let place = if drawn.count < trials.len() {
+            drawn.count
         } else {
             self.again += 1;
-            let round = u64::try_from(*drawn).expect("at most 64 bits");
-            let count = u64::try_from(trials.len()).expect("at most 64 bits");
-            usize::try_from(random(self.seed, kind, round).below(count)).expect("below the length")
+            let unconfirmed = (0..trials.len()).find(|place| !drawn.confirmed.contains(place));
+            unconfirmed.filter(|_| confirms).unwrap_or_else(|| {
+                let round = u64::try_from(drawn.count).expect("at most 64 bits");
+                let count = u64::try_from(trials.len()).expect("at most 64 bits");
+                let place = random(self.seed, kind, round).below(count);
+                usize::try_from(place).expect("below the length")
+            })
         };
-        *drawn += 1;
-        trials[place]
+        drawn.count += 1;
+        let copied = confirms && !drawn.confirmed.insert(place);
+        let (outcome, cost) = trials[place];
+        Draw { outcome, cost, copied }
     }
 
     /// How many draws repeated a trial that had been drawn before.
@@ -89,7 +116,7 @@ fn random(seed: u64, kind: Kind, round: u64) -> Random {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_search::{Batch, Purpose};
+    use flashfit_search::Batch;
 
     use super::*;
 
@@ -114,7 +141,7 @@ mod tests {
             Outcome::Measured { log_merit, .. } => log_merit,
             other => panic!("{other:?}"),
         };
-        (0..count).map(|repeat| value(urn.draw(&ask(0, Length::Full, repeat)).0)).collect()
+        (0..count).map(|repeat| value(urn.draw(&ask(0, Length::Full, repeat)).outcome)).collect()
     }
 
     #[test]
@@ -127,6 +154,18 @@ mod tests {
             urn.draw(&ask(0, Length::Full, repeat));
         }
         assert_eq!(urn.drawn_again(), 2);
+    }
+
+    #[test]
+    fn what_the_search_has_seen_confirms_once_and_then_is_a_copy() {
+        let mut urn = urn(1);
+        for repeat in 0..5 {
+            urn.draw(&ask(0, Length::Full, repeat));
+        }
+        let confirming = Ask { purpose: Purpose::Confirm, ..ask(0, Length::Full, 0) };
+        let copied: Vec<bool> = (0..7).map(|_| urn.draw(&confirming).copied).collect();
+        assert_eq!(copied, [false, false, false, false, false, true, true]);
+        assert_eq!(urn.drawn_again(), 7);
     }
 
     #[test]
@@ -143,7 +182,7 @@ mod tests {
     fn what_was_not_recorded_is_missing() {
         let mut urn = urn(1);
         assert!(!urn.has_short());
-        assert_eq!(urn.draw(&ask(1, Length::Full, 0)).0, Outcome::Missing);
-        assert_eq!(urn.draw(&ask(0, Length::Short, 0)).0, Outcome::Missing);
+        assert_eq!(urn.draw(&ask(1, Length::Full, 0)).outcome, Outcome::Missing);
+        assert_eq!(urn.draw(&ask(0, Length::Short, 0)).outcome, Outcome::Missing);
     }
 }
