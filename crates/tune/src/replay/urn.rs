@@ -5,8 +5,8 @@
 //! until each has been drawn once; beyond that at random with putting back. So nothing is seen
 //! twice that can be avoided, and a comparison with fresh trials is one as long as the record has
 //! fresh ones. Confirming trials then go once through what only the search has seen; one that
-//! repeats a confirming trial is a copy, which confirms nothing. Limit: an interval made of what the
-//! search has seen is too narrow; how many such draws there were is counted.
+//! repeats an earlier confirming one is a copy, which confirms nothing. Limit: an interval made of
+//! what the search has seen is too narrow; how many such draws there were is counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
