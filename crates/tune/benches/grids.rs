@@ -25,6 +25,9 @@ const SEEDS: u64 = 50;
 const SHARES: [(&str, f64); 5] =
     [("a tenth", 0.1), ("a fifth", FIFTH), ("a third", 1.0 / 3.0), ("half", 0.5), ("all", 1.0)];
 const FIFTH: f64 = 0.2;
+/// What the command takes without `--repeats` and `--confirm-rounds`.
+const DEFAULT_REPEATS: u32 = 3;
+const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
 /// How near the best is near enough: 2 %.
 const NEAR: f64 = 0.02;
 
@@ -132,7 +135,11 @@ fn one_grid(name: &str, recording: &Recording, catalogue: &Catalogue, seeds: u64
     );
     println!("|---|---|---|---|---|---|");
     let once = |seed: u64| rules(StrategyKind::Greedy, None, seed);
-    let confirmed = |seed: u64| Rules { repeats: 3, confirm_rounds: 5, ..once(seed) };
+    let confirmed = |seed: u64| Rules {
+        repeats: DEFAULT_REPEATS,
+        confirm_rounds: DEFAULT_CONFIRM_ROUNDS,
+        ..once(seed)
+    };
     let greedy: Vec<Played> = (0..seeds).map(|seed| played(&play(once(seed)))).collect();
     row("greedy, once", "none", &greedy);
     let trials = quantile(greedy.iter().map(|one| one.trials).collect(), 0.5);

@@ -86,23 +86,13 @@ impl Conclusion {
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = told::history(&problem, spec.judge(), &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        Ok(Self::of(problem, history, costs, &spec.rules(), &known))
+        Ok(Self::of(problem, history, costs, &spec.rules(), &known, &[]))
     }
 
-    /// Of what a search was told, with the records that it was told of.
+    /// Of what a search was told, with the records that it was told of. Where confirming trials may
+    /// repeat each other, `copied` tells it of each trial (else it is empty): a setup's round that
+    /// has a copy confirms nothing.
     pub fn of(
-        problem: Problem,
-        history: Vec<Told>,
-        costs: Vec<Cost>,
-        rules: &Rules,
-        trials: &[TrialRecord],
-    ) -> Self {
-        Self::without_copies(problem, history, costs, rules, trials, &[])
-    }
-
-    /// The same where confirming trials may repeat each other: `copied` tells it of each trial. A
-    /// setup's round that has a copy confirms nothing.
-    pub fn without_copies(
         problem: Problem,
         history: Vec<Told>,
         costs: Vec<Cost>,

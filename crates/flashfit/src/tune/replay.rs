@@ -44,7 +44,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         wanted: &wanted,
     };
     let replayed = replay(&recording, &question, &catalogue)?;
-    let conclusion = Conclusion::without_copies(
+    let conclusion = Conclusion::of(
         replayed.problem.clone(),
         replayed.history.clone(),
         replayed.costs.clone(),
