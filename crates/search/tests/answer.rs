@@ -87,15 +87,15 @@ fn drift_is_found_where_it_is_and_only_there() {
         let mut landscape = Kind::Tiny.make(173);
         landscape.noise.drift = drift;
         landscape.noise.sigma = vec![0.03];
-        let trace = run(&Adaptive::default(), &landscape, &limits(150.0, 173)).expect("a search");
+        let limits = Limits { repeats: 12, ..limits(150.0, 173) };
+        let trace = run(&Exhaustive, &landscape, &limits).expect("a search");
         let all: Vec<usize> = (0..landscape.space.candidates.len()).collect();
         let coding = Coding::of(&landscape.space, &all);
         1000.0 * Model::fit(&landscape.space, &coding, &trace.history, None).drift()
     };
     assert!(of(0.0).abs() < 1e-9);
     let found = of(-2.0);
-    // Some of it is taken for candidates being worse that were tried late.
-    assert!((-2.4..-1.0).contains(&found), "{found}");
+    assert!((-2.4..-1.6).contains(&found), "{found}");
 }
 
 #[test]

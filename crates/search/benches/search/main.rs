@@ -49,11 +49,12 @@ fn cases() -> Vec<Case> {
         (Kind::Failing, &[800.0]),
         (Kind::OneEffect, &[320.0]),
         (Kind::Flat, &[100.0, 320.0]),
-        (Kind::Small, &[100.0, 150.0, 250.0]),
+        (Kind::Small, &[60.0, 100.0, 150.0, 250.0]),
+        (Kind::Grid, &[60.0, 110.0, 180.0, 360.0]),
         (Kind::Tiny, &[20.0, 40.0]),
         (Kind::TinyFlat, &[20.0, 60.0, 200.0]),
     ] {
-        let short = !matches!(kind, Kind::Small | Kind::Tiny | Kind::TinyFlat);
+        let short = !matches!(kind, Kind::Small | Kind::Grid | Kind::Tiny | Kind::TinyFlat);
         for &trials in budgets {
             cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short });
         }

@@ -35,11 +35,13 @@ pub enum Kind {
     Tiny,
     /// As [`Kind::Tiny`], but all setups are equal and noise is great.
     TinyFlat,
+    /// Two file systems, some hundred setups, 11 workloads that differ much: as grids are recorded.
+    Grid,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Smooth,
         Self::Rugged,
         Self::SmoothGauss,
@@ -52,6 +54,7 @@ impl Kind {
         Self::Small,
         Self::Tiny,
         Self::TinyFlat,
+        Self::Grid,
     ];
 
     /// What it is called.
@@ -69,6 +72,7 @@ impl Kind {
             Self::Small => "small",
             Self::Tiny => "tiny",
             Self::TinyFlat => "tiny-flat",
+            Self::Grid => "grid",
         }
     }
 
@@ -77,6 +81,7 @@ impl Kind {
         let random = &mut Random::stream(seed, self as u64);
         let (families, schedulers, workloads): (&[&[u16]], u16, usize) = match self {
             Self::Small => (&[&[3, 2, 2, 2], &[2, 2, 2, 2]], 3, 6),
+            Self::Grid => (&[&[4, 2, 2, 2], &[3, 2, 2, 2]], 2, 11),
             Self::Tiny | Self::TinyFlat => (&[&[2, 2, 2], &[2, 2]], 1, 1),
             _ => (&FAMILIES, 4, 8),
         };
@@ -152,6 +157,15 @@ impl Kind {
                 own: 0.6,
                 ..smooth
             },
+            Self::Grid => Strengths {
+                family: 0.3,
+                real: 0.12,
+                real_share: 0.4,
+                pairs: (0.2, 0.03),
+                residual: 0.005,
+                own: 0.6,
+                ..smooth
+            },
             Self::Tiny => Strengths { family: 0.3, real: 0.2, real_share: 0.5, ..smooth },
             _ => smooth,
         }
@@ -160,6 +174,7 @@ impl Kind {
     fn noise(self, workloads: usize, random: &mut Random) -> Noise {
         let (least, most) = match self {
             Self::Small => (0.01, 0.06),
+            Self::Grid => (0.03, 0.1),
             Self::TinyFlat => (0.05, 0.3),
             Self::Tiny => (0.02, 0.08),
             _ => (0.05, 0.15),

@@ -55,7 +55,7 @@ impl Belief {
         first.dedup();
         let near = |&(_, index): &(f64, CandidateIndex)| first.binary_search(&index).is_err();
         let far: Vec<(f64, CandidateIndex)> = ranked.into_iter().filter(near).collect();
-        ranked = self::ranked(&first, |candidate| surface.mean(candidate));
+        ranked = self::ranked(&first, |candidate| model.mean(candidate));
         ranked.extend(far);
         if ranked.len() > LOOKED_AT + OTHERS {
             let mut rest = ranked.split_off(LOOKED_AT);
@@ -68,7 +68,7 @@ impl Belief {
             ranked.extend(rest);
         }
         let candidates: Vec<CandidateIndex> = ranked.iter().map(|&(_, index)| index).collect();
-        let (means, mut covariance) = surface.joint(&candidates);
+        let (means, mut covariance) = model.joint(&candidates);
         let mut sds = Vec::with_capacity(candidates.len());
         for row in 0..candidates.len() {
             covariance.row_mut(row).iter_mut().for_each(|value| *value *= DOUBT);

@@ -4,14 +4,18 @@
 //! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
 //! ([`workload`]), of drift, and of noise, each trial's ([`noise`]) and each visit's ([`visit`]).
 //! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and
-//! Seidel's way to solve for all at once). Trials that are far off count less.
+//! Seidel's way to solve for all at once). Trials that are far off count less. While cells are few,
+//! merits are then fitted at once ([`exact`]), to noise as it was found by turns.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
 //! doubt about merits; [`Belief::probability_within`] was checked against landscapes for that.
 
 mod belief;
+mod cells;
 mod coding;
 mod contenders;
+mod exact;
+mod exact_variances;
 mod linear;
 mod noise;
 mod surface;
@@ -19,11 +23,13 @@ mod variances;
 mod visit;
 mod workload;
 
-use crate::history::{Length, Table, Told};
+use crate::history::Told;
 use crate::space::{CandidateIndex, SearchSpace};
 
 pub use belief::{Belief, highest};
+use cells::Cell;
 pub use coding::{Coding, Term};
+use exact::{CellPoint, Exact, ExactScales};
 pub use linear::{Cholesky, Matrix};
 pub use surface::{Point, Scales, Surface};
 use workload::{Deviation, Own};
@@ -38,29 +44,6 @@ const SHORT_RATIO: f64 = 1.5;
 
 /// So many standard errors make a drift sure.
 const SURE_DRIFT: f64 = 3.5;
-
-/// One candidate's trials under one workload with one length.
-#[derive(Debug, Clone)]
-struct Cell {
-    candidate: CandidateIndex,
-    workload: usize,
-    short: bool,
-    values: Vec<f64>,
-    visits: Vec<f64>,
-    batches: Vec<u32>,
-    weights: Vec<f64>,
-}
-
-impl Cell {
-    fn weight(&self) -> f64 {
-        self.weights.iter().sum()
-    }
-
-    fn mean(&self) -> f64 {
-        let sum: f64 = self.values.iter().zip(&self.weights).map(|(v, w)| v * w).sum();
-        sum / self.weight()
-    }
-}
 
 /// A fitted model.
 #[derive(Debug, Clone)]
@@ -80,6 +63,8 @@ pub struct Model<'a> {
     middle: f64,
     surface: Surface<'a>,
     points: Vec<(CandidateIndex, bool)>,
+    /// Where cells are few, the same fitted at once.
+    exact: Option<Exact<'a>>,
 }
 
 impl<'a> Model<'a> {
@@ -91,9 +76,9 @@ impl<'a> Model<'a> {
         scales: Option<Scales>,
     ) -> Self {
         let weights = space.weights();
-        let cells = cells_of(history);
-        let levels = first_levels(&cells, weights.len());
-        let spread = spread(&cells, &levels);
+        let cells = cells::of(history);
+        let levels = cells::first_levels(&cells, weights.len());
+        let spread = cells::spread(&cells, &levels);
         let guess_sd = (0.3 * spread).sqrt().max(0.01);
         let own: Vec<Own> = levels
             .iter()
@@ -112,6 +97,7 @@ impl<'a> Model<'a> {
             middle: middle(history),
             surface: Surface::of(coding, Vec::new(), guess),
             points: Vec::new(),
+            exact: None,
         };
         model.learn_noise();
         for round in 0..ROUNDS {
@@ -132,7 +118,53 @@ impl<'a> Model<'a> {
                 model.learn_drift();
             }
         }
+        if (1..=exact::MOST_CELLS).contains(&model.cells.len()) {
+            model.exact = Some(model.at_once(scales.and_then(|scales| scales.exact)));
+        }
         model
+    }
+
+    /// The variances, to fit with again.
+    pub fn scales(&self) -> Scales {
+        let exact = self.exact.as_ref().map(|exact| exact.scales().clone());
+        Scales { exact, ..self.surface.scales().clone() }
+    }
+
+    /// The believed merit of a candidate; of two candidates only the difference says something.
+    pub fn mean(&self, candidate: CandidateIndex) -> f64 {
+        let exact = self.exact.as_ref().map(|exact| exact.mean(candidate));
+        exact.unwrap_or_else(|| self.surface.mean(candidate))
+    }
+
+    /// The joint belief about some candidates in full-length trials: means, as [`Self::mean`] has
+    /// them, and the lower triangle of the covariance.
+    pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
+        let exact = self.exact.as_ref().map(|exact| exact.joint(candidates));
+        exact.unwrap_or_else(|| self.surface.joint(candidates))
+    }
+
+    /// All cells fitted at once, with these variances, or else with learned ones.
+    fn at_once(&self, scales: Option<ExactScales>) -> Exact<'a> {
+        let levels = cells::mean_levels(&self.cells, self.weights.len());
+        let off = |cell: &Cell| cell.mean() - levels[cell.workload][usize::from(cell.short)];
+        let point = |cell: &Cell| CellPoint {
+            candidate: cell.candidate,
+            workload: cell.workload,
+            short: cell.short,
+            value: off(cell),
+            variance: self.noise_of(cell),
+            batches: cell.shares(),
+        };
+        let points: Vec<CellPoint> = self.cells.iter().map(point).collect();
+        let weights = self.weights.clone();
+        let of = |scales| Exact::of(self.coding, weights, points, scales, self.visit);
+        if let Some(scales) = scales {
+            return of(scales);
+        }
+        let squares: f64 = self.cells.iter().map(|cell| off(cell).powi(2)).sum();
+        #[expect(clippy::cast_precision_loss, reason = "cells are few")]
+        let variance = (squares / self.cells.len() as f64).max(1e-4);
+        of(ExactScales::guess(self.coding, variance)).learned()
     }
 
     /// The surface of merits.
@@ -293,7 +325,7 @@ impl<'a> Model<'a> {
     fn pooled_noise(&self, misfit: f64) -> [f64; 2] {
         let repeats = |short: bool| -> Vec<f64> {
             let cells = self.cells.iter().filter(|cell| cell.short == short);
-            cells.flat_map(repeat_deviations).collect()
+            cells.flat_map(Cell::repeat_deviations).collect()
         };
         let of = |short: bool| {
             let repeats = repeats(short);
@@ -332,7 +364,7 @@ impl<'a> Model<'a> {
                     })
                     .collect();
                 let repeats: Vec<f64> =
-                    here.iter().flat_map(|&at| repeat_deviations(&self.cells[at])).collect();
+                    here.iter().flat_map(|&at| self.cells[at].repeat_deviations()).collect();
                 let pooled = pooled[usize::from(short)];
                 // A cell of many trials shows its own deviation, one of few mostly noise.
                 let single: Vec<f64> = here
@@ -357,7 +389,7 @@ impl<'a> Model<'a> {
             let scale = self.noise[cell.workload][usize::from(cell.short)];
             let many = cell.values.len() > 2;
             let (centre, doubt) =
-                if many { (median(&cell.values), 0.0) } else { (expected, self.deviation) };
+                if many { (cells::median(&cell.values), 0.0) } else { (expected, self.deviation) };
             for (weight, value) in cell.weights.iter_mut().zip(&cell.values) {
                 *weight = noise::weight(value - centre, scale + doubt);
             }
@@ -366,72 +398,9 @@ impl<'a> Model<'a> {
     }
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
-}
-
 /// The middle of a history in time.
 #[expect(clippy::cast_precision_loss, reason = "visits are few")]
 fn middle(history: &[Told]) -> f64 {
     let sum: f64 = history.iter().map(|told| told.visit as f64).sum();
     sum / history.len().max(1) as f64
-}
-
-/// What repeats of a cell deviate from their median, widened for being around their own middle.
-#[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
-fn repeat_deviations(cell: &Cell) -> Vec<f64> {
-    let count = cell.values.len() as f64;
-    if cell.values.len() < 2 {
-        return Vec::new();
-    }
-    let mean = cell.values.iter().sum::<f64>() / count;
-    // One of them is given by the others.
-    let widen = (count / (count - 1.0)).sqrt();
-    cell.values.iter().skip(1).map(|value| widen * (value - mean)).collect()
-}
-
-fn cells_of(history: &[Told]) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for short in [false, true] {
-        let length = if short { Length::Short } else { Length::Full };
-        let table = Table::of(history, |ask| ask.length == length);
-        for (candidate, workload, told) in table.cells() {
-            let values: Vec<f64> = told.iter().filter_map(Told::log_merit).collect();
-            #[expect(clippy::cast_precision_loss, reason = "visits are few")]
-            let visits = told.iter().map(|told| told.visit as f64).collect();
-            let batches = told.iter().map(|told| told.ask.batch.number).collect();
-            let weights = vec![1.0; values.len()];
-            cells.push(Cell { candidate, workload, short, values, visits, batches, weights });
-        }
-    }
-    cells.sort_by_key(|cell| (cell.candidate, cell.short, cell.workload));
-    cells
-}
-
-/// The median of all cells under each workload, in full-length and short trials.
-fn first_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
-    let of = |workload: usize, short: Option<bool>| {
-        let here = cells.iter().filter(|cell| {
-            cell.workload == workload && short.is_none_or(|short| cell.short == short)
-        });
-        let means: Vec<f64> = here.map(Cell::mean).collect();
-        (!means.is_empty()).then(|| median(&means))
-    };
-    (0..workloads)
-        .map(|workload| {
-            let any = of(workload, None).unwrap_or(0.0);
-            [false, true].map(|short| of(workload, Some(short)).unwrap_or(any))
-        })
-        .collect()
-}
-
-/// The squared scale of cells around their workload's level.
-fn spread(cells: &[Cell], levels: &[[f64; 2]]) -> f64 {
-    let off: Vec<f64> = cells
-        .iter()
-        .map(|cell| cell.mean() - levels[cell.workload][usize::from(cell.short)])
-        .collect();
-    noise::median_scale(&off).unwrap_or(0.01).max(1e-6)
 }

@@ -12,6 +12,7 @@
 use crate::space::CandidateIndex;
 
 use super::coding::{Coding, Term};
+use super::exact::ExactScales;
 use super::linear::{Cholesky, Matrix, add_scaled, dot};
 
 /// An estimate of a candidate's merit from its own trials of one length.
@@ -34,8 +35,8 @@ pub(super) const LEAST_OWN_SD: f64 = 0.003;
 /// How much correlation is left after each difference.
 const PER_DIFFERENCE: f64 = 0.7;
 /// What short trials are taken to get wrong: each effect, and each candidate.
-const BIAS_MAIN_SD: f64 = 0.02;
-const BIAS_OWN_SD: f64 = 0.01;
+pub(super) const BIAS_MAIN_SD: f64 = 0.02;
+pub(super) const BIAS_OWN_SD: f64 = 0.01;
 /// How far the mean of all may be from 0.
 const MEAN_SD: f64 = 0.5;
 
@@ -47,6 +48,8 @@ pub struct Scales {
     pub(super) pair_group: f64,
     pub(super) near: f64,
     pub(super) own: f64,
+    /// Those of the same fitted at once, where cells are few.
+    pub(super) exact: Option<ExactScales>,
 }
 
 impl Scales {
@@ -60,7 +63,7 @@ impl Scales {
             .map(|column| if column < coding.mains() { main_group } else { pair_group })
             .collect();
         let rest = (0.05 * variance).max(LEAST_OWN_SD.powi(2));
-        Self { columns, main_group, pair_group, near: rest, own: rest }
+        Self { columns, main_group, pair_group, near: rest, own: rest, exact: None }
     }
 }
 

@@ -24,12 +24,12 @@ const MOST_STEP: f64 = 4.0;
 const MOST: f64 = 4.0;
 
 /// From one variance towards another, not below a least standard deviation.
-fn step(from: f64, to: f64, least_sd: f64) -> f64 {
+pub(super) fn step(from: f64, to: f64, least_sd: f64) -> f64 {
     to.clamp(from / MOST_STEP, from * MOST_STEP).clamp(least_sd.powi(2), MOST)
 }
 
 /// What the data want over what they allow; without a change where they allow nothing.
-fn ratio(wanted: f64, allowed: f64, otherwise: f64) -> f64 {
+pub(super) fn ratio(wanted: f64, allowed: f64, otherwise: f64) -> f64 {
     if allowed > 0.0 { wanted / allowed } else { otherwise }
 }
 

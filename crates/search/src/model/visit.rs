@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Cell;
+use super::cells::Cell;
 use super::noise::SPREAD;
 
 /// What the trials of a visit are taken to have in common before there are repeats.

@@ -1,7 +1,7 @@
 //! A batch of the search. Most visits go to candidates that may be the best, each as often as it is
 //! probable (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for Best-Arm
-//! Identification, 2020). Because the model may be wrong where it is sure, one visit of twelve goes
-//! to a neighbour of a leader, and one to any candidate that is not hopeless.
+//! Identification, 2020). Because the model may be wrong where it is sure, one visit of 24 goes to
+//! a neighbour of a leader, and one to any candidate that is not hopeless.
 
 use crate::history::{Length, Purpose};
 use crate::model::{Belief, highest};
@@ -23,7 +23,7 @@ const DIFFERENCES: usize = 2;
 /// How often a visit is drawn anew that is in the batch already.
 const DRAWS: usize = 8;
 /// Of so many visits one goes to a neighbour and one to any candidate.
-const HEDGES: usize = 12;
+const HEDGES: usize = 24;
 /// Every so many visits the reference is visited again, to see drift.
 const SENTINEL_VISITS: usize = 20;
 

@@ -129,7 +129,7 @@ impl Adaptive {
                 return scales.clone();
             }
         }
-        let scales = Model::fit(situation.space, coding, prefix, None).surface().scales().clone();
+        let scales = Model::fit(situation.space, coding, prefix, None).scales();
         *learned = Some((known, mark, scales.clone()));
         scales
     }

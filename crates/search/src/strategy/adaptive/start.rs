@@ -22,7 +22,7 @@ const COMPARED: usize = 40;
 const GUESSED_VARIANCE: f64 = 0.04;
 const GUESSED_NOISE: f64 = 0.003;
 /// So many visits a search should have room for: with fewer, each is under fewer workloads.
-const VISITS: f64 = 60.0;
+const VISITS: f64 = 200.0;
 
 impl Situation<'_> {
     /// How many workloads a candidate is tried under when it is visited: half of them, so that more
@@ -34,10 +34,9 @@ impl Situation<'_> {
     )]
     pub(super) fn per_visit(&self) -> usize {
         let workloads = self.workloads();
-        let least = if workloads > 3 { 2 } else { 1 };
         let length = if self.limits.short.is_some() { Length::Short } else { Length::Full };
         let visits = self.search_share() / self.limits.cost(length) / VISITS;
-        workloads.div_ceil(2).min(visits.round() as usize).max(least)
+        workloads.div_ceil(2).min(visits.round() as usize).max(1)
     }
 
     /// The first batch.

@@ -1,0 +1,118 @@
+//! What was measured, by cells: a candidate's trials under one workload with one length; and the
+//! levels and the spread of workloads' cells, which fits begin with.
+
+use crate::history::{Length, Table, Told};
+use crate::space::{CandidateIndex, WorkloadIndex};
+
+use super::noise;
+
+/// One candidate's trials under one workload with one length.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    pub candidate: CandidateIndex,
+    pub workload: WorkloadIndex,
+    pub short: bool,
+    /// The logarithm of each trial's figure.
+    pub values: Vec<f64>,
+    /// Each trial's place in the order of time.
+    pub visits: Vec<f64>,
+    /// Each trial's batch.
+    pub batches: Vec<u32>,
+    /// What each trial counts.
+    pub weights: Vec<f64>,
+}
+
+impl Cell {
+    /// What all its trials count.
+    pub fn weight(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
+    /// The mean of its trials, each as much as it counts.
+    pub fn mean(&self) -> f64 {
+        let sum: f64 = self.values.iter().zip(&self.weights).map(|(v, w)| v * w).sum();
+        sum / self.weight()
+    }
+
+    /// Of each trial its batch, and which share of the mean it makes.
+    pub fn shares(&self) -> Vec<(u32, f64)> {
+        let all = self.weight();
+        self.batches.iter().zip(&self.weights).map(|(batch, of)| (*batch, of / all)).collect()
+    }
+
+    /// What its repeats deviate from their mean, widened for being around their own.
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+    pub fn repeat_deviations(&self) -> Vec<f64> {
+        let count = self.values.len() as f64;
+        if self.values.len() < 2 {
+            return Vec::new();
+        }
+        let mean = self.values.iter().sum::<f64>() / count;
+        // One of them is given by the others.
+        let widen = (count / (count - 1.0)).sqrt();
+        self.values.iter().skip(1).map(|value| widen * (value - mean)).collect()
+    }
+}
+
+/// The cells of a history, by candidate, then length, then workload.
+pub fn of(history: &[Told]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for short in [false, true] {
+        let length = if short { Length::Short } else { Length::Full };
+        let table = Table::of(history, |ask| ask.length == length);
+        for (candidate, workload, told) in table.cells() {
+            let values: Vec<f64> = told.iter().filter_map(Told::log_merit).collect();
+            #[expect(clippy::cast_precision_loss, reason = "visits are few")]
+            let visits = told.iter().map(|told| told.visit as f64).collect();
+            let batches = told.iter().map(|told| told.ask.batch.number).collect();
+            let weights = vec![1.0; values.len()];
+            cells.push(Cell { candidate, workload, short, values, visits, batches, weights });
+        }
+    }
+    cells.sort_by_key(|cell| (cell.candidate, cell.short, cell.workload));
+    cells
+}
+
+/// The median of all cells under each workload, in full-length and short trials.
+pub fn first_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
+    let of = |workload: usize, short: Option<bool>| {
+        let here = cells.iter().filter(|cell| {
+            cell.workload == workload && short.is_none_or(|short| cell.short == short)
+        });
+        let means: Vec<f64> = here.map(Cell::mean).collect();
+        (!means.is_empty()).then(|| median(&means))
+    };
+    (0..workloads)
+        .map(|workload| {
+            let any = of(workload, None).unwrap_or(0.0);
+            [false, true].map(|short| of(workload, Some(short)).unwrap_or(any))
+        })
+        .collect()
+}
+
+/// The mean of all cells under each workload, in full-length and short trials.
+pub fn mean_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
+    let mut sums = vec![[(0.0, 0.0); 2]; workloads];
+    for cell in cells {
+        let (sum, count) = &mut sums[cell.workload][usize::from(cell.short)];
+        *sum += cell.mean();
+        *count += 1.0;
+    }
+    sums.into_iter().map(|both| both.map(|(sum, count)| sum / f64::max(count, 1.0))).collect()
+}
+
+/// The squared scale of cells around their workload's level.
+pub fn spread(cells: &[Cell], levels: &[[f64; 2]]) -> f64 {
+    let off: Vec<f64> = cells
+        .iter()
+        .map(|cell| cell.mean() - levels[cell.workload][usize::from(cell.short)])
+        .collect();
+    noise::median_scale(&off).unwrap_or(0.01).max(1e-6)
+}
+
+/// The middle one of some values, the upper one of two.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}

@@ -1,0 +1,355 @@
+//! What is believed after few trials: one Gaussian process over cells (a candidate's trials under
+//! one workload), solved at once.
+//!
+//! [`super::surface`] and [`super::workload`] are fitted in turn, each workload for itself; with a
+//! few trials under each workload that leaves out most of what they tell together. Here an effect
+//! has a part that all workloads share and a part of each workload's own, and how much it varies
+//! between workloads is learned from all of them at once ([`super::exact_variances`]). The same
+//! holds for what is a candidate's own.
+//!
+//! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`]. Noise, what
+//! strange trials weigh and what visits have in common are those of the model fitted in turn.
+//!
+//! Source of a kernel that shares between tasks: E. Bonilla, K. Chai and C. Williams, Multi-task
+//! Gaussian Process Prediction, 2007.
+
+use crate::space::{CandidateIndex, WorkloadIndex};
+
+use super::coding::Coding;
+use super::linear::{Cholesky, Matrix, add_scaled, dot};
+use super::surface::{BIAS_MAIN_SD, BIAS_OWN_SD, LEAST_OWN_SD, Scales, dot_of_runs, runs};
+
+/// With more cells the parts are fitted in turn.
+pub const MOST_CELLS: usize = 300;
+/// How far a workload's level may be from the mean of its cells.
+const LEVEL_SD: f64 = 1.0;
+/// The share of the first guess of a column's variance that is the workloads' own.
+const OWN_SHARE: f64 = 0.5;
+
+/// What was measured of a cell.
+#[derive(Debug, Clone)]
+pub struct CellPoint {
+    /// Of which candidate.
+    pub candidate: CandidateIndex,
+    /// Under which workload.
+    pub workload: WorkloadIndex,
+    /// Whether in short trials.
+    pub short: bool,
+    /// The mean of its trials less the mean of the workload's cells, in natural logarithm.
+    pub value: f64,
+    /// The variance of its noise.
+    pub variance: f64,
+    /// By batch, which share of it is of that batch.
+    pub batches: Vec<(u32, f64)>,
+}
+
+/// The variances of the kernel's parts.
+#[derive(Debug, Clone)]
+pub struct ExactScales {
+    /// Of each column's effect: what all workloads share.
+    pub(super) common: Vec<f64>,
+    /// Of each column's effect: what each workload adds.
+    pub(super) own: Vec<f64>,
+    /// Of a candidate's own part: what all workloads share.
+    pub(super) candidate: f64,
+    /// And what each workload adds.
+    pub(super) cell: f64,
+    /// What columns have in common, those of mains and those of pairs.
+    pub(super) common_groups: [f64; 2],
+    pub(super) own_groups: [f64; 2],
+}
+
+impl ExactScales {
+    /// A first guess where merits vary by this variance in all.
+    pub fn guess(coding: &Coding, variance: f64) -> Self {
+        let Scales { columns, main_group, pair_group, near, .. } = Scales::guess(coding, variance);
+        let part = |share: f64| columns.iter().map(|of| share * of).collect();
+        let groups = |share: f64| [share * main_group, share * pair_group];
+        Self {
+            common: part(1.0 - OWN_SHARE),
+            own: part(OWN_SHARE),
+            candidate: near.max(LEAST_OWN_SD.powi(2)),
+            cell: near.max(LEAST_OWN_SD.powi(2)),
+            common_groups: groups(1.0 - OWN_SHARE),
+            own_groups: groups(OWN_SHARE),
+        }
+    }
+}
+
+/// The posterior.
+#[derive(Debug, Clone)]
+pub struct Exact<'a> {
+    pub(super) coding: &'a Coding,
+    /// How much each workload counts; together 1.
+    weights: Vec<f64>,
+    pub(super) points: Vec<CellPoint>,
+    pub(super) scales: ExactScales,
+    pub(super) rows: Matrix,
+    /// The lower triangle of what no learned variance is in: levels, noise, visits, what short
+    /// trials get wrong.
+    fixed: Matrix,
+    pub(super) factor: Cholesky,
+    pub(super) alpha: Vec<f64>,
+    /// For each workload the sum of its points' columns, each times the point's `alpha`.
+    sums: Matrix,
+}
+
+impl<'a> Exact<'a> {
+    /// Given these points, of which there is one at the least, with the variances as they are;
+    /// `visit` is the variance of what the trials of a visit have in common.
+    pub fn of(
+        coding: &'a Coding,
+        weights: Vec<f64>,
+        points: Vec<CellPoint>,
+        scales: ExactScales,
+        visit: f64,
+    ) -> Self {
+        let count = points.len();
+        let mut rows = Matrix::zeros(count, coding.columns().max(1));
+        let mut fixed = Matrix::zeros(count, count);
+        for (row, point) in points.iter().enumerate() {
+            coding.write(point.candidate, &mut rows.row_mut(row)[..coding.columns()]);
+            for (value, other) in fixed.row_mut(row).iter_mut().zip(&points[..row]) {
+                *value = covariance_beyond_merit(coding, point, other, visit);
+            }
+            fixed.row_mut(row)[row] =
+                point.variance + covariance_beyond_merit(coding, point, point, visit);
+        }
+        let sums = Matrix::zeros(weights.len(), coding.columns().max(1));
+        let factor = Cholesky::of(Matrix::zeros(0, 0));
+        let alpha = Vec::new();
+        let mut exact = Self { coding, weights, points, scales, rows, fixed, factor, alpha, sums };
+        exact.solve();
+        exact
+    }
+
+    /// The variances.
+    pub fn scales(&self) -> &ExactScales {
+        &self.scales
+    }
+
+    pub(super) fn workloads(&self) -> usize {
+        self.weights.len()
+    }
+
+    pub(super) fn solve(&mut self) {
+        let mut matrix = self.fixed.clone();
+        let columns = self.rows.row(0).len();
+        let (mut common, mut both) = (vec![0.0; columns], vec![0.0; columns]);
+        for (row, point) in self.points.iter().enumerate() {
+            let codes = self.rows.row(row);
+            for (column, code) in codes[..self.coding.columns()].iter().enumerate() {
+                common[column] = code * self.scales.common[column];
+                both[column] = common[column] + code * self.scales.own[column];
+            }
+            let runs = runs(codes);
+            for (at, other) in self.points[..=row].iter().enumerate() {
+                let same = point.workload == other.workload;
+                let scaled = if same { &both } else { &common };
+                let mut value = dot_of_runs(&runs, scaled, self.rows.row(at));
+                if point.candidate == other.candidate {
+                    value += self.scales.candidate + if same { self.scales.cell } else { 0.0 };
+                }
+                matrix.row_mut(row)[at] += value;
+            }
+        }
+        self.factor = Cholesky::of(matrix);
+        self.alpha = self.points.iter().map(|point| point.value).collect();
+        self.factor.solve(&mut self.alpha);
+        self.sums = Matrix::zeros(self.weights.len(), columns);
+        for (row, point) in self.points.iter().enumerate() {
+            add_scaled(self.sums.row_mut(point.workload), self.alpha[row], self.rows.row(row));
+        }
+    }
+
+    /// The joint belief about some candidates' merits in full-length trials, all of them relative
+    /// to the same unknown: means, and the lower triangle of the covariance.
+    pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
+        let (size, columns) = (candidates.len(), self.coding.columns());
+        let squares: f64 = self.weights.iter().map(|weight| weight * weight).sum();
+        let merit: Vec<f64> = (self.scales.common.iter().zip(&self.scales.own))
+            .map(|(common, own)| common + squares * own)
+            .collect();
+        let mut means = vec![0.0; size];
+        let mut reduced = Matrix::zeros(size, self.points.len());
+        let mut rows = Matrix::zeros(size, columns.max(1));
+        let mut covariance = Matrix::zeros(size, size);
+        for (row, &candidate) in candidates.iter().enumerate() {
+            self.coding.write(candidate, &mut rows.row_mut(row)[..columns]);
+            let scaled = |of: &dyn Fn(usize) -> f64| -> Vec<f64> {
+                rows.row(row)[..columns].iter().enumerate().map(|(at, x)| x * of(at)).collect()
+            };
+            let of_workloads: Vec<Vec<f64>> = self
+                .weights
+                .iter()
+                .map(|weight| scaled(&|at| self.scales.common[at] + weight * self.scales.own[at]))
+                .collect();
+            let runs = runs(&rows.row(row)[..columns]);
+            let of_point = |(at, point): (usize, &CellPoint)| {
+                let product = dot_of_runs(&runs, &of_workloads[point.workload], self.rows.row(at));
+                product + self.own_part(candidate, point)
+            };
+            let with_points: Vec<f64> = self.points.iter().enumerate().map(of_point).collect();
+            means[row] = dot(&with_points, &self.alpha);
+            reduced.row_mut(row).copy_from_slice(&with_points);
+            self.factor.forward(reduced.row_mut(row));
+            let scaled = scaled(&|at| merit[at]);
+            for other in 0..=row {
+                let mut prior = dot_of_runs(&runs, &scaled, rows.row(other));
+                if other == row {
+                    prior += self.scales.candidate + squares * self.scales.cell;
+                }
+                covariance.row_mut(row)[other] = prior - dot(reduced.row(row), reduced.row(other));
+            }
+        }
+        (means, covariance)
+    }
+
+    /// The believed merit of a candidate, as [`Self::joint`] has it.
+    pub fn mean(&self, candidate: CandidateIndex) -> f64 {
+        let mut row = vec![0.0; self.coding.columns()];
+        self.coding.write(candidate, &mut row);
+        let runs = runs(&row);
+        let mut mean = 0.0;
+        for (workload, weight) in self.weights.iter().enumerate() {
+            let sums = self.sums.row(workload);
+            for column in runs.iter().cloned().flatten() {
+                let scale = self.scales.common[column] + weight * self.scales.own[column];
+                mean += row[column] * scale * sums[column];
+            }
+        }
+        let own = self.points.iter().zip(&self.alpha);
+        mean + own.map(|(point, alpha)| alpha * self.own_part(candidate, point)).sum::<f64>()
+    }
+
+    /// The covariance of a candidate's merit with a point, as far as it is no column's.
+    fn own_part(&self, candidate: CandidateIndex, point: &CellPoint) -> f64 {
+        if point.candidate == candidate {
+            self.scales.candidate + self.weights[point.workload] * self.scales.cell
+        } else {
+            0.0
+        }
+    }
+}
+
+/// What two points have in common that is no candidate's merit under a workload.
+fn covariance_beyond_merit(coding: &Coding, one: &CellPoint, other: &CellPoint, visit: f64) -> f64 {
+    let mut sum = 0.0;
+    if one.workload == other.workload && one.short == other.short {
+        sum += LEVEL_SD.powi(2);
+    }
+    let same = one.candidate == other.candidate;
+    if one.short && other.short {
+        let (one, other) = (coding.mains_of(one.candidate), coding.mains_of(other.candidate));
+        sum += BIAS_MAIN_SD.powi(2) * dot(one, other);
+        sum += if same { BIAS_OWN_SD.powi(2) } else { 0.0 };
+    }
+    if same && one.short == other.short {
+        let shares = one.batches.iter().flat_map(|(batch, share)| {
+            let here = other.batches.iter().filter(move |(of, _)| of == batch);
+            here.map(move |(_, other)| share * other)
+        });
+        sum += visit * shares.sum::<f64>();
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::landscape::Kind;
+    use crate::random::Random;
+
+    const NOISE_SD: f64 = 0.02;
+
+    /// Some cells of a landscape, each tried once with that noise.
+    fn points(cells: &[(usize, usize)], truth: &[Vec<f64>], random: &mut Random) -> Vec<CellPoint> {
+        let point = |&(candidate, workload): &(usize, usize)| CellPoint {
+            candidate,
+            workload,
+            short: false,
+            value: truth[candidate][workload] + NOISE_SD * random.normal(),
+            variance: NOISE_SD.powi(2),
+            batches: vec![(0, 1.0)],
+        };
+        cells.iter().map(point).collect()
+    }
+
+    #[test]
+    fn a_few_trials_of_each_workload_tell_what_an_option_does_to_all_of_them() {
+        let space = Kind::Small.make(3).space;
+        let all: Vec<usize> = (0..space.candidates.len()).collect();
+        let coding = Coding::of(&space, &all);
+        let mut random = Random::new(3);
+        // One column does 10 % everywhere, another 20 % here and -20 % there.
+        let truth: Vec<Vec<f64>> = all
+            .iter()
+            .map(|&candidate| {
+                let mains = coding.mains_of(candidate);
+                let of = |sign: f64| 0.1 * mains[1] + sign * 0.2 * mains[2];
+                [1.0, -1.0, 1.0, -1.0, 1.0, -1.0].map(of).to_vec()
+            })
+            .collect();
+        let cells: Vec<(usize, usize)> =
+            (0..72).map(|trial| (random.below(all.len()), trial % 6)).collect();
+        let points = points(&cells, &truth, &mut random);
+        let guess = ExactScales::guess(&coding, 0.05);
+        let exact = Exact::of(&coding, space.weights(), points, guess, 0.0).learned();
+        let scales = exact.scales();
+        for column in 0..coding.mains() {
+            let (common, own) = (scales.common[column], scales.own[column]);
+            assert!(column == 1 || scales.common[1] > 4.0 * common, "{column}: {scales:?}");
+            assert!(column == 2 || scales.own[2] > 10.0 * own, "{column}: {scales:?}");
+        }
+        let truth = |candidate: usize| truth[candidate].iter().sum::<f64>() / 6.0;
+        let off: Vec<f64> =
+            all.iter().map(|&candidate| exact.mean(candidate) - truth(candidate)).collect();
+        let mean = off.iter().sum::<f64>() / 120.0;
+        let error = off.iter().map(|off| (off - mean).powi(2)).sum::<f64>() / 120.0;
+        assert!(error.sqrt() < 0.02, "{}", error.sqrt());
+    }
+
+    #[test]
+    fn the_joint_belief_has_the_means_and_less_doubt_where_there_are_trials() {
+        let landscape = Kind::Small.make(5);
+        let space = &landscape.space;
+        let all: Vec<usize> = (0..space.candidates.len()).collect();
+        let coding = Coding::of(space, &all);
+        let cells: Vec<(usize, usize)> = (0..60).map(|trial| (trial / 6, trial % 6)).collect();
+        let points = points(&cells, &landscape.truth, &mut Random::new(5));
+        let guess = ExactScales::guess(&coding, 0.05);
+        let exact = Exact::of(&coding, space.weights(), points, guess, 1e-4);
+        let (means, covariance) = exact.joint(&all);
+        for &candidate in &all {
+            assert!((means[candidate] - exact.mean(candidate)).abs() < 1e-9);
+        }
+        let doubt = |candidate: usize| covariance.row(candidate)[candidate];
+        let most_of_tried = (0..10).map(doubt).fold(0.0, f64::max);
+        assert!((10..all.len()).all(|candidate| doubt(candidate) > most_of_tried));
+        assert!(most_of_tried > 0.0);
+    }
+
+    #[test]
+    fn what_short_trials_get_wrong_and_what_a_visit_has_in_common_is_more_doubt() {
+        let space = Kind::Small.make(7).space;
+        let all: Vec<usize> = (0..space.candidates.len()).collect();
+        let coding = Coding::of(&space, &all);
+        let doubt = |short: bool, visit: f64| {
+            let point = |workload: usize| CellPoint {
+                candidate: 4,
+                workload,
+                short,
+                value: 0.0,
+                variance: 1e-4,
+                batches: vec![(1, 1.0)],
+            };
+            let guess = ExactScales::guess(&coding, 0.05);
+            let points = (0..6).map(point).collect();
+            let (_, covariance) =
+                Exact::of(&coding, space.weights(), points, guess, visit).joint(&[4, 5]);
+            covariance.row(0)[0]
+        };
+        assert!(doubt(true, 0.0) > doubt(false, 0.0));
+        assert!(doubt(false, 0.01) > doubt(false, 0.0));
+    }
+}

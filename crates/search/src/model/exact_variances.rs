@@ -1,0 +1,141 @@
+//! Learning how much each part of [`super::exact`] varies, as [`super::variances`] does: a column's
+//! variance lies between its own square and that of its group; a group's is the mean square of its
+//! effects, each counted as far as the data determine it. What workloads have of their own is
+//! learned from all of them at once.
+
+use super::exact::Exact;
+use super::linear::{Matrix, dot};
+use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD};
+use super::variances::{ratio, step};
+
+/// What a column's group weighs against the column's own squares, in effects: of those that
+/// workloads share there is one, of their own one for each workload.
+const NU: f64 = 1.0;
+const ROUNDS: usize = 6;
+
+/// Sums of squares of effects, and how many of them are determined, by group.
+#[derive(Debug, Default)]
+struct Group {
+    squares: f64,
+    determined: f64,
+}
+
+impl Group {
+    /// Counts an effect of this mean and prior variance; gives its expected square.
+    fn add(&mut self, mean: f64, scale: f64, determined: f64) -> f64 {
+        self.squares += mean * mean;
+        self.determined += determined;
+        mean * mean + scale * (1.0 - determined)
+    }
+}
+
+impl Exact<'_> {
+    /// The same with the variances learned from the points.
+    pub fn learned(mut self) -> Self {
+        for _ in 0..ROUNDS {
+            let inverse = self.inverse();
+            self.improve_columns(&inverse);
+            self.improve_rest(&inverse);
+            self.solve();
+        }
+        self
+    }
+
+    /// The inverse of the points' covariance.
+    fn inverse(&self) -> Matrix {
+        let columns = self.factor.inverse_columns();
+        let count = self.points.len();
+        let mut inverse = Matrix::zeros(count, count);
+        for row in 0..count {
+            for column in 0..=row {
+                let value = dot(&columns.row(row)[row..], &columns.row(column)[row..]);
+                inverse.row_mut(row)[column] = value;
+                inverse.row_mut(column)[row] = value;
+            }
+        }
+        inverse
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
+    fn improve_columns(&mut self, inverse: &Matrix) {
+        let mains = self.coding.mains();
+        let workloads = self.workloads();
+        let mut common: [Group; 2] = Default::default();
+        let mut own: [Group; 2] = Default::default();
+        let mut squares = Vec::with_capacity(self.coding.columns());
+        for column in 0..self.coding.columns() {
+            let group = usize::from(column >= mains);
+            let (sums, forms, form) = self.forms(column, inverse);
+            let scale = self.scales.common[column];
+            let mean = scale * sums.iter().sum::<f64>();
+            let of_common = common[group].add(mean, scale, scale * form);
+            let scale = self.scales.own[column];
+            let each = sums.iter().zip(&forms);
+            let of_own: f64 =
+                each.map(|(sum, form)| own[group].add(scale * sum, scale, scale * form)).sum();
+            squares.push((of_common, of_own));
+        }
+        let least = [LEAST_MAIN_SD, LEAST_PAIR_SD];
+        let scales = &mut self.scales;
+        for (groups, found) in
+            [(&mut scales.common_groups, &common), (&mut scales.own_groups, &own)]
+        {
+            for ((group, found), least) in groups.iter_mut().zip(found).zip(least) {
+                *group = step(*group, ratio(found.squares, found.determined, *group), least);
+            }
+        }
+        for (column, (of_common, of_own)) in squares.into_iter().enumerate() {
+            let group = usize::from(column >= mains);
+            scales.common[column] = NU.mul_add(scales.common_groups[group], of_common) / (NU + 1.0);
+            scales.own[column] =
+                NU.mul_add(scales.own_groups[group], of_own) / (NU + workloads as f64);
+        }
+    }
+
+    /// Of a column: for each workload the sum of its codes, each times its point's `alpha`, and the
+    /// quadratic form of its codes in the inverse; and that of all its codes.
+    fn forms(&self, column: usize, inverse: &Matrix) -> (Vec<f64>, Vec<f64>, f64) {
+        let mut sums = vec![0.0; self.workloads()];
+        let mut forms = vec![0.0; self.workloads()];
+        let mut form = 0.0;
+        let coded: Vec<(usize, usize, f64)> = (self.points.iter().enumerate())
+            .map(|(at, point)| (at, point.workload, self.rows.row(at)[column]))
+            .filter(|(_, _, code)| *code != 0.0)
+            .collect();
+        for &(at, workload, code) in &coded {
+            sums[workload] += code * self.alpha[at];
+            let row = inverse.row(at);
+            for &(other, of_other, code_of_other) in &coded {
+                let product = code * code_of_other * row[other];
+                form += product;
+                if of_other == workload {
+                    forms[workload] += product;
+                }
+            }
+        }
+        (sums, forms, form)
+    }
+
+    /// The parts that are no columns.
+    fn improve_rest(&mut self, inverse: &Matrix) {
+        let (mut candidate, mut cell) = ((0.0, 0.0), (0.0, 0.0));
+        for (row, one) in self.points.iter().enumerate() {
+            for (column, other) in self.points.iter().enumerate() {
+                if one.candidate == other.candidate {
+                    let product = self.alpha[row] * self.alpha[column];
+                    let common = inverse.row(row)[column];
+                    candidate.0 += product;
+                    candidate.1 += common;
+                    if one.workload == other.workload {
+                        cell.0 += product;
+                        cell.1 += common;
+                    }
+                }
+            }
+        }
+        let scales = &mut self.scales;
+        for (scale, of) in [(&mut scales.candidate, candidate), (&mut scales.cell, cell)] {
+            *scale = step(*scale, *scale * ratio(of.0, of.1, 1.0), LEAST_OWN_SD);
+        }
+    }
+}
