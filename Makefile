@@ -16,7 +16,7 @@ help:
 	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
 	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
 	@echo "make kills  kill whatever takes part in runs, a hundred times on each stand (root)"
-	@echo "make grids  record examples/grids: all setups of a small space on two simulated cards (root, hours)"
+	@echo "make grids  record examples/grids: all setups of small spaces on two simulated cards (root, five hours)"
 	@echo "make accuracy  write docs/accuracy.md: how right probes are (root for all of it)"
 	@echo "make search-benchmark  write docs/search.md: how well the search searches landscapes and grids"
 	@echo "make clean  remove what was built"
@@ -68,7 +68,7 @@ findings:
 	mv docs/findings.md.new docs/findings.md
 
 grids: build
-	sh scripts/record-grid.sh usd-a2-cq emmc-5.1
+	sh scripts/record-grid.sh emmc-5.1 usd-a2-cq-unsafe usd-a2-cq
 
 accuracy:
 	$(CARGO) bench --locked --quiet -p flashfit --bench accuracy > docs/accuracy.md.new
