@@ -220,8 +220,9 @@ pub fn text(shown: &Shown<'_>, width: usize) -> String {
     if counted.drawn_again > 0 {
         lines.push(String::new());
         lines.push(format!(
-            "{} draws repeated a recorded trial, because there were no others: intervals made of \
-             them are too narrow.",
+            "{} draws repeated a recorded trial, because there were no others: what repeats a \
+             confirming trial confirms nothing, and what else rests on repeats is surer than it \
+             should be.",
             counted.drawn_again
         ));
     }
