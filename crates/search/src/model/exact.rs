@@ -7,24 +7,38 @@
 //! between workloads is learned from all of them at once ([`super::exact_variances`]). The same
 //! holds for what is a candidate's own.
 //!
-//! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`]. Noise, what
-//! strange trials weigh and what visits have in common are those of the model fitted in turn.
+//! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`], and this is
+//! for small spaces ([`is_small`]): a search of a large one outgrows it, and goes on with trials that
+//! were chosen by another belief, which on landscapes ended a little worse. Noise, what strange
+//! trials weigh and what visits have in common are those of the model fitted in turn.
 //!
 //! Source of a kernel that shares between tasks: E. Bonilla, K. Chai and C. Williams, Multi-task
 //! Gaussian Process Prediction, 2007.
 
-use crate::space::{CandidateIndex, WorkloadIndex};
+use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
 use super::coding::Coding;
 use super::linear::{Cholesky, Matrix, add_scaled, dot};
 use super::surface::{BIAS_MAIN_SD, BIAS_OWN_SD, LEAST_OWN_SD, Scales, dot_of_runs, runs};
 
 /// With more cells the parts are fitted in turn.
-pub const MOST_CELLS: usize = 300;
+const MOST_CELLS: usize = 400;
+/// How many cells a small space has at the most: its candidates, each under every workload.
+const MOST_CELLS_OF_A_SPACE: usize = 1500;
 /// How far a workload's level may be from the mean of its cells.
 const LEVEL_SD: f64 = 1.0;
 /// The share of the first guess of a column's variance that is the workloads' own.
 const OWN_SHARE: f64 = 0.5;
+
+/// Whether a space is so small that what is tried of it can be fitted at once.
+pub fn is_small(space: &SearchSpace) -> bool {
+    space.candidates.len() * space.workloads.len() <= MOST_CELLS_OF_A_SPACE
+}
+
+/// Whether so many cells can be.
+pub fn is_possible_with(cells: usize) -> bool {
+    (1..=MOST_CELLS).contains(&cells)
+}
 
 /// What was measured of a cell.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@
 //! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
 //! ([`workload`]), of drift, and of noise, each trial's ([`noise`]) and each visit's ([`visit`]).
 //! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and
-//! Seidel's way to solve for all at once). Trials that are far off count less. While cells are few,
-//! merits are then fitted at once ([`exact`]), to noise as it was found by turns.
+//! Seidel's way to solve for all at once). Trials that are far off count less. In a small space,
+//! while cells are few, merits are then fitted at once ([`exact`]), to noise as found by turns.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
 //! doubt about merits; [`Belief::probability_within`] was checked against landscapes for that.
@@ -29,6 +29,7 @@ use crate::space::{CandidateIndex, SearchSpace};
 pub use belief::{Belief, highest};
 use cells::Cell;
 pub use coding::{Coding, Term};
+pub use exact::is_small;
 use exact::{CellPoint, Exact, ExactScales};
 pub use linear::{Cholesky, Matrix};
 pub use surface::{Point, Scales, Surface};
@@ -63,7 +64,7 @@ pub struct Model<'a> {
     middle: f64,
     surface: Surface<'a>,
     points: Vec<(CandidateIndex, bool)>,
-    /// Where cells are few, the same fitted at once.
+    /// Where the space is small and cells are few, the same fitted at once.
     exact: Option<Exact<'a>>,
 }
 
@@ -118,7 +119,7 @@ impl<'a> Model<'a> {
                 model.learn_drift();
             }
         }
-        if (1..=exact::MOST_CELLS).contains(&model.cells.len()) {
+        if is_small(space) && exact::is_possible_with(model.cells.len()) {
             model.exact = Some(model.at_once(scales.and_then(|scales| scales.exact)));
         }
         model

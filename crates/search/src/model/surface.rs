@@ -48,7 +48,7 @@ pub struct Scales {
     pub(super) pair_group: f64,
     pub(super) near: f64,
     pub(super) own: f64,
-    /// Those of the same fitted at once, where cells are few.
+    /// Those of the same fitted at once, where it is.
     pub(super) exact: Option<ExactScales>,
 }
 
