@@ -283,6 +283,8 @@ impl<'a> Here<'a> {
     }
 
     /// Whether a failure is the medium's: it is gone, changed, or returned errors.
+    /// Limit: the kernel tells of ten errors in five seconds at most, whichever device they are of;
+    /// what it does not tell of is taken for the setup's.
     fn blame_medium(&self, report: &TrialReport) -> Option<TrialError> {
         if let Some(lost) = self.backing.lost() {
             return Some(TrialError::Medium { what: format!("is gone: {lost}") });

@@ -1,7 +1,9 @@
 //! A medium that vanishes or fails in the middle: exit code 5, nothing left, and the run goes on
 //! when the medium is back.
 
-use flashfit_host::{Program, Runner, SystemRunner};
+use std::time::Duration;
+
+use flashfit_host::{Outcome, Program, Runner, SystemRunner};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -67,11 +69,36 @@ mount -o remount,size=80m disk
 echo "second $?"
 "#;
 
+/// The kernel tells of ten errors in five seconds at most, whichever device they are of, and other
+/// tests make many. An error that it does not tell of is blamed on the setup: then once more.
+const ATTEMPTS: usize = 3;
+const KERNEL_IS_SILENT: Duration = Duration::from_secs(6);
+
 #[test]
 fn a_medium_that_returns_errors() {
     if skip_without_block_devices() {
         return;
     }
+    for attempt in 1..=ATTEMPTS {
+        let (place, outcome) = run_on_a_full_disk();
+        let is_untold = outcome.stderr.contains("no setup worked")
+            && outcome.stderr.contains("Input/output error");
+        if is_untold && attempt < ATTEMPTS {
+            std::thread::sleep(KERNEL_IS_SILENT);
+            continue;
+        }
+        assert!(outcome.stdout.contains("first 5\n"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("the medium returned an error"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("flashfit tune --resume run"), "{outcome:#?}");
+        let resumed = std::fs::read_to_string(place.path("resumed")).unwrap();
+        assert!(outcome.stdout.contains("second 0\n"), "{outcome:#?}\n{resumed}");
+        all_completed(&place.recorded());
+        wait_for_no_traces(&place, None);
+        return;
+    }
+}
+
+fn run_on_a_full_disk() -> (Place, Outcome) {
     let place = Place::new();
     let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
     place.file(
@@ -84,11 +111,5 @@ fn a_medium_that_returns_errors() {
     let program =
         Program::new("unshare").args(["--mount", "sh", "-c", &script]).env("FLASHFIT", FLASHFIT);
     let outcome = SystemRunner::default().run(&program).unwrap();
-    assert!(outcome.stdout.contains("first 5\n"), "{outcome:#?}");
-    assert!(outcome.stderr.contains("the medium returned an error"), "{outcome:#?}");
-    assert!(outcome.stderr.contains("flashfit tune --resume run"), "{outcome:#?}");
-    let resumed = std::fs::read_to_string(place.path("resumed")).unwrap();
-    assert!(outcome.stdout.contains("second 0\n"), "{outcome:#?}\n{resumed}");
-    all_completed(&place.recorded());
-    wait_for_no_traces(&place, None);
+    (place, outcome)
 }
