@@ -159,9 +159,9 @@ fn a_time_budget_ends_a_run_in_time_and_leaves_some_for_confirming() {
         assert!(went.trials.iter().any(confirms), "{kind:?} confirms nothing");
     }
     let mut spec = adaptive(None);
-    spec.limits.max_write_bytes = Some(30 << 20);
+    spec.limits.max_write_bytes = Some(12 << 20);
     let went = whole(&spec);
-    assert!(went.trials.len() <= 30, "a trial writes a MiB, and {} were made", went.trials.len());
+    assert!(went.trials.len() <= 12, "a trial writes a MiB, and {} were made", went.trials.len());
     let ended = went.ended.unwrap();
     assert!(
         matches!(ended, Ended::Limit(Reached::MaxWrite) | Ended::Search(Stop::Budget)),
