@@ -37,7 +37,7 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
         "`trap`: two options are good together and bad alone. `drift`: 15 % slower in a thousand \
          trials.\n`failing`: one setup of ten fails. `one-effect`: one option is worth 25 %. \
          `small`: 120 setups,\n6 workloads, which differ much. `grid`: 112 setups, 11 workloads, \
-         noise of 3 to 10 %, as recorded grids have.\n`tiny`: 12 setups, 1 workload.\n"
+         noise of 3 to 10 %, as\nrecorded grids have. `tiny`: 12 setups, 1 workload.\n"
     );
     let harder = [Kind::Trap, Kind::Drift, Kind::Failing, Kind::OneEffect];
     table(&of(&[&harder[..], &[Kind::Small, Kind::Grid, Kind::Tiny]].concat()));
