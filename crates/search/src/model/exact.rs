@@ -8,9 +8,9 @@
 //! holds for what is a candidate's own.
 //!
 //! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`], and this is
-//! for small spaces ([`is_small`]): a search of a large one outgrows it, and goes on with trials that
-//! were chosen by another belief, which on landscapes ended a little worse. Noise, what strange
-//! trials weigh and what visits have in common are those of the model fitted in turn.
+//! for small spaces ([`is_small`]): a search of a large one outgrows it, and goes on with trials
+//! that were chosen by another belief, which on landscapes ended a little worse. Noise, what
+//! strange trials weigh and what visits have in common are those of the model fitted in turn.
 //!
 //! Source of a kernel that shares between tasks: E. Bonilla, K. Chai and C. Williams, Multi-task
 //! Gaussian Process Prediction, 2007.
