@@ -8,7 +8,7 @@
 //! while cells are few, merits are then fitted at once ([`exact`]), to noise as found by turns.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
-//! doubt about merits; [`Belief::probability_within`] was checked against landscapes for that.
+//! doubt about merits; [`Belief::within`] was checked against landscapes for that.
 
 mod belief;
 mod cells;
