@@ -8,7 +8,7 @@
 use crate::confirm::{Confirmed, Gain};
 use crate::history::{Outcome, Table, Told};
 use crate::limits::Limits;
-use crate::model::{Belief, Coding, Model, Term};
+use crate::model::{Belief, Coding, Model, Term, Variances};
 use crate::random::Random;
 use crate::space::{CandidateIndex, SearchSpace};
 
@@ -111,7 +111,7 @@ pub fn answer(
     let mut interest = eligible.clone();
     interest.push(space.reference);
     let coding = Coding::of(space, &interest);
-    let model = Model::fit(space, &coding, history, None);
+    let model = Model::fit(space, &coding, history, Variances::Learned);
     let mut random = Random::stream(limits.seed, u64::MAX);
     let belief = Belief::of(&model, &eligible, limits.goal.within, &mut random);
     let confirmed = Confirmed::of(space, history);

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use flashfit_search::landscape::{Kind, Landscape, run};
-use flashfit_search::model::{Coding, Model, Point, Scales, Surface};
+use flashfit_search::model::{Coding, Model, Point, Scales, Surface, Variances};
 use flashfit_search::{
     Adaptive, Answer, Exhaustive, Factor, Limits, Outcome, Strategy, Told, answer,
 };
@@ -91,7 +91,7 @@ fn drift_is_found_where_it_is_and_only_there() {
         let trace = run(&Exhaustive, &landscape, &limits).expect("a search");
         let all: Vec<usize> = (0..landscape.space.candidates.len()).collect();
         let coding = Coding::of(&landscape.space, &all);
-        1000.0 * Model::fit(&landscape.space, &coding, &trace.history, None).drift()
+        1000.0 * Model::fit(&landscape.space, &coding, &trace.history, Variances::Learned).drift()
     };
     assert!(of(0.0).abs() < 1e-9);
     let found = of(-2.0);

@@ -1,7 +1,7 @@
 //! What every strategy has to keep to, whatever it searches: it asks only for what there is, within
 //! the budget, always the same, resumable at any trial, and it ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_search::landscape::{Kind, Landscape, run};
 use flashfit_search::{
@@ -86,22 +86,28 @@ fn a_search_goes_on_after_any_trial_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn the_confirming_trials_of_a_batch_are_one_round_whoever_joined_late() {
+fn confirming_rounds_are_of_two_batches_under_other_workloads_whoever_joined_late() {
     let mut joined_late = 0;
     for seed in 150..156 {
         let landscape = Kind::Small.make(seed);
         let trace = run(&Adaptive::default(), &landscape, &limits(400.0, seed)).expect("a space");
-        let confirming = |told: &&Told| told.ask.purpose == Purpose::Confirm;
-        let mut batches: Vec<u32> = Vec::new();
-        let mut known: Vec<usize> = Vec::new();
-        for told in trace.history.iter().filter(confirming) {
-            if batches.last() != Some(&told.ask.batch.number) {
-                batches.push(told.ask.batch.number);
-            }
-            assert_eq!(told.ask.repeat as usize + 1, batches.len(), "{seed}: {:?}", told.ask);
-            if !known.contains(&told.ask.candidate) {
-                known.push(told.ask.candidate);
-                joined_late += usize::from(batches.len() > 1);
+        let mut rounds: BTreeMap<u32, BTreeMap<u32, BTreeMap<usize, BTreeSet<usize>>>> =
+            BTreeMap::new();
+        for told in trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
+            let batches = rounds.entry(told.ask.repeat).or_default();
+            let batch = batches.entry(told.ask.batch.number).or_default();
+            batch.entry(told.ask.candidate).or_default().insert(told.ask.workload);
+        }
+        let mut known: BTreeSet<usize> = BTreeSet::new();
+        for (round, batches) in &rounds {
+            let halves: Vec<_> = batches.values().collect();
+            let [first, second] = halves[..] else { panic!("{seed} {round}: {batches:?}") };
+            assert!(first.keys().eq(second.keys()), "{seed} {round}: {batches:?}");
+            for (candidate, workloads) in first {
+                let others = &second[candidate];
+                assert_eq!((workloads.len(), others.len()), (3, 3), "{seed} {round}");
+                assert!(workloads.is_disjoint(others), "{seed} {round}");
+                joined_late += usize::from(known.insert(*candidate) && *round > 0);
             }
         }
     }
@@ -116,7 +122,7 @@ fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift()
         let trace = run(&Adaptive::default(), &landscape, &limits(800.0, seed)).expect("a space");
         let mut rounds: BTreeMap<u32, Vec<Told>> = BTreeMap::new();
         for told in trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
-            rounds.entry(told.ask.batch.number).or_default().push(*told);
+            rounds.entry(told.ask.repeat).or_default().push(*told);
         }
         let mut before: Vec<Told> = Vec::new();
         let mut was_resting = false;

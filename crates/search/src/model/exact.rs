@@ -1,5 +1,5 @@
-//! What is believed after few trials: one Gaussian process over cells (a candidate's trials under
-//! one workload), solved at once.
+//! What is believed of merits: one Gaussian process over cells (a candidate's trials under one
+//! workload), solved at once.
 //!
 //! [`super::surface`] and [`super::workload`] are fitted in turn, each workload for itself; with a
 //! few trials under each workload that leaves out most of what they tell together. Here an effect
@@ -7,35 +7,26 @@
 //! between workloads is learned from all of them at once ([`super::exact_variances`]). The same
 //! holds for what is a candidate's own.
 //!
-//! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`], and this is
-//! for small spaces ([`is_small`]): a search of a large one outgrows it, and goes on with trials
-//! that were chosen by another belief, which on landscapes ended a little worse. Noise, what
+//! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`]. Noise, what
 //! strange trials weigh and what visits have in common are those of the model fitted in turn.
 //!
 //! Source of a kernel that shares between tasks: E. Bonilla, K. Chai and C. Williams, Multi-task
 //! Gaussian Process Prediction, 2007.
 
-use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
+use crate::space::{CandidateIndex, WorkloadIndex};
 
 use super::coding::Coding;
 use super::linear::{Cholesky, Matrix, add_scaled, dot};
 use super::surface::{BIAS_MAIN_SD, BIAS_OWN_SD, LEAST_OWN_SD, Scales, dot_of_runs, runs};
 
 /// With more cells the parts are fitted in turn.
-const MOST_CELLS: usize = 400;
-/// How many cells a small space has at the most: its candidates, each under every workload.
-const MOST_CELLS_OF_A_SPACE: usize = 1500;
+const MOST_CELLS: usize = 1200;
 /// How far a workload's level may be from the mean of its cells.
 const LEVEL_SD: f64 = 1.0;
 /// The share of the first guess of a column's variance that is the workloads' own.
 const OWN_SHARE: f64 = 0.5;
 
-/// Whether a space is so small that what is tried of it can be fitted at once.
-pub fn is_small(space: &SearchSpace) -> bool {
-    space.candidates.len() * space.workloads.len() <= MOST_CELLS_OF_A_SPACE
-}
-
-/// Whether so many cells can be.
+/// Whether so many cells can be fitted at once.
 pub fn is_possible_with(cells: usize) -> bool {
     (1..=MOST_CELLS).contains(&cells)
 }
@@ -206,14 +197,16 @@ impl<'a> Exact<'a> {
             let with_points: Vec<f64> = self.points.iter().enumerate().map(of_point).collect();
             means[row] = dot(&with_points, &self.alpha);
             reduced.row_mut(row).copy_from_slice(&with_points);
-            self.factor.forward(reduced.row_mut(row));
             let scaled = scaled(&|at| merit[at]);
             for other in 0..=row {
-                let mut prior = dot_of_runs(&runs, &scaled, rows.row(other));
-                if other == row {
-                    prior += self.scales.candidate + squares * self.scales.cell;
-                }
-                covariance.row_mut(row)[other] = prior - dot(reduced.row(row), reduced.row(other));
+                covariance.row_mut(row)[other] = dot_of_runs(&runs, &scaled, rows.row(other));
+            }
+            covariance.row_mut(row)[row] += self.scales.candidate + squares * self.scales.cell;
+        }
+        self.factor.forward_all(&mut reduced);
+        for row in 0..size {
+            for other in 0..=row {
+                covariance.row_mut(row)[other] -= dot(reduced.row(row), reduced.row(other));
             }
         }
         (means, covariance)
@@ -272,6 +265,7 @@ fn covariance_beyond_merit(coding: &Coding, one: &CellPoint, other: &CellPoint, 
 mod tests {
     use super::*;
     use crate::landscape::Kind;
+    use crate::model::exact_variances;
     use crate::random::Random;
 
     const NOISE_SD: f64 = 0.02;
@@ -308,7 +302,8 @@ mod tests {
             (0..72).map(|trial| (random.below(all.len()), trial % 6)).collect();
         let points = points(&cells, &truth, &mut random);
         let guess = ExactScales::guess(&coding, 0.05);
-        let exact = Exact::of(&coding, space.weights(), points, guess, 0.0).learned();
+        let exact = Exact::of(&coding, space.weights(), points, guess, 0.0)
+            .learned(exact_variances::ROUNDS);
         let scales = exact.scales();
         for column in 0..coding.mains() {
             let (common, own) = (scales.common[column], scales.own[column]);

@@ -4,14 +4,16 @@
 //! learned from all of them at once.
 
 use super::exact::Exact;
-use super::linear::{Matrix, dot};
+use super::linear::Matrix;
 use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD};
 use super::variances::{ratio, step};
 
 /// What a column's group weighs against the column's own squares, in effects: of those that
 /// workloads share there is one, of their own one for each workload.
 const NU: f64 = 1.0;
-const ROUNDS: usize = 6;
+/// How often variances are improved that are guessed, and that were learned from fewer points.
+pub(super) const ROUNDS: usize = 6;
+pub(super) const ROUNDS_AGAIN: usize = 2;
 
 /// Sums of squares of effects, and how many of them are determined, by group.
 #[derive(Debug, Default)]
@@ -30,30 +32,15 @@ impl Group {
 }
 
 impl Exact<'_> {
-    /// The same with the variances learned from the points.
-    pub fn learned(mut self) -> Self {
-        for _ in 0..ROUNDS {
-            let inverse = self.inverse();
+    /// The same with the variances learned from the points, so often.
+    pub fn learned(mut self, rounds: usize) -> Self {
+        for _ in 0..rounds {
+            let inverse = self.factor.inverse();
             self.improve_columns(&inverse);
             self.improve_rest(&inverse);
             self.solve();
         }
         self
-    }
-
-    /// The inverse of the points' covariance.
-    fn inverse(&self) -> Matrix {
-        let columns = self.factor.inverse_columns();
-        let count = self.points.len();
-        let mut inverse = Matrix::zeros(count, count);
-        for row in 0..count {
-            for column in 0..=row {
-                let value = dot(&columns.row(row)[row..], &columns.row(column)[row..]);
-                inverse.row_mut(row)[column] = value;
-                inverse.row_mut(column)[row] = value;
-            }
-        }
-        inverse
     }
 
     #[expect(clippy::cast_precision_loss, reason = "workloads are few")]

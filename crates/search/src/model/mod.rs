@@ -4,8 +4,8 @@
 //! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
 //! ([`workload`]), of drift, and of noise, each trial's ([`noise`]) and each visit's ([`visit`]).
 //! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and
-//! Seidel's way to solve for all at once). Trials that are far off count less. In a small space,
-//! while cells are few, merits are then fitted at once ([`exact`]), to noise as found by turns.
+//! Seidel's way to solve for all at once). Trials that are far off count less. Unless there are
+//! very many cells, merits are then fitted at once ([`exact`]), to noise as found by turns.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
 //! doubt about merits; [`Belief::within`] was checked against landscapes for that.
@@ -29,11 +29,21 @@ use crate::space::{CandidateIndex, SearchSpace};
 pub use belief::{Belief, highest};
 use cells::Cell;
 pub use coding::{Coding, Term};
-pub use exact::is_small;
 use exact::{CellPoint, Exact, ExactScales};
 pub use linear::{Cholesky, Matrix};
 pub use surface::{Point, Scales, Surface};
 use workload::{Deviation, Own};
+
+/// Where the variances of a fit come from.
+#[derive(Debug, Clone)]
+pub enum Variances {
+    /// They are these.
+    Known(Scales),
+    /// They are learned from the history.
+    Learned,
+    /// They are learned from the history, from where others were that less of it had given.
+    LearnedFrom(Scales),
+}
 
 /// How often the parts are fitted in turn.
 const ROUNDS: usize = 3;
@@ -64,18 +74,23 @@ pub struct Model<'a> {
     middle: f64,
     surface: Surface<'a>,
     points: Vec<(CandidateIndex, bool)>,
-    /// Where the space is small and cells are few, the same fitted at once.
+    /// The same fitted at once, where there are not too many cells.
     exact: Option<Exact<'a>>,
 }
 
 impl<'a> Model<'a> {
-    /// Fitted to a history; `scales` are the variances to keep, or they are learned.
+    /// Fitted to a history.
     pub fn fit(
         space: &SearchSpace,
         coding: &'a Coding,
         history: &[Told],
-        scales: Option<Scales>,
+        variances: Variances,
     ) -> Self {
+        let (scales, from) = match variances {
+            Variances::Known(scales) => (Some(scales), None),
+            Variances::Learned => (None, None),
+            Variances::LearnedFrom(scales) => (None, scales.exact),
+        };
         let weights = space.weights();
         let cells = cells::of(history);
         let levels = cells::first_levels(&cells, weights.len());
@@ -119,8 +134,11 @@ impl<'a> Model<'a> {
                 model.learn_drift();
             }
         }
-        if is_small(space) && exact::is_possible_with(model.cells.len()) {
-            model.exact = Some(model.at_once(scales.and_then(|scales| scales.exact)));
+        if exact::is_possible_with(model.cells.len()) {
+            model.exact = Some(match scales.and_then(|scales| scales.exact) {
+                Some(known) => model.at_once(known),
+                None => model.learned_at_once(from),
+            });
         }
         model
     }
@@ -144,28 +162,36 @@ impl<'a> Model<'a> {
         exact.unwrap_or_else(|| self.surface.joint(candidates))
     }
 
-    /// All cells fitted at once, with these variances, or else with learned ones.
-    fn at_once(&self, scales: Option<ExactScales>) -> Exact<'a> {
-        let levels = cells::mean_levels(&self.cells, self.weights.len());
-        let off = |cell: &Cell| cell.mean() - levels[cell.workload][usize::from(cell.short)];
-        let point = |cell: &Cell| CellPoint {
+    /// All cells fitted at once, with these variances.
+    fn at_once(&self, scales: ExactScales) -> Exact<'a> {
+        let points = self.cells.iter().zip(self.deviations()).map(|(cell, value)| CellPoint {
             candidate: cell.candidate,
             workload: cell.workload,
             short: cell.short,
-            value: off(cell),
+            value,
             variance: self.noise_of(cell),
             batches: cell.shares(),
-        };
-        let points: Vec<CellPoint> = self.cells.iter().map(point).collect();
-        let weights = self.weights.clone();
-        let of = |scales| Exact::of(self.coding, weights, points, scales, self.visit);
-        if let Some(scales) = scales {
-            return of(scales);
+        });
+        Exact::of(self.coding, self.weights.clone(), points.collect(), scales, self.visit)
+    }
+
+    /// The same with variances that are learned, from these or from a guess.
+    fn learned_at_once(&self, from: Option<ExactScales>) -> Exact<'a> {
+        if let Some(scales) = from {
+            return self.at_once(scales).learned(exact_variances::ROUNDS_AGAIN);
         }
-        let squares: f64 = self.cells.iter().map(|cell| off(cell).powi(2)).sum();
+        let squares: f64 = self.deviations().map(|off| off.powi(2)).sum();
         #[expect(clippy::cast_precision_loss, reason = "cells are few")]
         let variance = (squares / self.cells.len() as f64).max(1e-4);
-        of(ExactScales::guess(self.coding, variance)).learned()
+        let guess = ExactScales::guess(self.coding, variance);
+        self.at_once(guess).learned(exact_variances::ROUNDS)
+    }
+
+    /// For every cell what it is off the mean of its workload's cells of its length.
+    fn deviations(&self) -> impl Iterator<Item = f64> {
+        let levels = cells::mean_levels(&self.cells, self.weights.len());
+        let off = move |cell: &Cell| cell.mean() - levels[cell.workload][usize::from(cell.short)];
+        self.cells.iter().map(off)
     }
 
     /// The surface of merits.

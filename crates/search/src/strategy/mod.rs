@@ -159,9 +159,7 @@ fn planned(
         let wish = Wish { candidate, workload, length, purpose };
         repeats.entry(wish).or_default().insert(repeat);
     }
-    // Confirming trials of one batch are one round, whoever was in the rounds before.
-    let confirming = |told: &&Told| told.ask.purpose == Purpose::Confirm;
-    let round = history.iter().filter(confirming).map(|told| told.ask.repeat + 1).max();
+    let round = next_round(history, &wishes);
     let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
     let mut asks: Vec<Ask> = wishes
         .into_iter()
@@ -178,6 +176,16 @@ fn planned(
     random.shuffle(&mut asks);
     asks.sort_by_key(|ask| ask.repeat);
     Step::Try(asks)
+}
+
+/// The round that confirming trials are of: those of one batch are one round, whoever was in the
+/// rounds before; and of the last one if that was under other workloads. `None` before any.
+fn next_round(history: &[Told], wishes: &[Wish]) -> Option<u32> {
+    let race = history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
+    let last = race.clone().map(|told| told.ask.repeat).max()?;
+    let is_again = |told: &Told| wishes.iter().any(|wish| wish.workload == told.ask.workload);
+    let again = race.filter(|told| told.ask.repeat == last).any(is_again);
+    Some(if again { last + 1 } else { last })
 }
 
 /// As many of the wishes as can be paid for, from the first.

@@ -1,11 +1,10 @@
 //! A batch of the search. Most visits go to candidates that may be the best, each as often as it is
 //! probable (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for Best-Arm
-//! Identification, 2020). Because the model may be wrong where it is sure, one visit of twelve goes
-//! to a neighbour of a leader, and one to any candidate that is not hopeless; half as many in a
-//! small space, of which it knows more.
+//! Identification, 2020). Because the model may be wrong where it is sure, one visit of 24 goes to a
+//! neighbour of a leader, and one to any candidate that is not hopeless.
 
 use crate::history::{Length, Purpose};
-use crate::model::{Belief, highest, is_small};
+use crate::model::{Belief, highest};
 use crate::space::CandidateIndex;
 use crate::strategy::Wish;
 
@@ -24,8 +23,7 @@ const DIFFERENCES: usize = 2;
 /// How often a visit is drawn anew that is in the batch already.
 const DRAWS: usize = 8;
 /// Of so many visits one goes to a neighbour and one to any candidate.
-const HEDGES: usize = 12;
-const HEDGES_OF_SMALL: usize = 24;
+const HEDGES: usize = 24;
 /// Every so many visits the reference is visited again, to see drift.
 const SENTINEL_VISITS: usize = 20;
 
@@ -39,11 +37,10 @@ impl Situation<'_> {
     /// A batch, within what is left for the search.
     pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Wish> {
         let wanted = self.visits(left);
-        let hedges = if is_small(self.space) { HEDGES_OF_SMALL } else { HEDGES };
         let mut visits: Vec<CandidateIndex> = Vec::new();
         for _ in 0..wanted {
             let drawn = (0..DRAWS).find_map(|_| {
-                let next = match self.random.below(hedges) {
+                let next = match self.random.below(HEDGES) {
                     0 => self.neighbour(belief),
                     1 => self.any(belief),
                     _ => self.top_two(belief),

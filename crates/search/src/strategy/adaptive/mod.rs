@@ -11,19 +11,19 @@
 //! [`MOST_SEARCH`] trials are searched with; what cannot be told by then the race tells or nothing.
 
 mod explore;
+mod learned;
 mod race;
 mod start;
 
-use std::sync::Mutex;
-
 use crate::history::{Length, Purpose, Table, Told};
 use crate::limits::Limits;
-use crate::model::{Belief, Coding, Model, Scales, highest};
+use crate::model::{Belief, Coding, Model, highest};
 use crate::random::Random;
 use crate::space::{CandidateIndex, SearchSpace};
 
 use super::scores::breaks_demand;
 use super::{Plan, Stop, Strategy, Wish};
+use learned::Learned;
 
 /// The share of a budget that is kept for the race, and the share of what is beyond so many trials
 /// a workload: with more trials the best is among the finalists sooner than it is told from them.
@@ -43,9 +43,8 @@ const MOST_ROUNDS: usize = 40;
 /// The adaptive search.
 #[derive(Debug, Default)]
 pub struct Adaptive {
-    /// The variances that were learned last, with what they were learned from: thinking that need
-    /// not be done again. What is in here never changes a plan.
-    learned: Mutex<Option<(usize, u64, Scales)>>,
+    /// What is in here never changes a plan.
+    learned: Learned,
 }
 
 /// What a plan is made with.
@@ -69,8 +68,11 @@ impl Strategy for Adaptive {
         if situation.table.candidates().is_empty() {
             return Plan::Try(situation.start(&coding));
         }
-        let scales = self.scales(&situation, &coding);
-        let model = Model::fit(space, &coding, history, Some(scales));
+        if let Some(rest) = situation.rest_of_round() {
+            return Plan::Try(rest);
+        }
+        let variances = self.learned.from(space, &coding, history);
+        let model = Model::fit(space, &coding, history, variances);
         let belief =
             Belief::of(&model, &situation.eligible, limits.goal.within, &mut situation.random);
         let probability = belief.choice().map_or(0.0, |(_, probability)| probability);
@@ -104,8 +106,8 @@ impl Strategy for Adaptive {
             return None;
         }
         let coding = Coding::of(space, &situation.interest());
-        let scales = self.scales(&situation, &coding);
-        let model = Model::fit(space, &coding, history, Some(scales));
+        let variances = self.learned.from(space, &coding, history);
+        let model = Model::fit(space, &coding, history, variances);
         // What was never tried is not chosen, however good it may be believed to be.
         let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
             of.iter().copied().filter(|index| situation.eligible.contains(index)).collect()
@@ -115,51 +117,6 @@ impl Strategy for Adaptive {
         let belief = Belief::of(&model, &among, limits.goal.within, &mut situation.random);
         highest(&belief.means).map(|(at, _)| belief.candidates[at])
     }
-}
-
-impl Adaptive {
-    /// The variances, learned from the history up to the last size at which they are.
-    fn scales(&self, situation: &Situation, coding: &Coding) -> Scales {
-        let known = learning_size(situation.history.len());
-        let prefix = &situation.history[..known];
-        let mark = fingerprint(situation.space, prefix);
-        let mut learned = self.learned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((size, other, scales)) = &*learned {
-            if *size == known && *other == mark {
-                return scales.clone();
-            }
-        }
-        let scales = Model::fit(situation.space, coding, prefix, None).scales();
-        *learned = Some((known, mark, scales.clone()));
-        scales
-    }
-}
-
-/// The sizes at which variances are learned grow by a quarter.
-fn learning_size(trials: usize) -> usize {
-    let mut size: usize = 8;
-    while size + size.div_ceil(4) <= trials {
-        size += size.div_ceil(4);
-    }
-    size.min(trials)
-}
-
-/// A number that tells histories apart (FNV-1a).
-fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut take = |part: u64| {
-        hash = (hash ^ part).wrapping_mul(0x0100_0000_01b3);
-        hash ^= hash >> 29;
-    };
-    take(space.candidates.len() as u64);
-    space.workloads.iter().for_each(|workload| take(workload.weight.to_bits()));
-    for told in history {
-        take(told.ask.candidate as u64);
-        take(told.ask.workload as u64);
-        take(u64::from(told.ask.length == Length::Short));
-        take(told.log_merit().unwrap_or(f64::NAN).to_bits());
-    }
-    hash
 }
 
 impl<'a> Situation<'a> {

@@ -4,11 +4,15 @@
 //! the best than those in the race joins it, as long as it can be measured often enough to win.
 //! These trials are the confirming ones. The reference rests while the leader's gain over it is
 //! sure: what is left then tells the finalists apart.
+//!
+//! Under many workloads a round is two batches, each under half of them: what the trials of a visit
+//! have in common is then in half a round only.
 
 use crate::confirm::Confirmed;
-use crate::history::{Length, Purpose};
+use crate::history::{Length, Purpose, Told};
 use crate::model::{Belief, highest};
-use crate::space::CandidateIndex;
+use crate::random::Random;
+use crate::space::{CandidateIndex, WorkloadIndex};
 use crate::strategy::{Plan, Stop, Wish};
 
 use super::{MOST_ROUNDS, Situation};
@@ -21,6 +25,10 @@ const ROUNDS_A_FIELD: usize = 2;
 /// leader's gain over the reference can be told from noise.
 const LEAST_ROUNDS: usize = 3;
 const ROUNDS_FOR_A_GAIN: usize = 6;
+/// A round under so many workloads is halved.
+const LEAST_TO_HALVE: usize = 4;
+/// Which workloads are in a half is drawn from a stream of its own.
+const HALVING: u64 = 0x6861_6c76;
 /// A reference that rests is back every so many rounds, to see drift.
 const SENTINEL_ROUNDS: usize = 3;
 
@@ -36,9 +44,47 @@ impl Situation<'_> {
 
     fn rounds(&self) -> usize {
         let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
-        let mut batches: Vec<u32> = race.map(|told| told.ask.batch.number).collect();
-        batches.dedup();
-        batches.len()
+        let mut rounds: Vec<u32> = race.map(|told| told.ask.repeat).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        rounds.len()
+    }
+
+    /// The workloads of a round's first batch.
+    fn first_half(&self, round: usize) -> Vec<WorkloadIndex> {
+        let mut workloads: Vec<WorkloadIndex> = (0..self.workloads()).collect();
+        if workloads.len() >= LEAST_TO_HALVE {
+            Random::stream(self.limits.seed ^ HALVING, round as u64).shuffle(&mut workloads);
+            workloads.truncate(workloads.len().div_ceil(2));
+        }
+        workloads
+    }
+
+    /// Those trials of the last round that are yet to be made: by its candidates, but for those that
+    /// have dropped out, under the workloads that none of them ran under.
+    pub(super) fn rest_of_round(&self) -> Option<Vec<Wish>> {
+        let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
+        let round = race.clone().map(|told| told.ask.repeat).max()?;
+        let made: Vec<&Told> = race.filter(|told| told.ask.repeat == round).collect();
+        let is_new =
+            |workload: &WorkloadIndex| made.iter().all(|told| told.ask.workload != *workload);
+        let workloads: Vec<WorkloadIndex> = (0..self.workloads()).filter(is_new).collect();
+        let mut racing: Vec<CandidateIndex> = made.iter().map(|told| told.ask.candidate).collect();
+        racing.sort_unstable();
+        racing.dedup();
+        racing.retain(|index| self.table.out(*index).is_none());
+        let rest = Self::confirming(&racing, &workloads);
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    fn confirming(racing: &[CandidateIndex], workloads: &[WorkloadIndex]) -> Vec<Wish> {
+        let of = |&candidate: &CandidateIndex| {
+            workloads.iter().map(move |&workload| Wish {
+                purpose: Purpose::Confirm,
+                ..Self::wish(candidate, workload, Length::Full)
+            })
+        };
+        racing.iter().flat_map(of).collect()
     }
 
     /// Whether the leader's gain over the reference is sure from the rounds that had both.
@@ -92,14 +138,9 @@ impl Situation<'_> {
         if rounds >= MOST_ROUNDS {
             return Plan::Done(Stop::Exhausted);
         }
-        let racing = (beside > 0).then_some(reference).into_iter().chain(finalists);
-        let of = |candidate: CandidateIndex| {
-            (0..self.workloads()).map(move |workload| Wish {
-                purpose: Purpose::Confirm,
-                ..Self::wish(candidate, workload, Length::Full)
-            })
-        };
-        Plan::Try(racing.flat_map(of).collect())
+        let reference = (beside > 0).then_some(reference);
+        let racing: Vec<CandidateIndex> = reference.into_iter().chain(finalists).collect();
+        Plan::Try(Self::confirming(&racing, &self.first_half(rounds)))
     }
 }
 

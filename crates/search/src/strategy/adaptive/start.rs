@@ -3,7 +3,7 @@
 //! that no two searches start from the same corner); and the reference again for the noise.
 
 use crate::history::{Length, Purpose};
-use crate::model::{Coding, Point, Scales, Surface, highest, is_small};
+use crate::model::{Coding, Point, Scales, Surface, highest};
 use crate::space::CandidateIndex;
 use crate::strategy::Wish;
 
@@ -21,14 +21,13 @@ const COMPARED: usize = 40;
 /// What merits are taken to vary, and a trial to be noisy, before anything is known.
 const GUESSED_VARIANCE: f64 = 0.04;
 const GUESSED_NOISE: f64 = 0.003;
-/// So many visits a search should have room for: with fewer, each is under fewer workloads. In a
-/// small space single workloads tell as much, as all are fitted at once.
-const VISITS: f64 = 60.0;
-const VISITS_OF_SMALL: f64 = 200.0;
+/// So many visits a search should have room for: with fewer, each is under fewer workloads. Single
+/// workloads tell as much, as all are fitted at once, and what a visit has in common is in less.
+const VISITS: f64 = 400.0;
 
 impl Situation<'_> {
-    /// How many workloads a candidate is tried under when it is visited: half of them, so that more
-    /// candidates are seen; the rest when it is visited again.
+    /// How many workloads a candidate is tried under when it is visited: half of them at the most,
+    /// so that more candidates are seen; others when it is visited again.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -37,11 +36,8 @@ impl Situation<'_> {
     pub(super) fn per_visit(&self) -> usize {
         let workloads = self.workloads();
         let length = if self.limits.short.is_some() { Length::Short } else { Length::Full };
-        let small = is_small(self.space);
-        let least = if workloads > 3 && !small { 2 } else { 1 };
-        let visits = if small { VISITS_OF_SMALL } else { VISITS };
-        let most = self.search_share() / self.limits.cost(length) / visits;
-        workloads.div_ceil(2).min(most.round() as usize).max(least)
+        let most = self.search_share() / self.limits.cost(length) / VISITS;
+        workloads.div_ceil(2).min(most.round() as usize).max(1)
     }
 
     /// The first batch.
