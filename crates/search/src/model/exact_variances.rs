@@ -49,10 +49,12 @@ impl Exact<'_> {
         let workloads = self.workloads();
         let mut common: [Group; 2] = Default::default();
         let mut own: [Group; 2] = Default::default();
+        let mut order: Vec<usize> = (0..self.points.len()).collect();
+        order.sort_by_key(|&at| self.points[at].workload);
         let mut squares = Vec::with_capacity(self.coding.columns());
         for column in 0..self.coding.columns() {
             let group = usize::from(column >= mains);
-            let (sums, forms, form) = self.forms(column, inverse);
+            let (sums, forms, form) = self.forms(column, inverse, &order);
             let scale = self.scales.common[column];
             let mean = scale * sums.iter().sum::<f64>();
             let of_common = common[group].add(mean, scale, scale * form);
@@ -80,26 +82,32 @@ impl Exact<'_> {
     }
 
     /// Of a column: for each workload the sum of its codes, each times its point's `alpha`, and the
-    /// quadratic form of its codes in the inverse; and that of all its codes.
-    fn forms(&self, column: usize, inverse: &Matrix) -> (Vec<f64>, Vec<f64>, f64) {
+    /// quadratic form of its codes in the inverse; and that of all its codes. `order` is that of
+    /// points by workload.
+    fn forms(&self, column: usize, inverse: &Matrix, order: &[usize]) -> (Vec<f64>, Vec<f64>, f64) {
         let mut sums = vec![0.0; self.workloads()];
         let mut forms = vec![0.0; self.workloads()];
-        let mut form = 0.0;
-        let coded: Vec<(usize, usize, f64)> = (self.points.iter().enumerate())
-            .map(|(at, point)| (at, point.workload, self.rows.row(at)[column]))
-            .filter(|(_, _, code)| *code != 0.0)
+        let mut across = 0.0;
+        let coded: Vec<(usize, f64)> = (order.iter())
+            .map(|&at| (at, self.rows.row(at)[column]))
+            .filter(|(_, code)| *code != 0.0)
             .collect();
-        for &(at, workload, code) in &coded {
-            sums[workload] += code * self.alpha[at];
-            let row = inverse.row(at);
-            for &(other, of_other, code_of_other) in &coded {
-                let product = code * code_of_other * row[other];
-                form += product;
-                if of_other == workload {
-                    forms[workload] += product;
-                }
+        let workload = |place: usize| self.points[coded[place].0].workload;
+        let mut first = 0;
+        for (place, &(at, code)) in coded.iter().enumerate() {
+            if workload(place) != workload(first) {
+                first = place;
             }
+            let row = inverse.row(at);
+            let of = |part: &[(usize, f64)]| -> f64 {
+                part.iter().map(|&(other, code)| code * row[other]).sum()
+            };
+            sums[workload(place)] += code * self.alpha[at];
+            // The other half of a symmetric matrix is the same.
+            forms[workload(place)] += code * (code * row[at] + 2.0 * of(&coded[first..place]));
+            across += 2.0 * code * of(&coded[..first]);
         }
+        let form = across + forms.iter().sum::<f64>();
         (sums, forms, form)
     }
 
