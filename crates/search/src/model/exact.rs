@@ -265,7 +265,6 @@ fn covariance_beyond_merit(coding: &Coding, one: &CellPoint, other: &CellPoint, 
 mod tests {
     use super::*;
     use crate::landscape::Kind;
-    use crate::model::exact_variances;
     use crate::random::Random;
 
     const NOISE_SD: f64 = 0.02;
@@ -302,8 +301,7 @@ mod tests {
             (0..72).map(|trial| (random.below(all.len()), trial % 6)).collect();
         let points = points(&cells, &truth, &mut random);
         let guess = ExactScales::guess(&coding, 0.05);
-        let exact = Exact::of(&coding, space.weights(), points, guess, 0.0)
-            .learned(exact_variances::ROUNDS);
+        let exact = Exact::of(&coding, space.weights(), points, guess, 0.0).learned();
         let scales = exact.scales();
         for column in 0..coding.mains() {
             let (common, own) = (scales.common[column], scales.own[column]);

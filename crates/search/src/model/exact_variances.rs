@@ -11,9 +11,12 @@ use super::variances::{ratio, step};
 /// What a column's group weighs against the column's own squares, in effects: of those that
 /// workloads share there is one, of their own one for each workload.
 const NU: f64 = 1.0;
-/// How often variances are improved that are guessed, and that were learned from fewer points.
-pub(super) const ROUNDS: usize = 6;
-pub(super) const ROUNDS_AGAIN: usize = 2;
+/// How often variances are improved that are guessed; that were learned from fewer points; and
+/// these with so many points that it takes long.
+const ROUNDS: usize = 6;
+const ROUNDS_AGAIN: usize = 4;
+const ROUNDS_OF_MANY: usize = 2;
+const MANY: usize = 700;
 
 /// Sums of squares of effects, and how many of them are determined, by group.
 #[derive(Debug, Default)]
@@ -32,8 +35,18 @@ impl Group {
 }
 
 impl Exact<'_> {
-    /// The same with the variances learned from the points, so often.
-    pub fn learned(mut self, rounds: usize) -> Self {
+    /// The same with the variances learned from the points, where they were guessed.
+    pub fn learned(self) -> Self {
+        self.improved(ROUNDS)
+    }
+
+    /// The same with the variances learned from the points, where they were from fewer of them.
+    pub fn learned_again(self) -> Self {
+        let rounds = if self.points.len() > MANY { ROUNDS_OF_MANY } else { ROUNDS_AGAIN };
+        self.improved(rounds)
+    }
+
+    fn improved(mut self, rounds: usize) -> Self {
         for _ in 0..rounds {
             let inverse = self.factor.inverse();
             self.improve_columns(&inverse);

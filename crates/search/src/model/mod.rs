@@ -178,13 +178,13 @@ impl<'a> Model<'a> {
     /// The same with variances that are learned, from these or from a guess.
     fn learned_at_once(&self, from: Option<ExactScales>) -> Exact<'a> {
         if let Some(scales) = from {
-            return self.at_once(scales).learned(exact_variances::ROUNDS_AGAIN);
+            return self.at_once(scales).learned_again();
         }
         let squares: f64 = self.deviations().map(|off| off.powi(2)).sum();
         #[expect(clippy::cast_precision_loss, reason = "cells are few")]
         let variance = (squares / self.cells.len() as f64).max(1e-4);
         let guess = ExactScales::guess(self.coding, variance);
-        self.at_once(guess).learned(exact_variances::ROUNDS)
+        self.at_once(guess).learned()
     }
 
     /// For every cell what it is off the mean of its workload's cells of its length.
