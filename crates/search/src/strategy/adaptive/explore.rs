@@ -1,7 +1,7 @@
 //! A batch of the search. Most visits go to candidates that may be the best, each as often as it is
 //! probable (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for Best-Arm
-//! Identification, 2020). Because the model may be wrong where it is sure, one visit of 24 goes to a
-//! neighbour of a leader, and one to any candidate that is not hopeless.
+//! Identification, 2020). Because the model may be wrong where it is sure, one visit of 24 goes to
+//! a neighbour of a leader, and one to any candidate that is not hopeless.
 
 use crate::history::{Length, Purpose};
 use crate::model::{Belief, highest};

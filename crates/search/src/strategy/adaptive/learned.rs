@@ -1,5 +1,5 @@
-//! The variances that the model is fitted with: learned when the history has grown by a quarter, and
-//! kept until it has again, because learning takes longer than fitting.
+//! The variances that the model is fitted with: learned when the history has grown by a quarter,
+//! and kept until it has again, because learning takes longer than fitting.
 //!
 //! From [`FRESH`] trials on, learning begins with what the size before gave. So that a resumed
 //! search goes on the same, variances are a function of the history alone: what is remembered here

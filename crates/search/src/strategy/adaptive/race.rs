@@ -60,8 +60,8 @@ impl Situation<'_> {
         workloads
     }
 
-    /// Those trials of the last round that are yet to be made: by its candidates, but for those that
-    /// have dropped out, under the workloads that none of them ran under.
+    /// Those trials of the last round that are yet to be made: of its candidates, but for those
+    /// that have dropped out, under the workloads that none of them ran under.
     pub(super) fn rest_of_round(&self) -> Option<Vec<Wish>> {
         let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
         let round = race.clone().map(|told| told.ask.repeat).max()?;
