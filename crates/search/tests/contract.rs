@@ -145,6 +145,24 @@ fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift()
 }
 
 #[test]
+fn who_may_be_chosen_can_change_between_batches_without_a_trace() {
+    let landscape = Kind::Small.make(154);
+    let limits = limits(200.0, 154);
+    let trace = run(&RandomSearch, &landscape, &limits).expect("a space");
+    let history = &trace.history[..60];
+    let mut fewer = landscape.space.clone();
+    // A level that nobody has any more is nothing to tell apart.
+    for candidate in &mut fewer.candidates {
+        candidate.allowed = candidate.levels[1] != Some(1);
+    }
+    let remembering = Adaptive::default();
+    for space in [&fewer, &landscape.space, &fewer] {
+        let step = |strategy: &Adaptive| next_step(strategy, space, history, &limits);
+        assert_eq!(step(&remembering), step(&Adaptive::default()));
+    }
+}
+
+#[test]
 fn other_seeds_search_otherwise() {
     let landscape = Kind::Small.make(152);
     let first = |seed| {

@@ -67,14 +67,15 @@ fn sizes(trials: usize) -> Vec<usize> {
     sizes
 }
 
-/// A number that tells histories apart (FNV-1a).
+/// A number that tells histories apart, and spaces as far as what is learned depends on them: who
+/// is allowed decides which columns there are (FNV-1a).
 fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut take = |part: u64| {
         hash = (hash ^ part).wrapping_mul(0x0100_0000_01b3);
         hash ^= hash >> 29;
     };
-    take(space.candidates.len() as u64);
+    space.candidates.iter().for_each(|candidate| take(u64::from(candidate.allowed)));
     space.workloads.iter().for_each(|workload| take(workload.weight.to_bits()));
     for told in history {
         take(told.ask.candidate as u64);
