@@ -22,7 +22,8 @@ const COMPARED: usize = 40;
 const GUESSED_VARIANCE: f64 = 0.04;
 const GUESSED_NOISE: f64 = 0.003;
 /// So many visits a search should have room for: with fewer, each is under fewer workloads. Single
-/// workloads tell as much, as all are fitted at once, and what a visit has in common is in less.
+/// workloads tell as much, as all are fitted at once, and fewer trials share what a visit has in
+/// common.
 const VISITS: f64 = 400.0;
 
 impl Situation<'_> {
