@@ -7,7 +7,7 @@
 //! trials, where there are any, serve the start and the first part of the search; what decides is
 //! measured in full length.
 //!
-//! Limits: thinking takes time with the square of what was measured, so no more than
+//! Limits: thinking takes time with the cube of what was measured, so no more than
 //! [`MOST_SEARCH`] trials are searched with; what cannot be told by then the race tells or nothing.
 
 mod explore;
