@@ -2,8 +2,8 @@
 //! and kept until it has again, because learning takes longer than fitting.
 //!
 //! From [`FRESH`] trials on, learning begins with what the size before gave. So that a resumed
-//! search goes on the same, variances are a function of the history alone: what is remembered here
-//! only saves working through the sizes again.
+//! search goes on the same, variances are a function of the space and the history alone: what is
+//! remembered here only saves working through the sizes again.
 
 use std::sync::{Mutex, PoisonError};
 
