@@ -8,15 +8,20 @@ use crate::model::{Belief, highest};
 use crate::space::CandidateIndex;
 use crate::strategy::Wish;
 
-use super::Situation;
+use super::{AMPLE, RACE_SHARE, Situation};
 
 /// How many visits a batch has: so many, and more when the model, having much to fit, thinks
 /// longer; but few where the whole search has only a few batches' worth.
 const VISITS: usize = 8;
 const SHARE_OF_MEASURED: usize = 8;
 const BATCHES: f64 = 20.0;
-/// The share of the search, from its end, that is measured in full length.
+/// The share of the search, from its end, that is measured in full length, and the share of what is
+/// beyond [`AMPLE`]: there is a long race then, and the search does better to see much.
 const FULL_SHARE: f64 = 0.7;
+const FULL_SHARE_BEYOND: f64 = 0.2;
+/// The most that is measured in short trials, in full-length ones: their cells are to leave room for
+/// others in the model.
+const MOST_SHORT: f64 = 450.0;
 /// Neighbours are sought of so many leaders, in so many differences.
 const LEADERS: usize = 4;
 const DIFFERENCES: usize = 2;
@@ -30,8 +35,17 @@ const SENTINEL_VISITS: usize = 20;
 impl Situation<'_> {
     /// How long trials are, with so much left for the search.
     pub(super) fn length(&self, left: f64) -> Length {
-        let early = left > FULL_SHARE * self.search_share();
+        let early = left > self.full_share();
         if self.limits.short.is_some() && early { Length::Short } else { Length::Full }
+    }
+
+    /// How much of the search is in full length, from its end.
+    #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
+    fn full_share(&self) -> f64 {
+        let search = self.search_share();
+        let ample = search.min((1.0 - RACE_SHARE) * AMPLE * self.workloads() as f64);
+        let full = FULL_SHARE * ample + FULL_SHARE_BEYOND * (search - ample);
+        full.max(search - MOST_SHORT)
     }
 
     /// A batch, within what is left for the search.
@@ -134,5 +148,28 @@ impl Situation<'_> {
     fn any(&mut self, belief: &Belief) -> Option<CandidateIndex> {
         let count = belief.candidates.len();
         (count > 0).then(|| belief.candidates[self.random.below(count)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::landscape::Kind;
+    use crate::limits::{Limits, ShortRun};
+
+    use super::*;
+
+    #[test]
+    fn an_ample_search_sees_more_in_short_trials_but_not_more_than_the_model_has_room_for() {
+        let space = Kind::Smooth.make(0).space;
+        let short_share = |trials: Option<f64>| {
+            let short = Some(ShortRun { cost: 0.4 });
+            let limits = Limits { trials, short, ..Limits::default() };
+            let situation = Situation::of(&space, &[], &limits);
+            (situation.search_share() - situation.full_share()) / situation.search_share()
+        };
+        assert!((short_share(Some(100.0)) - 0.3).abs() < 1e-9);
+        assert!((short_share(Some(480.0)) - 0.3).abs() < 1e-9);
+        assert!((0.45..0.55).contains(&short_share(Some(1000.0))));
+        assert!((short_share(None) - 0.3).abs() < 1e-9);
     }
 }
