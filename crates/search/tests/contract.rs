@@ -115,6 +115,32 @@ fn confirming_rounds_are_of_two_batches_under_other_workloads_whoever_joined_lat
 }
 
 #[test]
+fn when_all_finalists_fail_in_half_a_round_the_reference_does_not_run_the_other_half_alone() {
+    let landscape = Kind::Small.make(155);
+    let reference = landscape.space.reference;
+    let limits = limits(250.0, 155);
+    let strategy = Adaptive::default();
+    let mut history: Vec<Told> = Vec::new();
+    let mut after = None;
+    while after.is_none() {
+        let step = next_step(&strategy, &landscape.space, &history, &limits).expect("a space");
+        let Step::Try(asks) = step else { panic!("no race was begun") };
+        for &ask in &asks {
+            let fails = ask.purpose == Purpose::Confirm && ask.candidate != reference;
+            let visit = history.len() as u64;
+            let measured = landscape.measure(&ask, visit);
+            let outcome = if fails { Outcome::Failed } else { measured };
+            history.push(Told { ask, visit, outcome });
+        }
+        if asks.iter().any(|ask| ask.purpose == Purpose::Confirm) {
+            after = Some(next_step(&strategy, &landscape.space, &history, &limits));
+        }
+    }
+    let Some(Ok(Step::Try(asks))) = after else { panic!("there are others to race: {after:?}") };
+    assert!(asks.iter().any(|ask| ask.candidate != reference), "{asks:?}");
+}
+
+#[test]
 fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift() {
     let (mut rested, mut back) = (0, 0);
     for seed in 150..152 {

@@ -19,9 +19,8 @@ const BATCHES: f64 = 20.0;
 /// beyond [`AMPLE`]: there is a long race then, and the search does better to see much.
 const FULL_SHARE: f64 = 0.7;
 const FULL_SHARE_BEYOND: f64 = 0.2;
-/// The most that is measured in short trials, in full-length ones: their cells are to leave room for
-/// others in the model.
-const MOST_SHORT: f64 = 450.0;
+/// The most short trials: their cells are to leave room for others in the model.
+const MOST_SHORT: f64 = 1125.0;
 /// Neighbours are sought of so many leaders, in so many differences.
 const LEADERS: usize = 4;
 const DIFFERENCES: usize = 2;
@@ -45,7 +44,7 @@ impl Situation<'_> {
         let search = self.search_share();
         let ample = search.min((1.0 - RACE_SHARE) * AMPLE * self.workloads() as f64);
         let full = FULL_SHARE * ample + FULL_SHARE_BEYOND * (search - ample);
-        full.max(search - MOST_SHORT)
+        full.max(search - MOST_SHORT * self.limits.cost(Length::Short))
     }
 
     /// A batch, within what is left for the search.

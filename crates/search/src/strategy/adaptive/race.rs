@@ -61,7 +61,8 @@ impl Situation<'_> {
     }
 
     /// Those trials of the last round that are yet to be made: of its candidates, but for those
-    /// that have dropped out, under the workloads that none of them ran under.
+    /// that have dropped out, under the workloads that none of them ran under. The reference alone
+    /// would tell nothing.
     pub(super) fn rest_of_round(&self) -> Option<Vec<Wish>> {
         let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
         let round = race.clone().map(|told| told.ask.repeat).max()?;
@@ -73,6 +74,9 @@ impl Situation<'_> {
         racing.sort_unstable();
         racing.dedup();
         racing.retain(|index| self.table.out(*index).is_none());
+        if racing == [self.space.reference] {
+            return None;
+        }
         let rest = Self::confirming(&racing, &workloads);
         (!rest.is_empty()).then_some(rest)
     }
@@ -124,7 +128,9 @@ impl Situation<'_> {
             let field = first.div_ceil(1 << (rounds / ROUNDS_A_FIELD)).max(2);
             field.min(affordable.saturating_sub(beside))
         };
-        let open = rounds == 0 || affordable >= ROUNDS_FOR_A_GAIN * (field + beside);
+        let is_left = |index: &CandidateIndex| *index != reference && is_raced(&index);
+        let open = !belief.candidates.iter().any(is_left)
+            || affordable >= ROUNDS_FOR_A_GAIN * (field + beside);
         let finalists: Vec<CandidateIndex> = by_chance(belief)
             .into_iter()
             .filter(|&index| index != reference)
