@@ -128,9 +128,10 @@ impl Situation<'_> {
             let field = first.div_ceil(1 << (rounds / ROUNDS_A_FIELD)).max(2);
             field.min(affordable.saturating_sub(beside))
         };
-        let is_left = |index: &CandidateIndex| *index != reference && is_raced(&index);
-        let open = !belief.candidates.iter().any(is_left)
-            || affordable >= ROUNDS_FOR_A_GAIN * (field + beside);
+        let is_left = |index: &CandidateIndex| {
+            *index != reference && self.eligible.binary_search(index).is_ok()
+        };
+        let open = !raced.iter().any(is_left) || affordable >= ROUNDS_FOR_A_GAIN * (field + beside);
         let finalists: Vec<CandidateIndex> = by_chance(belief)
             .into_iter()
             .filter(|&index| index != reference)
