@@ -1,9 +1,9 @@
 //! The race: rounds in which the finalists and the untuned reference run under every workload in
 //! full length. Every two rounds the weaker half is out (sequential halving: Karnin, Koren and
 //! Somekh, 2013), as the model of all trials sees it. Who the rounds have shown to be more probably
-//! the best than those in the race joins it, as long as it can be measured often enough to win.
-//! These trials are the confirming ones. The reference rests while the leader's gain over it is
-//! sure: what is left then tells the finalists apart.
+//! the best than those in the race joins it, as long as it can be measured often enough to win, or
+//! when all of those have dropped out. These trials are the confirming ones. The reference rests
+//! while the leader's gain over it is sure: what is left then tells the finalists apart.
 //!
 //! Under many workloads a round is two batches, each under half of them: what the trials of a visit
 //! have in common is then in half a round only.
