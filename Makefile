@@ -4,21 +4,27 @@ CARGO ?= cargo
 FLASHFIT := target/release/flashfit
 DEMO_DIR := demo-run
 
-.PHONY: help prepare build static demo test lint bench cards findings grids accuracy search-benchmark kills clean
+.PHONY: doc dependencies fuzz-check test-debian13 help prepare build static demo test test-full lint bench cards findings grids accuracy search-benchmark harm kills clean
 
 help:
 	@echo "make demo   tune a built-in simulated card and write a report (about four minutes)"
-	@echo "make test   run the tests; those that need root, loop devices or FUSE say so where they cannot"
+	@echo "make test   run the daily tests; as root it installs missing packages, without root some are skipped"
+	@echo "make test-full  run all tests: kill campaigns and the lab too"
 	@echo "make build  build target/release/flashfit"
-	@echo "make static build one file without libraries, for boards: target/*/static/flashfit"
+	@echo "make static build a static binary for boards: target/*/static/flashfit"
 	@echo "make lint   rustfmt and clippy, warnings as errors"
-	@echo "make bench  measure the simulated card: requests a second, and the delay that serving adds"
-	@echo "make cards  write docs/cards.md: the simulated cards beside real ones"
-	@echo "make findings  write docs/findings.md: published findings tried on simulated cards (root)"
-	@echo "make kills  kill whatever takes part in runs, a hundred times on each stand (root)"
-	@echo "make grids  record examples/grids: all setups of small spaces on two simulated cards (root, five hours)"
-	@echo "make accuracy  write docs/accuracy.md: how right probes are (root for all of it)"
-	@echo "make search-benchmark  write docs/search.md: how well the search searches landscapes and grids"
+	@echo "make doc    the code's documentation, warnings as errors"
+	@echo "make dependencies  licenses, sources and (with cargo-deny) known vulnerabilities of all crates"
+	@echo "make fuzz-check  compile the fuzz targets"
+	@echo "make test-debian13  run the tests with Rust 1.85 in a Debian 13 system (root)"
+	@echo "make bench  measure the simulated card: requests per second and added latency"
+	@echo "make cards  write docs/cards.md: simulated cards compared with real ones"
+	@echo "make findings  write docs/findings.md: published findings repeated on simulated cards (root)"
+	@echo "make harm   try to make flashfit do harm: the tests of docs/safety.md, with counts (root)"
+	@echo "make kills  kill processes of a run at random, a hundred times on each test bed (root)"
+	@echo "make grids  record examples/grids: all setups of small spaces on simulated cards (root, five hours)"
+	@echo "make accuracy  write docs/accuracy.md: accuracy of probes (needs root to be complete)"
+	@echo "make search-benchmark  write docs/search.md: quality of the search"
 	@echo "make clean  remove what was built"
 
 prepare:
@@ -27,8 +33,8 @@ prepare:
 build:
 	$(CARGO) build --release --locked
 
-# One file that needs no libraries, for boards and virtual machines. TARGET=aarch64-unknown-linux-gnu
-# makes it for 64-bit ARM, where that target and its linker are installed (docs/stands.md).
+# A static binary for boards and virtual machines. TARGET=aarch64-unknown-linux-gnu
+# makes it for 64-bit ARM, where that target and its linker are installed (docs/test-beds.md).
 TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 
 static:
@@ -42,13 +48,35 @@ demo:
 	@if [ -e $(DEMO_DIR)/run.json ]; then rm -rf $(DEMO_DIR); fi
 	$(FLASHFIT) tune --config examples/demo.toml --dir "$(DEMO_DIR)"
 
+# What runs in memory, and one smoke test of each test bed.
 test:
 	@sh scripts/prepare.sh test
-	$(CARGO) test --workspace --locked
+	@CARGO="$(CARGO)" scripts/run-tests.sh daily
+
+# All tests: kill campaigns and the lab too.
+test-full:
+	@sh scripts/prepare.sh test-full
+	@CARGO="$(CARGO)" scripts/run-tests.sh full
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Rustdoc's warnings are errors: links that lead nowhere, above all.
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --keep-going
+
+dependencies:
+	@sh scripts/check-dependencies.sh
+
+# Fuzzing itself takes a nightly compiler (fuzz/README.md); that the targets compile, any.
+fuzz-check:
+	@sh scripts/prepare.sh fuzz
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
+
+# The oldest Rust that is supported, 1.85, is the one of Debian 13.
+test-debian13:
+	sh scripts/debian13.sh make test
 
 bench:
 	$(CARGO) bench --locked -p flashfit-card
@@ -57,11 +85,16 @@ cards: build
 	$(FLASHFIT) --catalog catalog card bench --all --markdown > docs/cards.md.new
 	mv docs/cards.md.new docs/cards.md
 
-# Both stands' campaigns, one after the other.
+# The tests that docs/safety.md names, kill and power-cut campaigns included.
+harm:
+	@sh scripts/prepare.sh test
+	bash scripts/harm.sh
+
+# The campaigns of all test beds, one after the other.
 kills:
 	@sh scripts/prepare.sh test
 	FLASHFIT_KILLS=100 $(CARGO) test --locked -p flashfit --test whole_program random_kills -- \
-		--nocapture --test-threads 1
+		--ignored --nocapture --test-threads 1
 
 findings:
 	$(CARGO) bench --locked --quiet -p flashfit --bench findings > docs/findings.md.new

@@ -20,7 +20,7 @@ done
 if [ "$(cat "$folder/version" 2>/dev/null)" = "$LABGRID" ]; then
     exit 0
 fi
-say "making $folder with labgrid $LABGRID"
+say "making $folder: a Python environment with labgrid $LABGRID from the package index"
 rm -rf "$folder"
 if ! { python3 -m venv "$folder" &&
     "$folder/bin/pip" install --quiet --disable-pip-version-check "labgrid==$LABGRID"; } >&2; then

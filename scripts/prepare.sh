@@ -3,7 +3,7 @@
 # on Debian, as root. Elsewhere it says what to install and ends with 4, the exit code for a machine
 # that lacks something.
 #
-# usage: prepare.sh [demo|test]
+# usage: prepare.sh [demo|test|fuzz]
 
 set -u
 
@@ -12,6 +12,8 @@ RUST_NEEDED=1.85
 environment=4
 
 say() { printf '%s\n' "$*" >&2; }
+
+is_for_tests() { [ "$PURPOSE" = test ] || [ "$PURPOSE" = test-full ]; }
 
 # Programs, and the Debian package that brings each.
 lacking() {
@@ -32,12 +34,13 @@ blkdiscard util-linux
 cc gcc
 ps procps
 $(only_for_tests)
+$(only_for_fuzzing)
 LIST
 }
 
 # Clients of a card that is served over NBD, and a file system that only tests make.
 only_for_tests() {
-    [ "$PURPOSE" = test ] || return 0
+    is_for_tests || return 0
     cat <<LIST
 nbdinfo libnbd-bin
 nbdcopy libnbd-bin
@@ -45,6 +48,11 @@ qemu-img qemu-utils
 qemu-io qemu-utils
 mkfs.xfs xfsprogs
 LIST
+}
+
+# libFuzzer is C++.
+only_for_fuzzing() {
+    [ "$PURPOSE" != fuzz ] || echo c++ g++
 }
 
 # What virtual machines need; their kernel is downloaded when one is started.
@@ -72,10 +80,11 @@ mkfs.exfat exfatprogs
 mkfs.xfs xfsprogs
 mkfs.nilfs2 nilfs-tools
 mksquashfs squashfs-tools
+strace strace
 ssh openssh-client
 $(ssh_server)
 LIST
-    python3 -c 'import ensurepip, venv' 2>/dev/null || printf 'python3-venv '
+    [ "$PURPOSE" = test ] || python3 -c 'import ensurepip, venv' 2>/dev/null || printf 'python3-venv '
 }
 
 # Tests start one of their own on loopback. Its package starts one that is open to the network where
@@ -105,25 +114,26 @@ check_rust() {
 
 install_packages() {
     wanted=$(missing_packages)
-    if [ "$PURPOSE" = demo ] && [ "$(id -u)" -ne 0 ]; then
+    if is_for_tests || { [ "$PURPOSE" = demo ] && [ "$(id -u)" -ne 0 ]; }; then
         wanted="$wanted $(for_virtual_machines)"
     fi
-    if [ "$PURPOSE" = test ] && is_debian && [ "$(id -u)" -eq 0 ]; then
-        wanted="$wanted $(missing_test_packages) $(for_virtual_machines)"
+    if is_for_tests; then
+        wanted="$wanted $(missing_test_packages)"
     fi
     packages=$(printf '%s' "$wanted" | tr ' ' '\n' | sed '/^$/d' | sort -u | tr '\n' ' ')
-    [ -n "${packages# }" ] || return 0
+    packages=${packages% }
+    [ -n "$packages" ] || return 0
     if ! is_debian; then
-        say "error: this is not Debian, so nothing is installed; missing are the packages: $packages"
-        say "hint: install what they bring (fio, e2fsprogs, btrfs-progs, fdisk, util-linux, libnbd, qemu-img, a C linker), then run make again"
-        exit $environment
+        cannot_install "this is not Debian, so nothing is installed; missing are the packages: $packages" \
+            "install what they bring (fio, e2fsprogs, btrfs-progs, fdisk, util-linux, libnbd, qemu-img, a C linker), then run make again"
+        return 0
     fi
     if [ "$(id -u)" -ne 0 ]; then
-        say "error: missing are the packages: $packages"
-        say "hint: sudo apt-get install $packages"
-        exit $environment
+        cannot_install "not running as root, so nothing is installed; missing are the packages: $packages" \
+            "sudo apt-get install $packages"
+        return 0
     fi
-    say "installing: $packages"
+    say "installing with apt-get, as root: $packages"
     log=$(mktemp) || exit $environment
     trap 'rm -f "$log"' EXIT
     # shellcheck disable=SC2086 # a list of names
@@ -136,14 +146,25 @@ install_packages() {
     fi
 }
 
-# Tests that attach devices are skipped where that cannot be done; cargo hides what a passing test
-# prints, so it is said here.
+# Tests are skipped, and counted, where a program is missing; only the linker must be there.
+cannot_install() {
+    if is_for_tests && command -v cc >/dev/null 2>&1; then
+        say "note: $1"
+        say "note: tests that need them are skipped; to run them: $2"
+        return 0
+    fi
+    say "error: $1"
+    say "hint: $2"
+    exit $environment
+}
+
+# Tests that attach devices are skipped where that cannot be done.
 announce_skips() {
     reason=
     [ "$(id -u)" -eq 0 ] || reason="not running as root"
     [ -e /dev/fuse ] || reason="no FUSE (/dev/fuse) here"
     [ -e /dev/loop-control ] || reason="no loop devices (/dev/loop-control) here"
-    [ -z "$reason" ] || say "skipped: the tests on attached devices: $reason"
+    [ -z "$reason" ] || say "note: tests on attached devices are skipped: $reason"
 }
 
 # The demo attaches a card to this kernel, or, for who is not root, to that of a virtual machine;
@@ -167,7 +188,8 @@ check_rust
 install_packages
 case $PURPOSE in
 demo) check_kernel ;;
-test)
+test) announce_skips ;;
+test-full)
     announce_skips
     sh "$(dirname "$0")/lab-for-tests.sh"
     ;;

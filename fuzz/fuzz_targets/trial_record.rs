@@ -15,7 +15,7 @@ fuzz_target!(|text: &str| {
     let Some(first) = trials.first() else { return };
     let workloads = [first.key.workload.clone()];
     let filesystems = [first.key.setup.filesystem.clone()];
-    let results = Results::of(&trials, &workloads, 2, By::Throughput);
+    let results = Results::of(&trials, &workloads);
     for by in [By::Throughput, By::Latency] {
         assert_eq!(analysis::rankings(&results, &filesystems, by).len(), 2);
     }

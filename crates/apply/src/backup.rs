@@ -2,9 +2,9 @@
 //! whose they are. A folder of plain files, read back and compared before anything is written to
 //! the medium. What lies between the two ends is not kept.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{Program, Runner, durable, mountinfo};
@@ -12,7 +12,7 @@ use flashfit_medium::{Medium, System};
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::fnv1a;
+use crate::checksum::Checksum;
 use crate::error::ApplyError;
 use crate::region;
 use crate::who::Who;
@@ -25,11 +25,11 @@ const TABLE: &str = "table.sfdisk";
 const FIRST: &str = "first.img";
 const LAST: &str = "last.img";
 const SCHEMA: &str = "flashfit.backup";
-const SCHEMA_VERSION: u32 = 1;
+/// Version 1 had `fnv1a64` in place of `crc32`, and is still read.
+const SCHEMA_VERSION: u32 = 2;
 
 /// What `manifest.json` holds. It is written last: a folder without one is no backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The name of the format.
     pub schema: String,
@@ -47,7 +47,6 @@ pub struct Manifest {
 
 /// A kept part of the medium.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Piece {
     /// Its file in the folder.
     pub file: String,
@@ -55,8 +54,9 @@ pub struct Piece {
     pub offset_bytes: u64,
     /// How long it is.
     pub length_bytes: u64,
-    /// Its checksum: FNV-1a of 64 bits, in hexadecimal.
-    pub fnv1a64: String,
+    /// Its checksum.
+    #[serde(flatten)]
+    pub checksum: Checksum,
 }
 
 /// A complete backup.
@@ -84,10 +84,10 @@ impl Backup {
         let mut pieces = Vec::new();
         for (file, offset_bytes, length_bytes) in ends(capacity) {
             let length = usize::try_from(length_bytes).expect("at most 8 MiB");
-            let bytes = region::read(&medium.path, offset_bytes, length)?;
+            let bytes = region::read(medium, offset_bytes, length)?;
             keep(&folder.join(file), &bytes)?;
-            let fnv1a64 = fnv1a(&bytes);
-            pieces.push(Piece { file: file.to_owned(), offset_bytes, length_bytes, fnv1a64 });
+            let checksum = Checksum::of(&bytes);
+            pieces.push(Piece { file: file.to_owned(), offset_bytes, length_bytes, checksum });
         }
         let dump = Program::new("sfdisk").arg("--dump").arg(medium.path.display().to_string());
         // It fails where there is no table; and what it would say is in the first piece too.
@@ -105,8 +105,9 @@ impl Backup {
         };
         let text = serde_json::to_string_pretty(&manifest).expect("a manifest is plain data");
         keep(&folder.join(MANIFEST), text.as_bytes())?;
-        let parent = folder.parent().unwrap_or(Path::new("/"));
-        durable::sync_folder(parent).map_err(ApplyError::file(parent))?;
+        for folder in [folder, folder.parent().unwrap_or(Path::new("/"))] {
+            durable::sync_folder(folder).map_err(ApplyError::file(folder))?;
+        }
         Self::read(folder)
     }
 
@@ -136,7 +137,7 @@ impl Backup {
         let damaged = |reason: String| ApplyError::Damaged { path: path.clone(), reason };
         let manifest: Manifest =
             serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-        if manifest.schema != SCHEMA || manifest.schema_version != SCHEMA_VERSION {
+        if manifest.schema != SCHEMA || !(1..=SCHEMA_VERSION).contains(&manifest.schema_version) {
             return Err(damaged(format!("a format of version {}", manifest.schema_version)));
         }
         let named = manifest.pieces.iter();
@@ -178,7 +179,7 @@ impl Backup {
             return Err(damaged("it is not as it was when it was saved"));
         }
         let bytes = std::fs::read(&path).map_err(ApplyError::file(&path))?;
-        if u64::try_from(bytes.len()) != Ok(piece.length_bytes) || fnv1a(&bytes) != piece.fnv1a64 {
+        if u64::try_from(bytes.len()) != Ok(piece.length_bytes) || !piece.checksum.fits(&bytes) {
             return Err(damaged("it is not as it was when it was saved"));
         }
         Ok((piece.offset_bytes, bytes))
@@ -203,8 +204,7 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
 /// Makes the folder, unless it is on the medium or holds anything but a backup that was cut short.
 pub(crate) fn claim(system: &System, medium: &Medium, folder: &Path) -> Result<(), ApplyError> {
     // What a medium holds is nobody else's business.
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(ApplyError::file(folder))?;
+    durable::create_folders(folder, 0o700).map_err(ApplyError::file(folder))?;
     if is_on(system, medium, folder)? {
         // What was just made for nothing.
         let _ = std::fs::remove_dir(folder);
@@ -297,6 +297,21 @@ mod tests {
         assert_eq!(Backup::read(&at).unwrap().manifest(), made.manifest());
         std::fs::write(at.join(FIRST), b"another").unwrap();
         assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_backup_of_version_1_is_still_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let piece: Vec<u8> = (0..4096).map(|at| (at % 251) as u8).collect();
+        std::fs::write(folder.path().join(FIRST), &piece).unwrap();
+        let manifest = include_str!("../tests/corpus/backup-1.json");
+        std::fs::write(folder.path().join(MANIFEST), manifest).unwrap();
+        let read = Backup::read(folder.path()).unwrap();
+        assert_eq!(read.contents().unwrap(), [(0, piece.clone())]);
+        let mut damaged = piece;
+        damaged[7] ^= 1;
+        std::fs::write(folder.path().join(FIRST), damaged).unwrap();
+        assert!(matches!(Backup::read(folder.path()), Err(ApplyError::Damaged { .. })));
     }
 
     #[test]

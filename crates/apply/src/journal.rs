@@ -67,7 +67,6 @@ impl std::fmt::Display for Stage {
 
 /// A stage and when it was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Begun {
     /// The stage.
     pub stage: Stage,
@@ -77,7 +76,6 @@ pub struct Begun {
 
 /// What `apply.json` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Journal {
     /// The name of the format.
     pub schema: String,
@@ -175,7 +173,6 @@ pub struct Records {
 
 /// Leads from a medium to its backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     pub(crate) medium: Who,
     pub(crate) backup: PathBuf,
@@ -198,7 +195,7 @@ impl Records {
     }
 
     pub(crate) fn put(&self, record: &Record) -> Result<(), ApplyError> {
-        std::fs::create_dir_all(&self.folder).map_err(ApplyError::file(&self.folder))?;
+        durable::create_folders(&self.folder, 0o777).map_err(ApplyError::file(&self.folder))?;
         write_json(&self.path(&record.medium), record)
     }
 

@@ -25,6 +25,7 @@ pub mod who;
 pub mod work;
 
 pub use backup::Backup;
+pub use checksum::Checksum;
 pub use error::ApplyError;
 pub use install::Install;
 pub use journal::{Journal, Records, Stage};

@@ -60,7 +60,7 @@ fn fits(offset: u64, capacity: u64) -> bool {
 /// The marker on a medium, if there is one.
 pub(crate) fn find(medium: &Medium) -> Result<Option<Marker>, ApplyError> {
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, medium.capacity.0)) {
-        if let Some(marker) = parse(&region::read(&medium.path, offset, LENGTH)?) {
+        if let Some(marker) = parse(&region::read(medium, offset, LENGTH)?) {
             return Ok(Some(marker));
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn remove(
 ) -> Result<(), ApplyError> {
     let capacity = consent.medium().capacity.0;
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, capacity)) {
-        let mut block = region::read(consent.path(), offset, LENGTH)?;
+        let mut block = region::read_held(consent, offset, LENGTH)?;
         if !block.starts_with(MAGIC.as_bytes()) {
             continue;
         }

@@ -5,14 +5,28 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use flashfit_host::Runner;
-use flashfit_medium::WriteConsent;
+use flashfit_medium::{Medium, WriteConsent};
 
 use crate::error::ApplyError;
 
-/// Reads `length` bytes at `offset`.
-pub(crate) fn read(path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
+/// Reads `length` bytes at `offset` of what was looked at.
+pub(crate) fn read(medium: &Medium, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
+    let failed = |source| access(&medium.path, offset, length, source);
+    read_at(&medium.open_for_reading().map_err(failed)?, &medium.path, offset, length)
+}
+
+/// Reads `length` bytes at `offset` of what the consent holds.
+pub(crate) fn read_held(
+    consent: &WriteConsent,
+    offset: u64,
+    length: usize,
+) -> Result<Vec<u8>, ApplyError> {
+    read_at(&consent.open_for_reading()?, consent.path(), offset, length)
+}
+
+fn read_at(file: &File, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
     let mut bytes = vec![0; length];
-    let done = File::open(path).and_then(|file| file.read_exact_at(&mut bytes, offset));
+    let done = file.read_exact_at(&mut bytes, offset);
     done.map_err(|source| access(path, offset, length, source))?;
     Ok(bytes)
 }

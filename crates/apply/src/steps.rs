@@ -211,8 +211,8 @@ impl Steps<'_> {
         for program in &self.work().making {
             self.run(program, place)?;
         }
-        let sync = |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all());
-        sync(place.path()).map_err(ApplyError::file(place.path()))?;
+        let made = place.open_for_reading()?;
+        made.sync_all().map_err(ApplyError::file(place.path()))?;
         if let Asked::Told(facts) = ask(self.tools.runner, place.path())? {
             self.journal.uuid = facts.uuid;
         }

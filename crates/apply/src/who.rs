@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use flashfit_medium::identity::Identity;
-use flashfit_medium::{Bytes, Kind, Medium, System};
+use flashfit_medium::{Bytes, Kind, Medium, ObjectId, System};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a medium to know it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Who {
     /// Its node or image file, as it was called.
     pub path: PathBuf,
@@ -72,6 +71,16 @@ impl Who {
             };
             format!("it is `{}`, not `{}`", show(&now.identity), show(&self.identity))
         })
+    }
+
+    /// Whether both are image files, and not the same one. A copy is another file.
+    pub fn is_other_file(&self, now: &Self) -> bool {
+        let id = |file: &(u64, u64, u64)| {
+            let (device, inode, born_ns) = *file;
+            ObjectId { device, inode, node: 0, born_ns }
+        };
+        let files = self.file.as_ref().zip(now.file.as_ref());
+        files.is_some_and(|(before, now)| !id(before).is_file(&id(now)))
     }
 
     /// Whether `now` is this one for sure enough to say that its work was left unfinished: images
@@ -175,5 +184,9 @@ mod tests {
         assert!(image(1).is(&image(1)));
         assert!(!image(1).is(&image(2)));
         assert_eq!(image(1).difference(&image(2)), None, "a backup fits a copy of its image");
+        assert!(image(1).is_other_file(&image(2)) && !image(1).is_other_file(&image(1)));
+        let moved = Who { file: Some((2, 1, 7)), ..image(1) };
+        let before = Who { file: Some((1, 1, 7)), ..image(1) };
+        assert!(!before.is_other_file(&moved), "the device's number changed with a boot");
     }
 }

@@ -1,19 +1,13 @@
 //! What flashfit checks in a job file before it hands it to fio (fio(1), JOB FILE FORMAT).
 //!
-//! fio itself checks options. Looked at here is only what would let a job reach outside its target
-//! or make its figures unreadable; a job file is a program of the user's, not a sandbox.
+//! A workload may use the keys of [`crate::job_keys`] alone, with values of their forms: no paths,
+//! no programs, no files outside the target, no variables but flashfit's. The file is split into
+//! lines and values as fio's `init.c` does it; what fio might split otherwise is refused.
 
-/// Options that name something outside the target or start programs.
-const OUTSIDE: [&str; 8] = [
-    "exec_prerun",
-    "exec_postrun",
-    "opendir",
-    "read_iolog",
-    "write_iolog",
-    "replay_redirect",
-    "allow_mounted_write",
-    "include",
-];
+use crate::job_keys::{form_of, is_name, near};
+
+/// fio reads lines by pieces of 4095 bytes, and the second piece of a comment is not a comment.
+const LONGEST_LINE: usize = 2048;
 
 /// The names of the job sections.
 ///
@@ -21,19 +15,26 @@ const OUTSIDE: [&str; 8] = [
 /// The line and what is wrong with it.
 pub fn check(text: &str) -> Result<Vec<String>, (usize, String)> {
     let mut sections = Vec::new();
-    let (mut directory, mut grouped) = (false, false);
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            if name != "global" {
-                sections.push(name.to_owned());
+    let (mut begun, mut directory, mut grouped) = (false, false, false);
+    for (index, line) in text.split('\n').enumerate() {
+        let bad = |reason: String| (index + 1, reason);
+        match parse(line).map_err(bad)? {
+            Line::Empty => {}
+            Line::Section(name) => {
+                begun = true;
+                if name != "global" {
+                    sections.push(name.to_owned());
+                }
             }
-            continue;
+            Line::Option(key, _) if !begun => {
+                return Err(bad(format!("`{key}` is before the first [section]")));
+            }
+            Line::Option(key, value) => {
+                check_option(key, value).map_err(bad)?;
+                directory |= key == "directory";
+                grouped |= key == "group_reporting" && value != "0";
+            }
         }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        check_option(key.trim(), value.trim()).map_err(|reason| (index + 1, reason))?;
-        directory |= key.trim() == "directory";
-        grouped |= key.trim() == "group_reporting" && value.trim() != "0";
     }
     if !directory {
         return Err((1, "the jobs need directory=${DIRECTORY}".to_owned()));
@@ -44,13 +45,46 @@ pub fn check(text: &str) -> Result<Vec<String>, (usize, String)> {
     Ok(sections)
 }
 
+/// What a line is.
+enum Line<'a> {
+    Empty,
+    Section(&'a str),
+    Option(&'a str, &'a str),
+}
+
+fn parse(line: &str) -> Result<Line<'_>, String> {
+    if line.len() > LONGEST_LINE {
+        return Err(format!("the line is longer than {LONGEST_LINE} bytes"));
+    }
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.chars().any(|c| c.is_control() && c != '\t') {
+        return Err("the line contains a control character".to_owned());
+    }
+    // Where fio ends an option, too.
+    let line = line.split([';', '#']).next().unwrap_or("").trim_matches([' ', '\t']);
+    if line.is_empty() {
+        return Ok(Line::Empty);
+    }
+    if let Some(rest) = line.strip_prefix('[') {
+        let name = rest.strip_suffix(']').filter(|name| is_name(name));
+        return name.map(Line::Section).ok_or_else(|| {
+            format!("`{line}` is not a section: [NAME] of letters, digits, `-`, `_` and `.`")
+        });
+    }
+    let (key, value) = line.split_once('=').unwrap_or((line, ""));
+    Ok(Line::Option(key.trim_matches([' ', '\t']), value.trim_matches([' ', '\t'])))
+}
+
 fn check_option(key: &str, value: &str) -> Result<(), String> {
-    let outside = OUTSIDE.contains(&key)
-        || key.split_whitespace().next() == Some("include")
-        || key == "directory" && value != "${DIRECTORY}"
-        || ["filename", "filename_format"].contains(&key) && value.contains('/')
-        || key == "ioengine" && (value == "exec" || value.starts_with("external"));
-    if outside { Err(format!("`{key}` could reach outside the target")) } else { Ok(()) }
+    let Some(form) = form_of(key) else {
+        let near = near(key).iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let near = if near.is_empty() { near } else { format!("; similar ones: {near}") };
+        return Err(format!("`{key}` is not a key that a workload may use{near}"));
+    };
+    if form.fits(value) {
+        return Ok(());
+    }
+    Err(format!("`{value}` is not a value that `{key}` may have in a workload: {form}"))
 }
 
 /// The file with settings that come before all of its own.
@@ -61,36 +95,15 @@ pub fn with_global(text: &str, settings: &str) -> String {
 /// The file made for a bare device instead of files in a directory.
 pub fn on_device(text: &str, device: &str) -> String {
     text.lines()
-        .map(|line| match line.split_once('=') {
-            Some((key, _)) if key.trim() == "directory" => format!("filename={device}\n"),
+        .map(|line| match parse(line) {
+            Ok(Line::Option("directory", _)) => format!("filename={device}\n"),
+            // Names of files would take the place of the device's.
+            Ok(Line::Option("filename" | "filename_format", _)) => "\n".to_owned(),
             _ => format!("{line}\n"),
         })
         .collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn comments_do_not_count() {
-        let text = "# exec_prerun=x\n[global]\ndirectory = ${DIRECTORY}\ngroup_reporting\n[a]\n";
-        assert_eq!(check(text), Ok(vec!["a".to_owned()]));
-    }
-
-    #[test]
-    fn reaching_outside_is_refused() {
-        for line in
-            ["filename=/dev/sda", "exec_prerun=rm x", "directory=/", "ioengine=exec", "include x"]
-        {
-            let text = format!("[global]\ndirectory=${{DIRECTORY}}\ngroup_reporting=1\n{line}\n");
-            assert_eq!(check(&text).unwrap_err().0, 4, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_device_takes_the_place_of_the_directory() {
-        let text = on_device("[global]\ndirectory=${DIRECTORY}\n[a]\n", "/dev/loop7");
-        assert_eq!(text, "[global]\nfilename=/dev/loop7\n[a]\n");
-    }
-}
+#[path = "jobfile_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod error;
 pub mod figures;
 pub mod fio;
+pub mod job_keys;
 mod jobfile;
 pub mod plan;
 pub mod result;

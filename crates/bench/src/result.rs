@@ -221,11 +221,6 @@ fn figures(direction: &DirectionDocument) -> Result<Option<Figures>, BenchError>
     Ok(Some(Figures::new(direction.io_bytes, direction.total_ios, runtime_ns, latency)))
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a mean lies between two durations that are whole and not negative"
-)]
 fn latency(document: &LatencyDocument) -> Result<Latency, BenchError> {
     let percentile = |name: &str| {
         let reason = || format!("there is no percentile {name}");

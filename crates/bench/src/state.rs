@@ -46,7 +46,6 @@ const TARGET: &str = "${STATE}";
 
 /// What the file system holds when a workload begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct MediumState {
     /// The used share of the file system, in hundredths of a percent; 0 for an empty one.
     pub fill_hundredths: u32,

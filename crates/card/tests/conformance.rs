@@ -23,8 +23,8 @@ use std::process::ExitCode;
 
 use flashfit_card::{CardModel, Counters};
 use flashfit_catalogue::Origin;
-use flashfit_host::capability;
 use flashfit_medium::random::Random;
+use flashfit_test_support::{simulated_cards, skip_part};
 use serving::{run_all, served_here};
 use ways::{InProcess, Kernel, Nbd, Way};
 
@@ -125,7 +125,6 @@ fn range(random: &mut Random, sector: u64, model: &CardModel) -> (u64, u64) {
     (random.below((space - length) / sector + 1) * sector, length)
 }
 
-#[expect(clippy::print_stdout, reason = "the reader of the test's output is to see it")]
 fn conforms(text: &str, seed: u64) {
     let model = CardModel::parse(text, &Origin::File("card.toml".into())).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -135,12 +134,9 @@ fn conforms(text: &str, seed: u64) {
     let wanted = run(InProcess::new(&model), &model, &steps, folder.path());
     let over_nbd = run(Nbd::new(&card), &model, &steps, folder.path());
     compare("NBD", &steps, &wanted, &over_nbd);
-    match capability::missing_for_simulated_cards() {
-        Some(reason) => println!("skipped: the loop device: {reason}"),
-        None => {
-            let on_loop = run(Kernel::new(&card), &model, &steps, folder.path());
-            compare("the loop device", &steps, &wanted, &on_loop);
-        }
+    if !skip_part(simulated_cards()) {
+        let on_loop = run(Kernel::new(&card), &model, &steps, folder.path());
+        compare("the loop device", &steps, &wanted, &on_loop);
     }
 }
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use flashfit_card::nbd::wire::{self, command, command_flag, error, option};
 use flashfit_card::served::{CardProcess, ProcessError, cut, power_on, stats};
-use flashfit_host::{Explain, Program, Runner, SystemRunner, program};
+use flashfit_host::{Explain, Program, Runner, SystemRunner};
+use flashfit_test_support::{self as test_support, TestNeed, skip};
 use nbd_client::{NbdClient, option_bytes};
 use serving::{How, run_all, served_here, start};
 
@@ -106,11 +107,9 @@ impl Fixture {
     }
 }
 
-/// The program's output; `None`, and the reason printed, where there is no such program.
-#[expect(clippy::print_stdout, reason = "the reader of the test's output is to see it")]
+/// The program's output; `None`, and the test skipped, where there is no such program.
 fn output_of(name: &str, args: &[&str]) -> Option<String> {
-    if program::find(name).is_none() {
-        println!("skipped: there is no {name}");
+    if skip(test_support::program(name)) {
         return None;
     }
     let program = Program::new(name).args(args.iter().copied());
@@ -174,11 +173,10 @@ fn qemu_writes_what_it_reads() {
     fixture.goes_on();
 }
 
-#[expect(clippy::print_stdout, reason = "the reader of the test's output is to see it")]
 fn fio_verifies_what_it_wrote() {
-    let offers = output_of("fio", &["--enghelp"]);
-    if !offers.is_some_and(|engines| engines.split_whitespace().any(|engine| engine == "nbd")) {
-        println!("skipped: this fio has no engine nbd");
+    let Some(engines) = output_of("fio", &["--enghelp"]) else { return };
+    let missing = !engines.split_whitespace().any(|engine| engine == "nbd");
+    if skip(missing.then(|| TestNeed::Fio.missing("this fio has no engine nbd"))) {
         return;
     }
     for more in ["", QUEUE] {

@@ -4,7 +4,6 @@
 //! started with `serve CARD` it does that and nothing else. Needs root, FUSE and loop devices.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "it is its own test harness")]
 
 #[path = "support/device.rs"]
 mod device;
@@ -23,6 +22,7 @@ use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Explain, Program, Runner, SystemRunner};
 use flashfit_medium::guard::SIMULATED_CARD_FILE;
+use flashfit_test_support::{HarnessTest, MissingNeed, TestNeed, run_tests, simulated_cards};
 
 use device::DirectDevice;
 
@@ -55,12 +55,6 @@ fn main() -> ExitCode {
             return serve_card(card);
         }
     }
-    if let Some(reason) = lacking() {
-        println!("skipped: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    enter_private_namespace().unwrap();
-    let filter = args.iter().find(|arg| !arg.starts_with('-'));
     let tests: [(&str, fn()); 10] = [
         ("a_file_system_on_a_card_is_clean_and_counted", a_file_system_on_a_card),
         ("the_queue_shows_cache_and_discard_as_modelled", the_queue_shows_the_model),
@@ -73,14 +67,14 @@ fn main() -> ExitCode {
         ("a_dropped_card_leaves_nothing_and_one_in_use_says_so", dropped_and_in_use),
         ("a_card_that_cannot_be_is_refused_with_its_reason", a_card_that_cannot_be),
     ];
-    for (name, test) in tests {
-        if filter.is_none_or(|filter| name.contains(filter.as_str())) {
-            let started = Instant::now();
-            test();
-            println!("test {name} ... ok ({} ms)", started.elapsed().as_millis());
+    let tests = tests.map(|(name, test)| HarnessTest::new(name, test)).into();
+    run_tests(tests, 1, || {
+        let missing = lacking();
+        if missing.is_none() {
+            enter_private_namespace().unwrap();
         }
-    }
-    ExitCode::SUCCESS
+        missing
+    })
 }
 
 /// What the hidden subcommand of a program does.
@@ -100,11 +94,12 @@ fn serve_card(card: &str) -> ExitCode {
     }
 }
 
-fn lacking() -> Option<String> {
-    let missing = ["/dev/fuse", "/dev/loop-control"]
-        .into_iter()
-        .find(|node| OpenOptions::new().read(true).write(true).open(node).is_err());
-    missing.map(|node| format!("{node} cannot be opened"))
+fn lacking() -> Option<MissingNeed> {
+    let unusable = |node: &str| OpenOptions::new().read(true).write(true).open(node).is_err();
+    let nodes = [(TestNeed::Fuse, "/dev/fuse"), (TestNeed::Loop, "/dev/loop-control")];
+    let missing = nodes.into_iter().find(|(_, node)| unusable(node));
+    simulated_cards()
+        .or_else(|| missing.map(|(need, node)| need.missing(format!("{node} cannot be opened"))))
 }
 
 struct Fixture {

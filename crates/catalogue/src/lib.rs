@@ -5,9 +5,14 @@
 //! replaces those of the same name. Reading what a file says is the work of the crate whose subject
 //! it is.
 
+mod used;
+
 use std::path::{Path, PathBuf};
 
+use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_host::{ExitClass, Explain};
+
+pub use used::Checksum;
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
@@ -158,8 +163,10 @@ fn user_entries(folder: &Path, ending: &str) -> Result<Vec<Entry>, EntryError> {
 /// # Errors
 /// [`EntryError::Unreadable`].
 pub fn read(path: &Path) -> Result<Entry, EntryError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| EntryError::Unreadable { path: path.to_owned(), source })?;
+    let text = read_text(path, TEXT_BYTES).map_err(|error| EntryError::Unreadable {
+        path: path.to_owned(),
+        source: error.into_io(),
+    })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Entry { name, text, origin: Origin::File(path.to_owned()) })
 }

@@ -2,6 +2,7 @@
 
 mod checks;
 mod implied;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +23,7 @@ use crate::version::Versions;
 struct FileSystemToml {
     name: Spanned<String>,
     title: String,
-    kind: String,
+    kind: Spanned<String>,
     least_medium_bytes: Bytes,
     block_bytes: Spanned<u64>,
     #[serde(default = "yes", rename = "try")]
@@ -63,8 +64,8 @@ fn yes() -> bool {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MkfsToml {
-    program: String,
-    version_args: Vec<String>,
+    program: Spanned<String>,
+    version_args: Vec<Spanned<String>>,
     #[serde(default)]
     args: Vec<Spanned<String>>,
     #[serde(default)]
@@ -78,16 +79,16 @@ struct MkfsToml {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolToml {
-    program: String,
+    program: Spanned<String>,
     #[serde(default)]
-    args: Vec<String>,
+    args: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FsckToml {
-    program: String,
-    args: Vec<String>,
+    program: Spanned<String>,
+    args: Vec<Spanned<String>>,
     pass: u8,
 }
 
@@ -201,8 +202,8 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
     let trial =
         Trial { flags: fixed_flags(&raw.trial.flags)?, mount: fixed_all(&raw.trial.mount)? };
     let mkfs = Mkfs {
-        tool: Tool { program: raw.mkfs.program, args: fixed_all(&raw.mkfs.args)? },
-        version_args: raw.mkfs.version_args,
+        tool: Tool { program: raw.mkfs.program.into_inner(), args: fixed_all(&raw.mkfs.args)? },
+        version_args: plain(raw.mkfs.version_args),
         flags: fixed_flags(&raw.mkfs.flags)?,
         joined: raw.mkfs.joined,
         from_folder: raw.mkfs.from_folder,
@@ -210,7 +211,7 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
     Ok(FileSystem {
         name: raw.name.into_inner(),
         title: raw.title,
-        kind: raw.kind,
+        kind: raw.kind.into_inner(),
         least_medium: raw.least_medium_bytes,
         block_bytes,
         tried: raw.tried,
@@ -223,9 +224,11 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
             image: layered.image,
             hosts: layered.hosts.into_iter().map(Spanned::into_inner).collect(),
         }),
-        tune: raw.tune.map(|tune| Tool { program: tune.program, args: tune.args }),
+        tune: raw
+            .tune
+            .map(|tune| Tool { program: tune.program.into_inner(), args: plain(tune.args) }),
         fsck: Fsck {
-            tool: Tool { program: raw.fsck.program, args: raw.fsck.args },
+            tool: Tool { program: raw.fsck.program.into_inner(), args: plain(raw.fsck.args) },
             pass: raw.fsck.pass,
         },
         options: raw
@@ -235,6 +238,10 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
             .collect::<Result<_, _>>()?,
         origin: entry.origin.clone(),
     })
+}
+
+fn plain(texts: Vec<Spanned<String>>) -> Vec<String> {
+    texts.into_iter().map(Spanned::into_inner).collect()
 }
 
 fn build_option(raw: OptionToml, origin: &Origin) -> Result<FsOption, At> {

@@ -20,7 +20,7 @@ const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
 
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// On the medium itself, without a partition table.
     WholeMedium,
@@ -255,6 +255,9 @@ impl Layout {
     pub fn node(&self, node: &Path) -> PathBuf {
         match self {
             Self::WholeMedium => node.to_owned(),
+            Self::Partition { .. } if node == Path::new(EXAMPLE_NODE) => {
+                PathBuf::from(EXAMPLE_PARTITION)
+            }
             Self::Partition { .. } => {
                 let text = node.display().to_string();
                 let divider = if text.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
@@ -263,6 +266,12 @@ impl Layout {
         }
     }
 }
+
+/// What stands in commands for a device that is not there: a simulated card, an image. No such node
+/// exists, so a command that is copied as it is harms nothing.
+pub const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
+/// What stands for its partition, whose real name depends on the device's (`sda1`, `mmcblk0p1`).
+pub const EXAMPLE_PARTITION: &str = "/dev/YOUR-PARTITION";
 
 #[cfg(test)]
 mod tests {
@@ -280,6 +289,22 @@ mod tests {
     fn partition(plan: &LayoutPlan) -> (u64, u64) {
         let Layout::Partition { start_bytes, size_bytes } = plan.layout else { panic!("{plan:?}") };
         (start_bytes, size_bytes)
+    }
+
+    #[test]
+    fn a_partitions_node_is_named_after_the_mediums() {
+        let layout = Layout::Partition { start_bytes: MIB, size_bytes: MIB };
+        let names = [
+            ("/dev/sda", "/dev/sda1"),
+            ("/dev/mmcblk0", "/dev/mmcblk0p1"),
+            ("/dev/nvme0n1", "/dev/nvme0n1p1"),
+            ("/dev/loop7", "/dev/loop7p1"),
+            (EXAMPLE_NODE, EXAMPLE_PARTITION),
+        ];
+        for (disk, partition) in names {
+            assert_eq!(layout.node(Path::new(disk)), Path::new(partition));
+            assert_eq!(Layout::WholeMedium.node(Path::new(disk)), Path::new(disk));
+        }
     }
 
     #[test]

@@ -81,7 +81,6 @@ impl Explain for SetupError {
 
 /// A file system with its options and the I/O scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Setup {
     /// The file system's name in the catalogue.
     pub filesystem: String,

@@ -237,13 +237,13 @@ kind = "tiny"
 least_medium_bytes = "1 MiB"
 block_bytes = 4096
 [mkfs]
-program = "mkfs.tiny"
+program = "mkfs.minix"
 version_args = []
 [tune]
-program = "tunetiny"
+program = "tune2fs"
 args = ["-c"]
 [fsck]
-program = "fsck.tiny"
+program = "fsck.minix"
 args = []
 pass = 0
 [[option]]
@@ -275,7 +275,7 @@ fn the_users_file_system_needs_no_code() {
     let tiny = catalogue.filesystem("tiny").unwrap();
     let recipe = recipe(tiny, &["b", "a"], &Conditions::default());
     let node = Path::new("/dev/x");
-    assert_eq!(recipe.mkfs(node).command_line(), "mkfs.tiny -M -n 2 /dev/x");
+    assert_eq!(recipe.mkfs(node).command_line(), "mkfs.minix -M -n 2 /dev/x");
     let tune: Vec<String> = recipe.tune(node).iter().map(|p| p.command_line()).collect();
-    assert_eq!(tune, ["tunetiny -c -O a /dev/x"]);
+    assert_eq!(tune, ["tune2fs -c -O a /dev/x"]);
 }

@@ -19,13 +19,13 @@ kind = "tiny"
 least_medium_bytes = "1 MiB"
 block_bytes = 4096
 [mkfs]
-program = "mkfs.tiny"
+program = "mkfs.minix"
 version_args = []
 [tune]
-program = "tunetiny"
+program = "tune2fs"
 args = ["-c"]
 [fsck]
-program = "fsck.tiny"
+program = "fsck.minix"
 args = []
 pass = 0
 [[option]]
@@ -67,7 +67,7 @@ fn a_mistake_is_told_with_its_file_and_line() {
         ("name = \"tiny\"", "name = \"other\"", 1, "not that of the file"),
         ("block_bytes = 4096", "block_bytes = 1000", 5, "power of two"),
         ("least_medium_bytes = \"1 MiB\"", "least_medium_bytes = \"1 mile\"", 4, "not a size"),
-        ("program = \"mkfs.tiny\"\n", "program = \"mkfs.tiny\"\nforce = true\n", 8, "`force`"),
+        ("program = \"mkfs.minix\"\n", "program = \"mkfs.minix\"\nforce = true\n", 8, "`force`"),
         ("name = \"b\"", "name = \"a\"", 23, "defined twice"),
         ("name = \"b\"", "name = \"base\"", 23, "without options"),
         ("name = \"b\"", "name = \"b c\"", 23, "is no name"),
@@ -107,7 +107,31 @@ fn a_mistake_is_told_with_its_file_and_line() {
             "only an option",
         ),
         ("version_args = []", "version_args = []\nflags = { \"-n\" = [] }", 26, "always set"),
-        ("[tune]\nprogram = \"tunetiny\"\nargs = [\"-c\"]\n", "", 14, "there is no [tune]"),
+        ("[tune]\nprogram = \"tune2fs\"\nargs = [\"-c\"]\n", "", 14, "there is no [tune]"),
+    ] {
+        assert_eq!(TINY.matches(from).count(), 1, "{from}");
+        let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        let text = error.to_string();
+        assert!(text.contains(&format!("tiny.toml, line {line}: ")), "{from}: {text}");
+        assert!(text.contains(reason), "{reason}: {text}");
+    }
+}
+
+#[test]
+fn a_definition_names_known_programs_and_no_files() {
+    for (from, to, line, reason) in [
+        ("\"mkfs.minix\"", "\"/tmp/mkfs.minix\"", 7, "mkfs.program: `/tmp/mkfs.minix` is not"),
+        ("\"mkfs.minix\"", "\"sh\"", 7, "mkfs.program: `sh` is not a known program"),
+        ("\"tune2fs\"", "\"mkfs.minix\"", 10, "tune.program: `mkfs.minix` is not a known"),
+        ("\"fsck.minix\"", "\"rm\"", 13, "fsck.program: `rm` is not a known program"),
+        ("version_args = []", "version_args = [\"/etc/passwd\"]", 8, "could name a file"),
+        ("args = [\"-c\"]", "args = [\"-z/etc/passwd\"]", 11, "could name a file"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"device=/dev/sda\"]", 19, "could name a file"),
+        ("tune = [\"-O\", \"a\"]", "mount = [\"ro,helper=sh\"]", 19, "is for mount(8)"),
+        ("[\"2\"]", "[\"../2\"]", 25, "could name a file"),
+        ("kind = \"tiny\"", "kind = \"fuse.sh\"", 3, "kind: `fuse.sh` is not the name"),
+        ("kind = \"tiny\"", "kind = \"fuseblk\"", 3, "kind: `fuseblk` is not the name"),
     ] {
         assert_eq!(TINY.matches(from).count(), 1, "{from}");
         let error = load(&TINY.replacen(from, to, 1)).unwrap_err();
@@ -179,7 +203,7 @@ fn a_setup_has_all_that_its_options_imply() {
     let setup = Setup::new(&tiny, ["c"], none(), &conditions).unwrap();
     assert_eq!(setup.options, ["b", "c", "e"]);
     let recipe = Recipe::new(&tiny, &setup, &conditions).unwrap();
-    assert_eq!(recipe.mkfs(Path::new("/dev/x")).command_line(), "mkfs.tiny -M -n 2 /dev/x");
+    assert_eq!(recipe.mkfs(Path::new("/dev/x")).command_line(), "mkfs.minix -M -n 2 /dev/x");
     assert_eq!(recipe.mount_options(), ["c", "e"]);
     let why = tiny.why_not(tiny.option("c").unwrap(), &Conditions::default()).unwrap();
     assert_eq!(why, "it implies `e`, and the medium takes no discards");

@@ -148,7 +148,7 @@ fn a_mend_is_told_what_the_check_was_told() {
     let mut examined = examined(two_partitions());
     examined.geometry.write_unit = Some(Known::new(Bytes::kib(16), Source::Given));
     let mend = mend_of(&examined, "data start");
-    assert!(mend.contains(" --erase-unit 4MiB --write-unit 16KiB "), "{mend}");
+    assert!(mend.contains(" --erase-block 4MiB --write-unit 16KiB "), "{mend}");
 }
 
 #[test]

@@ -17,8 +17,9 @@ use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::enter_private_namespace;
 use flashfit_host::mountinfo;
-use flashfit_host::{Program, Runner, SystemRunner, capability, program};
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_medium::{Bytes, Medium, System};
+use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 const MIB: u64 = 1 << 20;
 
@@ -87,8 +88,7 @@ fn found(facts: &Facts, number: &Number) -> Option<u64> {
 fn made(name: &str, size: u64, geometry: Geometry, table: Option<Table>) -> Option<Plan> {
     let catalogue = Catalogue::load(None).unwrap();
     let filesystem = catalogue.filesystem(name).unwrap();
-    if program::find(&filesystem.mkfs.tool.program).is_none() {
-        println!("skipped: {} is not installed", filesystem.mkfs.tool.program);
+    if skip_part(test_support::program(&filesystem.mkfs.tool.program)) {
         return None;
     }
     let unit = geometry.erase_unit.as_ref().unwrap().bytes.0;
@@ -122,11 +122,7 @@ fn read(node: &Path) -> Facts {
 }
 
 fn lacking() -> bool {
-    let reason = capability::missing_for_block_devices();
-    if let Some(reason) = &reason {
-        println!("skipped: {reason}");
-    }
-    reason.is_some()
+    skip(block_devices())
 }
 
 const ALL: [&str; 9] = ["ext2", "ext3", "ext4", "btrfs", "f2fs", "fat32", "exfat", "xfs", "nilfs2"];
@@ -211,13 +207,8 @@ impl Drop for Below {
 fn layers_lack() -> bool {
     let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
     let kind = ["squashfs", "overlay", "ext4"].into_iter().find(|kind| !listed.contains(kind));
-    let tool = ["mksquashfs", "mkfs.ext4", "e2fsck"]
-        .into_iter()
-        .find(|name| program::find(name).is_none());
-    if let Some(what) = kind.or(tool) {
-        println!("skipped: there is no {what} here");
-    }
-    kind.or(tool).is_some()
+    let kind = kind.map(|kind| TestNeed::Kernel.missing(format!("this kernel has no {kind}")));
+    skip(kind.or_else(|| test_support::programs(&["mksquashfs", "mkfs.ext4", "e2fsck"])))
 }
 
 #[test]
@@ -226,7 +217,7 @@ fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
         return;
     }
     if let Err(error) = enter_private_namespace() {
-        println!("skipped: {error}");
+        assert!(skip(Some(TestNeed::Isolation.missing(error.to_string()))));
         return;
     }
     let catalogue = Catalogue::load(None).unwrap();

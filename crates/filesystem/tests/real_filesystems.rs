@@ -3,7 +3,6 @@
 //! Needs root, loop devices, e2fsprogs and btrfs-progs; where one is lacking it says so and ends.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
-#![expect(clippy::print_stdout, reason = "what is skipped is told")]
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +13,9 @@ use flashfit_filesystem::{
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
-use flashfit_host::{Program, Runner, SystemRunner, mountinfo, program};
+use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
 use flashfit_medium::Bytes;
+use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip};
 
 const SIZE: Bytes = Bytes::mib(256);
 
@@ -50,7 +50,8 @@ impl Medium {
         match LoopDevice::attach(&image, options) {
             Ok(device) => Some(Self { device, folder }),
             Err(error) => {
-                println!("skipped: {error}");
+                let refused = TestNeed::Loop.missing(error.to_string());
+                assert!(skip(block_devices().or(Some(refused))));
                 None
             }
         }
@@ -66,18 +67,16 @@ impl Medium {
 }
 
 fn file_system(name: &str, programs: &[&str]) -> Option<FileSystem> {
-    for needed in programs {
-        if program::find(needed).is_none() {
-            println!("skipped: {needed} is not installed");
-            return None;
-        }
+    if skip(test_support::programs(programs)) {
+        return None;
     }
     let filesystem = Catalogue::load(None).unwrap().filesystem(name).unwrap().clone();
     let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
     if filesystem.is_listed_in(&listed) {
         Some(filesystem)
     } else {
-        println!("skipped: this kernel does not list {name}");
+        let reason = format!("this kernel does not list {name}");
+        assert!(skip(Some(TestNeed::Kernel.missing(reason))));
         None
     }
 }
@@ -231,8 +230,7 @@ fn the_least_medium_of_btrfs_is_enough() {
 
 #[test]
 fn a_planned_partition_is_made_where_it_was_planned() {
-    if program::find("sfdisk").is_none() {
-        println!("skipped: sfdisk is not installed");
+    if skip(test_support::program("sfdisk")) {
         return;
     }
     for (erase_unit, capacity) in [
@@ -269,7 +267,8 @@ fn a_loop_devices_queue_takes_another_scheduler_and_gives_the_first_back() {
     let offered = scheduler::available(&queue).unwrap();
     assert!(offered.contains(&first));
     let Some(other) = offered.iter().find(|scheduler| **scheduler != first) else {
-        println!("skipped: this kernel offers only {first}");
+        let reason = format!("this kernel offers only {first}");
+        assert!(skip(Some(TestNeed::Kernel.missing(reason))));
         return;
     };
     scheduler::set(&queue, other).unwrap();

@@ -3,7 +3,6 @@
 //! What needs root and loop devices, or a program, says so where it is lacking, and ends.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
-#![expect(clippy::print_stdout, reason = "what is skipped is told")]
 
 use std::path::Path;
 
@@ -14,11 +13,10 @@ use flashfit_filesystem::validity::{
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem};
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::program::{self, ScriptedRunner};
-use flashfit_host::{
-    ExitClass, Explain, Outcome, Program, ProgramError, Runner, SystemRunner, capability,
-};
+use flashfit_host::program::ScriptedRunner;
+use flashfit_host::{ExitClass, Explain, Outcome, Program, ProgramError, Runner, SystemRunner};
 use flashfit_medium::Bytes;
+use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 const EXT4: &str = r#"name = "ext4"
 title = "ext4"
@@ -97,14 +95,12 @@ fn conditions(write_unit: Bytes) -> Conditions {
 /// What mounting is done with; `None`, told, where this machine lacks something.
 fn means(filesystem: &FileSystem) -> Option<Means> {
     let program = &filesystem.mkfs.tool.program;
-    let lacking = capability::missing_for_block_devices()
-        .or_else(|| program::find(program).is_none().then(|| format!("there is no {program}")))
-        .or_else(|| {
-            let kind = &filesystem.kind;
-            (!kernel::has(kind)).then(|| format!("this kernel has no {kind}"))
-        });
-    if let Some(reason) = lacking {
-        println!("skipped: {reason}");
+    let missing = block_devices().or_else(|| test_support::program(program)).or_else(|| {
+        let kind = &filesystem.kind;
+        let reason = || TestNeed::Kernel.missing(format!("this kernel has no {kind}"));
+        (!kernel::has(kind)).then(reason)
+    });
+    if skip(missing) {
         return None;
     }
     let means = Means::take();
@@ -226,23 +222,31 @@ fn what_an_option_implies_is_not_taken_for_its_own_effect() {
 fn nothing_that_reaches_beyond_the_image_is_run() {
     let ext4 = file_system(
         EXT4,
-        &[
-            ("remount", "mount = [\"remount\"]"),
-            ("journal", "mkfs = { \"-J\" = [\"device=/dev/loop7\"] }"),
-            ("elsewhere", "tune = [\"-M\", \"/home\"]"),
-            ("device", "mount = [\"journal_dev=0x801\"]"),
-        ],
+        &[("remount", "mount = [\"remount\"]"), ("device", "mount = [\"journal_dev=0x801\"]")],
     );
-    if program::find("mkfs.ext4").is_none() {
-        println!("skipped: there is no mkfs.ext4");
+    if skip(test_support::program("mkfs.ext4")) {
         return;
     }
     let means = Means::without_mounting("a test");
     let findings = measure(&Watching, &ext4, &conditions(Bytes::kib(16)), &means).unwrap();
-    for option in ["remount", "journal", "elsewhere", "device"] {
+    for option in ["remount", "device"] {
         let finding = expect(&findings, option, Verdict::Refused);
         assert_eq!(finding.evidence[0].place, Place::Flashfit);
         assert!(finding.why_no_choice().is_some());
+    }
+}
+
+#[test]
+fn a_definition_that_names_another_file_is_refused_as_a_whole() {
+    for sets in [r#"mkfs = { "-J" = ["device=/dev/loop7"] }"#, r#"tune = ["-M", "/home"]"#] {
+        let text = format!(
+            "{EXT4}[[option]]\nname = \"elsewhere\"\ntitle = \"x\"\n{sets}\n\
+             durability = \"safe\"\nsource = \"none\"\n"
+        );
+        let origin = Origin::File("ext4.toml".into());
+        let entry = Entry { name: "ext4".to_owned(), text, origin };
+        let refused = Catalogue::from_entries(&[entry]).unwrap_err().to_string();
+        assert!(refused.contains("could name a file"), "{refused}");
     }
 }
 
@@ -269,8 +273,7 @@ fn without_mounting_mkfs_options_are_judged_and_the_rest_says_what_it_needs() {
             ("nonsense", "mkfs = { \"-O\" = [\"no_such_feature\"] }"),
         ],
     );
-    if program::find("mkfs.ext4").is_none() {
-        println!("skipped: there is no mkfs.ext4");
+    if skip(test_support::program("mkfs.ext4")) {
         return;
     }
     let means = Means::without_mounting("not running as root");
@@ -297,8 +300,7 @@ fn a_file_system_that_this_kernel_lacks_is_still_made() {
             ("nonsense", "mkfs = { \"-O\" = [\"no_such_feature\"] }"),
         ],
     );
-    if program::find("mkfs.ext4").is_none() {
-        println!("skipped: there is no mkfs.ext4");
+    if skip(test_support::program("mkfs.ext4")) {
         return;
     }
     let means = Means::without_mounting("a test");
@@ -310,13 +312,14 @@ fn a_file_system_that_this_kernel_lacks_is_still_made() {
 
 #[test]
 fn a_missing_program_names_its_package() {
-    let head = EXT4.replace("mkfs.ext4", "mkfs.no-such-thing");
+    // A known program that no system of today has.
+    let head = EXT4.replace("mkfs.ext4", "mkfs.reiserfs");
     let ext4 = file_system(&head, &[("noatime", "mount = [\"noatime\"]")]);
     let means = Means::without_mounting("a test");
     let runner = ScriptedRunner::new();
     let findings = measure(&runner, &ext4, &conditions(Bytes::kib(16)), &means).unwrap();
     let finding = expect(&findings, "noatime", Verdict::ToolMissing);
-    assert!(finding.evidence[0].text.contains("mkfs.no-such-thing"), "{finding:?}");
+    assert!(finding.evidence[0].text.contains("mkfs.reiserfs"), "{finding:?}");
     assert!(runner.calls().is_empty());
 }
 
@@ -333,10 +336,7 @@ impl Runner for Full {
 
 /// A tmpfs of that size, on the mounts of this thread only.
 fn small_folder(bytes: &str) -> Option<tempfile::TempDir> {
-    let lacking = capability::missing_for_block_devices()
-        .or_else(|| program::find("mkfs.ext4").is_none().then(|| "there is no mkfs.ext4".into()));
-    if let Some(reason) = lacking {
-        println!("skipped: {reason}");
+    if skip(block_devices().or_else(|| test_support::program("mkfs.ext4"))) {
         return None;
     }
     flashfit_host::mount::enter_private_namespace().unwrap();
@@ -377,8 +377,7 @@ fn unmount(folder: &Path) {
 #[test]
 fn an_interrupt_ends_it_and_leaves_nothing() {
     let ext4 = file_system(EXT4, &[("noatime", "mount = [\"noatime\"]")]);
-    if program::find("mkfs.ext4").is_none() {
-        println!("skipped: there is no mkfs.ext4");
+    if skip(test_support::program("mkfs.ext4")) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -395,8 +394,7 @@ fn an_interrupt_ends_it_and_leaves_nothing() {
 fn what_was_found_is_kept_until_something_changes_or_it_is_refreshed() {
     let options = [("nojournal", "mkfs = { \"-O\" = [\"^has_journal\"] }")];
     let ext4 = file_system(EXT4, &options);
-    if program::find("mkfs.ext4").is_none() {
-        println!("skipped: there is no mkfs.ext4");
+    if skip(test_support::program("mkfs.ext4")) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -427,7 +425,10 @@ fn options_that_take_the_numbers_of_a_plan_have_those_of_the_image() {
         let findings = measure(&SystemRunner::default(), &filesystem, &conditions, &means).unwrap();
         for option in options {
             match findings.of(option).unwrap().verdict {
-                Verdict::ToolMissing => println!("skipped: {name}: its mkfs is not here"),
+                Verdict::ToolMissing => {
+                    let reason = format!("{name}: its mkfs is not installed");
+                    assert!(skip_part(Some(TestNeed::Tool.missing(reason))));
+                }
                 verdict => assert_eq!(verdict, Verdict::Effective, "{name} {option}"),
             }
         }

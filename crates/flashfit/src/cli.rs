@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: subcommands and their arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -11,77 +11,80 @@ use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
+use crate::commands::doctor::{DoctorArgs, StandArgs};
 use crate::commands::plan::PlanArgs;
-use crate::commands::stand::StandArgs;
 use crate::failure::Failure;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 
 const AFTER_HELP: &str = "\
 Exit codes:
-  0 done            1 it ran, and the verdict is bad      2 wrong usage or input
-  3 refused, because something could be lost              4 the machine lacks something
-  5 the medium failed or vanished                         6 interrupted, can be resumed
-  70 a mistake in flashfit
+  0 done                            1 it ran, and the verdict is bad
+  2 wrong usage or input            3 refused: something could be lost
+  4 the machine lacks something     5 the device failed or vanished
+  6 interrupted, can be resumed     70 a bug in flashfit
 
 Examples:
   flashfit list
   flashfit tune sim:sd-c4-block --profile quick
   flashfit tune /dev/mmcblk0 --dir my-card --confirm mmcblk0";
 
-/// Fits file systems to flash: finds the file system, options and I/O scheduler that serve a medium
-/// best, by measuring them on it.
+/// Find the file system, options and I/O scheduler that suit a flash device, by measuring them.
 #[derive(Debug, Parser)]
 #[command(name = "flashfit", version, max_term_width = 80, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// A folder with your own cards/, filesystems/, knobs/ and workloads/, over the built-in ones.
+    /// Directory with your own cards/, filesystems/, knobs/ and workloads/. A file there replaces
+    /// the built-in file of the same name.
     #[arg(long, global = true, value_name = "DIR", env = "FLASHFIT_CATALOG")]
     pub catalog: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show the media of this machine.
+    /// Show where trials can run and what is missing. Reads only.
+    Doctor(DoctorArgs),
+    /// List the storage devices of this machine. Reads only.
     List(ListArgs),
-    /// Show what one medium says of itself. Reads only.
+    /// Show what a device reports about itself. Reads only.
     Inspect(InspectArgs),
-    /// Find out how a medium is built inside, and how sure that is. Reads only, unless --write.
-    Probe(Box<ProbeArgs>),
-    /// Show layouts and commands that fit a medium, with the reason for every number. Reads only.
-    Plan(Box<PlanArgs>),
-    /// Show what is wrong with a medium as it is, and what would mend it. Reads only.
-    Check(CheckArgs),
-    /// Make a plan true on a medium, with a backup of its ends. Erases the medium.
-    Apply(Box<ApplyArgs>),
-    /// Write back what apply saved. What was written to the medium since is lost.
-    Restore(RestoreArgs),
-    /// Measure setups on a medium and recommend one. Erases the medium.
+    /// Measure setups on a device and recommend one. ERASES the device.
     Tune(Box<TuneArgs>),
-    /// Rank the setups of a run by the methodology's merits.
-    Analyze(AnalyzeArgs),
     /// Write the report of a run as one HTML file.
     Report(ReportArgs),
-    /// Show the file systems, options, workloads and cards that flashfit knows.
-    Catalog(CatalogArgs),
-    /// Find out which options this kernel and the installed programs take, refuse or ignore.
+    /// Partition and format a device as planned or recommended. ERASES the device.
+    Apply(Box<ApplyArgs>),
+    /// Undo `apply`: write back the partition table and the ends of the device.
+    Restore(RestoreArgs),
+    /// Check the partitions and file systems of a device against its geometry. Reads only.
+    Check(CheckArgs),
+    /// Compute layouts and commands for a device, with the reason for every number. Reads only.
+    Plan(Box<PlanArgs>),
+    /// Measure how a device is built: erase block, write unit and more. Reads only unless --write.
+    Probe(Box<ProbeArgs>),
+    /// Rank the setups of a run with the scores of the CELF methodology.
+    Analyze(AnalyzeArgs),
+    /// Show which options this kernel and the installed tools accept, reject or ignore.
     Options(OptionsArgs),
-    /// Simulated cards: list, show, serve, read the counters of, cut the power of.
+    /// List the file systems, options, workloads and cards that flashfit knows.
+    Catalog(CatalogArgs),
+    /// Simulated cards: list, show, serve, read counters, cut the power.
     Card(CardArgs),
-    /// Tell on which stands trials can be made, and what is missing.
+    /// The former name of `doctor`.
+    #[command(hide = true)]
     Stand(StandArgs),
-    /// Serves a simulated card to the parent process.
+    /// Serve a simulated card to the parent process.
     #[command(hide = true)]
     CardServer(CardServerArgs),
-    /// Makes trials for a flashfit elsewhere.
+    /// Run trials for a flashfit on another machine.
     #[command(hide = true)]
     Agent(AgentArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -91,9 +94,9 @@ pub struct ListArgs {
     after_help = "Examples:\n  flashfit inspect /dev/mmcblk0\n  flashfit inspect sim:sd-c4-block --json"
 )]
 pub struct InspectArgs {
-    /// A device node, an image file or sim:NAME.
+    /// Device node, image file or sim:NAME (a simulated card).
     pub target: String,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -103,15 +106,15 @@ pub struct InspectArgs {
     after_help = "Examples:\n  flashfit analyze my-card\n  flashfit analyze my-card --by latency --top 3"
 )]
 pub struct AnalyzeArgs {
-    /// The run directory.
+    /// Run directory.
     pub dir: PathBuf,
-    /// What to rank by.
+    /// Score to rank by.
     #[arg(long, value_enum, default_value_t = ByArg::Throughput)]
     pub by: ByArg,
-    /// How many setups of each file system to show.
+    /// Setups to show for each file system.
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub top: usize,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -121,16 +124,19 @@ pub struct AnalyzeArgs {
     after_help = "Examples:\n  flashfit report my-card\n  flashfit report my-card -o /tmp/report.html"
 )]
 pub struct ReportArgs {
-    /// The run directory.
+    /// Run directory.
     pub dir: PathBuf,
-    /// Where to write it; report.html in the run directory unless given.
+    /// File to write [default: report.html in the run directory].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace the file even if flashfit did not write it.
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct CatalogArgs {
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -140,25 +146,25 @@ pub struct CatalogArgs {
     after_help = "Examples:\n  flashfit options --fs ext4,btrfs\n  flashfit options --refresh --json"
 )]
 pub struct OptionsArgs {
-    /// File systems, separated by commas; all of the catalogue unless given.
+    /// File systems, separated by commas [default: all of the catalog].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
-    /// Find out anew what was found before.
+    /// Ignore cached results and test every option again.
     #[arg(long)]
     pub refresh: bool,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
 
-/// A merit by name.
+/// What a setup is scored by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
-    /// Mean logarithm of throughput.
+    /// Mean throughput (geometric mean).
     Throughput,
-    /// The worst completion latency.
+    /// Worst completion latency.
     Latency,
-    /// Bytes that the medium programs, or that are written to it, by bytes that the workload
+    /// Bytes programmed into the flash, or else written to the device, per byte that the workload
     /// writes.
     Wear,
 }
@@ -173,30 +179,35 @@ impl From<ByArg> for flashfit_tune::By {
     }
 }
 
-/// Refuses a catalogue folder that is not there, or has a folder with a slip in its name: their
-/// entries would be missing in silence.
+/// Refuses a catalog directory that does not exist or has a misspelled subdirectory, whose entries
+/// would be silently missing.
 pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
     let Some(catalog) = catalog else { return Ok(()) };
     let Ok(entries) = std::fs::read_dir(catalog) else {
         return Err(Failure::new(
             ExitClass::Usage,
-            format!("there is no catalogue folder {}", catalog.display()),
-            Some("name the folder that holds cards/, filesystems/, knobs/ or workloads/"),
+            format!("there is no catalog directory {}", catalog.display()),
+            Some("name the directory that contains cards/, filesystems/, knobs/ or workloads/"),
         ));
     };
     for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let nearest = flashfit_catalogue::nearest(&name, flashfit_catalogue::FOLDERS);
-        // What is near to a folder's name, but is none, is a slip, and would be passed over.
+        // A name close to that of a catalog directory is a typo; it would be ignored.
         if let Some(nearest) = nearest.filter(|nearest| *nearest != name) {
             return Err(Failure::new(
                 ExitClass::Usage,
-                format!("{} is no folder of a catalogue", entry.path().display()),
+                format!("{} is not a directory of a catalog", entry.path().display()),
                 Some(&format!("did you mean `{nearest}`?")),
             ));
         }
     }
     Ok(())
+}
+
+/// Parses a path for clap that is passed on as text, in commands or in documents.
+pub fn text_path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("an empty path".to_owned()) } else { Ok(PathBuf::from(text)) }
 }
 
 /// Parses a size for clap.

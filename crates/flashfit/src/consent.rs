@@ -63,6 +63,12 @@ fn agreement(medium: &Medium, confirm: Option<&str>, lost: Option<&str>) -> Agre
     }
 }
 
+/// What a dry run says of a device that the guard would refuse.
+pub fn would_be_refused(medium: &Medium) -> Option<String> {
+    let refusal = flashfit_medium::guard::objection(&System::default(), medium)?;
+    Some(format!("It would be refused: {refusal}."))
+}
+
 /// What a user should see before agreeing.
 pub fn what_is_lost(medium: &Medium) -> String {
     let mut lines = vec![format!(

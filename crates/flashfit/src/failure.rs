@@ -3,6 +3,9 @@
 use std::io::Write;
 
 use flashfit_host::{ExitClass, Explain};
+use flashfit_report::text::plain;
+
+use crate::charset::shown;
 
 /// Any error of the crates, ready to be shown.
 #[derive(Debug)]
@@ -40,6 +43,12 @@ impl Failure {
         self
     }
 
+    /// This hint in place of its own.
+    pub fn with_hint(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+
     /// This hint, unless there is one.
     pub fn or_hint(mut self, hint: &str) -> Self {
         self.hint.get_or_insert_with(|| hint.to_owned());
@@ -51,9 +60,10 @@ impl Failure {
         let mut out = anstream::stderr().lock();
         let red = anstyle::AnsiColor::Red.on_default().bold();
         // Nothing can be done about a standard error that is gone.
-        let _ = writeln!(out, "{red}error{red:#}: {}", flashfit_report::text::plain(&self.message));
+        let message = plain(&self.message);
+        let _ = writeln!(out, "{red}error{red:#}: {}", shown(&message));
         if let Some(hint) = &self.hint {
-            let _ = writeln!(out, "hint: {}", flashfit_report::text::plain(hint));
+            let _ = writeln!(out, "hint: {}", shown(&plain(hint)));
         }
     }
 }

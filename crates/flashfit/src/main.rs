@@ -6,16 +6,19 @@
 mod apply;
 mod card_bench;
 mod catalogues;
+mod charset;
 mod cli;
 mod commands;
 mod consent;
 mod failure;
 mod output;
+mod output_file;
 mod probe;
 mod rendering;
 mod stands;
 mod state;
 mod tune;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -50,12 +53,16 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Apply(args) => apply::run(args, catalog),
         Command::Restore(args) => apply::restore(args),
         Command::Tune(args) => tune::run(args, catalog),
-        Command::Analyze(args) => commands::analyze::run(args),
-        Command::Report(args) => commands::report::run(args),
+        Command::Analyze(args) => commands::analyze::run(args, catalog),
+        Command::Report(args) => commands::report::run(args, catalog),
         Command::Catalog(args) => commands::catalog::run(args, catalog),
         Command::Options(args) => commands::options::run(args, catalog),
         Command::Card(args) => commands::card::run(args, catalog),
-        Command::Stand(args) => commands::stand::run(args, catalog),
+        Command::Doctor(args) => commands::doctor::run(args, catalog),
+        Command::Stand(args) => {
+            let commands::doctor::StandCommand::Doctor(args) = &args.command;
+            commands::doctor::run(args, catalog)
+        }
         Command::Agent(args) => commands::agent::run(args),
         Command::CardServer(args) => commands::card_server::run(args, catalog),
     }

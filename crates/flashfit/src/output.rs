@@ -1,11 +1,11 @@
 //! Data on standard output, everything else on standard error.
 
 use std::io::Write;
-use std::path::Path;
 
 use flashfit_report::text::wrap;
 use serde::Serialize;
 
+use crate::charset::shown;
 use crate::failure::Failure;
 use flashfit_host::ExitClass;
 
@@ -18,8 +18,14 @@ struct Document<'a, T> {
     data: T,
 }
 
-/// Prints text to standard output. A reader that has gone away is no error.
+/// Prints text to standard output, as the locale can show it. A reader that has gone away is not an
+/// error.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_utf8(&shown(text))
+}
+
+/// Prints a document, which is UTF-8 whatever the locale.
+pub fn print_utf8(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
@@ -37,7 +43,7 @@ pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
     let tool_version = env!("CARGO_PKG_VERSION");
     let document = Document { schema: &schema, schema_version: 1, tool_version, data };
     let text = serde_json::to_string_pretty(&document).expect("documents are plain data");
-    print(&(text + "\n"))
+    print_utf8(&(text + "\n"))
 }
 
 /// The same document on one line.
@@ -46,7 +52,7 @@ pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
     let tool_version = env!("CARGO_PKG_VERSION");
     let document = Document { schema: &schema, schema_version: 1, tool_version, data };
     let text = serde_json::to_string(&document).expect("documents are plain data");
-    print(&(text + "\n"))
+    print_utf8(&(text + "\n"))
 }
 
 /// Prints sentences to standard output, folded to its width, with indented lines left whole.
@@ -63,7 +69,7 @@ pub fn print_with_commands(text: &str) -> Result<(), Failure> {
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();
     let width = width_of(std::io::stderr());
-    for line in text.lines() {
+    for line in shown(text).lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
         for part in wrap(line, width.saturating_sub(indent.len())) {
             // Nothing can be done about a standard error that is gone.
@@ -77,7 +83,7 @@ pub fn note_with_commands(text: &str) {
     for line in text.lines() {
         if line.starts_with("  ") {
             // Nothing can be done about a standard error that is gone.
-            let _ = writeln!(anstream::stderr().lock(), "{line}");
+            let _ = writeln!(anstream::stderr().lock(), "{}", shown(line));
         } else {
             note(line);
         }
@@ -100,28 +106,4 @@ fn width_of(stream: impl std::os::fd::AsFd) -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns >= 40)
         .unwrap_or(80)
-}
-
-/// Writes a report; a device or folder in its place is refused.
-pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
-    let cannot = |error: &std::io::Error| match error.kind() {
-        std::io::ErrorKind::StorageFull => Failure::new(
-            ExitClass::Environment,
-            format!("no space left for {}", path.display()),
-            Some("make room; the trials are kept, and flashfit report writes it anew"),
-        ),
-        _ => Failure::new(
-            ExitClass::Environment,
-            format!("cannot write {}: {error}", path.display()),
-            Some("name another file with -o"),
-        ),
-    };
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(Failure::new(
-            ExitClass::Usage,
-            format!("{} is not a regular file", path.display()),
-            Some("name another file with -o"),
-        ));
-    }
-    std::fs::write(path, text).map_err(|error| cannot(&error))
 }

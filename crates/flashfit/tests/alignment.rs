@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use flashfit_host::capability;
+use flashfit_test_support::{simulated_cards, skip};
 
 const CONFIG: &str = r#"
 device = "sim:sd-c4-block"
@@ -61,8 +61,7 @@ fn find(value: &serde_json::Value, name: &str) -> Option<u64> {
 
 #[test]
 fn a_start_off_the_erase_unit_costs_more_flash_at_small_synced_files() {
-    if let Some(reason) = capability::missing_for_simulated_cards() {
-        println!("skipped: {reason}");
+    if skip(simulated_cards()) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -4,14 +4,14 @@
 //! files are written anew by `FLASHFIT_BLESS=1 cargo test -p flashfit --test check`.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
-#![expect(clippy::print_stdout, reason = "what is skipped is told")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
-use flashfit_host::{Program, Runner, SystemRunner, capability, program};
+use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{block_devices, program, skip};
 use serde_json::Value;
 
 /// An image in a folder of its own.
@@ -67,8 +67,7 @@ impl Card {
     }
 
     fn run(&self, name: &str, args: &[&str]) -> bool {
-        if program::find(name).is_none() {
-            println!("skipped: {name} is not installed");
+        if skip(program(name)) {
             return false;
         }
         let made = Program::new(name).args(args.to_vec()).arg(self.path().display().to_string());
@@ -88,11 +87,7 @@ fn golden(name: &str, rendered: &str) {
 }
 
 fn lacking() -> bool {
-    let reason = capability::missing_for_block_devices();
-    if let Some(reason) = &reason {
-        println!("skipped: {reason}");
-    }
-    reason.is_some()
+    skip(block_devices())
 }
 
 /// The Pandora's card, as its page shows it.
@@ -105,7 +100,7 @@ fn the_pandoras_partitions_are_aligned() {
         return;
     }
     let card = Card::partitioned(66_436_726_784, PANDORA);
-    let (code, text) = card.check(&["--erase-unit", "8MiB"]);
+    let (code, text) = card.check(&["--erase-block", "8MiB"]);
     assert_eq!(code, 0, "{text}");
     golden("check-pandora.txt", &text);
 }
@@ -117,7 +112,7 @@ fn a_partition_at_sector_1_is_not() {
     }
     let script = "label: dos\nunit: sectors\nstart=1, size=127647744, type=83\n";
     let card = Card::partitioned(66_436_726_784, script);
-    let (code, text) = card.check(&["--erase-unit", "8MiB"]);
+    let (code, text) = card.check(&["--erase-block", "8MiB"]);
     assert_eq!(code, 1, "{text}");
     golden("check-sector-1.txt", &text);
 }
@@ -137,7 +132,7 @@ fn without_an_erase_unit_it_cannot_tell() {
 fn a_check_changes_nothing() {
     let card = Card::partitioned(64 << 20, "label: gpt\nstart=2048, size=4096\n");
     let before = std::fs::read(card.path()).unwrap();
-    card.check(&["--erase-unit", "4MiB"]);
+    card.check(&["--erase-block", "4MiB"]);
     assert!(std::fs::read(card.path()).unwrap() == before);
 }
 
@@ -151,9 +146,9 @@ fn a_damaged_table_is_found() {
         file.write_all_at(&[0; 512 * 33], at).unwrap();
     };
     zero(512);
-    assert_eq!(card.severity(&["--erase-unit", "1MiB"], "table"), "bad");
+    assert_eq!(card.severity(&["--erase-block", "1MiB"], "table"), "bad");
     zero(size - 512 * 33);
-    let (code, text) = card.check(&["--erase-unit", "1MiB"]);
+    let (code, text) = card.check(&["--erase-block", "1MiB"]);
     assert_eq!(code, 1);
     assert!(text.contains("no GPT that can be read"), "{text}");
 }
@@ -166,7 +161,7 @@ fn overlapping_partitions_are_found() {
     let card = Card::partitioned(64 << 20, script);
     let file = std::fs::File::options().write(true).open(card.path()).unwrap();
     file.write_all_at(&4096u32.to_le_bytes(), 446 + 16 + 8).unwrap();
-    let (code, text) = card.check(&["--erase-unit", "1MiB"]);
+    let (code, text) = card.check(&["--erase-block", "1MiB"]);
     assert_eq!(code, 1);
     assert!(text.contains("overlaps card.img1"), "{text}");
 }
@@ -177,12 +172,12 @@ fn the_start_of_data_is_judged_by_the_erase_unit() {
     if !card.run("mkfs.fat", &["-F", "32"]) {
         return;
     }
-    assert_eq!(card.severity(&["--erase-unit", "4MiB"], "data start"), "bad");
+    assert_eq!(card.severity(&["--erase-block", "4MiB"], "data start"), "bad");
     if card.run("mkfs.exfat", &["-b", "4M"]) {
-        assert_eq!(card.severity(&["--erase-unit", "4MiB"], "data start"), "fine");
+        assert_eq!(card.severity(&["--erase-block", "4MiB"], "data start"), "fine");
         // 8 MiB is the most of 24 MiB that mkfs.exfat can align to.
-        assert_eq!(card.severity(&["--erase-unit", "24MiB"], "data start"), "advice");
-        assert_eq!(card.severity(&["--erase-unit", "16MiB"], "data start"), "bad");
+        assert_eq!(card.severity(&["--erase-block", "24MiB"], "data start"), "advice");
+        assert_eq!(card.severity(&["--erase-block", "16MiB"], "data start"), "bad");
     }
 }
 
@@ -190,17 +185,17 @@ fn the_start_of_data_is_judged_by_the_erase_unit() {
 fn stripes_and_sections_are_compared_with_the_erase_unit() {
     let card = Card::new(512 << 20);
     if card.run("mkfs.ext4", &["-q", "-F", "-b", "4096"]) {
-        let (code, text) = card.check(&["--erase-unit", "8MiB", "--write-unit", "8KiB"]);
+        let (code, text) = card.check(&["--erase-block", "8MiB", "--write-unit", "8KiB"]);
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("tune2fs -E stride=2,stripe_width=2048 card.img"), "{text}");
     }
     if card.run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-E", "stride=2,stripe_width=2048"]) {
-        assert_eq!(card.severity(&["--erase-unit", "8MiB"], "stripe"), "fine");
+        assert_eq!(card.severity(&["--erase-block", "8MiB"], "stripe"), "fine");
     }
     if card.run("mkfs.f2fs", &["-q", "-f", "-s", "3"]) {
-        assert_eq!(card.severity(&["--erase-unit", "6MiB"], "section"), "fine");
-        assert_eq!(card.severity(&["--erase-unit", "12MiB"], "section"), "advice");
-        assert_eq!(card.severity(&["--erase-unit", "8MiB"], "section"), "bad");
+        assert_eq!(card.severity(&["--erase-block", "6MiB"], "section"), "fine");
+        assert_eq!(card.severity(&["--erase-block", "12MiB"], "section"), "advice");
+        assert_eq!(card.severity(&["--erase-block", "8MiB"], "section"), "bad");
     }
 }
 
@@ -214,7 +209,7 @@ fn what_a_plan_makes_is_fine() {
         serde_json::from_slice::<Value>(&output.stdout).expect("one JSON document")
     };
     for name in ["fat32", "ext4", "nilfs2"] {
-        let document = plan(&["--fs", name, "--erase-unit", "4MiB"]);
+        let document = plan(&["--fs", name, "--erase-block", "4MiB"]);
         let mkfs = &document["data"]["plans"][0]["commands"][0];
         let args: Vec<&str> =
             mkfs["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
@@ -222,7 +217,7 @@ fn what_a_plan_makes_is_fine() {
         std::fs::File::create(card.path()).unwrap().set_len(512 << 20).unwrap();
         let forced = if name == "ext4" { [&["-F"], flags].concat() } else { flags.to_vec() };
         if card.run(mkfs["program"].as_str().unwrap(), &forced) {
-            let (code, text) = card.check(&["--erase-unit", "4MiB"]);
+            let (code, text) = card.check(&["--erase-block", "4MiB"]);
             assert_eq!(code, 0, "{name}: {text}");
             assert!(text.contains("Verdict: fine."), "{name}: {text}");
         }
@@ -246,7 +241,7 @@ fn risky_mount_options_are_found() {
     let runner = SystemRunner::default();
     let mounted = Mounted::new(&runner, device.node(), "ext4", &point, &options).unwrap();
     let node = device.node().display().to_string();
-    let (code, text) = card.check_target(&node, &["--erase-unit", "4MiB"]);
+    let (code, text) = card.check_target(&node, &["--erase-block", "4MiB"]);
     mounted.unmount().unwrap();
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("mounted with nobarrier: may-corrupt"), "{text}");

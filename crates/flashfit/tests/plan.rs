@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use flashfit_filesystem::plan::file;
-use flashfit_host::capability;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
+use flashfit_test_support::{block_devices, skip};
 use serde_json::Value;
 
 /// The capacities of the cards in the recipes; Gentoo's and Linutop's are of the usual size of
@@ -73,7 +73,7 @@ fn the_dreamplugs_example() {
     assert!(text.contains("start=16384,"), "{text}");
     assert!(text.contains("-b 4096 -O ^has_journal -E stride=2,stripe-width=1024"), "{text}");
     golden("plan-dreamplug.txt", &text);
-    let geometry = ["--erase-unit", "8MiB", "--write-unit", "8KiB", "--fs", "ext4"];
+    let geometry = ["--erase-block", "8MiB", "--write-unit", "8KiB", "--fs", "ext4"];
     let ours = planned(DREAMPLUG, &geometry);
     assert!(ours.contains("start=16384,"), "{ours}");
     assert!(ours.contains("-b 4096 -E stride=2,stripe-width=2048"), "{ours}");
@@ -90,7 +90,7 @@ fn without_leave_the_dreamplug_keeps_its_journal() {
 
 #[test]
 fn the_gentoo_wikis_example() {
-    let geometry = ["--erase-unit", "4MiB", "--write-unit", "16KiB", "--fs", "ext4"];
+    let geometry = ["--erase-block", "4MiB", "--write-unit", "16KiB", "--fs", "ext4"];
     let text = planned(CLASS_32, &geometry);
     assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
     golden("plan-gentoo.txt", &text);
@@ -115,7 +115,7 @@ fn the_pandoras_example() {
 
 #[test]
 fn an_image_under_a_writable_layer() {
-    let geometry = ["--erase-unit", "4MiB", "--write-unit", "16KiB"];
+    let geometry = ["--erase-block", "4MiB", "--write-unit", "16KiB"];
     let text = planned(CLASS_32, &[&geometry[..], &["--fs", "squashfs"]].concat());
     assert!(text.contains("-b 4096 -E stride=4,stripe-width=1024"), "{text}");
     assert!(text.contains("mksquashfs FOLDER /mnt/flash/system.squashfs"), "{text}");
@@ -144,16 +144,15 @@ fn an_image_is_as_it_was() {
     let path = folder.path().join("card.img");
     std::fs::write(&path, &before).unwrap();
     let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
-    good(folder.path(), &["plan", "card.img", "--erase-unit", "1MiB"]);
-    good(folder.path(), &["plan", "card.img", "--erase-unit", "1MiB", "--fs", "fat32", "--json"]);
+    good(folder.path(), &["plan", "card.img", "--erase-block", "1MiB"]);
+    good(folder.path(), &["plan", "card.img", "--erase-block", "1MiB", "--fs", "fat32", "--json"]);
     assert!(std::fs::read(&path).unwrap() == before);
     assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), modified);
 }
 
 #[test]
 fn a_device_that_refuses_writes_can_be_planned_for() {
-    if let Some(reason) = capability::missing_for_block_devices() {
-        println!("skipped: {reason}");
+    if skip(block_devices()) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -161,7 +160,7 @@ fn a_device_that_refuses_writes_can_be_planned_for() {
     let options = LoopOptions { read_only: true, direct_io: false, ..LoopOptions::default() };
     let device = LoopDevice::attach(&folder.path().join("card.img"), options).unwrap();
     let node = device.node().display().to_string();
-    let text = good(folder.path(), &["plan", &node, "--erase-unit", "4MiB", "--fs", "ext4"]);
+    let text = good(folder.path(), &["plan", &node, "--erase-block", "4MiB", "--fs", "ext4"]);
     assert!(text.contains(&format!("{node}p1")), "{text}");
 }
 
@@ -169,7 +168,7 @@ fn a_device_that_refuses_writes_can_be_planned_for() {
 fn a_plan_in_a_file_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), DREAMPLUG);
-    let unit = ["--erase-unit", "8MiB", "--fs", "f2fs"];
+    let unit = ["--erase-block", "8MiB", "--fs", "f2fs"];
     let args = [&["plan", "card.img", "--output", "plan.json", "--json"][..], &unit].concat();
     let printed: Value = serde_json::from_str(&good(folder.path(), &args)).unwrap();
     assert_eq!(printed["schema"], "flashfit.plans");
@@ -193,7 +192,7 @@ fn what_cannot_be_planned_is_told_with_a_hint() {
         (&["--fs", "ext4", "--options", "nojournal"], 3, "--allow may-corrupt"),
         (&["--fs", "ext4", "--options", "geometry"], 2, "erase unit is not known"),
         (&["--start", "whole", "--table", "gpt"], 2, "leave out --table or --start"),
-        (&["--output", "plan.json", "--erase-unit", "4MiB"], 2, "--fs ext4"),
+        (&["--output", "plan.json", "--erase-block", "4MiB"], 2, "--fs ext4"),
         (&squashfs(&["--host", "fat32"]), 2, "one of ext4, btrfs"),
         (&squashfs(&["--host", "ext2"]), 0, ""),
         (&squashfs(&["--options", "zst"]), 2, "did you mean"),
@@ -214,8 +213,8 @@ fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 64 << 20);
     for (flag, value, said) in [
-        ("--erase-unit", "4MB", "4000000 bytes is not made of sectors of 512"),
-        ("--erase-unit", "0", "0 bytes is not made of sectors of 512"),
+        ("--erase-block", "4MB", "4000000 bytes is not made of sectors of 512"),
+        ("--erase-block", "0", "0 bytes is not made of sectors of 512"),
         ("--mount-point", "mnt", "does not begin with /"),
     ] {
         let output = flashfit(folder.path(), &["plan", "card.img", flag, value]);
@@ -228,7 +227,7 @@ fn a_flag_that_is_wrong_for_every_file_system_is_refused() {
 fn where_nothing_can_be_planned_the_exit_code_tells() {
     let folder = tempfile::tempdir().unwrap();
     image(folder.path(), 1 << 20);
-    let output = flashfit(folder.path(), &["plan", "card.img", "--erase-unit", "4MiB"]);
+    let output = flashfit(folder.path(), &["plan", "card.img", "--erase-block", "4MiB"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("Not planned:"), "{}", text(&output.stdout));
 }

@@ -62,10 +62,51 @@ fn no_file_is_too_long_or_too_wide() {
     }));
 }
 
+/// A skip that is only printed is not counted and cannot be forbidden.
+#[test]
+fn skips_are_recorded_by_the_test_support() {
+    let printed = [format!("\"{}: ", "skipped"), format!("\"{}\\n", "skipped")];
+    let found: Vec<String> = sources()
+        .into_iter()
+        .filter(|path| {
+            let place = path.display().to_string();
+            !["/test-support/", "/benches/", "/lab/tests/"]
+                .iter()
+                .any(|exempt| place.contains(exempt))
+        })
+        .filter(|path| {
+            let text = std::fs::read_to_string(path).expect("text");
+            printed.iter().any(|words| text.contains(words.as_str()))
+        })
+        .map(|path| format!("{}: prints a skip; call flashfit_test_support::skip", path.display()))
+        .collect();
+    assert_none(&found);
+}
+
 #[test]
 fn lints_are_expected_and_not_allowed() {
     let pattern = format!("#[{}(", "allow");
     assert_none(&complaints(|text| {
         text.contains(&pattern).then(|| "allows a lint; expect it, with a reason".to_owned())
     }));
+}
+
+/// What a user names may be a FIFO, a device or a huge file; `flashfit_host::input_file` reads it
+/// safely.
+#[test]
+fn named_files_are_read_with_a_limit() {
+    let readers =
+        ["flashfit/src/", "catalogue/src/", "tune/src/config.rs", "card/src/snapshot/mod"];
+    let raw = ["fs::read(", "read_to_string(", "File::open("];
+    let found = sources().into_iter().filter_map(|path| {
+        let shown = path.display().to_string();
+        readers.iter().any(|reader| shown.contains(reader)).then_some(())?;
+        let text = std::fs::read_to_string(&path).expect("text");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let line = code.lines().position(|line| raw.iter().any(|raw| line.contains(raw)))?;
+        // A folder is opened to be synced.
+        let is_sync = code.lines().nth(line).is_some_and(|line| line.contains("sync_all"));
+        (!is_sync).then(|| format!("{shown}:{}: use host::input_file", line + 1))
+    });
+    assert_none(&found.collect::<Vec<_>>());
 }

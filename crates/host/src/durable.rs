@@ -16,7 +16,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes `bytes` in place of the existing file at `path`, which keeps its permissions and owner.
 ///
 /// # Errors
-/// As [`write`], and when there is no file or its owner cannot be given to the new one.
+/// As [`fn@write`], and when there is no file or its owner cannot be given to the new one.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let earlier = std::fs::metadata(path)?;
@@ -65,6 +65,23 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Makes a folder with these permissions, and those above it that are missing. All of them survive
+/// a loss of power: to sync what is in a folder does not keep the folder's own name.
+///
+/// # Errors
+/// When one cannot be made or synced.
+pub fn create_folders(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().unwrap_or(Path::new("/"));
+    create_folders(above, mode)?;
+    // Recursive, because another process may have made it since.
+    std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    sync_folder(above)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -81,6 +98,18 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a draft is left");
+    }
+
+    #[test]
+    fn folders_are_made_with_their_permissions_where_they_are_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        for _ in 0..2 {
+            create_folders(&path, 0o700).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        write(&path.join("file"), b"one").unwrap();
+        assert!(create_folders(&path.join("file/c"), 0o700).is_err());
     }
 
     #[test]

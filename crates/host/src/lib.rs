@@ -4,22 +4,31 @@
 //! is recorded, bounded in time, ended with its whole process group, and replaceable in tests.
 
 pub mod capability;
+pub mod dir;
 pub mod durable;
+pub mod error_trace;
+mod exchange;
 pub mod explain;
+pub mod input_file;
 pub mod interrupt;
 pub mod kernel_log;
+pub mod known_keys;
+pub mod lease;
 pub mod loop_device;
 pub mod memory_limit;
 pub mod mount;
 pub mod mountinfo;
+pub mod peer;
 pub mod piped;
 pub mod private_folder;
 pub mod processor;
 pub mod program;
+mod program_path;
 pub mod room;
 mod scripted_runner;
 mod ssh_address;
 mod system_runner;
+pub mod waiting;
 
 pub use explain::{ExitClass, Explain};
 pub use program::{Outcome, Program, ProgramError, Runner, SystemRunner};

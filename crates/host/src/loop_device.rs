@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::explain::{ExitClass, Explain};
@@ -124,7 +125,24 @@ impl LoopDevice {
     /// # Errors
     /// When the kernel has no free loop device, or refuses the file or the options.
     pub fn attach(file: &Path, options: LoopOptions) -> Result<Self, LoopError> {
-        attach(file, options).map_err(|source| LoopError { file: file.to_owned(), source })
+        let failed = |source| LoopError { file: file.to_owned(), source };
+        let opened = OpenOptions::new().read(true).write(!options.read_only).open(file);
+        attach(&opened.map_err(failed)?, file, options).map_err(failed)
+    }
+
+    /// Attaches a file that is open, whatever `name` is now; the name only shows in errors and in
+    /// what the device reports of itself.
+    ///
+    /// # Errors
+    /// As [`LoopDevice::attach`]; also when the kernel reports another file behind the device.
+    pub fn attach_file(file: &File, name: &Path, options: LoopOptions) -> Result<Self, LoopError> {
+        let failed = |source| LoopError { file: name.to_owned(), source };
+        let device = attach(file, name, options).map_err(failed)?;
+        let wanted = file.metadata().map_err(failed)?;
+        if backing_of(&device._open) == Some((wanted.dev(), wanted.ino())) {
+            return Ok(device);
+        }
+        Err(failed(std::io::Error::other("another file is behind the loop device")))
     }
 
     /// The device node, `/dev/loopN`.
@@ -142,21 +160,24 @@ impl LoopDevice {
 /// The device and inode number of the file behind a loop device, whatever it is called now; `None`
 /// when nothing is attached to `node`, or it cannot be asked.
 pub fn backing_file(node: &Path) -> Option<(u64, u64)> {
-    let device = File::open(node).ok()?;
+    backing_of(&File::open(node).ok()?)
+}
+
+/// The same of a loop device that is open.
+pub fn backing_of(device: &File) -> Option<(u64, u64)> {
     let mut info = LoopInfo64::default();
-    ioctl(&device, LOOP_GET_STATUS64, std::ptr::from_mut(&mut info).cast()).ok()?;
+    ioctl(device, LOOP_GET_STATUS64, std::ptr::from_mut(&mut info).cast()).ok()?;
     Some((info.device, info.inode))
 }
 
-fn attach(file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
-    let backing = OpenOptions::new().read(true).write(!options.read_only).open(file)?;
+fn attach(backing: &File, file: &Path, options: LoopOptions) -> std::io::Result<LoopDevice> {
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
     let mut last = std::io::Error::from_raw_os_error(libc::EBUSY);
     for _ in 0..TRIES {
         let number = ioctl(&control, LOOP_CTL_GET_FREE, std::ptr::null_mut())?;
         let node = PathBuf::from(format!("/dev/loop{number}"));
         let device = OpenOptions::new().read(true).write(true).open(&node)?;
-        let mut config = config_for(&backing, file, options);
+        let mut config = config_for(backing, file, options);
         match ioctl(&device, LOOP_CONFIGURE, std::ptr::from_mut(&mut config).cast()) {
             Ok(_) => {
                 clear_own_read_only(&device)?;
@@ -217,8 +238,7 @@ mod tests {
 
     #[test]
     fn a_file_attached_read_only_is_protected_and_leaves_no_flag_behind() {
-        if let Some(reason) = crate::capability::missing_for_block_devices() {
-            println!("skipped: {reason}");
+        if flashfit_test_support::skip(flashfit_test_support::block_devices()) {
             return;
         }
         let image = tempfile::NamedTempFile::new().unwrap();

@@ -2,15 +2,26 @@
 //!
 //! The CELF methodology wanted to pin memory with mlock and found that fragile; the kernel's memory
 //! controller does what was meant. Where there is none, the limit is absent and says so.
+//!
+//! A lock on a group's folder says that it is in use. Process ids would not do: containers that
+//! share the hierarchy have them in common.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::private_folder;
+
+const PREFIX: &str = "flashfit-";
 
 /// A control group with a memory limit; removed when dropped.
 #[derive(Debug)]
 pub struct MemoryLimit {
     folder: PathBuf,
     limit_bytes: u64,
+    /// Open for the lock on it.
+    _lock: File,
 }
 
 impl MemoryLimit {
@@ -21,11 +32,8 @@ impl MemoryLimit {
     pub fn new(limit_bytes: u64) -> std::io::Result<Self> {
         let (root, limit_file) = controller()?;
         remove_stale(&root);
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = root.join(format!("flashfit-{}-{count}", std::process::id()));
-        std::fs::create_dir(&folder)?;
-        let limit = Self { folder, limit_bytes };
+        let (folder, lock) = make_group(&root)?;
+        let limit = Self { folder, limit_bytes, _lock: lock };
         std::fs::write(limit.folder.join(limit_file), limit_bytes.to_string())?;
         Ok(limit)
     }
@@ -48,18 +56,29 @@ impl Drop for MemoryLimit {
     }
 }
 
+/// Makes a group that no other process has, and locks it.
+fn make_group(root: &Path) -> std::io::Result<(PathBuf, File)> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = root.join(format!("{PREFIX}{}-{count}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+        // Another process may remove it as abandoned before the lock is on it.
+        if let Some(lock) = private_folder::lock(&folder) {
+            return Ok((folder, lock));
+        }
+    }
+}
+
 /// Removes the empty groups of processes that were killed.
 fn remove_stale(root: &Path) {
-    let Ok(entries) = std::fs::read_dir(root) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.strip_prefix("flashfit-").and_then(|rest| rest.split('-').next());
-        let is_gone = process.is_some_and(|pid| {
-            !pid.is_empty()
-                && pid.bytes().all(|byte| byte.is_ascii_digit())
-                && !Path::new("/proc").join(pid).exists()
-        });
-        if is_gone {
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        let is_named_so = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if is_named_so && private_folder::lock(&entry.path()).is_some() {
             // One that is not empty stays.
             let _ = std::fs::remove_dir(entry.path());
         }
@@ -84,4 +103,28 @@ fn controller() -> std::io::Result<(PathBuf, &'static str)> {
         std::io::ErrorKind::Unsupported,
         "the kernel offers no memory controller under /sys/fs/cgroup",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_left_alone_while_its_process_lives() {
+        // Any folder does: a lock is a lock.
+        let root = tempfile::tempdir().unwrap();
+        let (one, lock) = make_group(root.path()).unwrap();
+        // As made by a process of the same id elsewhere.
+        let name = one.to_str().unwrap();
+        let (start, count) = name.rsplit_once('-').unwrap();
+        let next = PathBuf::from(format!("{start}-{}", count.parse::<u32>().unwrap() + 1));
+        std::fs::create_dir(&next).unwrap();
+        let (other, _other_lock) = make_group(root.path()).unwrap();
+        assert!(other != one && other != next);
+        remove_stale(root.path());
+        assert!(one.exists() && other.exists() && !next.exists());
+        drop(lock);
+        remove_stale(root.path());
+        assert!(!one.exists() && other.exists());
+    }
 }

@@ -56,8 +56,8 @@ fn parse_line(line: &str) -> Option<MountEntry> {
     })
 }
 
-/// Undoes the octal escapes for space, tab, newline and backslash.
-fn unescape(word: &str) -> String {
+/// Undoes the octal escapes for space, tab, newline and backslash, as in `/proc/swaps`, too.
+pub fn unescape(word: &str) -> String {
     let mut plain = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {

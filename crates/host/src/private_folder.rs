@@ -73,7 +73,7 @@ impl Drop for PrivateFolder {
 }
 
 /// The folder's lock, if it is free and the folder is still at its path.
-fn lock(path: &Path) -> Option<File> {
+pub(crate) fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
     let (locked, there) = (folder.metadata().ok()?, std::fs::metadata(path).ok()?);

@@ -42,7 +42,6 @@ impl ProcessorTime {
     }
 
     /// The share in which they worked, 0 to 1; `None` of no time at all.
-    #[expect(clippy::cast_precision_loss, reason = "a share needs no exact nanoseconds")]
     pub fn share(self) -> Option<f64> {
         (self.all_ns > 0).then(|| self.busy_ns as f64 / self.all_ns as f64)
     }

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::explain::{ExitClass, Explain};
+use crate::program_path;
+pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
-pub use crate::system_runner::{SystemRunner, find};
+pub use crate::system_runner::SystemRunner;
 
 /// A program with its arguments, not yet run.
 #[derive(Debug, Clone)]
@@ -193,9 +195,15 @@ impl Explain for ProgramError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Missing { name } => {
-                package_of(name).map(|package| format!("apt-get install {package}"))
-            }
+            Self::Missing { name } => match program_path::passed_over(name) {
+                Some(path) => Some(format!(
+                    "root does not use PATH, where it is {}; name folders that only root can \
+                     write to: export {}=DIR:/usr/sbin:/usr/bin",
+                    path.display(),
+                    program_path::VARIABLE
+                )),
+                None => package_of(name).map(|package| format!("apt-get install {package}")),
+            },
             _ => None,
         }
     }

@@ -3,21 +3,16 @@
 //! A program runs in its own process group, which is killed as a whole when its time is up, when
 //! the user interrupts, or when flashfit itself dies. Its output is kept, never shown directly.
 
-use std::ffi::OsStr;
-use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
+use crate::exchange::{Stopped, exchange};
 use crate::interrupt::Interrupt;
 use crate::program::{Outcome, Program, ProgramError, Runner};
-
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
-const GRACE: Duration = Duration::from_secs(3);
-/// Where programs are looked for without a `PATH`.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+use crate::program_path::{find, for_children};
 
 /// Runs programs on this machine.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +42,7 @@ impl Runner for SystemRunner {
         let mut command = Command::new(path);
         command
             .args(&program.args)
+            .envs(for_children().map(|path| ("PATH", path)))
             .envs(program.env.iter().map(|(k, v)| (k, v)))
             .env("LC_ALL", "C")
             .stdin(if program.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
@@ -56,81 +52,27 @@ impl Runner for SystemRunner {
         let cgroups = open_cgroups(&program.cgroup_procs).map_err(start_error)?;
         prepare_child(&mut command, cgroups.iter().map(AsRawFd::as_raw_fd).collect());
         let started = Instant::now();
-        let mut child = command.spawn().map_err(start_error)?;
-        if let (Some(text), Some(mut pipe)) = (&program.stdin, child.stdin.take()) {
-            // A program that does not read its input tells so by its exit code.
-            let _ = pipe.write_all(text.as_bytes());
+        let child = command.spawn().map_err(start_error)?;
+        let input = program.stdin.as_deref();
+        let ended =
+            exchange(child, input, &self.interrupt, program.timeout).map_err(start_error)?;
+        match ended.stopped {
+            None => {}
+            Some(Stopped::Interrupted) => return Err(ProgramError::Interrupted { command_line }),
+            Some(Stopped::TimedOut) => {
+                return Err(ProgramError::TimedOut { command_line, limit: program.timeout });
+            }
         }
-        let stdout = drain(child.stdout.take());
-        let stderr = drain(child.stderr.take());
-        let ended = self.wait(&mut child, program, started);
-        let text = |handle: Drained| handle.and_then(|h| h.join().ok()).unwrap_or_default();
-        let (stdout, stderr) = (text(stdout), text(stderr));
-        let status = ended?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ok(Outcome {
-            code: status.code(),
-            signal: status.signal(),
-            stdout,
-            stderr,
+            code: ended.status.code(),
+            signal: ended.status.signal(),
+            stdout: text(ended.stdout),
+            stderr: text(ended.stderr),
             elapsed: started.elapsed(),
             command_line,
         })
     }
-}
-
-impl SystemRunner {
-    fn wait(
-        &self,
-        child: &mut Child,
-        program: &Program,
-        started: Instant,
-    ) -> Result<std::process::ExitStatus, ProgramError> {
-        let command_line = program.command_line();
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) => return Ok(status),
-                Ok(None) => {}
-                Err(source) => return Err(ProgramError::Start { command_line, source }),
-            }
-            if self.interrupt.is_raised() {
-                end_group(child);
-                return Err(ProgramError::Interrupted { command_line });
-            }
-            if started.elapsed() > program.timeout {
-                end_group(child);
-                return Err(ProgramError::TimedOut { command_line, limit: program.timeout });
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
-    }
-}
-
-type Drained = Option<std::thread::JoinHandle<String>>;
-
-fn drain<R: Read + Send + 'static>(pipe: Option<R>) -> Drained {
-    pipe.map(|mut pipe| {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // What could be read until an error is still worth keeping.
-            let _ = pipe.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    })
-}
-
-/// Asks the whole group to end, and after a grace period makes it.
-fn end_group(child: &mut Child) {
-    let group = rustix::process::Pid::from_child(child);
-    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
-    let asked = Instant::now();
-    while asked.elapsed() < GRACE {
-        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
-            break;
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    let _ = child.wait();
 }
 
 fn open_cgroups(paths: &[PathBuf]) -> std::io::Result<Vec<std::fs::File>> {
@@ -156,28 +98,10 @@ pub(crate) fn prepare_child(command: &mut Command, cgroup_fds: Vec<i32>) {
     }
 }
 
-/// Where a program is, looked up in `PATH` and then in each `sbin` beside a `bin` of `PATH`.
-pub fn find(name: &str) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Path::new(name).exists().then(|| PathBuf::from(name));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
-    find_in(&path, name)
-}
-
-/// An ordinary user's path leaves out the folders of the administrator's programs; one without the
-/// ordinary ones too was made so on purpose. The working directory is never searched.
-fn find_in(path: &OsStr, name: &str) -> Option<PathBuf> {
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
-    let beside = folders.iter().filter(|folder| folder.ends_with("bin"));
-    let beside: Vec<PathBuf> = beside.map(|folder| folder.with_file_name("sbin")).collect();
-    let candidates = folders.iter().chain(&beside).map(|folder| folder.join(name));
-    candidates.into_iter().find(|candidate| candidate.is_file())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::explain::{ExitClass, Explain};
 
@@ -218,21 +142,44 @@ mod tests {
     }
 
     #[test]
-    fn the_administrators_programs_are_looked_for_beside_the_ordinary_ones() {
-        let root = tempfile::tempdir().unwrap();
-        let (bin, sbin) = (root.path().join("bin"), root.path().join("sbin"));
-        let other = root.path().join("other");
-        for folder in [&bin, &sbin, &other] {
-            std::fs::create_dir(folder).unwrap();
+    fn a_grandchild_that_keeps_the_output_open_is_not_waited_for() {
+        let marker = format!("{}.25", 85_000 + std::process::id() % 1000);
+        // The first is of the program's group and is killed; the second has left it.
+        for (start, is_killed) in [("", true), ("setsid ", false)] {
+            let seconds = if is_killed { marker.as_str() } else { "20" };
+            let script = format!("echo kept; {start}sleep {seconds} & exit 4");
+            let program = Program::new("sh").args(["-c", &script]);
+            let began = Instant::now();
+            let outcome = SystemRunner::default().run(&program).unwrap();
+            assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+            assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(4), "kept\n"));
         }
-        std::fs::write(sbin.join("mkfs"), "").unwrap();
-        assert_eq!(find_in(bin.as_os_str(), "mkfs"), Some(sbin.join("mkfs")));
-        assert_eq!(find_in(other.as_os_str(), "mkfs"), None);
-        std::fs::write(bin.join("mkfs"), "").unwrap();
-        let both = std::env::join_paths([&other, &bin]).unwrap();
-        assert_eq!(find_in(&both, "mkfs"), Some(bin.join("mkfs")));
-        for path in ["", ".", "::"] {
-            assert_eq!(find_in(OsStr::new(path), "Cargo.toml"), None);
-        }
+        let left = SystemRunner::default()
+            .run(&Program::new("sh").args(["-c", "ps -e -o args= | cat"]))
+            .unwrap();
+        assert!(!left.stdout.lines().any(|line| line == format!("sleep {marker}")));
+    }
+
+    #[test]
+    fn a_long_input_is_taken_while_output_comes() {
+        let text = "0123456789abcdef\n".repeat(100_000);
+        let outcome = SystemRunner::default().run(&Program::new("cat").stdin(text.clone()));
+        assert!(outcome.unwrap().stdout == text);
+        let deaf = Program::new("sleep").arg("60").stdin(text).timeout(Duration::from_millis(100));
+        let error = SystemRunner::default().run(&deaf).unwrap_err();
+        assert!(matches!(error, ProgramError::TimedOut { .. }));
+    }
+
+    #[test]
+    fn the_processor_sleeps_while_a_program_runs() {
+        let switches = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find(|line| line.starts_with("voluntary_ctxt")).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        let before = switches();
+        SystemRunner::default().run(&Program::new("sleep").arg("0.5")).unwrap();
+        let woken = switches() - before;
+        assert!(woken < 40, "woken {woken} times");
     }
 }

@@ -53,8 +53,25 @@ impl Explain for BlockDevError {
         match self {
             Self::OutOfBounds { .. } => ExitClass::Bug,
             Self::NoDiscard => ExitClass::Environment,
+            error if error.is_full() => ExitClass::Environment,
             Self::Gone(_) | Self::Io { .. } => ExitClass::Io,
         }
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.is_full().then(|| {
+            "the image file is sparse, and its disk is full: make room there, then do it again"
+                .into()
+        })
+    }
+}
+
+impl BlockDevError {
+    /// Whether the disk of an image file has no room for what was written to the image.
+    fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 }
 

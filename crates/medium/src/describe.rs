@@ -1,15 +1,17 @@
 //! A medium with everything it and the kernel say of it. Reads only.
 
-use std::fs::OpenOptions;
-use std::io::{Seek, SeekFrom};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::mountinfo::{self, MountEntry};
-use flashfit_host::{ExitClass, Explain, Runner};
+use flashfit_host::{ExitClass, Explain, Runner, loop_device};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::declared::{Declared, DeclaredBytes};
 use crate::identity::Identity;
+use crate::object::{ObjectId, TargetFile};
 use crate::partitions::{self, Partition};
 use crate::queue::Queue;
 use crate::system::{System, device_number};
@@ -99,6 +101,15 @@ pub struct Medium {
     pub read_only: bool,
     /// Whether it can be taken out.
     pub removable: bool,
+    /// Which file or device the path named when it was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectId>,
+    /// The file behind a loop device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing: Option<ObjectId>,
+    /// The same, opened; `None` where it was looked at on another machine, or only at a glance.
+    #[serde(skip)]
+    pub target: Option<TargetFile>,
 }
 
 /// Why a medium cannot be described.
@@ -118,6 +129,12 @@ pub enum MediumError {
         /// Why.
         source: std::io::Error,
     },
+    /// Its path was given to something else while it was looked at.
+    #[error("{} changed while it was looked at", path.display())]
+    Swapped {
+        /// The node or file.
+        path: PathBuf,
+    },
     /// It has no size: an empty slot or an empty file.
     #[error("{} has no size: no medium is in it", path.display())]
     Empty {
@@ -130,6 +147,7 @@ impl Explain for MediumError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Unknown { .. } | Self::Empty { .. } => ExitClass::Usage,
+            Self::Swapped { .. } => ExitClass::Refused,
             Self::Unreadable { source, .. } => match source.kind() {
                 std::io::ErrorKind::PermissionDenied => ExitClass::Environment,
                 _ => ExitClass::Io,
@@ -146,6 +164,7 @@ impl Explain for MediumError {
                 Some("run it as root".into())
             }
             Self::Unreadable { .. } => None,
+            Self::Swapped { path } => Some(inspect_again(path)),
             Self::Empty { .. } => {
                 Some("put a card in, or make the file: truncate -s 1G FILE".into())
             }
@@ -154,12 +173,23 @@ impl Explain for MediumError {
 }
 
 impl Medium {
-    /// Describes the block device at `node`.
+    /// Describes the block device at `node`. Its node stays open (`O_PATH`) as long as the
+    /// description is kept.
     ///
     /// # Errors
     /// As [`MediumError`] tells.
     pub fn of_node(system: &System, runner: &dyn Runner, node: &Path) -> Result<Self, MediumError> {
         let mut medium = Self::at_a_glance(system, node)?;
+        let target = look(node)?;
+        if medium.object.is_none_or(|object| !object.is(&target.id())) {
+            return Err(MediumError::Swapped { path: node.to_owned() });
+        }
+        medium.object = Some(target.id());
+        if medium.kind == Kind::Loop && medium.partition_start.is_none() {
+            let device = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).ok();
+            medium.backing = device.and_then(|device| backing_of(system, &medium.disk, &device));
+        }
+        medium.target = Some(target);
         if medium.partition_start.is_none() {
             let read = partitions::read(runner, node);
             if !read.is_empty() {
@@ -176,6 +206,7 @@ impl Medium {
     /// As [`MediumError`] tells.
     pub fn at_a_glance(system: &System, node: &Path) -> Result<Self, MediumError> {
         let unknown = || MediumError::Unknown { path: node.to_owned() };
+        let object = ObjectId::of(&std::fs::metadata(node).map_err(|_| unknown())?);
         let name =
             device_number(node).and_then(|number| system.name_of(number)).ok_or_else(unknown)?;
         let disk = system.whole_disk(&name);
@@ -201,6 +232,9 @@ impl Medium {
             mounts: mounts_of(system, &name),
             read_only: system.number(&block.join("ro")) == Some(1),
             removable: system.number(&system.block(&disk).join("removable")) == Some(1),
+            object: Some(object),
+            backing: None,
+            target: None,
             disk,
             kind,
             queue,
@@ -214,33 +248,80 @@ impl Medium {
     /// As [`MediumError`] tells.
     pub fn of_image(runner: &dyn Runner, path: &Path) -> Result<Self, MediumError> {
         let unreadable = |source| MediumError::Unreadable { path: path.to_owned(), source };
-        let mut file = OpenOptions::new().read(true).open(path).map_err(unreadable)?;
-        let capacity = Bytes(file.seek(SeekFrom::End(0)).map_err(unreadable)?);
-        if capacity.0 == 0 {
+        let target = look(path)?;
+        // Whoever looks at an image may read it.
+        let file = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).map_err(unreadable)?;
+        let found = file.metadata().map_err(unreadable)?;
+        if !found.is_file() {
+            return Err(MediumError::Swapped { path: path.to_owned() });
+        }
+        if found.len() == 0 {
             return Err(MediumError::Empty { path: path.to_owned() });
         }
-        let read_only = file.metadata().map_err(unreadable)?.permissions().readonly();
+        let partitions = partitions::read(runner, path);
+        if !ObjectId::at(path).is_ok_and(|now| now.is(&target.id())) {
+            return Err(MediumError::Swapped { path: path.to_owned() });
+        }
         Ok(Self {
             path: path.to_owned(),
             disk: String::new(),
             kind: Kind::Image,
-            capacity,
+            capacity: Bytes(found.len()),
             partition_start: None,
             identity: Identity::default(),
             queue: Queue::default(),
             declared_erase_unit: None,
             declared: Declared::default(),
-            partitions: partitions::read(runner, path),
+            partitions,
             mounts: Vec::new(),
-            read_only,
+            read_only: found.permissions().readonly(),
             removable: false,
+            object: Some(target.id()),
+            backing: None,
+            target: Some(target),
         })
+    }
+
+    /// Opens it for reading: the very object that was looked at, where it was looked at here.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn open_for_reading(&self) -> std::io::Result<File> {
+        match &self.target {
+            Some(target) => target.reopen(OFlags::RDONLY),
+            None => File::open(&self.path),
+        }
     }
 
     /// The name by which a user confirms it: the last part of its path.
     pub fn short_name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
+}
+
+/// Opens what a path names, which was a device or a file a moment ago.
+fn look(path: &Path) -> Result<TargetFile, MediumError> {
+    let path = path.to_owned();
+    TargetFile::look(&path).map_err(|source| match Errno::from_io_error(&source) {
+        None | Some(Errno::LOOP) => MediumError::Swapped { path },
+        Some(_) => MediumError::Unreadable { path, source },
+    })
+}
+
+/// The command that shows what a path names now.
+pub(crate) fn inspect_again(path: &Path) -> String {
+    let path = flashfit_host::program::quote(&path.display().to_string());
+    format!("look at it again: flashfit inspect {path}")
+}
+
+/// The identity of the file behind an attached loop device.
+fn backing_of(system: &System, disk: &str, device: &File) -> Option<ObjectId> {
+    let (device, inode) = loop_device::backing_of(device)?;
+    let path = system.attribute(&system.block(disk).join("loop/backing_file"))?;
+    // Its name says when it was made, as long as it is the file's.
+    let named = ObjectId::at(Path::new(&path)).ok();
+    let named = named.filter(|named| (named.device, named.inode) == (device, inode));
+    Some(named.unwrap_or(ObjectId { device, inode, node: 0, born_ns: 0 }))
 }
 
 fn kind_of(system: &System, disk: &str, queue: &Queue) -> Kind {

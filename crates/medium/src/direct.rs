@@ -8,15 +8,18 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{ExitClass, Explain};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::blockdev::{BlockDev, BlockDevError, Description};
-use crate::guard::{Refusal, WriteConsent};
+use crate::describe::Medium;
+use crate::guard::WriteConsent;
+use crate::refusal::Refusal;
 use crate::units::SECTOR_BYTES;
 
 /// What buffers are aligned to in memory.
@@ -81,6 +84,17 @@ impl DirectMedium {
     pub fn read_only(path: &Path) -> Result<Self, DirectError> {
         let file = File::open(path)
             .map_err(|source| DirectError::Open { path: path.to_owned(), source })?;
+        Self::of(path, file, false, false)
+    }
+
+    /// Opens what was looked at for reading only, whatever its path names by now.
+    ///
+    /// # Errors
+    /// [`DirectError::Open`].
+    pub fn shown(medium: &Medium) -> Result<Self, DirectError> {
+        let path = &medium.path;
+        let opened = medium.open_for_reading();
+        let file = opened.map_err(|source| DirectError::Open { path: path.clone(), source })?;
         Self::of(path, file, false, false)
     }
 
@@ -171,16 +185,33 @@ impl DirectMedium {
         if is_gone(error) {
             return Some(error.to_string());
         }
-        match File::open(&self.path) {
+        let now =
+            rustix::fs::open(self.own_name(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        match now.map_err(std::io::Error::from).map(File::from) {
             Err(error) if is_gone(&error) || error.kind() == std::io::ErrorKind::NotFound => {
                 Some(error.to_string())
             }
             Err(_) => None,
-            Ok(mut now) => {
-                let end = now.seek(SeekFrom::End(0)).unwrap_or(0);
-                let shrunk = end < self.description.capacity_bytes;
-                shrunk.then(|| format!("it has {end} bytes now"))
-            }
+            Ok(mut now) => self.resized(now.seek(SeekFrom::End(0)).unwrap_or(0)),
+        }
+    }
+
+    /// The very object that is open, for opening it once more.
+    fn own_name(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
+    }
+
+    fn resized(&self, end: u64) -> Option<String> {
+        (end < self.description.capacity_bytes).then(|| format!("it has {end} bytes now"))
+    }
+
+    /// A write beyond the end of an image would make it longer: one that became shorter meanwhile
+    /// is gone.
+    fn check_size(&self) -> Result<(), BlockDevError> {
+        let Ok(found) = self.file.metadata() else { return Ok(()) };
+        match self.resized(found.len()).filter(|_| found.is_file()) {
+            Some(reason) => Err(BlockDevError::Gone(format!("{}: {reason}", self.path.display()))),
+            None => Ok(()),
         }
     }
 }
@@ -205,6 +236,7 @@ impl BlockDev for DirectMedium {
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
         assert!(self.writable, "a medium that was opened for reading only is written to");
         self.check(offset, data.len())?;
+        self.check_size()?;
         let aligned = self.buffer.slice(data.len());
         aligned.copy_from_slice(data);
         let written = self.file.write_all_at(aligned, offset);

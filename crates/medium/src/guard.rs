@@ -1,20 +1,34 @@
-//! The guard: the only maker of a [`WriteConsent`], without which nothing writes to a medium.
+//! The guard: the only maker of a [`WriteConsent`], without which nothing writes to a device.
 //!
-//! A consent says: this medium, with this identity and size, was shown to the user; the user
-//! agreed by naming it; and it was not in use. Before each use it is looked at again, because media
-//! are pulled out and swapped. No flag bypasses "in use".
+//! A consent says: this device, with this identity and size, was shown to the user; the user
+//! agreed by naming it; and it was not in use. No flag bypasses "in use".
+//!
+//! A consent holds a descriptor, from before the user is asked until the
+//! last write. It is opened from the descriptor of what was shown, never by the path, and compared
+//! with it ([`crate::object`]). Every file that a writer gets is the same object opened again. A
+//! loop device is attached to the descriptor of its image; a partition's node is held too, and
+//! belongs to the held disk. Programs are run on the kernel's own nodes in `/dev`, whose names the
+//! held descriptors keep from being given to another device; each time, before they run, the node
+//! is compared with the descriptor.
+//!
+//! A node is held without `O_EXCL`, because mkfs, mount and sfdisk claim it for themselves. Each
+//! check, and each file for writing, opens it with `O_EXCL`, which the kernel refuses while a file
+//! system on it is mounted or another device is built on it. A claim between a check and the
+//! program that follows is refused by that program's own exclusive open.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashfit_host::{ExitClass, Explain, Runner};
+use flashfit_host::{Runner, loop_device};
+use rustix::fs::OFlags;
 
-use crate::describe::{Kind, Medium, MediumError};
-use crate::in_use::{self, Use};
+use crate::describe::{Kind, Medium};
+use crate::in_use::{self, UseReport};
 use crate::list;
-use crate::system::{System, device_number};
+use crate::object::{ObjectId, TargetFile};
+use crate::refusal::Refusal;
+use crate::system::System;
 use crate::units::Bytes;
 
 /// How long a medium may be open elsewhere before it counts as in use.
@@ -40,128 +54,17 @@ pub enum Agreement {
     NotAsked,
 }
 
-/// Why nothing will be written.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// Somebody uses it.
-    #[error("{} is in use: {}", path.display(), list(uses))]
-    InUse {
-        /// The medium.
-        path: PathBuf,
-        /// By whom.
-        uses: Vec<Use>,
-    },
-    /// The kernel says that it is busy, and not why.
-    #[error("{} is busy: the kernel does not give it to us alone", path.display())]
-    Busy {
-        /// The medium.
-        path: PathBuf,
-    },
-    /// It is not the medium that was shown.
-    #[error("{} has changed since it was shown: {what}", path.display())]
-    Changed {
-        /// The medium.
-        path: PathBuf,
-        /// What differs.
-        what: String,
-    },
-    /// There is no agreement.
-    #[error("all data on {} would be lost, and nobody agreed to that", path.display())]
-    NotAgreed {
-        /// The medium.
-        path: PathBuf,
-        /// The name that says yes.
-        name: String,
-    },
-    /// The wrong name was given.
-    #[error("`{given}` is not the name of the medium, which is `{name}`")]
-    WrongName {
-        /// What was given.
-        given: String,
-        /// What would have been right.
-        name: String,
-    },
-    /// It refuses writes itself.
-    #[error("{} is write-protected", path.display())]
-    ReadOnly {
-        /// The medium.
-        path: PathBuf,
-    },
-    /// A loop device that is not over a simulated card of ours.
-    #[error("{} is not a simulated card", path.display())]
-    NotSimulated {
-        /// The device.
-        path: PathBuf,
-    },
-    /// No disk, or more than one, has the serial number and size under which one was attached.
-    #[error("the disk that was attached as {serial} is not there")]
-    NotAttached {
-        /// The serial number.
-        serial: String,
-    },
-    /// It cannot be looked at.
-    #[error(transparent)]
-    Medium(#[from] MediumError),
-    /// It cannot be opened for writing.
-    #[error("cannot open {} for writing: {source}", path.display())]
-    Open {
-        /// The medium.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
-
-fn list(uses: &[Use]) -> String {
-    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-impl Refusal {
-    /// Whether it may be over in a moment, without anybody doing anything.
-    fn may_pass(&self) -> bool {
-        match self {
-            Self::InUse { uses, .. } => uses.iter().all(|found| matches!(found, Use::Open { .. })),
-            Self::Busy { .. } => true,
-            _ => false,
-        }
-    }
-}
-
-impl Explain for Refusal {
-    fn class(&self) -> ExitClass {
-        match self {
-            Self::Medium(error) => error.class(),
-            Self::Open { source, .. } => match source.kind() {
-                std::io::ErrorKind::PermissionDenied => ExitClass::Environment,
-                _ => ExitClass::Io,
-            },
-            _ => ExitClass::Refused,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::InUse { uses, .. } => uses.first().map(Use::remedy),
-            Self::Busy { .. } => {
-                Some("see who has it: lsof, lsblk, or another mount namespace".into())
-            }
-            Self::Changed { .. } => Some("look at it again: flashfit inspect".into()),
-            Self::NotAgreed { name, .. } | Self::WrongName { name, .. } => {
-                Some(format!("add --confirm {}", flashfit_host::program::quote(name)))
-            }
-            Self::ReadOnly { .. } => Some("slide the card's lock, or blockdev --setrw".into()),
-            Self::Medium(error) => error.hint(),
-            Self::Open { .. } => Some("run it as root".into()),
-            Self::NotSimulated { .. } | Self::NotAttached { .. } => None,
-        }
-    }
-}
-
-/// Leave to write to one medium. Only this module makes one.
+/// Leave to write to one device. Only this module makes one.
 #[derive(Debug, Clone)]
 pub struct WriteConsent {
     path: PathBuf,
     shown: Medium,
+    /// The device itself, open as long as the consent lives.
+    target: TargetFile,
+    /// The image behind a loop device of ours, with its size when work on it began.
+    image: Option<(PathBuf, TargetFile, Bytes)>,
+    /// Whether the user has agreed already, so that work on it has begun.
+    is_given: bool,
     /// Processes that may have it open: ourselves and the simulated card's server.
     own: Vec<u32>,
     system: System,
@@ -178,16 +81,12 @@ impl WriteConsent {
         shown: &Medium,
         agreement: &Agreement,
     ) -> Result<Self, Refusal> {
-        let consent = Self {
-            path: shown.path.clone(),
-            shown: shown.clone(),
-            own: std::iter::once(std::process::id()).chain(server_of(system, shown)).collect(),
-            system: system.clone(),
-        };
+        let own = std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
+        let consent = Self::of(system, shown.clone(), own)?;
         consent.check(runner)?;
         let name = shown.short_name();
         match agreement {
-            Agreement::Named(given) if consent.is_named_by(given) => Ok(consent),
+            Agreement::Named(given) if consent.is_named_by(given) => Ok(consent.given()),
             Agreement::Named(given) => Err(Refusal::WrongName { given: given.clone(), name }),
             Agreement::NotAsked => Err(Refusal::NotAgreed { path: shown.path.clone(), name }),
         }
@@ -197,7 +96,7 @@ impl WriteConsent {
     /// needs to be asked: nothing but the simulation is lost.
     ///
     /// # Errors
-    /// When the device is no simulated card, or is in use.
+    /// When the device is not a simulated card, or is in use.
     pub fn for_simulated_card(
         system: &System,
         runner: &dyn Runner,
@@ -212,10 +111,9 @@ impl WriteConsent {
         if shown.kind != Kind::Loop || !simulated {
             return Err(Refusal::NotSimulated { path: node.to_owned() });
         }
-        let own = vec![std::process::id(), server];
-        let consent = Self { path: node.to_owned(), shown, own, system: system.clone() };
+        let consent = Self::of(system, shown, vec![std::process::id(), server])?;
         consent.check(runner)?;
-        Ok(consent)
+        Ok(consent.given())
     }
 
     /// Leave to write to the disk with this serial number and size, which whoever asks has attached
@@ -237,60 +135,105 @@ impl WriteConsent {
         if serial.is_empty() || shown.capacity != capacity {
             return Err(Refusal::NotAttached { serial: serial.to_owned() });
         }
-        let own = vec![std::process::id()];
-        let consent = Self { path: shown.path.clone(), shown, own, system: system.clone() };
+        let consent = Self::of(system, shown, vec![std::process::id()])?;
         consent.check(runner)?;
-        Ok(consent)
+        Ok(consent.given())
     }
 
-    /// The same consent for a device that is nothing but this medium in another form: a loop device
-    /// over the consented image.
+    /// The same consent for a device that is nothing but this image in another form: a loop device
+    /// over it.
     ///
     /// # Errors
     /// When `node` is not a loop device over exactly this image, or is in use.
     pub fn through_loop(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
         let shown = Medium::of_node(&self.system, runner, node)?;
-        let backing =
-            self.system.attribute(&self.system.block(&shown.disk).join("loop/backing_file"));
-        if backing.as_deref().map(Path::new) != Some(self.path.as_path()) {
-            return Err(Refusal::Changed {
-                path: node.to_owned(),
-                what: format!("it is not attached to {}", self.path.display()),
-            });
+        let mut consent = Self::of(&self.system, shown, self.own.clone())?;
+        let image = self.target.id();
+        let backing = loop_device::backing_of(consent.target.file());
+        if backing != Some((image.device, image.inode)) {
+            let what = format!("it is not attached to {}", self.path.display());
+            return Err(Refusal::changed(node, &what));
         }
-        let consent = Self { path: node.to_owned(), shown, ..self.clone() };
+        consent.image = Some((self.path.clone(), self.target.clone(), self.shown.capacity));
+        consent.is_given = self.is_given;
         consent.check(runner)?;
         Ok(consent)
     }
 
-    /// The same consent for a partition of this medium.
+    /// The same consent for a partition of this device.
     ///
     /// # Errors
-    /// When `node` is not on this medium, or is in use.
+    /// When `node` is not on this device, or is in use.
     pub fn for_partition(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
         let shown = Medium::of_node(&self.system, runner, node)?;
         if shown.disk != self.shown.disk || self.shown.disk.is_empty() {
-            return Err(Refusal::Changed {
-                path: node.to_owned(),
-                what: format!("it is not a partition of {}", self.path.display()),
-            });
+            let what = format!("it is not a partition of {}", self.path.display());
+            return Err(Refusal::changed(node, &what));
         }
         if let Some(what) = other_disk(&self.shown, &shown) {
             return Err(Refusal::Changed { path: node.to_owned(), what });
         }
-        let consent = Self { path: node.to_owned(), shown, ..self.clone() };
+        let partition = Self::of(&self.system, shown, self.own.clone())?;
+        let consent = Self { image: self.image.clone(), is_given: self.is_given, ..partition };
         consent.check(runner)?;
         Ok(consent)
     }
 
-    /// The medium's node or image file.
+    /// Takes hold of what was shown; nobody was asked yet.
+    fn of(system: &System, mut shown: Medium, own: Vec<u32>) -> Result<Self, Refusal> {
+        let path = shown.path.clone();
+        let open = |source: std::io::Error| Refusal::Open { path: path.clone(), source };
+        let looked = match shown.target.take() {
+            Some(target) => target,
+            // It was shown elsewhere, or only looked at in passing: by what it was then.
+            None => TargetFile::look(&path).map_err(|error| match error.raw_os_error() {
+                Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+                    Refusal::changed(&path, ANOTHER)
+                }
+                _ => open(error),
+            })?,
+        };
+        if !shown.object.is_some_and(|object| object.is(&looked.id())) {
+            let is_device = shown.kind != Kind::Image && looked.id().node != 0;
+            return Err(Refusal::changed(&path, if is_device { ANOTHER_DEVICE } else { ANOTHER }));
+        }
+        names(&path, &looked.id())?;
+        // Held only when nobody uses it: to those who do, this would be a use.
+        patiently(|| match uses(system, &shown, &looked, &own).uses {
+            uses if uses.is_empty() => Ok(()),
+            uses => Err(Refusal::InUse { path: path.clone(), uses }),
+        })?;
+        if shown.read_only {
+            return Err(Refusal::ReadOnly { path });
+        }
+        let target = looked.hold().map_err(open)?;
+        let system = system.clone();
+        Ok(Self { path, shown, target, image: None, is_given: false, own, system })
+    }
+
+    fn given(self) -> Self {
+        Self { is_given: true, ..self }
+    }
+
+    /// The device's node or image file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The medium as it was shown.
+    /// A name of the very object for a program that opens it while this consent lives. Only for
+    /// images and whole devices: programs do not find a device's partitions by it.
+    pub fn path_for_programs(&self) -> PathBuf {
+        self.target.path_for_programs()
+    }
+
+    /// The device as it was shown.
     pub fn medium(&self) -> &Medium {
         &self.shown
+    }
+
+    /// The held device itself.
+    pub(crate) fn target(&self) -> &TargetFile {
+        &self.target
     }
 
     /// Looks again: still there, still the same, still unused. To be called before every step that
@@ -300,50 +243,64 @@ impl WriteConsent {
     /// # Errors
     /// Every reason of [`Refusal`] but the want of agreement.
     pub fn check(&self, runner: &dyn Runner) -> Result<(), Refusal> {
-        let began = Instant::now();
-        loop {
-            match self.check_once(runner) {
-                Err(refusal) if refusal.may_pass() && began.elapsed() < PATIENCE => {
-                    std::thread::sleep(RETRY_INTERVAL);
-                }
-                other => return other,
-            }
-        }
+        let _ = runner;
+        patiently(|| self.check_once())
     }
 
-    fn check_once(&self, runner: &dyn Runner) -> Result<(), Refusal> {
-        let uses = if self.shown.kind == Kind::Image {
-            in_use::of_image(&self.system, &self.path, &self.own)
-        } else {
-            in_use::of_device(&self.system, &self.shown_name(), &self.own)
-        };
-        if !uses.is_empty() {
-            return Err(Refusal::InUse { path: self.path.clone(), uses });
+    fn check_once(&self) -> Result<(), Refusal> {
+        self.check_same()?;
+        let found = uses(&self.system, &self.shown, &self.target, &self.own);
+        if !found.uses.is_empty() {
+            return Err(Refusal::InUse { path: self.path.clone(), uses: found.uses });
         }
-        let now = match self.shown.kind {
-            Kind::Image => Medium::of_image(runner, &self.path)?,
-            _ => Medium::at_a_glance(&self.system, &self.path)?,
-        };
+        if let Some(what) = found.unseen {
+            return Err(Refusal::Unseen { path: self.path.clone(), what });
+        }
+        // An image is held for writing already, and nobody can claim it.
+        if self.shown.kind == Kind::Image { Ok(()) } else { self.open().map(drop) }
+    }
+
+    /// Whether it is still what was shown, and as large; not whether anybody uses it. Cheap enough
+    /// for each program that is run.
+    ///
+    /// # Errors
+    /// As [`WriteConsent::check`], but for uses.
+    pub fn check_same(&self) -> Result<(), Refusal> {
+        names(&self.path, &self.target.id())?;
+        if let Some((path, image, before)) = &self.image {
+            unresized(path, image, *before)?;
+        }
+        if self.shown.kind == Kind::Image {
+            return unresized(&self.path, &self.target, self.shown.capacity).map_err(|refusal| {
+                match refusal {
+                    Refusal::Resized { path, before, now } if !self.is_given => {
+                        Refusal::Changed { path, what: resized(before, now) }
+                    }
+                    other => other,
+                }
+            });
+        }
+        let now = Medium::at_a_glance(&self.system, &self.path)?;
         if let Some(what) = difference(&self.shown, &now) {
             return Err(Refusal::Changed { path: self.path.clone(), what });
         }
         if now.read_only {
             return Err(Refusal::ReadOnly { path: self.path.clone() });
         }
-        self.open().map(drop)
+        Ok(())
     }
 
-    /// Opens the medium for writing, alone (`O_EXCL` refuses a block device that anybody in any
-    /// namespace has mounted or claimed).
+    /// Opens the held device once more for writing, alone (`O_EXCL` refuses a block device that
+    /// anybody in any namespace has mounted or claimed).
     ///
     /// # Errors
     /// [`Refusal::Busy`] or [`Refusal::Open`].
     pub fn open(&self) -> Result<File, Refusal> {
-        let exclusive =
-            if self.shown.kind == Kind::Image { 0 } else { rustix::fs::OFlags::EXCL.bits() };
-        let flags = i32::try_from(exclusive).expect("O_EXCL is a small positive number");
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&self.path);
-        file.map_err(|source| {
+        let exclusive = match self.shown.kind {
+            Kind::Image => OFlags::empty(),
+            _ => OFlags::EXCL,
+        };
+        self.target.reopen(OFlags::RDWR | exclusive).map_err(|source| {
             if source.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) {
                 Refusal::Busy { path: self.path.clone() }
             } else {
@@ -352,23 +309,91 @@ impl WriteConsent {
         })
     }
 
-    fn shown_name(&self) -> String {
-        device_number(&self.path)
-            .and_then(|number| self.system.name_of(number))
-            .unwrap_or_else(|| self.shown.short_name())
+    /// Opens the held device once more for reading, whoever else has it.
+    ///
+    /// # Errors
+    /// [`Refusal::Open`].
+    pub fn open_for_reading(&self) -> Result<File, Refusal> {
+        let opened = self.target.reopen(OFlags::RDONLY);
+        opened.map_err(|source| Refusal::Open { path: self.path.clone(), source })
     }
 
     fn is_named_by(&self, given: &str) -> bool {
-        let given_number =
-            std::fs::metadata(given).ok().map(|found| (found.dev(), found.ino(), found.rdev()));
-        let own_number = std::fs::metadata(&self.path)
-            .ok()
-            .map(|found| (found.dev(), found.ino(), found.rdev()));
+        let named = || {
+            std::fs::metadata(given).is_ok_and(|found| ObjectId::of(&found).is(&self.target.id()))
+        };
         given == self.shown.short_name()
             || self.shown.identity.serial.as_deref() == Some(given)
             || self.shown.identity.cid.as_deref() == Some(given)
-            || (given.contains('/') && given_number.is_some() && given_number == own_number)
+            || (given.contains('/') && named())
     }
+}
+
+/// Looks until there is no objection, or none that may be over in a moment.
+fn patiently(look: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    let began = Instant::now();
+    loop {
+        match look() {
+            Err(refusal) if refusal.may_pass() && began.elapsed() < PATIENCE => {
+                std::thread::sleep(RETRY_INTERVAL);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Why a device would be refused, as far as that is known without opening it for writing; for dry
+/// runs.
+pub fn objection(system: &System, shown: &Medium) -> Option<Refusal> {
+    let path = shown.path.clone();
+    let own: Vec<u32> =
+        std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
+    let uses = uses(system, shown, shown.target.as_ref()?, &own).uses;
+    if !uses.is_empty() {
+        return Some(Refusal::InUse { path, uses });
+    }
+    shown.read_only.then_some(Refusal::ReadOnly { path })
+}
+
+fn uses(system: &System, shown: &Medium, target: &TargetFile, own: &[u32]) -> UseReport {
+    if shown.kind == Kind::Image {
+        return in_use::of_image(system, &shown.path, target, own);
+    }
+    let node = target.id().node;
+    let name = system.name_of((rustix::fs::major(node), rustix::fs::minor(node)));
+    in_use::of_device(system, &name.unwrap_or_else(|| shown.short_name()), own)
+}
+
+const ANOTHER: &str = "it is another file now";
+const ANOTHER_DEVICE: &str = "it is another device now";
+
+/// Whether `path` names this very object. What is not there is for whoever looks closer to tell.
+fn names(path: &Path, id: &ObjectId) -> Result<(), Refusal> {
+    match ObjectId::at(path) {
+        Ok(now) if now.is(id) => Ok(()),
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Refusal::Open { path: path.to_owned(), source })
+        }
+        Err(_) if id.node != 0 => Ok(()),
+        Err(_) => Err(Refusal::changed(path, "it is not there any more")),
+        Ok(now) if now.node != 0 && id.node != 0 => Err(Refusal::changed(path, ANOTHER_DEVICE)),
+        Ok(_) => Err(Refusal::changed(path, ANOTHER)),
+    }
+}
+
+fn unresized(path: &Path, image: &TargetFile, before: Bytes) -> Result<(), Refusal> {
+    let failed = |source| Refusal::Open { path: path.to_owned(), source };
+    let now = Bytes(image.image_bytes().map_err(failed)?);
+    if now == before {
+        Ok(())
+    } else {
+        Err(Refusal::Resized { path: path.to_owned(), before, now })
+    }
+}
+
+fn resized(before: Bytes, now: Bytes) -> String {
+    let size = |bytes: Bytes| format!("{bytes} ({} bytes)", bytes.0);
+    format!("its size was {} and is {}", size(before), size(now))
 }
 
 /// The process that serves a simulated card, which has it open and does not use it. The file behind
@@ -382,10 +407,8 @@ fn server_of(system: &System, shown: &Medium) -> Option<u32> {
 
 /// What tells two looks at a medium apart, if anything does.
 fn difference(shown: &Medium, now: &Medium) -> Option<String> {
-    let size = |bytes: Bytes| format!("{bytes} ({} bytes)", bytes.0);
     if shown.capacity != now.capacity {
-        let (before, after) = (size(shown.capacity), size(now.capacity));
-        return Some(format!("its size was {before} and is {after}"));
+        return Some(resized(shown.capacity, now.capacity));
     }
     other_disk(shown, now)
 }

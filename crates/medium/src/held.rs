@@ -8,7 +8,8 @@ use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
 use flashfit_host::{ExitClass, Explain, Runner};
 
 use crate::describe::Kind;
-use crate::guard::{Refusal, WriteConsent};
+use crate::guard::WriteConsent;
+use crate::refusal::Refusal;
 
 /// Why a medium cannot be taken.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +71,7 @@ impl Held {
     /// # Errors
     /// When it cannot be opened, or another process has locked it.
     pub fn node(consent: WriteConsent) -> Result<Self, HeldError> {
-        let locked = lock(consent.path())?;
+        let locked = lock(&consent)?;
         Ok(Self { consent, attached: Attached::Node { _locked: locked } })
     }
 
@@ -80,10 +81,11 @@ impl Held {
     /// When it cannot be attached or is used by someone else.
     pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, HeldError> {
         // Two that looked at the same time would each attach it.
-        let locked = lock(consent.path())?;
+        let locked = lock(consent)?;
         consent.check(runner)?;
         let image = consent.path().to_owned();
-        let device = LoopDevice::attach(&image, LoopOptions::default())?;
+        let device =
+            LoopDevice::attach_file(consent.target().file(), &image, LoopOptions::default())?;
         let consent = consent.through_loop(runner, device.node())?;
         let attached = Attached::Image { _device: device, _locked: locked, image };
         Ok(Self { consent, attached })
@@ -103,10 +105,13 @@ impl Held {
     }
 }
 
-fn lock(path: &Path) -> Result<File, Refusal> {
-    let file =
-        File::open(path).map_err(|source| Refusal::Open { path: path.to_owned(), source })?;
+/// Locks the held device. The descriptor is the consent's own, so that an image is not opened once
+/// more.
+fn lock(consent: &WriteConsent) -> Result<File, Refusal> {
+    let path = || consent.path().to_owned();
+    let file = consent.target().file().try_clone();
+    let file = file.map_err(|source| Refusal::Open { path: path(), source })?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Refusal::Busy { path: path.to_owned() })?;
+        .map_err(|_| Refusal::Busy { path: path() })?;
     Ok(file)
 }

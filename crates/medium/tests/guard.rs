@@ -4,9 +4,10 @@ use std::path::Path;
 
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
-use flashfit_host::{ExitClass, Explain, Program, Runner, SystemRunner, capability};
+use flashfit_host::{ExitClass, Explain, Program, Runner, SystemRunner};
 use flashfit_medium::in_use::Use;
 use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
+use flashfit_test_support::{TestNeed, block_devices, program, skip};
 
 /// An image file with an ext4 file system, attached to a loop device.
 struct Fixture {
@@ -19,8 +20,7 @@ struct Fixture {
 impl Fixture {
     /// `None`, with the reason printed, where this cannot be run.
     fn new() -> Option<Self> {
-        if let Some(reason) = capability::missing_for_block_devices() {
-            report_skip(&reason);
+        if skip(block_devices().or_else(|| program("mkfs.ext4"))) {
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -46,11 +46,6 @@ impl Fixture {
     fn named(&self) -> Agreement {
         Agreement::Named(text(self.device.node()))
     }
-}
-
-#[expect(clippy::print_stdout, reason = "the test runner shows it with --nocapture")]
-fn report_skip(reason: &str) {
-    println!("skipped: {reason}");
 }
 
 fn text(path: &Path) -> String {
@@ -135,7 +130,8 @@ fn swap_is_refused() {
     let node = text(fixture.device.node());
     fixture.runner.run_checked(&Program::new("mkswap").arg(&node)).unwrap();
     if let Err(error) = fixture.runner.run_checked(&Program::new("swapon").arg(&node)) {
-        report_skip(&format!("this kernel does not swap to a loop device: {error}"));
+        let reason = format!("this kernel does not swap to a loop device: {error}");
+        assert!(skip(Some(TestNeed::Kernel.missing(reason))));
         return;
     }
     let refusal = fixture.ask(&fixture.shown(), &fixture.named());
@@ -198,18 +194,18 @@ fn a_process_that_only_looks_into_the_medium_is_waited_for() {
 
 #[test]
 fn the_disk_of_the_running_system_is_refused() {
-    if let Some(reason) = capability::missing_for_block_devices() {
-        report_skip(&reason);
+    if skip(block_devices()) {
         return;
     }
     let (system, runner) = (System::default(), SystemRunner::default());
     let root = flashfit_host::mountinfo::at(Path::new("/")).unwrap().unwrap();
     let Some(disk) = system.name_of(root.device).map(|name| system.whole_disk(&name)) else {
-        report_skip("/ is on no block device");
+        assert!(skip(Some(TestNeed::Isolation.missing("/ is not on a block device"))));
         return;
     };
     let Ok(target) = Target::parse(&format!("/dev/{disk}")) else {
-        report_skip(&format!("/dev/{disk} is not visible here"));
+        let reason = format!("/dev/{disk} is not visible here");
+        assert!(skip(Some(TestNeed::Isolation.missing(reason))));
         return;
     };
     let node = target.path().expect("a node has a path");
@@ -262,4 +258,128 @@ fn an_ordinary_loop_device_is_no_simulated_card() {
     let (system, runner) = (&fixture.system, &fixture.runner);
     let refusal = WriteConsent::for_simulated_card(system, runner, fixture.device.node(), 1);
     assert!(matches!(refusal, Err(Refusal::NotSimulated { .. })));
+}
+
+/// An image of 1 MiB in a folder of its own, and the name that agrees to it.
+fn image() -> (tempfile::TempDir, std::path::PathBuf, Agreement) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("t.img");
+    std::fs::write(&path, vec![1; 1 << 20]).expect("room for a small file");
+    (folder, path, Agreement::Named("t.img".into()))
+}
+
+#[track_caller]
+fn assert_another_file(refusal: Result<(), Refusal>) {
+    let refusal = refusal.expect_err("it was replaced");
+    assert!(refusal.to_string().contains("it is another file now"), "{refusal}");
+    assert_eq!(refusal.class(), ExitClass::Refused);
+}
+
+#[test]
+fn an_image_that_was_replaced_is_refused_here_and_where_only_its_description_came() {
+    let (system, runner) = (System::default(), SystemRunner::default());
+    let (folder, path, named) = image();
+    let shown = Medium::of_image(&runner, &path).unwrap();
+    let sent = serde_json::to_string(&shown).unwrap();
+    let received: Medium = serde_json::from_str(&sent).unwrap();
+    let before = WriteConsent::ask(&system, &runner, &received, &named).unwrap();
+    let other = folder.path().join("other.img");
+    std::fs::write(&other, vec![2; 1 << 20]).unwrap();
+    std::fs::rename(&path, folder.path().join("aside")).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_another_file(before.check(&runner));
+    // What it opens is still what was agreed to.
+    let mut first = [0];
+    std::io::Read::read_exact(&mut before.open().unwrap(), &mut first).unwrap();
+    assert_eq!(first, [1]);
+    for shown in [shown, received] {
+        let asked = WriteConsent::ask(&system, &runner, &shown, &named);
+        assert_another_file(asked.map(drop));
+    }
+    std::fs::remove_file(&path).unwrap();
+    let gone = before.check(&runner).unwrap_err();
+    assert!(gone.to_string().contains("not there any more"), "{gone}");
+}
+
+#[test]
+fn a_description_without_an_identity_is_refused() {
+    let (system, runner) = (System::default(), SystemRunner::default());
+    let (_folder, path, named) = image();
+    let mut shown = Medium::of_image(&runner, &path).unwrap();
+    shown.object = None;
+    shown.target = None;
+    assert_another_file(WriteConsent::ask(&system, &runner, &shown, &named).map(drop));
+}
+
+#[test]
+fn an_image_that_another_became_as_large_as_is_not_set_back() {
+    let (system, runner) = (System::default(), SystemRunner::default());
+    let (_folder, path, named) = image();
+    let shown = Medium::of_image(&runner, &path).unwrap();
+    let resize = |bytes| {
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+    };
+    let consent = WriteConsent::ask(&system, &runner, &shown, &named).unwrap();
+    resize(4096);
+    let refusal = consent.check(&runner).unwrap_err();
+    assert!(matches!(refusal, Refusal::Resized { .. }), "{refusal}");
+    assert_eq!(refusal.class(), ExitClass::Io);
+    let asked = WriteConsent::ask(&system, &runner, &shown, &named).unwrap_err();
+    assert!(matches!(asked, Refusal::Changed { .. }), "nothing was begun: {asked}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 4096);
+}
+
+#[test]
+fn a_loop_device_over_another_file_of_that_name_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let (folder, path, named) = image();
+    let shown = Medium::of_image(&fixture.runner, &path).unwrap();
+    let consent = fixture.ask(&shown, &named).unwrap();
+    std::fs::rename(&path, folder.path().join("aside")).unwrap();
+    std::fs::write(&path, vec![2; 1 << 20]).unwrap();
+    let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+    let device = LoopDevice::attach(&path, options).unwrap();
+    let refusal = consent.through_loop(&fixture.runner, device.node()).unwrap_err();
+    assert!(refusal.to_string().contains("it is not attached to"), "{refusal}");
+}
+
+#[test]
+fn a_node_that_another_device_was_given_is_refused() {
+    let Some(fixture) = Fixture::new() else { return };
+    let image = fixture.folder.path().join("second.img");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
+    let second = LoopDevice::attach(&image, options).unwrap();
+    let node = fixture.folder.path().join("node");
+    let make = |device: &Path| {
+        use std::os::unix::fs::MetadataExt;
+        let number = std::fs::metadata(device).unwrap().rdev();
+        let kind = rustix::fs::FileType::BlockDevice;
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        // The first time there is none to remove.
+        let _ = std::fs::remove_file(&node);
+        rustix::fs::mknodat(rustix::fs::CWD, &node, kind, mode, number).unwrap();
+    };
+    make(fixture.device.node());
+    let shown = Medium::of_node(&fixture.system, &fixture.runner, &node).unwrap();
+    let named = Agreement::Named("node".into());
+    let consent = fixture.ask(&shown, &named).unwrap();
+    make(second.node());
+    for refusal in [consent.check(&fixture.runner), fixture.ask(&shown, &named).map(drop)] {
+        let refusal = refusal.unwrap_err();
+        assert!(refusal.to_string().contains("it is another device now"), "{refusal}");
+    }
+}
+
+#[test]
+fn to_look_at_a_device_is_no_use_of_it() {
+    let Some(fixture) = Fixture::new() else { return };
+    let shown = fixture.shown();
+    let target = shown.target.as_ref().expect("it was opened");
+    let node = std::fs::File::from(rustix::io::dup(target.file()).unwrap());
+    let mut child = std::process::Command::new("sleep").arg("60").stdin(node).spawn().unwrap();
+    let asked = fixture.ask(&shown, &fixture.named());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    asked.unwrap();
 }

@@ -26,6 +26,8 @@ fn head(report: &Report) -> Element {
     let simulated = if report.simulated { " (simulated card)" } else { "" };
     Element::new("head")
         .child(Element::new("meta").attr("charset", "utf-8"))
+        // What tells flashfit that it may replace the file.
+        .child(Element::new("meta").attr("name", "generator").attr("content", "flashfit"))
         .child(
             Element::new("meta")
                 .attr("name", "viewport")

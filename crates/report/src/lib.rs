@@ -25,5 +25,5 @@ pub use figure::{
     Bar, BarChart, Chart, Direction, FigureGroup, LineChart, Point, Series, ValueScale, XAxis,
 };
 pub use finding::{Finding, Kind};
-pub use quantity::Unit;
+pub use quantity::{Unit, probability};
 pub use table::{Align, Column, Shorten, Table};

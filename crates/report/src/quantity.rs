@@ -37,6 +37,21 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
+/// A probability, 0 to 1, in whole percent: `93 %`. Nothing that was measured is certain or
+/// impossible, so what is beyond 99 or below 1 is `> 99 %` or `< 1 %`.
+pub fn probability(probability: f64) -> String {
+    let percent = 100.0 * probability;
+    if !percent.is_finite() {
+        NO_VALUE.to_owned()
+    } else if percent > 99.0 {
+        "> 99 %".to_owned()
+    } else if percent < 1.0 {
+        "< 1 %".to_owned()
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
 impl Unit {
     /// A value with its unit and the digits a measurement bears: `12.34 MiB/s`, `+8.1 %`.
     pub fn show(self, value: f64) -> String {
@@ -104,7 +119,6 @@ fn significant(value: f64, digits: i32) -> String {
 }
 
 /// The power of ten of a number's first digit; 0 for zero.
-#[expect(clippy::cast_possible_truncation, reason = "a double's exponent is within ±324")]
 pub(crate) fn exponent_of(value: f64) -> i32 {
     if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 }
 }
@@ -112,6 +126,14 @@ pub(crate) fn exponent_of(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_certain_or_impossible() {
+        let shown = [0.0, 0.0099, 0.01, 0.5, 0.984, 0.99, 0.9901, 1.0].map(probability);
+        let wanted = ["< 1 %", "< 1 %", "1 %", "50 %", "98 %", "99 %", "> 99 %", "> 99 %"];
+        assert_eq!(shown, wanted);
+        assert_eq!(probability(f64::NAN), NO_VALUE);
+    }
 
     #[test]
     fn figures_bear_their_unit_and_few_digits() {

@@ -48,6 +48,8 @@ impl Drawing {
         let (width, height) = (canvas::px(canvas::WIDTH_PX), canvas::px(bottom_px));
         Element::new("svg")
             .attr("xmlns", "http://www.w3.org/2000/svg")
+            // What tells flashfit that it may replace the file.
+            .attr("class", "flashfit-drawing")
             .attr("viewBox", format!("0 0 {width} {height}"))
             .attr("width", width)
             .attr("height", height)

@@ -141,7 +141,6 @@ pub fn answer(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "draws are few")]
 fn ties(belief: &Belief, winner: CandidateIndex, table: &Table, within: f64) -> Vec<Tie> {
     let measured = table.candidates();
     let is_measured = |index: &CandidateIndex| measured.binary_search(index).is_ok();

@@ -92,7 +92,6 @@ impl Confirmed {
     }
 
     /// The gain of `one` over `other`; `None` when no round had both.
-    #[expect(clippy::cast_precision_loss, reason = "rounds are few")]
     pub fn gain(&self, one: CandidateIndex, other: CandidateIndex) -> Option<Gain> {
         let differences = self.differences(one, other);
         let rounds = differences.len();
@@ -130,7 +129,6 @@ impl Confirmed {
 }
 
 /// The variance of some values, and its degrees of freedom.
-#[expect(clippy::cast_precision_loss, reason = "rounds are few")]
 fn variance(values: &[f64]) -> (f64, f64) {
     if values.len() < 2 {
         return (0.0, 0.0);

@@ -14,7 +14,7 @@ pub mod model;
 mod random;
 mod space;
 mod strategy;
-mod student;
+pub mod student;
 
 pub use answer::{Answer, Effect, Interaction, Tie, answer, front};
 pub use confirm::{Confirmed, Gain};

@@ -1,44 +1,38 @@
-//! Random numbers of the search: SplitMix64 (Steele, Lea and Flood, 2014), the same on every
-//! machine. A stream is named by a seed and a number, so that every batch has its own.
+//! Random numbers of the search, the same on every machine. A stream is named by a seed and a
+//! number, so that every batch has its own.
+
+use flashfit_numbers::SplitMix64;
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
-pub struct Random {
-    state: u64,
-}
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        let mut random = Self { state: seed };
+        let mut random = Self(SplitMix64::new(seed));
         random.next_u64();
         random
     }
 
     /// The stream with that number of a seed; streams of different numbers are unrelated.
     pub fn stream(seed: u64, number: u64) -> Self {
-        let mut random = Self { state: seed ^ number.wrapping_mul(0xd134_2543_de82_ef95) };
+        let mut random = SplitMix64::new(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         let state = random.next_u64() ^ number;
         Self::new(state)
     }
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// Evenly spread in 0 (included) to 1 (excluded).
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Evenly spread in 0 (included) to `bound` (excluded), which is above 0.
-    #[expect(clippy::cast_possible_truncation, reason = "the product's upper half is below bound")]
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }

@@ -6,6 +6,7 @@ use flashfit_card::CardModel;
 use flashfit_filesystem::plan::Place;
 use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
 use flashfit_geometry::Geometry;
+use flashfit_host::known_keys::known_keys;
 use flashfit_medium::Medium;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub struct CardFacts {
     /// The endurance of its erase units, in erases.
     pub endurance_cycles: u64,
     /// Everything that it is; runs of earlier versions do not have it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "known_keys")]
     pub model: Option<CardModel>,
 }
 

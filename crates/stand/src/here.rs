@@ -16,9 +16,10 @@ use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::mount::{MountError, Mounted};
 use flashfit_host::program::version;
 use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner};
-use flashfit_medium::{System, WriteConsent};
+use flashfit_medium::{Refusal, System, WriteConsent};
 
 use crate::backing::Backing;
+use crate::device_errors::ErrorCounter;
 use crate::error::{MAKE_ROOM, TrialError};
 use crate::facts::{Facts, MemoryFacts};
 use crate::knob_guard::{KnobGuard, KnobPlaces};
@@ -50,14 +51,16 @@ pub struct HereOptions {
 pub struct Here<'a> {
     runner: &'a dyn Runner,
     catalogue: &'a Catalogue,
-    backing: Backing,
-    /// Leave to write to the place of the file systems.
+    /// Leave to write to the place of the file systems. It holds the device open, so it goes before
+    /// what the device is attached to.
     consent: WriteConsent,
+    backing: Backing,
     scheduler: SchedulerGuard,
     memory: Option<MemoryLimit>,
     mount_dir: PathBuf,
     scratch_dir: PathBuf,
     facts: Facts,
+    errors: ErrorCounter,
     on_state: Option<&'a dyn Fn()>,
 }
 
@@ -88,8 +91,9 @@ impl<'a> Here<'a> {
         let medium = backing.consent().medium().clone();
         let queue = System::default().block(&medium.disk).join("queue");
         scheduler_modules::bring_in(runner, &queue);
-        let scheduler = SchedulerGuard::new(queue.clone())
-            .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
+        let scheduler =
+            SchedulerGuard::new(queue.clone(), &medium.disk, medium.identity.disk_sequence)
+                .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
         let consent = partition::make(runner, backing.consent(), &options.layout)?;
         let limit = MemoryLimit::new(options.memory_bytes);
         let geometry = options.given.clone().or(backing.geometry().clone());
@@ -125,12 +129,13 @@ impl<'a> Here<'a> {
         Ok(Self {
             runner,
             catalogue,
-            backing,
             consent,
+            backing,
             scheduler,
             memory,
             mount_dir,
             scratch_dir,
+            errors: ErrorCounter::of(&facts.medium.disk),
             facts,
             on_state: None,
         })
@@ -162,15 +167,18 @@ impl<'a> Here<'a> {
         let node = self.consent.path().to_owned();
         let written_before = self.written();
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
+        self.still_same()?;
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
         // Put back when the trial is over, however it ends.
         let _knobs = self.set_knobs(&recipe)?;
+        self.still_same()?;
         let mounted = timed(&mut report.phases.mount_ns, || {
             let options = recipe.mount_options();
             Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
                 .map_err(Failure::from)
         })?;
         let in_state = self.bring_about(request, &mounted, &node, report);
+        let in_state = in_state.and_then(|()| self.still_same());
         if let Some(call) = self.on_state {
             call();
         }
@@ -191,6 +199,11 @@ impl<'a> Here<'a> {
         }
         // What went wrong first explains the rest.
         measured.and(unmounted)
+    }
+
+    /// Whether what the next step writes to is still what was consented to, and as large.
+    fn still_same(&self) -> Result<(), Failure> {
+        self.consent.check_same().map_err(|refusal| Failure::Fatal(refusal.into()))
     }
 
     /// Fills and ages the file system, where that was asked for.
@@ -283,15 +296,16 @@ impl<'a> Here<'a> {
     }
 
     /// Whether a failure is the medium's: it is gone, changed, or returned errors.
-    /// Limit: the kernel tells of ten errors in five seconds at most, whichever device they are of;
-    /// what it does not tell of is taken for the setup's.
-    fn blame_medium(&self, report: &TrialReport) -> Option<TrialError> {
+    fn blame_medium(&self, first_error: Option<&str>, count: u64) -> Option<TrialError> {
         if let Some(lost) = self.backing.lost() {
             return Some(TrialError::Medium { what: format!("is gone: {lost}") });
         }
-        let disk = &self.facts.medium.disk;
-        if let Some(line) = report.kernel_messages.iter().find(|line| is_error_of(disk, line)) {
-            return Some(TrialError::Medium { what: format!("returned an error: {line}") });
+        if let Some(first) = first_error {
+            let what = match count {
+                1 => format!("returned an error: {first}"),
+                _ => format!("returned an error: {first}; {count} requests failed"),
+            };
+            return Some(TrialError::Medium { what });
         }
         match self.consent.check(self.runner) {
             Ok(()) => None,
@@ -324,11 +338,14 @@ impl Stand for Here<'_> {
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        self.errors.reset();
         let mut log = KernelLog::from_now();
         let mut report = TrialReport::default();
         let began = Instant::now();
         let outcome = self.attempt(request, &mut report);
         report.kernel_messages = log.take();
+        let (errors, first_error) = self.errors.take(&report.kernel_messages);
+        report.device_errors = Some(errors);
         report.phases.total_ns = nanoseconds(began);
         let failure = match outcome {
             Ok(()) => return Ok(report),
@@ -337,10 +354,14 @@ impl Stand for Here<'_> {
             }
             Err(failure) => failure,
         };
+        // What else went wrong came of it.
+        if let Err(resized @ Refusal::Resized { .. }) = self.consent.check_same() {
+            return Err(resized.into());
+        }
         // Everything else may be the doing of the medium, or of a disk without room for the image
         // or for results.
         let image = || self.backing.image_file().and_then(TrialError::without_room_below);
-        let cause = image().or_else(|| self.blame_medium(&report));
+        let cause = image().or_else(|| self.blame_medium(first_error.as_deref(), errors.count));
         if let Some(cause) = cause.or_else(|| self.blame_scratch()) {
             return Err(cause);
         }
@@ -349,13 +370,6 @@ impl Stand for Here<'_> {
             Failure::Setup(message) => TrialError::Setup { message, report: Box::new(report) },
         })
     }
-}
-
-/// Whether the kernel says in this line that `disk` failed. What it says of discards and of
-/// requests that are not supported is about a setup.
-fn is_error_of(disk: &str, line: &str) -> bool {
-    let about = line.contains(&format!(" error, dev {disk},"));
-    about && !line.contains("operation not supported") && !line.contains("(DISCARD)")
 }
 
 /// Whether a failure ends the run or only this setup.
@@ -437,26 +451,4 @@ fn programs(runner: &dyn Runner, catalogue: &Catalogue) -> BTreeMap<String, Stri
         }
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_says_of_a_failing_medium() {
-        let errors = [
-            "I/O error, dev sda, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
-            "critical medium error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1",
-            "critical space allocation error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0",
-        ];
-        assert!(errors.iter().all(|line| is_error_of("sda", line)));
-        assert!(!errors.iter().any(|line| is_error_of("sd", line)), "another medium's");
-        let others = [
-            "operation not supported error, dev sda, sector 8 op 0x9:(WRITE_ZEROES) flags 0x0",
-            "critical target error, dev sda, sector 8 op 0x3:(DISCARD) flags 0x800",
-            "EXT4-fs (sda1): mounted filesystem with ordered data mode",
-        ];
-        assert!(!others.iter().any(|line| is_error_of("sda", line)));
-    }
 }

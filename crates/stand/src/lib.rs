@@ -7,6 +7,7 @@
 
 pub mod agent;
 pub mod backing;
+mod device_errors;
 mod error;
 mod facts;
 mod here;
@@ -29,6 +30,7 @@ use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
 
 pub use backing::{Backing, BackingError};
+pub use device_errors::{DeviceErrors, ErrorSource};
 pub use error::TrialError;
 pub use facts::{CardFacts, Facts, MemoryFacts};
 pub use here::{Here, HereOptions};
@@ -61,8 +63,9 @@ pub struct TrialRequest<'a> {
     pub seed: u64,
 }
 
-/// How long the phases of a trial took, in nanoseconds.
+/// How long the phases of a trial took, in nanoseconds; 0 where a run that others wrote lacks one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Phases {
     /// Bringing the medium to its initial state: the discard.
     pub prepare_ns: u64,
@@ -71,7 +74,7 @@ pub struct Phases {
     /// Mounting it.
     pub mount_ns: u64,
     /// Filling and ageing it, where that was asked for.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub state_ns: u64,
     /// Laying out files that the workload only reads.
     pub fill_ns: u64,
@@ -137,6 +140,9 @@ pub struct TrialReport {
     pub processor: Option<ProcessorTime>,
     /// What the kernel logged meanwhile.
     pub kernel_messages: Vec<String>,
+    /// The device's I/O errors in the trial.
+    #[serde(default)]
+    pub device_errors: Option<DeviceErrors>,
     /// What could not be done as it should have been; usually nothing.
     pub notes: Vec<String>,
 }

@@ -14,6 +14,7 @@ use std::path::Path;
 use flashfit_filesystem::{Catalogue, Conditions, FileSystem, Layers, Recipe, Scheduler, Setup};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, program};
+use flashfit_test_support::{TestNeed, skip_part};
 use flashfit_vm::{Device, Disk, Vm};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
@@ -56,7 +57,8 @@ fn every_file_system_goes_through_its_life() {
         .iter()
         .partition(|found| programs(found).iter().all(|name| program::find(name).is_some()));
     for filesystem in &missing {
-        println!("skipped: {}, whose programs are not installed", filesystem.name);
+        let reason = format!("{}, whose programs are not installed", filesystem.name);
+        assert!(skip_part(Some(TestNeed::Tool.missing(reason))));
     }
     let guest = Guest::new();
     let image = guest.folder().join("disk");

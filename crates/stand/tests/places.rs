@@ -1,8 +1,6 @@
 //! One contract over every way to a place: this machine, an agent behind a pipe, and one behind a
 //! socket whose connection is cut again and again.
 
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -13,7 +11,7 @@ use flashfit_bench::{Length, MediumState, Profile, Workloads};
 use flashfit_filesystem::{Catalogue, Layout, LayoutPlan, Scheduler, Setup};
 use flashfit_geometry::Geometry;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain, SystemRunner, capability, mountinfo};
+use flashfit_host::{ExitClass, Explain, SystemRunner, mountinfo};
 use flashfit_medium::{Agreement, Bytes};
 use flashfit_stand::agent::{self, About};
 use flashfit_stand::protocol::Request;
@@ -21,6 +19,7 @@ use flashfit_stand::remote::{Ends, Link, LinkError, Talk, Waits};
 use flashfit_stand::{
     CardProgram, Leave, LocalPlace, Opening, Place, RemotePlace, TrialError, TrialRequest, Wanted,
 };
+use flashfit_test_support::{block_devices, skip};
 use tempfile::TempDir;
 
 const VERSION: &str = "1.2.3";
@@ -99,6 +98,10 @@ impl Link for Breaking {
 
     fn patience(&self) -> Duration {
         Duration::from_secs(20)
+    }
+
+    fn retry_interval(&self) -> Duration {
+        Duration::from_millis(20)
     }
 
     fn last_words(&mut self) -> Option<String> {
@@ -193,13 +196,7 @@ static ATTACHING: Mutex<()> = Mutex::new(());
 
 /// Leave to attach devices; `None`, with the reason printed, where that cannot be done.
 fn attaching() -> Option<MutexGuard<'static, ()>> {
-    match capability::missing_for_block_devices() {
-        None => Some(ATTACHING.lock().unwrap_or_else(PoisonError::into_inner)),
-        Some(reason) => {
-            println!("skipped: {reason}");
-            None
-        }
-    }
+    (!skip(block_devices())).then(|| ATTACHING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[test]
@@ -226,11 +223,12 @@ fn an_agent_behind_a_pipe_keeps_the_contract() {
 fn an_agent_whose_connection_breaks_keeps_the_contract() {
     let Some(_alone) = attaching() else { return };
     let folder = TempDir::new().expect("a folder");
-    let socket = folder.path().join("agent");
-    let (path, interrupt) = (socket.clone(), Interrupt::new());
+    let path = folder.path().join("agent");
+    let (socket, interrupt) = (agent::socket_of(&path), Interrupt::new());
     let theirs = interrupt.clone();
     let agent = std::thread::spawn(move || {
-        agent::listen(&path, Duration::from_secs(60), &about(), &theirs).expect("it listens");
+        let own = agent::AgentFolder::take(&path).expect("a new folder");
+        agent::listen(own, Duration::from_secs(60), &about(), &theirs).expect("it listens");
     });
     let began = Instant::now();
     while !socket.exists() && began.elapsed() < Duration::from_secs(10) {

@@ -34,14 +34,14 @@ const NEAR: f64 = 0.02;
 const HEAD: &str = "
 ## Recorded grids
 
-Every setup of a small space, recorded under every workload on simulated cards behind the real
-kernel (`make grids`); strategies draw their trials from the record. The truth is, for each setup,
-the mean over the workloads of the mean logarithm of its recorded trials, as docs/tuning.md tells
-of replays. Greedy is the methodology's (each setup once under each workload, nothing confirmed) and
-the one that `--strategy greedy` is by default (three times each; the choice, the runner-up and the
-untuned setup five times more). Budgets of the adaptive search are shares of the trials that these
-made in the median. What is drawn is part of that truth, so believing noise is punished less here
-than on a medium, and random setups fare better.";
+Every setup of a small space was recorded under every workload, on simulated cards with the real
+kernel (`make grids`). Strategies draw their trials from the record. The true value of a setup is
+the mean over the workloads of the mean logarithm of its recorded trials, as for replays
+(docs/tuning.md). There are two greedy strategies: that of the methodology (each setup once under
+each workload, no confirmation), and `--strategy greedy` with its defaults (three trials each; the
+choice, the runner-up and the baseline five times more). The budgets of the adaptive search are
+shares of the median number of trials of these two. The drawn trials are part of the true value,
+so trusting noise is punished less than on a device, and random setups score better.";
 
 /// A grid that was recorded.
 struct Grid {
@@ -131,7 +131,7 @@ fn one_grid(name: &str, recording: &Recording, catalogue: &Catalogue, seeds: u64
     let first = play(rules(StrategyKind::Greedy, None, 0));
     println!("\n### {name}\n\n{}\n", described(recording, &first));
     println!(
-        "| strategy | budget | trials, median | regret %, median / 90 % | within 2 % | sure |"
+        "| strategy | budget | trials, median | regret %, median / 90 % | within 2 % | confident |"
     );
     println!("|---|---|---|---|---|---|");
     let once = |seed: u64| rules(StrategyKind::Greedy, None, seed);
@@ -198,19 +198,18 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
     let noise = noise(recording);
     let error = noise.map_or(String::new(), |(noise, repeats)| {
         format!(
-            "Repeats of a trial differ by {:.0} % (standard deviation), so that a\nsetup's recorded \
-             merit is known to {:.1} %: what is nearer than that to the best may be better.\n",
+            "Repeats of a trial differ by {:.0} % (standard deviation), so the recorded score of a setup is known to {:.1} %: a setup closer than this to the best may be better.\n",
             100.0 * noise,
             100.0 * noise / (repeats * real(workloads)).sqrt()
         )
     });
     let allowed = match recording.allow.unwrap_or(Durability::Safe) {
         Durability::Safe => "safe at a power cut",
-        _ => "unsafe ones among them",
+        _ => "unsafe ones included",
     };
     format!(
-        "{setups} setups ({allowed}), {workloads} workloads, {} trials, the untuned\nsetup \
-         {:.0} % below the best. {error}{near} of {} setups are within 2 % of the best by the record.",
+        "{setups} setups ({allowed}), {workloads} workloads, {} trials, the baseline \
+         {:.0} % below the best. {error}{near} of {} setups are within 2 % of the recorded best.",
         recording.trials.len(),
         100.0 * (1.0 - (-best).exp()),
         known.len(),
@@ -257,27 +256,16 @@ fn row(strategy: &str, budget: &str, results: &[Played]) {
     );
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "places in a list of some hundred"
-)]
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (share * real(values.len())).ceil() as usize;
     values[at.clamp(1, values.len()) - 1]
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are small")]
 fn real(count: usize) -> f64 {
     count as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of some thousand trials"
-)]
 fn whole(trials: f64) -> u32 {
     trials.max(1.0) as u32
 }

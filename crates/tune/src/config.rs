@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use flashfit_bench::Profile;
 use flashfit_catalogue::nearest;
 use flashfit_filesystem::Scheduler;
+use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::Bytes;
 use flashfit_stand::{On, VmChoice, VmDisk};
@@ -236,8 +237,10 @@ impl Config {
     /// # Errors
     /// As [`ConfigError`] tells.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        let text = read_text(path, TEXT_BYTES).map_err(|error| ConfigError::Unreadable {
+            path: path.to_owned(),
+            source: error.into_io(),
+        })?;
         toml::from_str(&text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;

@@ -350,7 +350,6 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).expect("at most 64 bits")
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^52")]
 fn to_f64(value: u64) -> f64 {
     value as f64
 }

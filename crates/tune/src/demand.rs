@@ -2,7 +2,7 @@
 //!
 //! A trial tells by how much its slowest writes break the demand, as a logarithm. The noise of that
 //! is pooled over all repeats of one setup under one workload. A setup is out when its mean under
-//! some workload lies above the demand by more than [`SURE`] of its standard errors; a single trial
+//! some workload lies above the demand by more than `SURE` of its standard errors; a single trial
 //! that is a little too slow is none. Limit: before there are repeats the noise is guessed.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,6 @@ const GUESSED_SD: f64 = 0.3;
 const GUESS_COUNT: f64 = 4.0;
 
 /// By how much each candidate that is out breaks the demand, as a logarithm.
-#[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
 pub fn broken(history: &[Told]) -> BTreeMap<CandidateIndex, f64> {
     let mut cells: BTreeMap<(CandidateIndex, usize), Vec<f64>> = BTreeMap::new();
     for told in history {

@@ -19,7 +19,6 @@ const LEAST_TRIALS: usize = 5;
 pub const OVER_TRIALS: f64 = 100.0;
 
 /// The change of the untuned setup's logarithm over [`OVER_TRIALS`] trials.
-#[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
 pub fn drift(problem: &Problem, history: &[Told]) -> Option<Estimate> {
     let mut cells: BTreeMap<(usize, bool), Vec<(f64, f64)>> = BTreeMap::new();
     for told in history.iter().filter(|told| told.ask.candidate == problem.space.reference) {

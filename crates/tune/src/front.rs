@@ -2,7 +2,7 @@
 //! throughput, latency, wear and safety at once.
 //!
 //! Figures are means over whole trials, workloads weighted as for the merit, relative to the
-//! untuned setup. Differences below [`STEP`] count as none. Limit: the step stands for the noise,
+//! untuned setup. Differences below `STEP` count as none. Limit: the step stands for the noise,
 //! whatever that is; a setup near another on the front may be there by luck.
 
 use std::collections::BTreeMap;
@@ -117,7 +117,6 @@ fn cells(problem: &Problem, trials: &[TrialRecord]) -> BTreeMap<(CandidateIndex,
 }
 
 /// The mean logarithm of the 99th percentiles of a trial, reads and writes alike.
-#[expect(clippy::cast_precision_loss, reason = "a mean of logarithms of times")]
 pub(crate) fn log_p99(trial: &TrialRecord) -> Option<f64> {
     let stages = trial.points()?.iter().flat_map(|point| &point.stages);
     let figures = stages.flat_map(|stage| [&stage.read, &stage.write]).flatten();

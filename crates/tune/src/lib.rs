@@ -38,5 +38,5 @@ pub use results::Results;
 pub use run_dir::{Claimed, Run, RunDir};
 pub use session::{Ended, Observer, Session, SoFar, TuneError};
 pub use space::{Choices, Space};
-pub use spec::{RunHeader, RunSpec};
+pub use spec::{CatalogUsed, RunHeader, RunSpec};
 pub use told::Judge;

@@ -15,7 +15,6 @@ const DEFAULT_WITHIN: Percent = Percent(200);
 
 /// The limits of a run; what is `None` is not limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Time in trials, in nanoseconds.
     pub budget_ns: Option<u64>,

@@ -30,7 +30,6 @@ impl Merit {
     /// Of the points of a trial, all of which have the same stages.
     ///
     /// A rate below one (nothing was done in a second) counts as one, whose logarithm is 0.
-    #[expect(clippy::cast_precision_loss, reason = "counts of points and latencies are small")]
     pub fn of(points: &[PointResult]) -> Self {
         let rates: f64 = points.iter().flat_map(series).map(|(rate, _)| rate.max(1.0).ln()).sum();
         let count = points.iter().flat_map(series).count().max(1);
@@ -93,7 +92,6 @@ fn series(point: &PointResult) -> impl Iterator<Item = (f64, &Figures)> {
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rates are far below 2^52")]
 fn rate(kind: FigureKind, figures: &Figures) -> f64 {
     let rate = figures.rate(kind) as f64;
     match kind {

@@ -2,12 +2,13 @@
 //! the same trials in the same order.
 
 use flashfit_medium::random::Random;
+use flashfit_numbers::fnv1a;
 
 use crate::record::TrialKey;
 
 /// Items in a random order that belongs to the seed and the round.
 pub fn shuffled<T>(mut items: Vec<T>, seed: u64, round: u32) -> Vec<T> {
-    let stream = hash(format!("confirm/{round}").as_bytes());
+    let stream = fnv1a(format!("confirm/{round}").as_bytes());
     Random::new(seed ^ stream).shuffle(&mut items);
     items
 }
@@ -17,12 +18,5 @@ pub fn shuffled<T>(mut items: Vec<T>, seed: u64, round: u32) -> Vec<T> {
 pub fn trial_seed(seed: u64, key: &TrialKey) -> u64 {
     let text = format!("{:?}/{}/{}", key.purpose, key.workload, key.repeat);
     // fio takes 63 bits at the most.
-    Random::new(seed ^ hash(text.as_bytes())).next_u64() >> 1
-}
-
-/// FNV-1a, 64 bits.
-pub fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    Random::new(seed ^ fnv1a(text.as_bytes())).next_u64() >> 1
 }

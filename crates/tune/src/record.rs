@@ -7,7 +7,7 @@ use flashfit_bench::{Length, PointResult, StateReached};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
-use flashfit_stand::{Phases, Written};
+use flashfit_stand::{DeviceErrors, Phases, Written};
 use serde::{Deserialize, Serialize};
 
 use crate::course::Cost;
@@ -40,7 +40,6 @@ pub struct Batch {
 
 /// Which trial it is: no two of a run have the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TrialKey {
     /// What it is for.
     pub purpose: Purpose,
@@ -60,7 +59,6 @@ pub struct TrialKey {
 /// One of several places of a run. A medium in another board is another one: what is measured is
 /// both of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct MadeOn {
     /// The board's name in its lab.
     pub board: String,
@@ -116,6 +114,9 @@ pub struct TrialRecord {
     /// How many lines the kernel logged.
     #[serde(default)]
     pub kernel_messages: u32,
+    /// The device's I/O errors in the trial; absent in old runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_errors: Option<DeviceErrors>,
     /// What could not be done as it should have been; usually nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -359,6 +359,7 @@ impl<'a> Session<'a> {
             counters,
             processor,
             kernel_messages,
+            device_errors,
             notes,
         } = report;
         let raw: Vec<(String, String)> = points
@@ -383,6 +384,7 @@ impl<'a> Session<'a> {
             counters,
             processor,
             kernel_messages: u32::try_from(kernel_messages.len()).unwrap_or(u32::MAX),
+            device_errors,
             notes,
         };
         self.dir.append(&record, &raw, &kernel_messages)?;

@@ -1,11 +1,13 @@
 //! A run's resolved configuration, and the header that is kept of a run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flashfit_bench::{MediumState, Profile};
+use flashfit_catalogue::{Checksum, Entry, EntryError};
 use flashfit_filesystem::{Durability, Scheduler};
 use flashfit_geometry::Geometry;
+use flashfit_host::known_keys::known_keys;
 use flashfit_medium::Bytes;
 use flashfit_stand::{Facts, On};
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Everything that decides what a run does, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RunSpec {
     /// Where trials are made; runs of earlier versions were made here.
     #[serde(default, skip_serializing_if = "On::is_here")]
@@ -33,6 +34,7 @@ pub struct RunSpec {
     /// File systems, in order.
     pub filesystems: Vec<String>,
     /// Options of each file system that are not up for search.
+    #[serde(deserialize_with = "known_keys")]
     pub options: BTreeMap<String, OptionChoice>,
     /// Workloads, in order.
     pub workloads: Vec<String>,
@@ -67,9 +69,10 @@ pub struct RunSpec {
     /// What a probe found.
     #[serde(default)]
     pub probed: Geometry,
-    /// Where file systems are mounted, where the user said it.
+    /// Where file systems are mounted, where the user said it. Not used again: a run that goes on
+    /// mounts in its own directory.
     pub mount_dir: Option<PathBuf>,
-    /// The user's own catalogue.
+    /// The user's own catalog. Not read again: see [`RunHeader::catalog`].
     pub catalog_dir: Option<PathBuf>,
     /// How much workloads count that do not count once, in thousandths; earlier runs have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -117,7 +120,6 @@ impl RunSpec {
 
 /// What is tried of one file system, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ChoiceNames {
     /// The file system.
     pub filesystem: String,
@@ -127,6 +129,15 @@ pub struct ChoiceNames {
     pub free: Vec<String>,
     /// Schedulers that are tried.
     pub schedulers: Vec<Scheduler>,
+}
+
+/// Which catalog a run used: a run directory does not carry it, and names no folder that is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CatalogUsed {
+    /// SHA-256 of the file systems, workloads and settings of the machine that the run used.
+    pub sha256: String,
+    /// Whether all of them are built in.
+    pub built_in: bool,
 }
 
 /// What `run.json` holds.
@@ -151,6 +162,31 @@ pub struct RunHeader {
     /// What is not tried, each with the reason; earlier runs do not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Which catalog it used; earlier runs do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogUsed>,
+}
+
+impl CatalogUsed {
+    /// The entries that a run of these file systems and workloads uses.
+    ///
+    /// # Errors
+    /// When a file of the user's catalog cannot be read.
+    pub fn of(spec: &RunSpec, user_dir: Option<&Path>) -> Result<Self, EntryError> {
+        let mut used = Vec::new();
+        for (kind, ending, names) in [
+            ("filesystems", "toml", Some(&spec.filesystems)),
+            ("knobs", "toml", None),
+            ("workloads", "fio", Some(&spec.workloads)),
+        ] {
+            let entries = flashfit_catalogue::entries(kind, ending, user_dir)?;
+            let is_used = |entry: &Entry| names.is_none_or(|names| names.contains(&entry.name));
+            used.extend(entries.into_iter().filter(is_used).map(|entry| (kind, entry)));
+        }
+        let Checksum { sha256, built_in } =
+            Checksum::of(used.iter().map(|(kind, entry)| (*kind, entry)));
+        Ok(Self { sha256, built_in })
+    }
 }
 
 impl RunHeader {
@@ -172,6 +208,7 @@ impl RunHeader {
             choices,
             warnings,
             left_out: Vec::new(),
+            catalog: None,
         }
     }
 }

@@ -67,7 +67,6 @@ impl Judge {
 
 /// What the workload wrote by what that cost the medium, as a logarithm: bytes programmed where
 /// the medium counts them, bytes written to it elsewhere. `None` where nothing was counted.
-#[expect(clippy::cast_precision_loss, reason = "a ratio of amounts")]
 pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64> {
     let stages = points.iter().flat_map(|point| &point.stages);
     let measured: u64 = stages.filter_map(|stage| stage.write).map(|write| write.bytes).sum();
@@ -79,7 +78,6 @@ pub fn log_wear_merit(trial: &TrialRecord, points: &[PointResult]) -> Option<f64
 
 /// By how much the slowest of 100 writes breaks a demand, as a logarithm; syncs are writes, since
 /// who writes and syncs waits for both. `None` where nothing is written.
-#[expect(clippy::cast_precision_loss, reason = "a ratio of times")]
 fn excess(points: &[PointResult], most_ns: u64) -> Option<f64> {
     let stages = points.iter().flat_map(|point| &point.stages);
     let worst = stages.filter_map(|stage| stage.write).map(|write| p99_ns(&write)).max()?;

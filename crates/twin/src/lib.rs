@@ -3,7 +3,7 @@
 //! A twin is fitted to open-unit tables: how fast a medium takes writes that go to several erase
 //! units in turn ([`target`]). The card is simulated under the very procedure by which they were
 //! measured ([`counts`], [`predict`]); how it is built is searched for ([`search`], [`structure`]),
-//! how long its parts take is fitted ([`times`]). What comes out is a card file ([`file`]).
+//! how long its parts take is fitted ([`times`]). What comes out is a card file ([`mod@file`]).
 //! Limits: writes one at a time; no zone at the start, no cache that is flushed, no work in idle
 //! time.
 

@@ -74,7 +74,7 @@ const STEPS: usize = 40;
 pub struct Fitted {
     /// The times.
     pub times: Times,
-    /// The mean of the residuals' amounts, each at most [`MOST_OFF`].
+    /// The mean of the residuals' amounts, each at most `MOST_OFF`.
     pub off: f64,
 }
 

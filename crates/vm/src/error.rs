@@ -116,7 +116,7 @@ impl Explain for VmError {
             ),
             Self::Memory { .. } => Some("ask for less of it: --memory SIZE".into()),
             Self::File { source, .. } if source.kind() == ErrorKind::StorageFull => Some(
-                "make room there, or name other folders: XDG_CACHE_HOME=DIR TMPDIR=DIR flashfit …"
+                "make room there, or name other folders: XDG_CACHE_HOME=DIR TMPDIR=DIR flashfit ..."
                     .into(),
             ),
             Self::NotReady { .. } => {

@@ -151,6 +151,8 @@ fn write_firmware(file: &Path) -> io::Result<()> {
 mod tests {
     use flashfit_host::SystemRunner;
 
+    use flashfit_test_support::{TestNeed, program, skip};
+
     use super::*;
 
     #[test]
@@ -173,8 +175,9 @@ mod tests {
     fn the_trial_guest_runs_where_it_is_emulated() {
         let folder = tempfile::tempdir().unwrap();
         let qemu = crate::architecture::host().qemu;
-        if cfg!(not(target_arch = "x86_64")) || flashfit_host::program::find(qemu).is_none() {
-            println!("skipped: {qemu} is not installed, or this is not x86-64");
+        let foreign = cfg!(not(target_arch = "x86_64"));
+        let missing = foreign.then(|| TestNeed::Qemu.missing("this is not x86-64"));
+        if skip(missing.or_else(|| program(qemu))) {
             return;
         }
         let runner = SystemRunner::default();

@@ -28,6 +28,7 @@ mod qemu;
 mod qmp;
 mod saved;
 mod tree;
+mod unfinished;
 mod vm;
 
 pub use error::VmError;

@@ -12,9 +12,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
+use flashfit_host::waiting;
+
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A running QEMU; killed when dropped.
@@ -66,11 +67,9 @@ impl Qemu {
             if matches!(child.try_wait(), Ok(None)) {
                 let process = rustix::process::Pid::from_child(&child);
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+                // Whether it has ended or not, it is killed next.
+                let _ = waiting::child(&mut child, None, GRACE);
             }
-        }
-        let asked = Instant::now();
-        while asked.elapsed() < GRACE && self.ended().is_none() {
-            std::thread::sleep(POLL_INTERVAL);
         }
         self.kill();
     }
@@ -155,7 +154,7 @@ mod tests {
         let log = folder.path().join("log");
         let qemu = started("echo no such machine >&2; exit 3", &log).unwrap();
         while qemu.ended().is_none() {
-            std::thread::sleep(POLL_INTERVAL);
+            std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(in_words(qemu.ended().unwrap()), "QEMU ended with 3");
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "no such machine\n");

@@ -227,7 +227,7 @@ impl Start<'_> {
                 return Ok(stream);
             }
             self.may_go_on()?;
-            std::thread::sleep(POLL_INTERVAL);
+            self.interrupt.sleep(POLL_INTERVAL);
         }
     }
 

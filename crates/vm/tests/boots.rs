@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::Explain;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_test_support::{TestNeed, skip};
 use flashfit_vm::{Device, Disk, Port, Speed, Vm, VmError};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
@@ -104,7 +105,8 @@ fn disks_are_found_in_their_order_and_file_systems_by_the_kernel() {
     assert_eq!(queue(&mut talk, "discard_granularity"), "16384");
     assert_eq!(queue(&mut talk, "write_cache"), "write back");
     if !vm.facts().lacking_programs.is_empty() {
-        println!("skipped: {:?} not installed", vm.facts().lacking_programs);
+        let reason = format!("{:?} not installed", vm.facts().lacking_programs);
+        assert!(skip(Some(TestNeed::Tool.missing(reason))));
         return;
     }
     assert_eq!(talk.ask("mkfs.ext4 -q /dev/flashfit/0 && echo made"), "made");

@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_test_support::{HarnessTest, run_tests};
 use flashfit_vm::{Vm, VmError, doctor};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
 const GONE_WAIT: Duration = Duration::from_secs(10);
 
-#[expect(clippy::print_stdout, reason = "it is its own test harness")]
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("hold") => return hold(),
@@ -32,19 +32,16 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 2] = [
         ("a_machine_that_is_killed_is_told", a_machine_that_is_killed_is_told),
         ("a_killed_starter_takes_its_machine_along", a_killed_starter_takes_its_machine_along),
-        ("kills_at_any_moment_leave_nothing", kills_at_any_moment_leave_nothing),
     ];
-    for (name, test) in tests {
-        if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
-            test();
-            println!("test {name} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
+    let mut tests = Vec::from(tests.map(|(name, test)| HarnessTest::new(name, test)));
+    tests.push(
+        HarnessTest::new("kills_at_any_moment_leave_nothing", kills_at_any_moment_leave_nothing)
+            .only_in_full(),
+    );
+    run_tests(tests, 1, || None)
 }
 
 /// Starts a machine, says its process id, and holds it until it is killed.

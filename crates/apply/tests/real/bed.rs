@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use flashfit_apply::partition::Partition;
 use flashfit_apply::{Records, Unfinished, Work, unfinished};
-use flashfit_host::{Program, SystemRunner, capability, program};
-use flashfit_medium::{Bytes, Medium, System, WriteConsent, in_use};
+use flashfit_host::{Program, SystemRunner};
+use flashfit_medium::{Bytes, Medium, System, TargetFile, WriteConsent, in_use};
+use flashfit_test_support::{self as test_support, MissingNeed};
 
 use crate::worker::Order;
 
@@ -51,11 +52,9 @@ impl Kind {
 }
 
 /// Why the tests cannot be made here.
-pub fn missing() -> Option<String> {
+pub fn missing() -> Option<MissingNeed> {
     let needed = ["sfdisk", "mkfs.ext4", "mount", "partx", "wipefs"];
-    let program = needed.into_iter().find(|name| program::find(name).is_none());
-    capability::missing_for_block_devices()
-        .or_else(|| program.map(|name| format!("there is no {name}")))
+    test_support::block_devices().or_else(|| test_support::programs(&needed))
 }
 
 /// The work of a kind on a block device.
@@ -211,7 +210,8 @@ impl Bed {
     #[track_caller]
     pub fn wait_until_free(&self) {
         let began = Instant::now();
-        while !in_use::of_image(&System::default(), &self.image(), &[]).is_empty() {
+        let image = TargetFile::look(&self.image()).unwrap();
+        while !in_use::of_image(&System::default(), &self.image(), &image, &[]).uses.is_empty() {
             assert!(began.elapsed() < PATIENCE, "the image stays in use");
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -8,8 +8,9 @@ use flashfit_apply::Stage;
 use crate::Test;
 use crate::bed::{Bed, Kind, ended};
 
-pub const TESTS: &[Test] = &[
-    ("killed_at_every_step_with_a_gpt", || at_every_step(Kind::Gpt)),
+pub const DAILY: &[Test] = &[("killed_at_every_step_with_a_gpt", || at_every_step(Kind::Gpt))];
+/// A campaign: the same again for the other kinds of work.
+pub const FULL: &[Test] = &[
     ("killed_at_every_step_without_a_table", || at_every_step(Kind::Whole)),
     ("killed_at_every_step_of_taking_it_back", taking_it_back),
     ("killed_at_moments_between", at_moments_between),

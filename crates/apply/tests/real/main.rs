@@ -11,10 +11,9 @@ mod kills;
 mod refusals;
 mod worker;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::time::Instant;
+
+use flashfit_test_support::{HarnessTest, run_tests};
 
 /// A test's name and what it does.
 type Test = (&'static str, fn());
@@ -27,39 +26,8 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|first| first == worker::NAME) {
         return worker::main(&args[1..]);
     }
-    let tests = [kills::TESTS, refusals::TESTS].concat();
-    if args.iter().any(|arg| arg == "--list") {
-        tests.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Some(reason) = bed::missing() {
-        println!("skipped: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    let word = args.iter().find(|arg| !arg.starts_with('-'));
-    let wanted = |test: &Test| word.is_none_or(|word| test.0.contains(word.as_str()));
-    run(tests.into_iter().filter(wanted).collect())
-}
-
-fn run(tests: Vec<Test>) -> ExitCode {
-    let waiting = Mutex::new(tests);
-    let failed = Mutex::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().unwrap().pop();
-                    let Some((name, test)) = next else { break };
-                    let started = Instant::now();
-                    let ok = catch_unwind(AssertUnwindSafe(test)).is_ok();
-                    let verdict = if ok { "ok" } else { "FAILED" };
-                    println!("test {name} ... {verdict} ({} ms)", started.elapsed().as_millis());
-                    *failed.lock().unwrap() += u32::from(!ok);
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().unwrap();
-    println!("test result: {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let plain = |&(name, test): &Test| HarnessTest::new(name, test);
+    let daily = refusals::TESTS.iter().chain(kills::DAILY).map(plain);
+    let full = kills::FULL.iter().map(plain).map(HarnessTest::only_in_full);
+    run_tests(daily.chain(full).collect(), THREADS, bed::missing)
 }

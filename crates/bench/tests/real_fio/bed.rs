@@ -9,18 +9,18 @@ use flashfit_bench::{
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Outcome, Program, ProgramError, Runner, SystemRunner};
+use flashfit_test_support::{MissingNeed, TestNeed, block_devices, program, programs, skip};
 
 /// Enters a mount namespace and looks whether the machine has what is needed.
-pub fn prepare() -> Result<(), String> {
-    for program in ["fio", "mkfs.ext4"] {
-        flashfit_host::program::find(program).ok_or(format!("no {program}"))?;
-    }
-    enter_private_namespace().map_err(|error| error.to_string())?;
-    let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-    file.as_file().set_len(1 << 20).map_err(|error| error.to_string())?;
+pub fn prepare() -> Result<(), MissingNeed> {
+    let missing = block_devices().or_else(|| programs(&["fio", "mkfs.ext4"]));
+    missing.map_or(Ok(()), Err)?;
+    enter_private_namespace().map_err(|error| TestNeed::Isolation.missing(error.to_string()))?;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
     LoopDevice::attach(file.path(), LoopOptions { direct_io: false, ..LoopOptions::default() })
         .map(|_| ())
-        .map_err(|error| error.to_string())
+        .map_err(|error| TestNeed::Loop.missing(error.to_string()))
 }
 
 /// A mounted file system; its parts are dropped in this order.
@@ -105,10 +105,9 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// `None`, with a word on standard output, where there is no strace.
+    /// `None`, and the test skipped, where there is no strace.
     pub fn new(bed: &Bed, options: &'static str) -> Option<Self> {
-        if flashfit_host::program::find("strace").is_none() {
-            println!("skipped: no strace");
+        if skip(program("strace")) {
             return None;
         }
         Some(Self { options, trace: bed.folder.path().join("trace") })

@@ -11,34 +11,15 @@ mod state;
 mod traps;
 mod workloads;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::Instant;
+
+use flashfit_test_support::{HarnessTest, run_tests};
 
 /// A test's name and what it does.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let tests = [traps::TESTS, files::TESTS, state::TESTS, workloads::TESTS].concat();
-    if std::env::args().any(|arg| arg == "--list") {
-        tests.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Err(reason) = bed::prepare() {
-        println!("skipped: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    let mut failed = 0;
-    for (name, test) in tests {
-        if wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())) {
-            let started = Instant::now();
-            let ok = catch_unwind(AssertUnwindSafe(test)).is_ok();
-            let verdict = if ok { "ok" } else { "FAILED" };
-            println!("test {name} ... {verdict} ({} ms)", started.elapsed().as_millis());
-            failed += u32::from(!ok);
-        }
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let tests = tests.into_iter().map(|(name, test)| HarnessTest::new(name, test)).collect();
+    run_tests(tests, 1, || bed::prepare().err())
 }

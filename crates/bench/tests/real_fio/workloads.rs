@@ -9,6 +9,7 @@ use flashfit_bench::{
 };
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{TestNeed, skip};
 
 use crate::Test;
 use crate::bed::Bed;
@@ -82,7 +83,10 @@ fn a_memory_limit_is_kept_and_enough() {
     let mut bed = Bed::new(320);
     let limit = match MemoryLimit::new(24 << 20) {
         Ok(limit) => limit,
-        Err(reason) => return println!("skipped: {reason}"),
+        Err(reason) => {
+            assert!(skip(Some(TestNeed::Isolation.missing(reason.to_string()))));
+            return;
+        }
     };
     bed.plan.memory_bytes = limit.limit_bytes();
     bed.plan.points = Points::These(vec![Point::WorkSet(200)]);

@@ -2,7 +2,7 @@
 //!
 //! A cut happens at some moment of the card's time. What no flush confirmed may be lost as the
 //! cache's order allows, and a request under way is there in part; that is what an honest device
-//! does ([`honest`]). The faults of [`device`] come on top when they are switched on. Every class
+//! does (`honest`). The faults of `device` come on top when they are switched on. Every class
 //! draws its chances from a stream of its own, so that switching one on changes no other.
 //!
 //! What a cut undoes it undoes in the bytes of the page where the logical page lies: the mapping

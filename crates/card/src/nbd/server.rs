@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, Explain, peer};
 use rustix::fs::Mode;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::export::Export;
 use super::incoming::{Dropped, Incoming};
@@ -24,6 +25,8 @@ use super::transmission::transmit;
 use super::way;
 use crate::served::live::LiveCard;
 
+/// How many may wait to be accepted.
+const BACKLOG: i32 = 128;
 /// More are sent away.
 const MOST_CLIENTS: usize = 16;
 /// How often a thread that waits for its client looks whether it should.
@@ -155,12 +158,17 @@ fn listen(path: &Path) -> Result<UnixListener, SocketError> {
     }
 }
 
-/// Binds a socket that is its owner's alone from the first moment.
+/// Binds a socket that is its owner's alone from the first moment: the kernel gives the file at the
+/// path the mode that the socket has when it is bound (`unix_bind_bsd` in `net/unix/af_unix.c`).
+/// The umask is left alone, as it is the whole process's.
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = UnixListener::bind(path);
-    rustix::process::umask(before);
-    listener
+    let address = SocketAddrUnix::new(path)?;
+    let socket =
+        net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
 }
 
 /// Removes a socket on which nobody listens.
@@ -189,7 +197,7 @@ fn accept_all(listener: &UnixListener, export: &Export, clients: &Arc<Clients>) 
             continue;
         };
         // One that is not served finds its connection closed.
-        if let Ok(own) = stream.try_clone() {
+        if let (true, Ok(own)) = (peer::is_trusted(&stream), stream.try_clone()) {
             let mut streams = clients.lock();
             if streams.len() < MOST_CLIENTS {
                 streams.insert(number, own);
@@ -243,5 +251,38 @@ struct Leaving {
 impl Drop for Leaving {
     fn drop(&mut self) {
         self.clients.lock().remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_made_without_the_umask() {
+        let umask = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            status.lines().find(|line| line.starts_with("Umask:")).unwrap().to_owned()
+        };
+        let (before, is_done) = (umask(), AtomicBool::new(false));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        thread::scope(|scope| {
+            let watching = scope.spawn(|| {
+                while !is_done.load(Ordering::SeqCst) {
+                    assert_eq!(umask(), before);
+                }
+            });
+            for _ in 0..2000 {
+                let listener = bind(&path).unwrap();
+                assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+                drop(listener);
+                std::fs::remove_file(&path).unwrap();
+            }
+            is_done.store(true, Ordering::SeqCst);
+            watching.join().unwrap();
+        });
     }
 }

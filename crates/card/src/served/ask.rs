@@ -1,6 +1,6 @@
 //! Asking a card that is being served, from any process of the same user or of root.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,8 @@ use crate::cut::{CutReport, Fault};
 
 /// Writing the state of a large card takes its time.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
+/// Longer than any answer.
+const MAX_ANSWER_BYTES: u64 = 16 << 20;
 
 /// Why a served card does not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +27,12 @@ pub enum AskError {
         device: PathBuf,
     },
     /// It is served by another user.
-    #[error("{} is served by another user", device.display())]
+    #[error("{} is served by another user ({owner})", device.display())]
     Foreign {
         /// The device as given.
         device: PathBuf,
+        /// That user, by number or as `root`.
+        owner: String,
     },
     /// It does not answer as it should.
     #[error("the card behind {} does not answer: {source}", device.display())]
@@ -58,7 +62,9 @@ impl Explain for AskError {
             Self::NotServed { .. } => {
                 Some("name the /dev/loopN or the socket of a card that is running".to_owned())
             }
-            Self::Foreign { .. } => Some("run it as that user or as root".to_owned()),
+            Self::Foreign { .. } => {
+                Some("run the same command as that user or with sudo".to_owned())
+            }
             Self::NoAnswer { .. } => None,
             Self::Failed(failure) => failure.hint(),
         }
@@ -144,11 +150,17 @@ fn done(place: &Path, request: RequestKind) -> Result<(), AskError> {
 }
 
 fn ask(place: &Path, request: RequestKind) -> Result<Answer, AskError> {
-    let stream =
-        socket::connect(place).map_err(|_| AskError::NotServed { device: place.to_owned() })?;
-    if !socket::is_trusted(&stream) {
-        return Err(AskError::Foreign { device: place.to_owned() });
-    }
+    let stream = socket::connect(place).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => {
+            let owner = match socket::owner(place) {
+                Some(0) => "root".to_owned(),
+                Some(user) => format!("user {user}"),
+                None => "unknown".to_owned(),
+            };
+            AskError::Foreign { device: place.to_owned(), owner }
+        }
+        _ => AskError::NotServed { device: place.to_owned() },
+    })?;
     match exchange(stream, request).map_err(|source| no_answer(place, source))? {
         Answer::Failed(failure) => Err(failure.into()),
         answer => Ok(answer),
@@ -160,7 +172,7 @@ fn exchange(mut stream: UnixStream, request: RequestKind) -> std::io::Result<Ans
     stream.set_write_timeout(Some(socket::PATIENCE))?;
     stream.write_all(line(&Question::new(request)).as_bytes())?;
     let mut text = String::new();
-    BufReader::new(stream).read_line(&mut text)?;
+    BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;
     Ok(serde_json::from_str(&text)?)
 }
 

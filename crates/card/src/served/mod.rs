@@ -25,6 +25,7 @@ pub(crate) mod replies;
 mod serve;
 mod socket;
 mod state;
+mod state_lock;
 
 pub use ask::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
 pub use process::{CardProcess, ProcessError};

@@ -12,9 +12,10 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, Explain, waiting};
 
 use super::kernel::renewal;
 use super::protocol::{Answer, Failure, Question, RequestKind, line};
@@ -25,7 +26,6 @@ const START_WAIT: Duration = Duration::from_secs(30);
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// Beyond what the card's process itself allows its device's last user.
 const GRACE: Duration = Duration::from_secs(10);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Why there is no served card, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +105,12 @@ impl CardProcess {
     /// The process that serves it.
     pub fn id(&self) -> u32 {
         self.talk().child.id()
+    }
+
+    /// Waits until its process ends or `interrupt` is raised.
+    pub fn wait(&self, interrupt: &Interrupt) {
+        // A process that cannot be waited for has ended.
+        let _ = waiting::child(&mut self.talk().child, Some(interrupt), Duration::MAX);
     }
 
     /// Whether its process has not ended.
@@ -254,13 +260,9 @@ impl Talk {
 
     fn wait_or_kill(&mut self) -> Option<ExitStatus> {
         drop(self.questions.take());
-        let deadline = Instant::now() + ServeOptions::default().stop_wait + GRACE;
-        while Instant::now() < deadline {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) => std::thread::sleep(POLL_INTERVAL),
-                Err(_) => break,
-            }
+        let limit = ServeOptions::default().stop_wait + GRACE;
+        if let Ok(Some(status)) = waiting::child(&mut self.child, None, limit) {
+            return Some(status);
         }
         // It may have ended this very moment.
         let _ = self.child.kill();

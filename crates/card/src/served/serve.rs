@@ -1,7 +1,6 @@
 //! Serving a card until it is told to stop.
 
 use std::io::{BufRead, Write};
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +15,9 @@ use super::control::Control;
 use super::kernel::KernelCard;
 use super::live::LiveCard;
 use super::protocol::{Answer, Failure, line};
-use super::socket;
+use super::socket::{self, ControlSocket};
 use super::state::{self, StateError};
+use super::state_lock::StateLock;
 use crate::model::CardModel;
 use crate::nbd::{NbdServer, SocketError};
 
@@ -74,14 +74,6 @@ pub enum ServeError {
     /// The state of the card cannot be read or written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Another process answers for a card of that name.
-    #[error("cannot listen for questions about {}: {source}", place.display())]
-    Socket {
-        /// Its device or socket.
-        place: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
     /// Whoever started the card does not read what it says.
     #[error("cannot say that the card is ready: {0}")]
     Output(std::io::Error),
@@ -101,9 +93,7 @@ impl Explain for ServeError {
             Self::Nbd(error) => error.class(),
             Self::State(error) => error.class(),
             Self::InUse { .. } => ExitClass::Io,
-            Self::Fuse(_) | Self::Queue { .. } | Self::Socket { .. } | Self::Output(_) => {
-                ExitClass::Environment
-            }
+            Self::Fuse(_) | Self::Queue { .. } | Self::Output(_) => ExitClass::Environment,
         }
     }
 
@@ -151,22 +141,32 @@ fn serve(
     control: impl BufRead + Send + 'static,
     mut output: impl Write + Send + 'static,
 ) -> Result<(), ServeError> {
-    let mut card = state::card(model, options)?;
+    let lock = options.state.as_deref().map(state::lock).transpose()?;
+    let state = lock.as_ref().map(StateLock::state);
+    let mut card = state::card(model, state, options.data_folder.as_deref())?;
     card.record_history(options.history_ms);
     let card = LiveCard::new(card);
     let front = Front::open(&card, options)?;
     let place = front.place().to_owned();
-    let listener = socket::listen(&place)
-        .map_err(|source| ServeError::Socket { place: place.clone(), source })?;
-    let ready = Answer::Ready { device: place, notes: front.notes().to_vec() };
+    let mut notes = front.notes().to_vec();
+    // The card works without: who started it asks it through its pipe.
+    let socket = socket::listen(&place).map_err(|error| {
+        notes.push(format!(
+            "no control socket ({error}): `flashfit card stats`, `cut` and `power-on` cannot \
+             reach this card"
+        ));
+    });
+    let ready = Answer::Ready { device: place, notes };
     output
         .write_all(line(&ready).as_bytes())
         .and_then(|()| output.flush())
         .map_err(ServeError::Output)?;
-    wait_for_stop(&card, listener, control, output);
+    let socket = socket.ok();
+    wait_for_stop(&card, socket.as_ref(), control, output);
+    drop(socket);
     let closed = front.close(options.stop_wait);
     // Also what a device that is still in use was written so far.
-    let saved = options.state.as_deref().map_or(Ok(()), |file| state::save(&card, file));
+    let saved = state.map_or(Ok(()), |file| state::save(&card, file));
     saved?;
     closed
 }
@@ -238,14 +238,16 @@ impl<W: Write> Write for SharedOutput<W> {
 
 fn wait_for_stop(
     card: &LiveCard,
-    listener: UnixListener,
+    socket: Option<&ControlSocket>,
     control: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
     let (stop, stopped) = channel();
     let asked = Control { card: card.clone(), stop };
-    let from_socket = asked.clone();
-    thread::spawn(move || socket::answer(&listener, &from_socket));
+    if let Some(listener) = socket.map(ControlSocket::listener) {
+        let from_socket = asked.clone();
+        thread::spawn(move || socket::answer(&listener, &from_socket));
+    }
     thread::spawn(move || {
         asked.answer_all(control, output);
         // The end of the control input means that the parent is gone.

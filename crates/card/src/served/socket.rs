@@ -1,54 +1,138 @@
-//! The abstract socket of a served card, so that any command can ask a card in use.
+//! The control socket of a served card, so that any command can ask a card in use.
 //!
-//! The socket bears the device's name, or the number of the file that the card's NBD socket is, and
-//! vanishes with the process (unix(7)). Each side looks whether the other runs as its own user or
-//! as root.
+//! It bears the device's name, or the number of the file that the card's NBD socket is, and lies in
+//! a directory of its user with mode 0700: `/run/flashfit-cards` for root, else `flashfit` in
+//! `/run/user/UID`, else `/tmp/flashfit-UID`. Nobody else can take the name. Each side checks who
+//! the other is. What a killed card left is removed by the next, under a lock on the directory.
 
-use std::io::{BufReader, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::path::Path;
+use std::fs::{DirBuilder, File};
+use std::io::{BufReader, Error, ErrorKind, Read, Result};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use flashfit_host::peer;
+use flashfit_medium::guard::SIMULATED_CARD_FILE;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use super::control::Control;
 
 /// How long one side waits for a line of the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(10);
+/// Clients at the same time; more are sent away.
+const MOST_CLIENTS: usize = 16;
 
 /// The name for a device node or a socket, whatever path it is reached by.
-fn address(place: &Path) -> std::io::Result<SocketAddr> {
+fn name(place: &Path) -> Result<String> {
     let place = place.canonicalize()?;
     let file = place.metadata()?;
-    let name = if file.file_type().is_socket() {
+    Ok(if file.file_type().is_socket() {
         format!("{}-{}", file.dev(), file.ino())
     } else {
         place.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    })
+}
+
+/// The directories in which a user's cards may have their sockets, the best first.
+fn directories(user: u32) -> Vec<PathBuf> {
+    let usual = match user {
+        0 => PathBuf::from("/run/flashfit-cards"),
+        _ => PathBuf::from(format!("/run/user/{user}/flashfit")),
     };
-    SocketAddr::from_abstract_name(format!("flashfit-card-{name}"))
+    vec![usual, PathBuf::from(format!("/tmp/flashfit-{user}"))]
+}
+
+/// Whose card is served at a place, as far as can be told without asking it: the owner of the NBD
+/// socket, or of the process after which the file under the loop device is named.
+pub fn owner(place: &Path) -> Option<u32> {
+    let file = place.metadata().ok()?;
+    if file.file_type().is_socket() {
+        return Some(file.uid());
+    }
+    let node = place.canonicalize().ok()?;
+    let backing = Path::new("/sys/block").join(node.file_name()?).join("loop/backing_file");
+    let backing = std::fs::read_to_string(backing).ok()?;
+    let server = backing.trim().strip_prefix('/')?.strip_prefix(SIMULATED_CARD_FILE)?;
+    let server: u32 = server.strip_prefix('-')?.parse().ok()?;
+    Some(std::fs::metadata(format!("/proc/{server}")).ok()?.uid())
 }
 
 /// Connects to the card that is served at a device node or a socket.
 ///
 /// # Errors
-/// When no card is.
-pub fn connect(place: &Path) -> std::io::Result<UnixStream> {
-    UnixStream::connect_addr(&address(place)?)
+/// [`ErrorKind::PermissionDenied`] for a card of another user, and others when no card is served.
+pub fn connect(place: &Path) -> Result<UnixStream> {
+    let own = rustix::process::geteuid().as_raw();
+    let (name, owner) = (name(place)?, owner(place));
+    let denied = || Error::from(ErrorKind::PermissionDenied);
+    for user in [Some(own), owner, Some(0)].into_iter().flatten() {
+        for directory in directories(user) {
+            // A name in a directory that somebody else can change leads anywhere.
+            if !is_private(&directory, user) {
+                continue;
+            }
+            let Ok(stream) = UnixStream::connect(directory.join(&name)) else { continue };
+            let peer = peer::user(&stream).ok_or_else(denied)?;
+            return if peer == user { Ok(stream) } else { Err(denied()) };
+        }
+    }
+    let is_foreign = own != 0 && owner.is_some_and(|owner| owner != own);
+    Err(if is_foreign { denied() } else { ErrorKind::NotFound.into() })
 }
 
-/// Takes the name for a device node or a socket. Whoever has the place also has the name, but for a
-/// card that was served there before: its process lets go of the device a moment before it ends.
+fn is_private(directory: &Path, user: u32) -> bool {
+    std::fs::symlink_metadata(directory)
+        .is_ok_and(|file| file.is_dir() && file.uid() == user && file.mode() & 0o7777 == 0o700)
+}
+
+/// A control socket; its file is removed when dropped.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: Arc<UnixListener>,
+    path: PathBuf,
+    file: (u64, u64),
+}
+
+/// Makes the socket for a device node or an NBD socket.
 ///
 /// # Errors
-/// When the name stays taken.
-pub fn listen(place: &Path) -> std::io::Result<UnixListener> {
-    let address = address(place)?;
+/// When there is no directory for it, or a card that was served there before does not end.
+pub fn listen(place: &Path) -> Result<ControlSocket> {
+    let user = rustix::process::geteuid().as_raw();
+    let mut last = Error::from(ErrorKind::NotFound);
+    for directory in directories(user) {
+        match listen_in(&directory, place) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => {
+                last = Error::new(error.kind(), format!("{}: {error}", directory.display()));
+            }
+        }
+    }
+    Err(last)
+}
+
+fn listen_in(directory: &Path, place: &Path) -> Result<ControlSocket> {
+    let user = rustix::process::geteuid().as_raw();
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = File::from(rustix::fs::open(directory, flags, Mode::empty())?);
+    let found = open.metadata()?;
+    if found.uid() != user || found.mode() & 0o7777 != 0o700 {
+        let why = "it is not this user's alone (mode 0700)";
+        return Err(Error::new(ErrorKind::PermissionDenied, why));
+    }
+    let path = directory.join(name(place)?);
     let begin = Instant::now();
     loop {
-        match UnixListener::bind_addr(&address) {
-            Err(error) if error.kind() == ErrorKind::AddrInUse && begin.elapsed() < PATIENCE => {
+        match bind(&open, directory, &path) {
+            // The process of a card that was served there lets go of the device before it ends.
+            Err(error) if is_busy(&error) && begin.elapsed() < PATIENCE => {
                 std::thread::sleep(RETRY);
             }
             result => return result,
@@ -56,64 +140,103 @@ pub fn listen(place: &Path) -> std::io::Result<UnixListener> {
     }
 }
 
-/// Answers whoever connects, each in a thread; ends with the process.
-pub fn answer(listener: &UnixListener, control: &Control) {
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else { continue };
-        let control = control.clone();
-        let usable = is_trusted(&stream)
-            && stream.set_read_timeout(Some(PATIENCE)).is_ok()
-            && stream.set_write_timeout(Some(PATIENCE)).is_ok();
-        if usable {
-            std::thread::spawn(move || control.answer_all(BufReader::new(&stream), &stream));
+fn is_busy(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::WouldBlock)
+}
+
+/// Binds the socket, and removes those on which nobody listens any more.
+fn bind(open: &File, directory: &Path, path: &Path) -> Result<ControlSocket> {
+    // Between bind(2) and listen(2) a new socket looks like one that was left.
+    flock(open, FlockOperation::NonBlockingLockExclusive)?;
+    for entry in std::fs::read_dir(directory)?.flatten() {
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        if is_socket && is_refused(&entry.path()) {
+            // One that stays is in nobody's way.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    let bound = UnixListener::bind(path).and_then(|listener| {
+        let file = std::fs::symlink_metadata(path)?;
+        Ok(ControlSocket {
+            listener: Arc::new(listener),
+            path: path.to_owned(),
+            file: (file.dev(), file.ino()),
+        })
+    });
+    flock(open, FlockOperation::Unlock)?;
+    bound
+}
+
+fn is_refused(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+impl ControlSocket {
+    /// What to answer on.
+    pub fn listener(&self) -> Arc<UnixListener> {
+        Arc::clone(&self.listener)
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let found = std::fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|file| (file.dev(), file.ino()) == self.file) {
+            // What stays is removed by the next card.
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether the other side runs as this user or as root.
-pub fn is_trusted(stream: &UnixStream) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    peer_user(stream).is_some_and(|user| user == own || user == 0)
+/// Answers whoever connects, each in a thread; ends with the process.
+pub fn answer(listener: &UnixListener, control: &Control) {
+    let clients = Arc::new(());
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // Most likely there are no file descriptors left.
+            std::thread::sleep(RETRY);
+            continue;
+        };
+        let usable = peer::is_trusted(&stream)
+            && Arc::strong_count(&clients) <= MOST_CLIENTS
+            && stream.set_write_timeout(Some(PATIENCE)).is_ok();
+        if usable {
+            let (control, counted) = (control.clone(), Arc::clone(&clients));
+            // A client that no thread is left for finds its connection closed.
+            let _ = std::thread::Builder::new().name("card control".to_owned()).spawn(move || {
+                control.answer_all(BufReader::new(Patient::new(&stream)), &stream);
+                drop(counted);
+            });
+        }
+    }
 }
 
-#[expect(unsafe_code, reason = "the standard library's peer_cred is not stable")]
-fn peer_user(stream: &UnixStream) -> Option<u32> {
-    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut size = libc::socklen_t::try_from(size_of::<libc::ucred>()).expect("a few bytes");
-    // SAFETY: the option fills a `ucred`, and `size` says how large ours is.
-    let result = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            std::ptr::from_mut(&mut peer).cast(),
-            &raw mut size,
-        )
-    };
-    (result == 0).then_some(peer.uid)
+/// Reads for [`PATIENCE`] in all, however slowly a client sends.
+struct Patient<'a> {
+    stream: &'a UnixStream,
+    waited: Duration,
+}
+
+impl<'a> Patient<'a> {
+    fn new(stream: &'a UnixStream) -> Self {
+        Self { stream, waited: Duration::ZERO }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        let left = PATIENCE.saturating_sub(self.waited);
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let began = Instant::now();
+        let result = self.stream.read(bytes);
+        self.waited += began.elapsed();
+        result
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_is_about_to_be_given_up_is_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join(format!("place-{}", std::process::id()));
-        std::fs::write(&place, "").unwrap();
-        let before = listen(&place).unwrap();
-        let waiting = std::thread::spawn(move || listen(&place));
-        std::thread::sleep(3 * RETRY);
-        assert!(!waiting.is_finished());
-        drop(before);
-        assert!(waiting.join().unwrap().is_ok());
-    }
-
-    #[test]
-    fn the_peer_is_who_it_is() {
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        assert_eq!(peer_user(&ours), Some(rustix::process::geteuid().as_raw()));
-        assert!(is_trusted(&ours));
-    }
-}
+#[path = "socket_tests.rs"]
+mod tests;

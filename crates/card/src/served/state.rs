@@ -4,11 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use flashfit_host::input_file;
 use flashfit_host::{ExitClass, Explain};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use super::live::LiveCard;
-use super::serve::ServeOptions;
+use super::state_lock::{LockFailure, StateLock};
 use crate::card::Card;
 use crate::model::CardModel;
 use crate::snapshot::SnapshotError;
@@ -26,6 +27,14 @@ pub enum StateError {
         file: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// Another process serves the card of this file.
+    #[error("{} is in use: a card is served from it{}", file.display(), by(*process))]
+    Locked {
+        /// The file.
+        file: PathBuf,
+        /// The number of the process, where it is known.
+        process: Option<u32>,
     },
     /// It is there and cannot be read.
     #[error("cannot go on with a saved card: {0}")]
@@ -64,6 +73,7 @@ impl Explain for StateError {
             Self::Save(_) => ExitClass::Io,
             Self::Load(error) => error.class(),
             Self::Other { .. } => ExitClass::Usage,
+            Self::Locked { .. } => ExitClass::Refused,
             Self::NoPlace { .. } | Self::Data { .. } => ExitClass::Environment,
             Self::Image { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
                 ExitClass::Refused
@@ -78,6 +88,9 @@ impl Explain for StateError {
             Self::NoPlace { .. } => {
                 Some("name a file in a folder that is there and can be written to".to_owned())
             }
+            Self::Locked { .. } => {
+                Some("end that one with Ctrl-C, or name another file: --state FILE".to_owned())
+            }
             Self::Load(error) => error.hint(),
             Self::Other { .. } => Some("name another file; one that is not there is made".into()),
             Self::Data { .. } => Some("name a folder of a file system with room".to_owned()),
@@ -86,14 +99,33 @@ impl Explain for StateError {
     }
 }
 
+/// Locks the file of a card's state, for as long as the card is served.
+///
+/// # Errors
+/// [`StateError::NoPlace`] or [`StateError::Locked`].
+pub fn lock(file: &Path) -> Result<StateLock, StateError> {
+    can_be_saved(file)?;
+    StateLock::take(file).map_err(|failure| match failure {
+        LockFailure::Locked(process) => StateError::Locked { file: file.to_owned(), process },
+        LockFailure::Io(source) => StateError::NoPlace { file: file.to_owned(), source },
+    })
+}
+
+fn by(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |process| format!(" by process {process}"))
+}
+
 /// The card in the file of its state where there is one, or a new one.
 ///
 /// # Errors
-/// [`StateError::NoPlace`], [`StateError::Load`], [`StateError::Other`] or [`StateError::Data`].
-pub fn card(model: &CardModel, options: &ServeOptions) -> Result<Card, StateError> {
-    options.state.as_deref().map_or(Ok(()), can_be_saved)?;
-    let data = options.data_folder.as_deref().map(unnamed_file).transpose()?;
-    let Some(file) = options.state.as_deref().filter(|file| file.exists()) else {
+/// [`StateError::Load`], [`StateError::Other`] or [`StateError::Data`].
+pub fn card(
+    model: &CardModel,
+    state: Option<&Path>,
+    data_folder: Option<&Path>,
+) -> Result<Card, StateError> {
+    let data = data_folder.map(unnamed_file).transpose()?;
+    let Some(file) = state.filter(|file| file.exists()) else {
         return Ok(match data {
             Some(data) => Card::in_file(model, data),
             None => Card::new(model),
@@ -125,7 +157,8 @@ fn can_be_saved(file: &Path) -> Result<(), StateError> {
 }
 
 fn load(file: &Path, data: Option<File>) -> Result<Card, SnapshotError> {
-    let reader = BufReader::new(File::open(file).map_err(SnapshotError::Io)?);
+    let opened = input_file::open(file).map_err(|error| SnapshotError::Io(error.into_io()));
+    let reader = BufReader::new(opened?);
     match data {
         Some(data) => Card::load_in_file(reader, data),
         None => Card::load(reader),
@@ -179,8 +212,8 @@ mod tests {
         std::fs::write(&not_a_folder, "").unwrap();
         let model = parse(SMALL).unwrap();
         let begun = |file: &Path| {
-            let options = ServeOptions { state: Some(file.to_owned()), ..ServeOptions::default() };
-            card(&model, &options)
+            let locked = lock(file)?;
+            card(&model, Some(locked.state()), None)
         };
         let impossible =
             [folder.path().join("none/card"), not_a_folder.join("card"), folder.path().into()];

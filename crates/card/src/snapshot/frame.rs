@@ -1,21 +1,45 @@
 //! Bytes on their way to and from a file, with a checksum over all of them.
 //!
-//! The checksum finds what got lost or changed by accident, nothing else: it takes eight bytes at a
-//! time, little-endian, by multiplication and shift.
+//! The checksum finds what got lost or changed by accident, nothing else. It is a CRC-32 (IEEE
+//! 802.3); up to version 2 of the format it was a sum that took eight bytes at a time,
+//! little-endian, by multiplication and shift.
 
 use std::io::{self, Read, Write};
 
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A sum over bytes, however they come in pieces.
+/// A checksum over bytes, however they come in pieces.
+#[derive(Debug, Clone)]
+enum Checksum {
+    Crc32(crc32fast::Hasher),
+    Words(WordSum),
+}
+
+impl Checksum {
+    fn add(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Crc32(hasher) => hasher.update(bytes),
+            Self::Words(sum) => sum.add(bytes),
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        match self {
+            Self::Crc32(hasher) => hasher.clone().finalize().into(),
+            Self::Words(sum) => sum.finish(),
+        }
+    }
+}
+
+/// What files up to version 2 end with.
 #[derive(Debug, Clone, Default)]
-struct Checksum {
+struct WordSum {
     sum: u64,
     length: u64,
     rest: [u8; 8],
 }
 
-impl Checksum {
+impl WordSum {
     fn add(&mut self, mut bytes: &[u8]) {
         let held = usize::try_from(self.length % 8).expect("it is below eight");
         self.length += bytes.len() as u64;
@@ -59,8 +83,9 @@ pub struct Summing<T> {
 }
 
 impl<T> Summing<T> {
+    /// With the checksum of today's format.
     pub fn new(inner: T) -> Self {
-        Self { inner, checksum: Checksum::default() }
+        Self { inner, checksum: Checksum::Crc32(crc32fast::Hasher::new()) }
     }
 }
 
@@ -78,6 +103,13 @@ impl<W: Write> Summing<W> {
 }
 
 impl<R: Read> Summing<R> {
+    /// Goes on with the checksum of version 2, `read` being what was read so far.
+    pub fn use_word_sum(&mut self, read: &[u8]) {
+        let mut sum = WordSum::default();
+        sum.add(read);
+        self.checksum = Checksum::Words(sum);
+    }
+
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(buffer)?;
         self.checksum.add(buffer);
@@ -121,9 +153,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn todays_checksum_is_a_crc_32() {
+        let mut out = Vec::new();
+        let mut summing = Summing::new(&mut out);
+        // The check value of CRC-32/ISO-HDLC.
+        summing.write(b"1234").unwrap();
+        summing.write(b"56789").unwrap();
+        summing.finish().unwrap();
+        assert_eq!(out[9..], 0xCBF4_3926_u64.to_le_bytes());
+    }
+
+    #[test]
     fn pieces_do_not_matter_and_every_byte_does() {
         let sum = |pieces: &[&[u8]]| {
-            let mut checksum = Checksum::default();
+            let mut checksum = WordSum::default();
             pieces.iter().for_each(|piece| checksum.add(piece));
             checksum.finish()
         };

@@ -2,19 +2,21 @@
 //!
 //! The file: a mark, the version, the state without contents (its length first; `postcard`, whose
 //! format is stable: <https://postcard.jamesmunns.com/wire-format>), then every page that holds
-//! other than zeros with its number, kind and bytes, an end, and a checksum. Numbers are
-//! little-endian. The same state gives the same bytes on every machine. What is not saved is the
-//! recent past ([`Card::record_history`]): a card that was just loaded has nothing under way.
+//! other than zeros with its number, kind and bytes, an end, and a checksum (CRC-32; files of
+//! version 2 have another and are read too). Numbers are little-endian. The same state gives the
+//! same bytes on every machine. What is not saved is the recent past ([`Card::record_history`]): a
+//! card that was just loaded has nothing under way.
 //! Limits: a file with a right checksum is trusted, so load only what flashfit has saved.
 
 mod frame;
 pub(crate) mod model_text;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use flashfit_host::input_file;
 use flashfit_host::{ExitClass, Explain};
 
 use crate::card::Card;
@@ -24,7 +26,9 @@ use frame::Summing;
 
 const MARK: &[u8; 16] = b"flashfit card\r\n\x1a";
 /// To be raised whenever the state of a card changes its form.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// The same state with another checksum.
+const WORD_SUM_VERSION: u32 = 2;
 /// Where the pages end.
 const END: u32 = u32::MAX;
 const WHOLE: u8 = 0;
@@ -140,7 +144,10 @@ impl Card {
         let folder = folder.unwrap_or(Path::new("."));
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}.part", std::process::id()));
-        let saved = File::create(&draft).map_err(SnapshotError::Io).and_then(|file| {
+        // One that was left is not written through: it may be a link to somewhere else.
+        let _ = std::fs::remove_file(&draft);
+        let created = OpenOptions::new().write(true).create_new(true).open(&draft);
+        let saved = created.map_err(SnapshotError::Io).and_then(|file| {
             let mut writer = BufWriter::new(&file);
             self.save(&mut writer)?;
             drop(writer);
@@ -160,7 +167,8 @@ impl Card {
     /// # Errors
     /// [`SnapshotError::File`].
     pub fn load_from(path: &Path) -> Result<Self, SnapshotError> {
-        let file = File::open(path).map_err(|error| in_file(path, SnapshotError::Io(error)))?;
+        let file = input_file::open(path)
+            .map_err(|error| in_file(path, SnapshotError::Io(error.into_io())))?;
         Self::load(BufReader::new(file)).map_err(|error| in_file(path, error))
     }
 }
@@ -178,8 +186,12 @@ fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
         _ => return Err(SnapshotError::Foreign),
     }
     let found = input.read_u32()?;
-    if found != VERSION {
-        return Err(SnapshotError::Version { found });
+    match found {
+        VERSION => {}
+        WORD_SUM_VERSION => {
+            input.use_word_sum(&[&mark[..], &found.to_le_bytes()].concat());
+        }
+        _ => return Err(SnapshotError::Version { found }),
     }
     let length = input.read_u64()?;
     let state = input.read_vec(length)?;

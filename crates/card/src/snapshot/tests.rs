@@ -65,6 +65,21 @@ fn a_file_that_is_cut_short_or_changed_is_refused() {
 }
 
 #[test]
+fn a_card_saved_in_version_2_is_still_read() {
+    // As flashfit saved it before the checksum was a CRC-32.
+    let old: &[u8] = include_bytes!("../../tests/corpus/saved-2.card");
+    let card = Card::load(old).unwrap();
+    assert_eq!(card.counters().host_written_bytes, 13 * 1024);
+    let again = saved(&card);
+    assert_eq!(again[16], 3);
+    assert_eq!(again[20..again.len() - 8], old[20..old.len() - 8]);
+    assert_eq!(saved(&Card::load(&again[..]).unwrap()), again);
+    let mut damaged = old.to_vec();
+    damaged[9000] ^= 1;
+    assert!(matches!(Card::load(&damaged[..]).unwrap_err(), SnapshotError::Damaged(_)));
+}
+
+#[test]
 fn foreign_files_and_other_versions_are_told_apart() {
     for foreign in [&b""[..], b"capacity = 7", &[0; 4096]] {
         assert!(matches!(Card::load(foreign).unwrap_err(), SnapshotError::Foreign));

@@ -4,10 +4,11 @@
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashfit_card::served::{CardProcess, ProcessError, ServeOptions, refuse, run};
 use flashfit_host::Explain;
+use flashfit_test_support::{HarnessTest, run_tests};
 
 /// Where and with what a card is served.
 #[derive(Debug, Clone, Default)]
@@ -55,16 +56,8 @@ pub fn served_here() -> Option<ExitCode> {
     })
 }
 
-/// Runs each test whose name contains the first argument.
-#[expect(clippy::print_stdout, reason = "it is its own test harness")]
-pub fn run_all(tests: &[(&str, fn())]) -> ExitCode {
-    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    for (name, test) in tests {
-        if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
-            let started = Instant::now();
-            test();
-            println!("test {name} ... ok ({} ms)", started.elapsed().as_millis());
-        }
-    }
-    ExitCode::SUCCESS
+/// Runs the tests one after the other.
+pub fn run_all(tests: &[(&'static str, fn())]) -> ExitCode {
+    let tests = tests.iter().map(|(name, test)| HarnessTest::new(*name, *test)).collect();
+    run_tests(tests, 1, || None)
 }

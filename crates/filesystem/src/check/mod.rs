@@ -188,7 +188,7 @@ impl Examined {
         let flag = |name, unit: Option<u64>| {
             unit.map_or_else(String::new, |unit| format!(" --{name} {}", typed(unit)))
         };
-        let units = flag("erase-unit", self.erase_unit()) + &flag("write-unit", self.write_unit());
+        let units = flag("erase-block", self.erase_unit()) + &flag("write-unit", self.write_unit());
         let others = self.volumes.iter().filter(|other| other.name != volume.name).count();
         let loss = match (alone, others) {
             (true, _) | (_, 0) => "erases it: save its files before".to_owned(),
@@ -275,7 +275,7 @@ fn geometry(examined: &Examined) -> Vec<Finding> {
                 Severity::CannotTell,
                 "the erase unit is not known, so nothing can be told about alignment",
             )
-            .mend(format!("flashfit check {} --erase-unit 4MiB", quote(&examined.target))),
+            .mend(format!("flashfit check {} --erase-block 4MiB", quote(&examined.target))),
         ),
     }
     findings

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use flashfit_catalogue::Entry;
 use toml::Spanned;
 
-use super::{At, FileSystemToml, OptionToml, at, implied};
+use super::{At, FileSystemToml, OptionToml, at, implied, programs};
 use crate::durability::Durability;
 use crate::filesystem::BASE;
 
@@ -31,6 +31,7 @@ pub(super) fn check(raw: &FileSystemToml, entry: &Entry) -> Result<(), At> {
             return Err(at(&raw.name, "[layered] needs a plain file name and at least one host"));
         }
     }
+    programs::check(raw)?;
     check_options(&raw.option, raw.tune.is_some())?;
     check_single_flags(raw)
 }
@@ -58,6 +59,7 @@ fn check_options(options: &[OptionToml], has_tune: bool) -> Result<(), At> {
             return Err(at(&option.name, format!("the option `{name}` is defined twice")));
         }
         check_name(&option.name)?;
+        programs::check_option(option)?;
         check_option(option, has_tune, &names)?;
     }
     implied::check(options)?;

@@ -4,14 +4,10 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::Program;
 
-use crate::layout::{Content, Layout, Table, run_sfdisk};
+use crate::layout::{Content, EXAMPLE_NODE, EXAMPLE_PARTITION, Layout, Table, run_sfdisk};
 use crate::recipe::Recipe;
 
 use super::document::{Place, Plan, PlannedCommand};
-
-/// What stands in the commands for a simulated card or an image. No such node exists, so a command
-/// that is copied as it is harms nothing.
-pub const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
 
 /// What is run, in this order. Only the programs before `mount` write to the medium.
 #[derive(Debug, Clone)]
@@ -106,5 +102,33 @@ impl Plan {
         } else {
             self.medium.path.clone()
         }
+    }
+}
+
+/// What stood for a partition in plans that were written before [`EXAMPLE_PARTITION`].
+const FORMER_PARTITION: &str = "/dev/YOUR-CARD1";
+
+/// Whether two plans have the same commands, whichever of the two names stands in them for the
+/// partition of a device that is not there.
+pub(super) fn are_same(one: &[PlannedCommand], other: &[PlannedCommand]) -> bool {
+    let renamed = |commands: &[PlannedCommand]| -> Vec<PlannedCommand> {
+        let mut commands = commands.to_vec();
+        for arg in commands.iter_mut().flat_map(|command| &mut command.args) {
+            *arg = arg.replace(FORMER_PARTITION, EXAMPLE_PARTITION);
+        }
+        commands
+    };
+    renamed(one) == renamed(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_with_the_former_name_of_the_partition_stay_the_same() {
+        let mkfs = |node: &str| vec![one("make it", &Program::new("mkfs.ext4").arg(node), true)];
+        assert!(are_same(&mkfs(FORMER_PARTITION), &mkfs(EXAMPLE_PARTITION)));
+        assert!(!are_same(&mkfs("/dev/sda1"), &mkfs(EXAMPLE_PARTITION)));
     }
 }

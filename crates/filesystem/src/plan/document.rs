@@ -24,7 +24,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// The medium that a plan is for, as far as the plan depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedMedium {
     /// Its node or image file; `sim:NAME` for a simulated card.
     pub path: PathBuf,
@@ -48,7 +47,6 @@ pub struct PlannedMedium {
 
 /// What is known of how the medium is built, and what the plan makes of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedGeometry {
     /// What the user gave, or a probe found.
     pub given: Geometry,
@@ -71,7 +69,6 @@ pub enum StripeWidth {
 
 /// What was chosen. With medium and geometry it determines everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Choices {
     /// The partition table; `None` leaves it to the planner.
     pub table: Option<Table>,
@@ -107,7 +104,6 @@ pub struct PlanInputs {
 
 /// A partition to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedPartition {
     /// Counted from 1.
     pub number: u32,
@@ -123,7 +119,6 @@ pub struct PlannedPartition {
 
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Place {
     /// From the start of the whole medium, in bytes; also where the target is a partition.
     pub start_bytes: u64,
@@ -152,7 +147,6 @@ pub enum Unit {
 /// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as
 /// in [`crate::Facts`]. Positions count from the start of the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Number {
     /// Its name.
     pub name: String,
@@ -166,7 +160,6 @@ pub struct Number {
 
 /// A command of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedCommand {
     /// What it is for, in a few words.
     pub purpose: String,
@@ -194,7 +187,6 @@ pub enum Trim {
 
 /// The advice on trimming.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TrimAdvice {
     /// How.
     pub how: Trim,
@@ -206,7 +198,6 @@ pub struct TrimAdvice {
 
 /// A plan: one file system on one medium. See the head of this file for what of it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The medium.
     pub medium: PlannedMedium,

@@ -96,7 +96,7 @@ impl Explain for PlanError {
             Self::Unknown(error) => error.hint(),
             Self::TooSmall { .. } => Some("name another file system with --fs".to_owned()),
             Self::Unfit { .. } => {
-                Some("name another file system with --fs, or another --erase-unit".to_owned())
+                Some("name another file system with --fs, or another --erase-block".to_owned())
             }
             Self::Partition { .. } => {
                 Some("leave --table and --start out, or name the whole medium".to_owned())

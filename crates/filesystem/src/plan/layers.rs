@@ -30,7 +30,6 @@ const WHOLE: &str = "merged";
 
 /// Something that was chosen for the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedSetting {
     /// What it is: `image block` or `compressor`.
     pub name: String,
@@ -42,7 +41,6 @@ pub struct PlannedSetting {
 
 /// An image and the layer over it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedLayers {
     /// The image's file.
     pub image: PathBuf,

@@ -6,6 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::conditions::Conditions;
 use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
+use crate::layout::EXAMPLE_NODE;
 use crate::recipe::Recipe;
 use crate::setup::Setup;
 
@@ -84,11 +85,8 @@ impl Plan {
         let made = made(filesystem, inputs)?;
         let Made { geometry, ground, recipe, warnings } = made;
         let PlanInputs { medium, choices, .. } = inputs;
-        let node = if medium.disk.is_empty() {
-            Path::new(commands::EXAMPLE_NODE)
-        } else {
-            medium.path.as_path()
-        };
+        let node =
+            if medium.disk.is_empty() { Path::new(EXAMPLE_NODE) } else { medium.path.as_path() };
         let programs = commands::programs(
             ground.table,
             ground.place,
@@ -242,7 +240,7 @@ pub fn differences(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ("place", one.place == other.place);
     differ("setup", one.setup == other.setup);
     differ("numbers", one.numbers == other.numbers);
-    differ("commands", one.commands == other.commands);
+    differ("commands", commands::are_same(&one.commands, &other.commands));
     differ("mount_point", one.mount_point == other.mount_point);
     differ("fstab_line", one.fstab_line == other.fstab_line);
     differ("udev_rule", one.udev_rule == other.udev_rule);

@@ -21,8 +21,9 @@ mod packing;
 mod published;
 pub mod units;
 
+pub use crate::layout::EXAMPLE_NODE;
 pub use choose::{GEOMETRY, Wish, choose, choose_layered};
-pub use commands::{EXAMPLE_NODE, Programs};
+pub use commands::Programs;
 pub use conditions::fitted_conditions;
 pub use document::{
     Choices, Number, Place, Plan, PlanInputs, PlannedCommand, PlannedGeometry, PlannedMedium,

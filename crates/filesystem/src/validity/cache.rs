@@ -134,10 +134,9 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     draft.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// A hash that is the same on every machine (FNV-1a, 64 bits), as text.
+/// A hash that is the same on every machine, as text.
 pub(super) fn hash(text: &str) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    format!("{:016x}", flashfit_numbers::fnv1a(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use flashfit_filesystem::{
 use flashfit_geometry::{Geometry, Known, Source};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Outcome, Program, Runner, SystemRunner, program};
+use flashfit_host::{Outcome, Program, Runner, SystemRunner};
 use flashfit_medium::Bytes;
+use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 pub const ERASE_UNIT: Bytes = Bytes::mib(4);
 pub const WRITE_UNIT: Bytes = Bytes::kib(16);
@@ -43,11 +44,7 @@ pub fn recipe(filesystem: &FileSystem, options: &[&str]) -> Recipe {
 
 /// Whether these programs are here; says which is not.
 pub fn installed(programs: &[&str]) -> bool {
-    let missing = programs.iter().find(|name| program::find(name).is_none());
-    if let Some(name) = missing {
-        println!("skipped: {name} is not installed");
-    }
-    missing.is_none()
+    !skip(test_support::programs(programs))
 }
 
 /// Whether the kernel can mount it; says where it cannot.
@@ -55,7 +52,8 @@ pub fn mountable(filesystem: &FileSystem) -> bool {
     let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
     let mountable = filesystem.is_listed_in(&listed);
     if !mountable {
-        println!("skipped: this kernel does not list {}", filesystem.kind);
+        let reason = format!("this kernel does not list {}", filesystem.kind);
+        assert!(skip_part(Some(TestNeed::Kernel.missing(reason))));
     }
     mountable
 }
@@ -89,7 +87,8 @@ impl Card {
     /// copied into every other that is made meanwhile, and is in use there.
     pub fn new(size: Bytes) -> Option<Self> {
         if let Err(error) = enter_private_namespace() {
-            println!("skipped: {error}");
+            let refused = TestNeed::Isolation.missing(error.to_string());
+            assert!(skip(block_devices().or(Some(refused))));
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -105,7 +104,8 @@ impl Card {
         let device = match LoopDevice::attach(&image, options) {
             Ok(device) => device,
             Err(error) => {
-                println!("skipped: {error}");
+                let refused = TestNeed::Loop.missing(error.to_string());
+                assert!(skip(block_devices().or(Some(refused))));
                 return None;
             }
         };
@@ -113,7 +113,8 @@ impl Card {
         // Not every kernel reads this table by itself.
         run(&Program::new("partx").arg("--update").arg(device.node().display().to_string()));
         if !node.exists() {
-            println!("skipped: no {} came up", node.display());
+            let reason = format!("no {} came up", node.display());
+            assert!(skip(Some(TestNeed::Loop.missing(reason))));
             return None;
         }
         let Layout::Partition { start_bytes, .. } = layout else { panic!("{layout:?}") };

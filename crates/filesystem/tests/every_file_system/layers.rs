@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use flashfit_filesystem::{Layers, facts};
 use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
 use flashfit_medium::Bytes;
+use flashfit_test_support::{TestNeed, skip};
 
 use crate::card::{Card, built_in, installed, mountable, read, recipe, run, write};
 
@@ -61,7 +62,7 @@ fn an_image_under_a_writable_layer_is_written_to_on_its_host() {
     let (squashfs, overlay) = (built_in("squashfs"), "\toverlay");
     let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
     if !listed.contains(overlay) {
-        println!("skipped: this kernel does not list overlay");
+        assert!(skip(Some(TestNeed::Kernel.missing("this kernel does not list overlay"))));
         return;
     }
     if !installed(&["mksquashfs"]) || !mountable(&squashfs) {

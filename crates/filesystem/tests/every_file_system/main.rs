@@ -4,7 +4,6 @@
 //! Needs root, loop devices and the tools; what is lacking is said, and that part is left out.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
-#![expect(clippy::print_stdout, reason = "what is skipped is told")]
 
 mod card;
 mod layers;

@@ -4,6 +4,7 @@
 use flashfit_filesystem::{FileSystem, FsOption, Version, Versions};
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_medium::Bytes;
+use flashfit_test_support::{TestNeed, skip_part};
 
 use crate::card::{Card, built_in, installed, mountable, recipe, run};
 
@@ -42,7 +43,8 @@ fn every_option_of(name: &str, size: Bytes) {
                 taken += 1;
             }
             (Err(refusal), Some(reason)) => {
-                println!("skipped: {name} {}: {reason}: {refusal}", option.name);
+                let reason = format!("{name} {}: {reason}: {refusal}", option.name);
+                assert!(skip_part(Some(TestNeed::Kernel.missing(reason))));
             }
             (Err(refusal), None) => panic!("{name} {}: {refusal}", option.name),
             (Ok(()), Some(reason)) => panic!("{name} {} is taken, but {reason}", option.name),

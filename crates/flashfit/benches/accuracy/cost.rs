@@ -51,7 +51,6 @@ fn reads(text: &mut String, seeds: Range<u64>) {
         let outcome = probe_drawn(&drawn, seed);
         let right = outcome.erase_unit == Some(drawn.model.erase_unit_bytes());
         let flashbench = 3 * usual_reads(drawn.model.capacity.0);
-        #[expect(clippy::cast_precision_loss, reason = "a few thousand reads")]
         right.then(|| Reads {
             share: outcome.probed.reads as f64 / flashbench as f64,
             runs: flashbench::runs_needed(&drawn, seed),
@@ -63,20 +62,14 @@ fn reads(text: &mut String, seeds: Range<u64>) {
     let (Some(most), count) = (shares.last(), shares.len()) else { return };
     let beyond: Vec<&Reads> = all.iter().filter(|card| card.share > A_THIRD).collect();
     let never = |of: &[&Reads]| of.iter().filter(|card| card.runs.is_none()).count();
-    #[expect(clippy::cast_precision_loss, reason = "a few runs")]
     let is_within =
         |card: &&Reads| card.runs.is_none_or(|runs| card.share <= A_THIRD * runs as f64);
     let within = all.iter().filter(is_within).count();
     let everyone: Vec<&Reads> = all.iter().collect();
     writeln!(
         text,
-        "Reads of a reading-only probe that found the erase unit, of those that one run of \
-         `flashbench -a` makes with its defaults on the same card: median {:.2}, most {most:.2}, of \
-         {count} cards. Wanted is at most a third for the same verdict: flashbench's tables went \
-         through the inference that imported ones go through, those of up to {} runs together. \
-         They give the verdict on {} of these cards, and on {} of the {} on which the probe took \
-         more than a third of a run. {within} of {count} cards took at most a third of what \
-         flashbench needs, or flashbench did not get there.",
+        "Number of reads of a reading-only probe that found the erase block, relative to one run of `flashbench -a` with its defaults on the same card: median {:.2}, maximum {most:.2}, of \
+         {count} cards. The goal is at most a third for the same verdict. The tables of flashbench went through the same inference as imported tables, up to {} runs together. They yield the verdict on {} of these cards, and on {} of the {} on which the probe needed more than a third of a run. {within} of {count} cards needed at most a third of the reads of flashbench, or flashbench did not reach the verdict.",
         shares[count / 2],
         flashbench::MOST_RUNS,
         count - never(&everyone),
@@ -89,8 +82,7 @@ fn reads(text: &mut String, seeds: Range<u64>) {
 /// Memory and time of the command on cards served to this kernel.
 fn served(text: &mut String) {
     text.push_str(
-        "\nThe command on simulated cards behind a loop device, in real time, by reading only \
-         (wanted: below 20 s and 16 MiB; flashbench takes 198 MiB):\n\n| card | reads | time | peak \
+        "\n`flashfit probe`, reading only, on simulated cards behind a loop device, in real time (goal: below 20 s and 16 MiB; flashbench needs 198 MiB):\n\n| card | reads | time | peak \
          memory (VmHWM) |\n|---|--:|--:|--:|\n",
     );
     for name in SERVED {
@@ -119,7 +111,6 @@ fn served(text: &mut String) {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }

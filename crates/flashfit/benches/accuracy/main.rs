@@ -44,9 +44,8 @@ fn main() {
     let state = if is_said("used") { State::Used } else { State::Fresh };
     let begun = Instant::now();
     println!(
-        "# How right probes are\n\nWritten by `make accuracy`. Intervals are Wilson's, of 95 %. \
-         Cards are drawn with the seeds from {first}; nothing was tuned on those from {}, and all \
-         their figures are simulated. `crates/geometry/benches/accuracy/cards.rs` draws them.",
+        "# Probe accuracy\n\nWritten by `make accuracy`. Intervals are 95 % Wilson intervals. \
+         Cards are drawn at random, with seeds from {first}; flashfit was not tuned on seeds from {}, and all figures of these cards are simulated. `crates/geometry/benches/accuracy/cards.rs` defines them.",
         cards::JUDGING
     );
     println!("{}", simulated::section(first..first + count, state));
@@ -54,7 +53,7 @@ fn main() {
         println!("{}", nothing::section());
         println!("{}", tables::section());
         if is_said("without-twins") {
-            println!("\n## Twins\n\nLeft out of this run.");
+            println!("\n## 4. Fitted card models (twins)\n\nLeft out of this run.");
         } else {
             println!("{}", twins::section());
         }

@@ -23,9 +23,8 @@ const SEED: u64 = 1_000_000;
 /// The section, as Markdown.
 pub fn section() -> String {
     let mut text = String::from(
-        "\n## 2. Media without geometry\n\nProbed by reading. Wanted: no erase unit, write unit or \
-         page in any trial. The first rows are media in the process whose times vary as said, of \
-         256 MiB to 16 GiB; the others are real.\n\n| medium | trials without an answer |\n|---|---|\n",
+        "\n## 2. Devices without geometry\n\nProbed by reading. Goal: no erase block, write unit or page in any trial. The first rows are simulated devices with response times as named, of \
+         256 MiB to 16 GiB. The others are real.\n\n| device | trials without an answer |\n|---|---|\n",
     );
     let mut all = Share::default();
     let mut row = |name: &str, share: Share| {

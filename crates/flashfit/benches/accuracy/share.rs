@@ -24,13 +24,11 @@ impl Share {
     }
 
     /// The share, 0 to 1; 0 of none.
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand trials")]
     pub fn value(self) -> f64 {
         if self.of == 0 { 0.0 } else { self.count as f64 / self.of as f64 }
     }
 
     /// Wilson's score interval of 95 %.
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand trials")]
     pub fn interval(self) -> (f64, f64) {
         if self.of == 0 {
             return (0.0, 1.0);
@@ -46,7 +44,7 @@ impl Share {
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.of == 0 {
-            return f.write_str("none to count");
+            return f.write_str("none");
         }
         let (low, high) = self.interval();
         let percent = |share: f64| share * 100.0;

@@ -140,18 +140,18 @@ fn answers(text: &mut String, what: &str, wanted: &str, answers: Answers) {
 }
 
 fn summary(text: &mut String, trials: &[Trial]) {
-    line(text, "\n| what | answered | right, of those answered | wanted |\n|---|---|---|---|");
+    line(text, "\n| quantity | answered | correct, of those answered | goal |\n|---|---|---|---|");
     let all = trials.iter();
     let written =
         all.clone().map(|t| (t.found_erase_unit(), t.found_erase_unit() == Some(t.erase_unit())));
-    answers(text, "erase unit, by writing", "95 %, 99 %", Answers::of(written));
+    answers(text, "erase block, by writing", "95 %, 99 %", Answers::of(written));
     let shown = all.clone().filter(|t| t.card.shows_units_to_readers);
     let shown = shown.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
-    let name = "erase unit, by reading, of cards that show it to readers";
+    let name = "erase block, by reading, cards that reveal it to reads";
     answers(text, name, "90 %, 99 %", Answers::of(shown));
     let hidden = all.clone().filter(|t| !t.card.shows_units_to_readers);
     let hidden = hidden.map(|t| (t.read.0, t.read.0 == Some(t.erase_unit())));
-    let name = "erase unit, by reading, of cards that do not";
+    let name = "erase block, by reading, other cards";
     answers(text, name, "none", Answers::of(hidden));
     let open = |linear: bool| {
         let trials = all.clone().filter(move |t| {
@@ -167,8 +167,18 @@ fn summary(text: &mut String, trials: &[Trial]) {
             (count(found), count(found).is_some_and(|found| found.abs_diff(truth) <= 1))
         })
     };
-    answers(text, "open units, linear, within one", "right in 95 %", Answers::of(open(true)));
-    answers(text, "open units, random, within one", "right in 95 %", Answers::of(open(false)));
+    answers(
+        text,
+        "open erase blocks, linear, to within one",
+        "95 % correct",
+        Answers::of(open(true)),
+    );
+    answers(
+        text,
+        "open erase blocks, random, to within one",
+        "95 % correct",
+        Answers::of(open(false)),
+    );
     let units = all.clone().map(|t| {
         let found = bytes(&t.written.findings.write_unit);
         (found, found == Some(t.write_unit()))
@@ -181,8 +191,8 @@ fn summary(text: &mut String, trials: &[Trial]) {
 
 /// Of the answers by writing with that confidence, how many are right.
 fn calibration(text: &mut String, trials: &[Trial]) {
-    line(text, "\nErase units by writing, by the confidence of the answer:\n");
-    line(text, "| confidence | right |\n|---|---|");
+    line(text, "\nErase block by writing, by confidence of the answer:\n");
+    line(text, "| confidence | correct |\n|---|---|");
     for (low, high) in [(0.95, 0.99), (0.99, 0.999), (0.999, 1.1)] {
         let within = trials.iter().filter(|t| {
             let confidence = t.written.findings.erase_unit.confidence;
@@ -194,7 +204,10 @@ fn calibration(text: &mut String, trials: &[Trial]) {
 }
 
 fn table<K: Ord>(text: &mut String, trials: &[Trial], key: impl Fn(&Trial) -> (K, String)) {
-    line(text, "| | by writing: answered | right | by reading, where shown: answered | right |");
+    line(
+        text,
+        "| | by writing: answered | correct | by reading, if revealed: answered | correct |",
+    );
     line(text, "|---|---|---|---|---|");
     let mut groups: BTreeMap<K, (String, Vec<&Trial>)> = BTreeMap::new();
     for trial in trials {
@@ -219,7 +232,7 @@ fn table<K: Ord>(text: &mut String, trials: &[Trial], key: impl Fn(&Trial) -> (K
 }
 
 fn by_layer(text: &mut String, trials: &[Trial]) {
-    line(text, "\nErase units, by translation layer:\n");
+    line(text, "\nErase block, by translation layer:\n");
     table(text, trials, |trial| {
         let kind = trial.card.model.layer.kind;
         (format!("{kind:?}"), format!("{kind:?}"))
@@ -227,7 +240,7 @@ fn by_layer(text: &mut String, trials: &[Trial]) {
 }
 
 fn by_noise(text: &mut String, trials: &[Trial]) {
-    line(text, "\nErase units, by noise:\n");
+    line(text, "\nErase block, by noise:\n");
     table(text, trials, |trial| {
         let noise: Noise = trial.card.noise;
         (noise, format!("{noise:?}"))
@@ -251,8 +264,8 @@ fn costs(text: &mut String, trials: &[Trial]) {
     line(
         text,
         &format!(
-            "\nA writing probe takes, in the card's time, {s50} s in the median, {s90} s in nine of \
-             ten cases, {s100} s at most; it writes {m50}, {m90} and {m100} MiB."
+            "\nA writing probe takes {s50} s (median), {s90} s (90th percentile) and at most {s100} s \
+             of simulated time. It writes {m50}, {m90} and {m100} MiB."
         ),
     );
 }

@@ -44,10 +44,10 @@ fn run() -> Fallible<String> {
     mount::enter_private_namespace()?;
     let runner = SystemRunner::new(Interrupt::on_signals()?);
     let mut text = String::from(
-        "# Published findings on simulated cards\n\nWritten by `make findings`. Every figure of \
-         ours is simulated, on a card of the same class as theirs, not on theirs. Each is the \
-         middle of three, with a fresh card each time that was written all over once; \"busy\" is \
-         the part of the time in which the card worked.\n",
+        "# Published findings on simulated cards\n\nWritten by `make findings`. Our figures are \
+         simulated, on a card of the same class, not on the published card. Each is the median of \
+         three runs, each with a new card that was written completely once. \"busy\" is the share \
+         of the time in which the card worked.\n",
     );
     for path in files()? {
         let finding = Finding::read(&path)?;
@@ -85,14 +85,17 @@ fn middle(runner: &SystemRunner, finding: &Finding, case: &Case) -> Fallible<Out
 
 fn section(text: &mut String, finding: &Finding, outcomes: &[Outcome]) {
     let rates: Vec<u64> = outcomes.iter().map(|outcome| outcome.rate_thousandths).collect();
-    let verdict = if finding.came_out(&rates) { "It came out." } else { "It did NOT come out." };
+    let verdict = if finding.came_out(&rates) { "Reproduced." } else { "NOT reproduced." };
     let mut line = |line: String| writeln!(text, "{line}").expect("a string takes any text");
     line(format!("\n## {}\n", finding.title));
     line(format!(
-        "{}. They found: {}. Here on `{}`, in {}.\n",
+        "{}. Published result: {}. Here on `{}`, in {}.\n",
         finding.source, finding.claim, finding.card, finding.measured
     ));
-    line("| case | theirs | ours | by the first | busy | write amplification |".to_owned());
+    line(
+        "| case | published | simulated | relative to the first | busy | write amplification |"
+            .to_owned(),
+    );
     line("|---|--:|--:|--:|--:|--:|".to_owned());
     for (case, outcome) in finding.cases.iter().zip(outcomes) {
         line(row(case, outcome, rates[0]));

@@ -1,8 +1,10 @@
-//! What can be typed behind `flashfit apply` and `flashfit restore`.
+//! Arguments of `flashfit apply` and `flashfit restore`.
 
 use std::path::PathBuf;
 
 use clap::Args;
+
+use crate::cli::text_path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -11,58 +13,58 @@ Examples:
   flashfit apply plan.json /dev/mmcblk0 --backup old-card --install
   flashfit apply my-card /dev/mmcblk0 --confirm mmcblk0
 
-FLASHFIT_STATE_DIR names the folder where this machine remembers media that
-were left unfinished; /var/lib/flashfit unless given.
+After an interruption, repeat the same command to continue. flashfit keeps a
+record of unfinished devices in /var/lib/flashfit, or in the directory named by
+FLASHFIT_STATE_DIR.
 
-Interrupted at any point, the same command goes on. The exit code is 0 when the
-medium is as planned, 1 when it is not, 2 for a plan or name that makes no
-sense, 3 when it is refused because something could be lost, 4 when the machine
-lacks something, 5 when the medium failed, 6 when interrupted.";
+Exit codes: 0 the device is as planned; 1 it is not; 2 a plan or name that is
+not valid; 3 refused because something could be lost; 4 the machine lacks
+something; 5 the device failed; 6 interrupted.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   flashfit restore old-card /dev/mmcblk0 --dry-run
   flashfit restore old-card /dev/mmcblk0 --confirm mmcblk0
 
-The partition table and the first and last 4 MiB return; file contents between
-them that were overwritten do not, nor do fstab and udev rules. Exit codes as of
-flashfit apply.";
+Restores the partition table and the first and last 4 MiB. Overwritten file
+contents between them do not come back. fstab and udev rules stay as they are.
+Exit codes: as for flashfit apply.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArgs {
-    /// A plan that flashfit plan --output wrote, or the run directory of flashfit tune.
+    /// Plan written by `flashfit plan --output`, or run directory of `flashfit tune`.
     #[arg(value_name = "PLAN|RUN")]
     pub source: PathBuf,
-    /// The medium: a device node or an image file. All data on it will be lost.
+    /// Device node or image file. All data on it will be lost.
     pub target: String,
-    /// Where to keep its partition table and its first and last 4 MiB; a new folder here unless
-    /// given.
-    #[arg(long, value_name = "DIR")]
+    /// Directory for the backup of the partition table and of the first and last 4 MiB [default: a
+    /// new directory here].
+    #[arg(long, value_name = "DIR", value_parser = text_path)]
     pub backup: Option<PathBuf>,
-    /// Write the line for fstab and the udev rule into the system's files.
+    /// Also write the fstab line and the udev rule into the system's files.
     #[arg(long)]
     pub install: bool,
-    /// The system whose files --install writes, such as an unpacked image.
+    /// Root directory of the system that --install changes.
     #[arg(long, value_name = "DIR", default_value = "/", requires = "install")]
     pub root: PathBuf,
-    /// Leave it mounted there when all is done; also what --install writes into fstab.
-    #[arg(long, value_name = "DIR")]
+    /// Mount the file system there at the end. --install writes the same directory into fstab.
+    #[arg(long, value_name = "DIR", value_parser = text_path)]
     pub mount_point: Option<PathBuf>,
     #[command(flatten)]
     pub agreed: Agreed,
 }
 
-/// Whether to do it, and how to tell of it.
+/// Consent and output.
 #[derive(Debug, Args)]
 pub struct Agreed {
-    /// Agree that data on the medium will be lost, by the medium's name.
+    /// Agree to lose data on the device with this name or serial number.
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
-    /// Show what would be done, and do nothing.
-    #[arg(long)]
+    /// Show what would be done and change nothing.
+    #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -70,10 +72,13 @@ pub struct Agreed {
 #[derive(Debug, Args)]
 #[command(after_help = RESTORE_EXAMPLES)]
 pub struct RestoreArgs {
-    /// The folder that flashfit apply made.
+    /// Backup directory made by `flashfit apply`.
     pub dir: PathBuf,
-    /// The medium: a device node or an image file. What was written to it since will be lost.
+    /// Device node or image file. What was written to it since then will be lost.
     pub target: String,
+    /// Write to a copy of the image file that the backup was made of.
+    #[arg(long)]
+    pub to_copy: bool,
     #[command(flatten)]
     pub agreed: Agreed,
 }

@@ -15,6 +15,7 @@ use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::{Kind, Medium, System, Target};
 use flashfit_report::text::plain;
 
+use crate::consent;
 use crate::failure::Failure;
 use crate::output::{note, note_with_commands, warn};
 use crate::state;
@@ -39,6 +40,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let lost = show::lost(&runner, &medium);
     let doing = show::doing(&source.plan, &backup, install.as_ref(), point.as_deref());
     if args.agreed.dry_run {
+        let lost = with_objection(lost, &medium);
         return show::dry_run(args.agreed.json, &source.plan, &lost, &doing);
     }
     let programs = source.plan.commands.iter().map(|command| command.program.as_str());
@@ -69,6 +71,12 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         mount(&means.runner, &work, point)?;
     }
     present(args, &source, &applied, &medium, point.as_deref())
+}
+
+/// What a dry run shows: also that the guard would refuse.
+fn with_objection(mut lost: String, medium: &Medium) -> String {
+    lost.extend(consent::would_be_refused(medium).map(|text| format!("\n{text}")));
+    lost
 }
 
 fn look(target: &str, runner: &SystemRunner) -> Result<Medium, Failure> {

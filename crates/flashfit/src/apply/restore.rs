@@ -3,20 +3,23 @@
 use std::path::Path;
 
 use flashfit_apply::{Backup, Journal, Stage, Who, clock};
-use flashfit_host::SystemRunner;
+use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::{Bytes, Kind, Medium, System};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
 use super::args::RestoreArgs;
 use super::means::{Means, environment};
-use super::{left, look, show, undo};
+use super::{left, look, show, undo, with_objection};
 use crate::failure::Failure;
 use crate::output::{self, note_with_commands};
 
 const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. Between them \
                             nothing is written: files whose contents were overwritten since do \
                             not return.";
+
+const ANOTHER_FILE: &str = "This is not the file that the backup was made of, but one of the same \
+                            size: only a copy of that file should be written to.";
 
 #[derive(Serialize)]
 struct Document {
@@ -35,7 +38,16 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
         let folder = args.dir.clone();
         return Err(flashfit_apply::ApplyError::OtherMedium { folder, what }.into());
     }
-    let shown = shown(&show::lost(&runner, &medium), &backup, &args.dir);
+    let mut lost = show::lost(&runner, &medium);
+    let now = Who::of(&system, &medium);
+    let is_copy = backup.manifest().medium.is_other_file(&now);
+    if is_copy {
+        lost = format!("{lost}\n{}", ANOTHER_FILE);
+    }
+    if args.agreed.dry_run {
+        lost = with_objection(lost, &medium);
+    }
+    let shown = shown(&lost, &backup, &args.dir);
     if args.agreed.dry_run {
         return match args.agreed.json {
             true => output::json("restored", document(&backup, false)),
@@ -44,6 +56,13 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     }
     environment(["blockdev"])?;
     note_with_commands(&shown);
+    if is_copy && !args.to_copy && args.agreed.confirm.is_some() {
+        return Err(Failure::new(
+            ExitClass::Refused,
+            format!("{} is not the file that the backup was made of", medium.path.display()),
+            Some("if it is a copy of that file: add --to-copy"),
+        ));
+    }
     let means = Means::take(&medium, &args.agreed)?;
     let consent = means.held.consent();
     let has_queue = medium.kind != Kind::Image;

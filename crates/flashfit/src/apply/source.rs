@@ -8,6 +8,7 @@ use flashfit_filesystem::plan::{
 };
 use flashfit_filesystem::{Catalogue, Layout, Table};
 use flashfit_geometry::Geometry;
+use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_host::{ExitClass, Explain};
 use flashfit_medium::identity::Identity;
 use flashfit_medium::{Kind, Medium};
@@ -37,7 +38,7 @@ impl Source {
         catalog: Option<&Path>,
     ) -> Result<Self, Failure> {
         let (catalogue, inputs, earlier) = if path.is_dir() {
-            let (catalogue, inputs) = of_run(path, medium)?;
+            let (catalogue, inputs) = of_run(path, medium, catalog)?;
             (catalogue, inputs, None)
         } else {
             let catalogue = Catalogue::load(catalog)?;
@@ -65,10 +66,8 @@ impl Source {
 
 /// A plan as it is written, once it is sure that it follows from its own choices.
 fn of_file(path: &Path, catalogue: &Catalogue) -> Result<Plan, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let message = format!("cannot read {}: {error}", path.display());
-        Failure::new(ExitClass::Usage, message, Some(ANEW))
-    })?;
+    let text =
+        read_text(path, DOCUMENT_BYTES).map_err(|error| Failure::from(error).or_hint(ANEW))?;
     let plan = file::read(&text).map_err(|error| {
         let hint = error.hint();
         let message = format!("{}: {error}", path.display());
@@ -96,7 +95,11 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), Failure> {
 }
 
 /// The recommended setup of a run, where it was measured.
-fn of_run(dir: &Path, medium: &Medium) -> Result<(Catalogue, PlanInputs), Failure> {
+fn of_run(
+    dir: &Path,
+    medium: &Medium,
+    catalog: Option<&Path>,
+) -> Result<(Catalogue, PlanInputs), Failure> {
     let run = Run::read(dir)?;
     if run.header.facts.card.is_some() {
         return Err(Failure::new(
@@ -105,7 +108,7 @@ fn of_run(dir: &Path, medium: &Medium) -> Result<(Catalogue, PlanInputs), Failur
             Some(ANEW),
         ));
     }
-    let catalogues = Catalogues::load(&run.header.spec)?;
+    let catalogues = Catalogues::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let Some(found) = view.recommendation() else {

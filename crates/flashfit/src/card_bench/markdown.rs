@@ -1,4 +1,4 @@
-//! The figures of cards as a document, for readers who never saw flashbench.
+//! The figures of cards as a document, for readers who do not know flashbench.
 
 use flashfit_geometry::flashbench::Access;
 
@@ -6,27 +6,27 @@ use super::Measured;
 use super::render::{amplification, axes, count, facts, line, published_row, rate, state, way};
 
 const HEAD: &str = "\
-# The simulated cards beside real ones
+# Simulated cards compared with real ones
 
-Written by `make cards`, that is `flashfit card bench --all --markdown`. Every figure of a model is
-simulated, under a virtual clock; the models are in `catalog/cards/`, with the source of each of
-their own figures. Their capacities are reduced, so that they can be measured in a moment.
+Written by `make cards` (`flashfit card bench --all --markdown`). All figures of the models are
+simulated, with a simulated clock. The models are in `catalog/cards/`, with the source of each of
+their parameters. Their capacities are reduced to keep the measurements short.
 
-**Random requests** are of 4 KiB, 4096 of them. Before them, the first quarter of the card was
-written and the rest never (*quarter*: as in most published measurements), or all of the card
-(*full*); then it was left alone for a minute. *Amplification* is what was written to the flash for
-each byte that was written to the card.
+**Random requests** have 4 KiB; there are 4096 of them. Before the measurement, either the first
+quarter of the card was written and the rest never (*quarter*, as in most published measurements),
+or the whole card (*full*). Then the card was idle for a minute. *Amplification* is the number of
+bytes written to the flash per byte written to the card.
 
-**Open units.** A cheap card can write to a few erase units at the same time. When more are written
-in turn, it must put one in order (merge it) for each write, however small. The tables show it:
-across, the number of erase units that are written in turn; down, the size of a write; in the cells,
-MB/s (10^6 bytes a second). *Linear* writes go through each unit from its start to its end; *random*
-ones to each place of it once, in a mixed order. It is what `flashbench --open-au` measures. Where
-the model is made after a real card, each cell has the model's rate first and the real card's
-behind a stroke; those tables are from `catalog/published/`. The *open units seen* are the most
-that can be written in turn before the rate falls below half; *over 7* where it does not. The
-*agreement* is the factor, one way or the other, between model and card: half of the cells are
-within the median, nine in ten within the second figure.
+**Open erase blocks.** A cheap card can write to only a few erase blocks at the same time. If more
+are written in turn, it must merge one for each write, however small. The tables show this as
+`flashbench --open-au` measures it. Columns are the number of erase blocks that are written in
+turn, rows are the write size, and cells are MB/s (10^6 bytes per second). *Linear* writes go
+through each erase block from start to end; *random* writes visit each position once, in random
+order. If the model is based on a real card, each cell shows the model and then the real card,
+separated by a slash. The tables of the real cards are in `catalog/published/`. *Open erase blocks
+seen* is the largest number that can be written in turn before the rate falls below half, or *over
+7*. *Agreement* is the ratio of model and card, in either direction: half of the cells are within
+the median, nine in ten within the second figure.
 ";
 
 /// All cards, a chapter each.
@@ -40,7 +40,7 @@ pub fn document(all: &[Measured]) -> String {
 
 fn chapter(text: &mut String, measured: &Measured) {
     line(text, &format!("\n## {}\n\n{}.\n", measured.card, measured.title));
-    line(text, &format!("Made after: {}.\n", measured.source));
+    line(text, &format!("Based on: {}.\n", measured.source));
     facts(measured).iter().for_each(|(name, value)| line(text, &format!("- {name}: {value}")));
     line(text, "\n| before | requests of 4 KiB | writes/s | amplification | reads/s |");
     line(text, "|---|---|--:|--:|--:|");
@@ -52,7 +52,7 @@ fn chapter(text: &mut String, measured: &Measured) {
         line(text, &format!("| {state} | {way} | {writes} | {amplification} | {reads} |"));
     }
     if !measured.published.is_empty() {
-        line(text, "\n| published of cards like it | | here | source |");
+        line(text, "\n| published for similar cards | | here | source |");
         line(text, "|---|--:|--:|---|");
         for beside in &measured.published {
             line(text, &format!("| {} |", published_row(beside).join(" | ")));
@@ -61,7 +61,7 @@ fn chapter(text: &mut String, measured: &Measured) {
     for access in [Access::Linear, Access::Random] {
         let real = measured.counterpart.as_ref();
         let whose = real.map_or_else(String::new, |real| format!("; model / {}", real.name));
-        line(text, &format!("\nMB/s, {access} within each unit{whose}:\n"));
+        line(text, &format!("\nMB/s, {access} within each erase block{whose}:\n"));
         grid(text, measured, access);
     }
 }

@@ -25,34 +25,34 @@ use published::Beside;
 /// The size of a write at which the open units are read off.
 const CLIFF_WRITE: Bytes = Bytes(64 << 10);
 
-/// What can be typed behind `flashfit card bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit card bench sd-c4-block\n  \
                         flashfit card bench my-card.toml --against flashbench.txt\n  \
                         flashfit card bench --all --markdown > cards.md")]
 pub struct BenchArgs {
-    /// Its name, or the path of a card file.
+    /// Name of a card, or path of a card file.
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub name: Option<String>,
-    /// Measure every card of the catalogue.
+    /// Measure every simulated card.
     #[arg(long)]
     pub all: bool,
-    /// Write in turn to 1 up to this many erase units.
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Most erase blocks to write in turn; the table starts at 1.
+    #[arg(long = "blocks", alias = "units", value_name = "N", default_value_t = 7,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
     pub units: u32,
-    /// The smallest write.
+    /// Smallest write.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     pub least: Bytes,
-    /// The seed of the mixed orders.
+    /// Seed of the random orders.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Compare with a real card's table, as `flashbench --open-au` prints it.
+    /// Compare with the table of a real card, as printed by `flashbench --open-au`.
     #[arg(long, value_name = "FILE", conflicts_with = "all")]
     pub against: Option<PathBuf>,
-    /// Print Markdown.
+    /// Print Markdown instead of text.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
@@ -114,7 +114,7 @@ pub fn run(args: &BenchArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     if args.json {
         output::json("card-bench", all)
     } else if args.markdown {
-        output::print(&markdown::document(&all))
+        output::print_utf8(&markdown::document(&all))
     } else {
         output::print(&render::terminal(&all, output::width()))
     }

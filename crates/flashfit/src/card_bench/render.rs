@@ -25,15 +25,18 @@ pub fn terminal(all: &[Measured], width: usize) -> String {
 fn section(text: &mut String, measured: &Measured, width: usize) {
     line(text, &format!("{} (simulated)\n{}\n", measured.card, measured.title));
     facts(measured).iter().for_each(|(name, value)| line(text, &format!("{name:<22} {value}")));
-    line(text, "\nrequests of 4 KiB all over, a second");
+    line(text, "\nrandom requests of 4 KiB per second");
     text.push_str(&random_table(&measured.figures.random, width));
-    line(text, "quarter: only the first quarter of the card was written before; full: all of it");
+    line(
+        text,
+        "quarter: only the first quarter of the card was written before; full: the whole card",
+    );
     if !measured.published.is_empty() {
-        line(text, "\npublished of cards like it, and here");
+        line(text, "\npublished for similar cards, and here");
         published_lines(text, &measured.published);
     }
     for access in [Access::Linear, Access::Random] {
-        line(text, &format!("\nMB/s by erase units written in turn, {access} within each"));
+        line(text, &format!("\nMB/s by erase blocks written in turn, {access} within each"));
         text.push_str(&grid(&measured.figures.open_units, access, width));
         if let Some(real) = &measured.counterpart {
             line(text, &format!("\nthe same of the real card, {}", real.name));
@@ -121,9 +124,9 @@ pub fn facts(measured: &Measured) -> Vec<(&'static str, String)> {
     let writes = rate(figures.sequential.write_bytes_per_second);
     let reads = rate(figures.sequential.read_bytes_per_second);
     let mut facts = vec![
-        ("erase unit", measured.erase_unit.to_string()),
+        ("erase block", measured.erase_unit.to_string()),
         ("sequential, 1 MiB", format!("writes {writes}, reads {reads} MB/s")),
-        ("open units seen", cliffs(&measured.open_units_seen)),
+        ("open erase blocks seen", cliffs(&measured.open_units_seen)),
     ];
     if let Some(counterpart) = &measured.counterpart {
         facts.push(("of the real card", cliffs(&counterpart.open_units_seen)));

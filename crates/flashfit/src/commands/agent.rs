@@ -1,8 +1,6 @@
 //! `flashfit agent`, hidden: makes trials here for a flashfit elsewhere, over its standard input
 //! and output, or over a socket in a folder of its own, so that the connection may break.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,31 +9,30 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_stand::agent::{self, About};
+use flashfit_stand::agent::{self, About, AgentFolder};
 
 use crate::failure::Failure;
 use crate::output;
 use crate::stands;
 
-const SOCKET: &str = "agent.socket";
 const START_WAIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// Carry standard input and output to the agent of this folder; start it if there is none.
+    /// Connect standard input and output to the agent of this directory; start it if there is none.
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// End the agent that this folder may still have, and nothing else.
+    /// Only end the agent that this directory may still have.
     #[arg(long, requires = "folder")]
     pub end: bool,
-    /// Do not start one: there was one before.
+    /// Do not start an agent: there was one before.
     #[arg(long, requires = "folder", conflicts_with = "end")]
     pub again: bool,
-    /// Be the agent of this folder, which is removed in the end.
+    /// Be the agent of this directory: new, empty, or left behind by an agent.
     #[arg(long, value_name = "DIR", conflicts_with = "folder")]
     pub listen: Option<PathBuf>,
-    /// How many seconds it waits for somebody to come back.
+    /// Seconds to wait for a new connection.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub linger: u64,
 }
@@ -53,16 +50,14 @@ pub fn run(args: &AgentArgs) -> Result<(), Failure> {
 }
 
 fn listen(folder: &Path, linger: u64) -> Result<(), Failure> {
-    let socket = folder.join(SOCKET);
+    let folder = AgentFolder::take(folder).map_err(|error| Failure::from(error).at("agent"))?;
     let linger = Duration::from_secs(linger);
-    let ended = agent::listen(&socket, linger, &about(), &interrupt()?);
-    // The program may be in it; what runs goes on without its name.
-    let _ = std::fs::remove_dir_all(folder);
-    ended.map_err(|error| failed("cannot listen", &error))
+    agent::listen(folder, linger, &about(), &interrupt()?)
+        .map_err(|error| failed("cannot listen", &error))
 }
 
 fn attach(folder: &Path, args: &AgentArgs) -> Result<(), Failure> {
-    let socket = folder.join(SOCKET);
+    let socket = agent::socket_of(folder);
     let try_once = || agent::attach(&socket, std::io::stdin(), std::io::stdout());
     if args.end {
         return agent::end(&socket).map_err(|error| failed("it does not end", &error));
@@ -88,9 +83,8 @@ fn attach(folder: &Path, args: &AgentArgs) -> Result<(), Failure> {
 
 /// Starts an agent that stays when this process goes.
 fn start(folder: &Path, linger: u64) -> Result<(), Failure> {
-    own_folder(folder).map_err(|error| failed("cannot make its folder", &error))?;
-    // What another agent that was killed has left.
-    let _ = std::fs::remove_file(folder.join(SOCKET));
+    // Here, because the agent's own standard error goes nowhere.
+    drop(AgentFolder::take(folder).map_err(|error| Failure::from(error).at("agent"))?);
     let program = std::env::current_exe().map_err(|error| failed("has no program", &error))?;
     Command::new(program)
         .args(["agent", "--linger", &linger.to_string(), "--listen"])
@@ -102,24 +96,6 @@ fn start(folder: &Path, linger: u64) -> Result<(), Failure> {
         .spawn()
         .map(drop)
         .map_err(|error| failed("cannot start the agent", &error))
-}
-
-/// Makes the agent's folder, or takes the one that is there when whoever logged in has made it:
-/// what is in it becomes the agent's, and its name can be guessed.
-fn own_folder(folder: &Path) -> std::io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        other => return other,
-    }
-    let found = std::fs::symlink_metadata(folder)?;
-    let before_sudo = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
-    let is_ours =
-        found.uid() == rustix::process::geteuid().as_raw() || before_sudo == Some(found.uid());
-    if found.is_dir() && is_ours {
-        return Ok(());
-    }
-    let why = format!("{} is somebody else's", folder.display());
-    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why))
 }
 
 fn about() -> About {

@@ -1,5 +1,7 @@
 //! `flashfit analyze DIR`: setups in the order of the methodology's merits.
 
+use std::path::Path;
+
 use flashfit_report::{Ranking, terminal};
 use flashfit_tune::{Run, Space};
 use serde::Serialize;
@@ -28,9 +30,9 @@ struct Row {
     note: String,
 }
 
-pub fn run(args: &AnalyzeArgs) -> Result<(), Failure> {
+pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let run = Run::read(&args.dir)?;
-    let catalogues = Catalogues::load(&run.header.spec)?;
+    let catalogues = Catalogues::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
@@ -68,7 +70,6 @@ fn table(ranking: &Ranking) -> Table {
     Table { title: ranking.title.clone(), rows: rows.collect() }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a merit is far below 2^53")]
 fn thousandths(value: f64) -> Option<i64> {
     value.is_finite().then(|| (value * 1000.0).round() as i64)
 }

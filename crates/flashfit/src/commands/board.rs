@@ -1,4 +1,4 @@
-//! `flashfit stand doctor --on ssh:HOST`: what a board has for trials: kernel, programs, file
+//! `flashfit doctor --on ssh:HOST`: what a board has for trials: kernel, programs, file
 //! systems, media. An agent is started there for it and ended; nothing is written to a medium.
 
 use std::collections::BTreeSet;

@@ -15,7 +15,7 @@ pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     match &args.command {
         CardCommand::List { json } => list(*json, catalog),
         CardCommand::Show { name, file: true, .. } => {
-            output::print(&flashfit_card::catalogue::entry(name, catalog)?.text)
+            output::print_utf8(&flashfit_card::catalogue::entry(name, catalog)?.text)
         }
         CardCommand::Show { name, json, .. } => {
             let model = flashfit_card::catalogue::load(name, catalog)?;

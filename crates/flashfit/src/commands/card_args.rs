@@ -1,4 +1,4 @@
-//! What can be typed after `flashfit card`.
+//! Arguments of `flashfit card`.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use flashfit_card::Fault;
 use flashfit_card::served::ServeOptions;
 
 use crate::card_bench::BenchArgs;
+use crate::cli::text_path;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit card list\n  flashfit card serve sd-c4-block\n  \
@@ -20,52 +21,52 @@ pub struct CardArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CardCommand {
-    /// List the cards of the catalogue.
+    /// List the simulated cards.
     List {
-        /// Print one JSON document.
+        /// Print one JSON document instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Show a card's model.
+    /// Show the model of a card.
     Show {
-        /// Its name, or the path of a card file.
+        /// Name of a card, or path of a card file.
         name: String,
-        /// Print the card file itself, to be changed and used as sim:FILE.
+        /// Print the card file, as a start for your own: edit it and use it as sim:FILE.
         #[arg(long, conflicts_with = "json")]
         file: bool,
-        /// Print one JSON document.
+        /// Print one JSON document instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Show what a card does with simple patterns, beside the real card it is modelled after.
+    /// Measure a card with simple patterns and compare it with the real card behind the model.
     Bench(BenchArgs),
-    /// Attach a card to a loop device, or serve it over NBD, until interrupted.
+    /// Attach a card as a loop device, or serve it over NBD, until interrupted.
     Serve(ServeArgs),
-    /// Show the counters of a card that is being served.
+    /// Show the counters of a served card: wear, merges, write amplification.
     Stats {
-        /// Its loop device or socket.
+        /// Loop device or socket of the card.
         device: PathBuf,
-        /// Let the counters begin at 0 again, but for the wear.
+        /// Reset the counters to 0, except for wear.
         #[arg(long)]
         reset: bool,
-        /// Print one JSON document.
+        /// Print one JSON document instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Take the power of a card that is being served away.
+    /// Cut the power of a served card.
     Cut(CutArgs),
-    /// Give a card its power back.
+    /// Switch the power of a card on again.
     PowerOn {
-        /// Its loop device or socket.
+        /// Loop device or socket of the card.
         device: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Its name, or the path of a card file.
+    /// Name of a card, or path of a card file.
     pub name: String,
-    /// Attach it to a loop device, which takes root; so it is where nothing else is said.
+    /// Attach the card as a loop device; needs root. This is the default.
     #[arg(long = "loop", conflicts_with = "nbd")]
     pub on_loop: bool,
     #[command(flatten)]
@@ -75,22 +76,22 @@ pub struct ServeArgs {
 /// How a card is served; the same for the command and for the process that it starts.
 #[derive(Debug, Args)]
 pub struct HowArgs {
-    /// Serve it over NBD on a unix socket of that path; needs no root.
-    #[arg(long, value_name = "SOCKET")]
+    /// Serve the card over NBD on this Unix socket; works without root.
+    #[arg(long, value_name = "SOCKET", value_parser = text_path)]
     pub nbd: Option<PathBuf>,
-    /// Go on with the card saved in FILE where there is one, and save it there at the end.
-    #[arg(long, value_name = "FILE")]
+    /// Load the state of the card from this file if it exists, and save it there at the end.
+    #[arg(long, value_name = "FILE", value_parser = text_path)]
     pub state: Option<PathBuf>,
-    /// Keep the card's bytes in an unnamed file in DIR rather than in memory.
-    #[arg(long, value_name = "DIR")]
+    /// Keep the card's data in an unnamed file in this directory instead of in memory.
+    #[arg(long, value_name = "DIR", value_parser = text_path)]
     pub keep_data: Option<PathBuf>,
-    /// For how many milliseconds what is written over is kept, for `card cut --fault rollback`.
+    /// Keep overwritten data this many milliseconds, for `card cut --fault rollback`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub history_ms: u64,
 }
 
 impl HowArgs {
-    /// As the card room has them.
+    /// As the card server takes them.
     pub fn options(&self) -> ServeOptions {
         ServeOptions {
             nbd: self.nbd.clone(),
@@ -113,30 +114,52 @@ impl HowArgs {
     }
 }
 
+const FAULTS: &str = "\
+Without --fault, the cut does what a good device may do: data that was not yet
+flushed can be lost, and a write in progress can be torn.
+
+Faults:
+  lost-cache[=N]      unflushed writes are lost; N of 1000 survive
+  torn-write[=N]      part of the write units of a write arrive; N of 1000 whole
+  torn-sector         part of the 512-byte sectors of a write arrive
+  paired-page         a write destroys flushed data in the same cells
+  rollback[=N]        the last N milliseconds of writes are undone, even flushed
+  half-merge          an erase block under merge stays half empty
+  folding-window[=N]  up to 1.6 s after a write, an erase block or the whole
+                      card is lost, with a probability of N of 1000
+  weak-page[=N]       the page written last cannot be read after N more reads
+  stale-discard[=N]   N of 1000 discarded sectors return, old or garbled
+  brick               the card never answers again
+
+Examples:
+  flashfit card cut /dev/loop3 --power-on
+  flashfit card cut /dev/loop3 --fault rollback=250 --image after.img";
+
 #[derive(Debug, Args)]
+#[command(after_help = FAULTS)]
 pub struct CutArgs {
-    /// Its loop device or socket.
+    /// Loop device or socket of the card.
     pub device: PathBuf,
-    /// What happens beyond what a device does that keeps its promises; can be given several times.
+    /// A fault that a good device would not have, see below; may be repeated.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
     pub faults: Vec<Fault>,
-    /// Decides what is left to chance.
+    /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Give the power back at once; otherwise the card fails everything until `card power-on`.
+    /// Switch the power on again at once. Otherwise all requests fail until `card power-on`.
     #[arg(long, conflicts_with = "image")]
     pub power_on: bool,
-    /// Write what a host would find on the card to a new file, sparse.
-    #[arg(long, value_name = "FILE")]
+    /// Write what a host would find on the card to a new, sparse image file.
+    #[arg(long, value_name = "FILE", value_parser = text_path)]
     pub image: Option<PathBuf>,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct CardServerArgs {
-    /// The card's name or file.
+    /// Name of a card, or path of a card file.
     pub name: String,
     #[command(flatten)]
     pub how: HowArgs,

@@ -1,7 +1,6 @@
 //! `flashfit card serve`: a card as a block device, or over NBD, until interrupted.
 
 use std::path::Path;
-use std::time::Duration;
 
 use flashfit_card::served::CardProcess;
 use flashfit_host::interrupt::Interrupt;
@@ -12,8 +11,6 @@ use crate::commands::card_server;
 use crate::commands::card_stats::counters_text;
 use crate::failure::Failure;
 use crate::output;
-
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let over_nbd = args.how.nbd.is_some();
@@ -32,7 +29,7 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     })?;
     let server = card_server::args_with(&args.name, &args.how, catalog);
     let card = CardProcess::start(&card_server::program(), &server)?;
-    output::print(&format!("{}\n", card.device().display()))?;
+    output::print_utf8(&format!("{}\n", card.device().display()))?;
     card.notes().iter().for_each(|text| output::note(&format!("note: {text}")));
     if over_nbd {
         let place = card.device().display();
@@ -42,9 +39,7 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     } else {
         output::note("simulated card attached; Ctrl-C detaches it");
     }
-    while !interrupt.is_raised() && card.is_running() {
-        std::thread::sleep(POLL_INTERVAL);
-    }
+    card.wait(&interrupt);
     let counters = card.counters();
     card.stop()?;
     if let Ok(counters) = counters {

@@ -24,22 +24,27 @@ use crate::rendering;
 const EXAMPLES: &str = "\
 Examples:
   flashfit check /dev/mmcblk0
-  flashfit check card.img --erase-unit 8MiB --json
+  flashfit check card.img --erase-block 8MiB --json
 
-The exit code is 0 when nothing is wrong or it cannot be told, and 1 when something is bad.";
+Exit codes: 0 nothing is wrong, or it cannot be determined; 1 something is bad.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
-    /// A device node or an image file.
+    /// Device node or image file.
     pub target: String,
-    /// The erase unit, where you know it better than the medium says.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Erase block size, if you know it better than the device reports it.
+    #[arg(
+        long = "erase-block",
+        alias = "erase-unit",
+        value_name = "SIZE",
+        value_parser = size
+    )]
     pub erase_unit: Option<Bytes>,
-    /// The page, or the pages written together.
+    /// Write unit size: the pages that are programmed together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }

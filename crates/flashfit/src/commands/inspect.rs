@@ -6,7 +6,7 @@ use std::path::Path;
 use flashfit_card::CardModel;
 use flashfit_host::SystemRunner;
 use flashfit_medium::{Bytes, DeclaredBytes, Medium, System, Target};
-use flashfit_report::text::plain;
+use flashfit_report::text::{plain, wrap};
 
 use crate::cli::InspectArgs;
 use crate::failure::Failure;
@@ -112,8 +112,17 @@ fn medium_text(medium: &Medium) -> String {
     text
 }
 
+/// Columns of the names.
+const NAMES: usize = 17;
+
+/// A name and its value, which is wrapped within its column.
 fn line(text: &mut String, name: &str, value: &str) {
-    writeln!(text, "{:<17} {}", plain(name), plain(value)).expect("a string takes any text");
+    let columns = output::width().saturating_sub(NAMES + 1);
+    let mut name = plain(name);
+    for part in wrap(&plain(value), columns) {
+        writeln!(text, "{name:<NAMES$} {part}").expect("a string takes any text");
+        name.clear();
+    }
 }
 
 /// A declared size with its source, a guess marked as one.

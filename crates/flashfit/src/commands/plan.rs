@@ -16,9 +16,11 @@ use flashfit_medium::{Bytes, Medium, System, Target};
 use flashfit_stand::backing;
 use serde::Serialize;
 
-use crate::cli::{durability, size};
+use crate::cli::{durability, size, text_path};
+use crate::consent;
 use crate::failure::Failure;
 use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::saved as probed;
 use crate::rendering;
 use crate::tune::resolve;
@@ -30,75 +32,85 @@ const USUAL_SCHEDULER: &str = "mq-deadline";
 const EXAMPLES: &str = "\
 Examples:
   flashfit plan /dev/mmcblk0
-  flashfit plan /dev/mmcblk0 --fs ext4 --erase-unit 8MiB --write-unit 8KiB
+  flashfit plan /dev/mmcblk0 --fs ext4 --erase-block 8MiB --write-unit 8KiB
   flashfit plan /dev/mmcblk0 --geometry geometry.json
   flashfit plan sim:sd-c4-block --fs f2fs --output plan.json
   flashfit plan /dev/sdb --fs squashfs --host f2fs
   flashfit plan card.img --recipe dreamplug --allow may-corrupt
 
-Recipes are what others published for their own cards: dreamplug, gentoo, linutop, pandora.";
+Recipes are layouts that others published for their own cards: dreamplug,
+gentoo, linutop, pandora.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
-    /// A device node, an image file or sim:NAME.
+    /// Device node, image file or sim:NAME (a simulated card).
     pub target: String,
-    /// File systems, separated by commas; all that are safe and fit unless given.
+    /// File systems, separated by commas [default: all that are safe and fit].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
-    /// Options of the file system, separated by commas, or base for none; geometry and noatime
-    /// unless given.
+    /// Options of the file system, separated by commas, or base for none [default: geometry and
+    /// noatime].
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub options: Option<Vec<String>>,
-    /// What an image (squashfs) and the writable layer over it lie on; of the file systems given,
-    /// or else of all, the first that is safe and can.
+    /// File system that holds a read-only image (squashfs) and its writable layer [default: the
+    /// first suitable one that is safe].
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// The I/O scheduler; the one in use unless given.
+    /// I/O scheduler [default: the current one].
     #[arg(long, value_name = "NAME")]
     pub scheduler: Option<String>,
-    /// The partition table.
+    /// Partition table.
     #[arg(long, value_enum)]
     pub table: Option<TableArg>,
-    /// Where the partition starts: auto, whole (no partition table) or a position such as 4MiB or
-    /// 63s.
+    /// Start of the partition: auto, whole (no partition table) or a position such as 4MiB or 63s
+    /// (sectors).
     #[arg(long, value_name = "WHERE")]
     pub start: Option<String>,
-    /// The erase unit, where you know it better than the medium says.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Erase block size, if you know it better than the device reports it.
+    #[arg(
+        long = "erase-block",
+        alias = "erase-unit",
+        value_name = "SIZE",
+        value_parser = size
+    )]
     pub erase_unit: Option<Bytes>,
-    /// The page, or the pages written together.
+    /// Write unit size: the pages that are programmed together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
-    /// What flashfit probe --output wrote; where it and the medium disagree, the plan is safe for
-    /// both.
+    /// Geometry file written by `flashfit probe --output`. Where it and the device disagree, the
+    /// plan suits both.
     #[arg(long, value_name = "FILE")]
     pub geometry: Option<PathBuf>,
-    /// Where the file system is to be mounted.
-    #[arg(long, value_name = "DIR", default_value = "/mnt/flash")]
+    /// Mount point of the file system.
+    #[arg(long, value_name = "DIR", default_value = "/mnt/flash", value_parser = text_path)]
     pub mount_point: PathBuf,
-    /// Fill in what is not given from a published recipe, and count as it counts.
+    /// Use a published recipe for everything that is not given.
     #[arg(long, value_name = "NAME")]
     pub recipe: Option<String>,
-    /// The least safety at a power cut: safe, loses-recent, breaks-promise or may-corrupt.
+    /// What a power cut may do: safe, loses-recent, breaks-promise or may-corrupt; see
+    /// `flashfit tune --help`.
     #[arg(long, value_name = "DURABILITY", value_parser = durability, default_value = "safe")]
     pub allow: Durability,
-    /// Write the plan of one file system to a file, for flashfit apply.
+    /// Write the plan to a file, for `flashfit apply`. Needs exactly one file system.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print one JSON document.
+    /// Replace the file even if flashfit did not write it.
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 }
 
-/// A partition table by name.
+/// The argument of `--table`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TableArg {
-    /// The GUID partition table.
+    /// GUID partition table.
     Gpt,
-    /// The table of the master boot record.
+    /// Table in the master boot record.
     Mbr,
-    /// None: the file system has the whole medium.
+    /// No partition table: the file system takes the whole device.
     None,
 }
 
@@ -120,6 +132,8 @@ pub struct Subject {
     pub declared: Geometry,
     /// The scheduler in use, where it is a device.
     pub scheduler: Option<String>,
+    /// Why the plan could not be applied now, where that is known.
+    pub objection: Option<String>,
 }
 
 /// All that is shown.
@@ -175,8 +189,9 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         }
     }
     notes.extend(plans.first().and_then(|plan| alike(plan, &recipes)));
+    notes.extend(subject.objection);
     if let Some(path) = &args.output {
-        write(path, &plans)?;
+        write(path, args.force, &plans)?;
     }
     let found = Plans { target: args.target.clone(), plans, others, notes };
     let is_empty = found.plans.is_empty();
@@ -207,7 +222,7 @@ fn usable(args: &PlanArgs, subject: &Subject) -> Result<(), Failure> {
         Some(unit) if !is_whole(unit) => Err(Failure::new(
             ExitClass::Usage,
             format!("an erase unit of {} bytes is not made of sectors of {}", unit.0, sector.0),
-            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-unit 4MiB"),
+            Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB"),
         )),
         _ => Ok(()),
     }
@@ -223,6 +238,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
                 medium: simulated(&name, &model),
                 declared: backing::modelled(&model),
                 scheduler: None,
+                objection: None,
             });
         }
         Target::Node(path) => Medium::of_node(&System::default(), &runner, &path)?,
@@ -231,6 +247,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
     Ok(Subject {
         declared: backing::declared(&medium),
         scheduler: medium.queue.scheduler.clone(),
+        objection: consent::would_be_refused(&medium),
         medium: PlannedMedium::of(&medium),
     })
 }
@@ -446,7 +463,7 @@ fn alike(plan: &Plan, recipes: &PublishedRecipes) -> Option<String> {
     Some(text)
 }
 
-fn write(path: &Path, plans: &[Plan]) -> Result<(), Failure> {
+fn write(path: &Path, force: bool, plans: &[Plan]) -> Result<(), Failure> {
     let [plan] = plans else {
         return Err(Failure::new(
             ExitClass::Usage,
@@ -454,5 +471,6 @@ fn write(path: &Path, plans: &[Plan]) -> Result<(), Failure> {
             Some("name one file system, such as --fs ext4"),
         ));
     };
-    output::file(path, &file::write(plan, env!("CARGO_PKG_VERSION")))
+    let output = OutputFile::check(path, OutputKind::Plan, force)?;
+    output.write(&file::write(plan, env!("CARGO_PKG_VERSION")))
 }

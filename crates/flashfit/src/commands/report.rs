@@ -1,21 +1,35 @@
 //! `flashfit report DIR`: a run as one HTML file.
 
+use std::path::Path;
+
 use flashfit_report::html;
+use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{Run, Space};
 
 use crate::catalogues::Catalogues;
 use crate::cli::ReportArgs;
 use crate::failure::Failure;
 use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::{self, RunView};
 
-pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     let run = Run::read(&args.dir)?;
-    let catalogues = Catalogues::load(&run.header.spec)?;
+    // Whoever names a file is told before the work that it would not be replaced.
+    let named = args.output.as_deref();
+    let file =
+        named.map(|path| OutputFile::check(path, OutputKind::Report, args.force)).transpose()?;
+    let catalogues = Catalogues::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, &args.dir);
-    let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
-    output::file(&path, &html::render(&report))?;
-    output::print(&format!("{}\n", path.display()))
+    let html = html::render(&report);
+    let path = match (file, named) {
+        (Some(file), Some(path)) => {
+            file.write(&html)?;
+            path.to_owned()
+        }
+        _ => write_report(&args.dir, &html)?,
+    };
+    output::print_utf8(&format!("{}\n", path.display()))
 }

@@ -1,77 +1,88 @@
-//! What can be typed behind `flashfit probe`.
+//! Arguments of `flashfit probe`.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_medium::Bytes;
+use flashfit_medium::identity::Identity;
+use flashfit_medium::{Bytes, Medium, ObjectId};
 use flashfit_stand::On;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::size;
+use crate::failure::Failure;
+use crate::output_file::{OutputFile, OutputKind};
 
 const EXAMPLES: &str = "\
 Examples:
   flashfit probe /dev/mmcblk0
   flashfit probe /dev/mmcblk0 --write --region 1GiB+2GiB --max-write 4GiB
   flashfit probe sim:sd-c4-block --write --twin twin.toml
-  flashfit probe --import flashbench-a.txt --import flashbench-open-au.txt --json
+  flashfit probe --import flashbench-a.txt --import open-au.txt --json
   flashfit probe /dev/mmcblk0 --output geometry.json
   flashfit probe /dev/mmcblk0 --on ssh:root@board
   flashfit plan /dev/mmcblk0 --geometry geometry.json
 
-Without --write the medium is opened for reading only. With --write the data in
-the region are lost; the whole medium is the region unless one is given.
+Without --write, the device is opened read-only. With --write, the data in the
+region is lost. The region is the whole device unless --region is given.
 
-The exit code is 0 when it was done, also when nothing could be found; 1 when
-capacity is not really there; 2 for wrong usage or a file that is no table; 3
-when it was refused; 5 when the medium failed; 6 when interrupted.";
+Exit codes: 0 done, even if nothing could be determined; 1 the device has less
+capacity than it claims; 2 wrong usage, or a file without a usable table; 3
+refused; 5 the device failed; 6 interrupted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProbeArgs {
-    /// A device node, an image file or sim:NAME.
+    /// Device node, image file or sim:NAME (a simulated card).
     #[arg(required_unless_present = "import", conflicts_with = "import")]
     pub target: Option<String>,
-    /// Read tables that flashbench printed (-a, --open-au, --find-fat) instead of a medium; may be
-    /// given more than once for tables of one medium.
+    /// Read tables printed by flashbench (-a, --open-au, --find-fat) instead of probing. Repeat the
+    /// option for several tables of one device.
     #[arg(long, value_name = "FILE")]
     pub import: Vec<PathBuf>,
-    /// Also write: finds more, and is surer. All data in the region will be lost.
+    /// Probe by writing too: finds more, with higher confidence. All data in the region will be
+    /// lost.
     #[arg(long, conflicts_with = "import")]
     pub write: bool,
-    /// Agree that data will be lost on the medium of this name (or serial number).
+    /// Agree to lose data on the device with this name or serial number.
     #[arg(long, value_name = "NAME", requires = "write")]
     pub confirm: Option<String>,
-    /// Only this part of the medium, such as 1GiB+512MiB.
+    /// Probe only this part of the device, such as 1GiB+512MiB.
     #[arg(long, value_name = "START+LENGTH", value_parser = region, conflicts_with = "import")]
     pub region: Option<Region>,
-    /// The most that may be written; two and a quarter times the region and 2 GiB unless given.
+    /// Most bytes to write [default: 2.25 times the region, plus 2 GiB].
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "write")]
     pub max_write: Option<Bytes>,
-    /// Fit a card model to what was measured, and write it to this file, to be used as sim:FILE.
+    /// Fit a model of a simulated card to the measurements and write it to this file, for sim:FILE.
     #[arg(long, value_name = "FILE")]
     pub twin: Option<PathBuf>,
-    /// Draw the evidence into this file.
+    /// Write a chart of the measurements to this SVG file.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write the JSON document to this file, for flashfit plan --geometry.
+    /// Write the result as JSON to this file, for `flashfit plan --geometry`.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The seed of every random choice.
+    /// Replace files even if flashfit did not write them.
+    #[arg(long)]
+    pub force: bool,
+    /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Show what would be done, and do nothing.
+    /// Show what would be done and change nothing.
     #[arg(short = 'n', long, conflicts_with = "import")]
     pub dry_run: bool,
-    /// Print one JSON document.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
-    /// Where the medium is: here or ssh:HOST.
-    #[arg(long, value_name = "STAND", default_value_t = On::Here, conflicts_with = "import")]
+    /// The device as it was shown on the machine where the user agreed.
+    #[arg(long, hide = true, requires = "write", value_parser = Shown::parse)]
+    pub shown: Option<Shown>,
+    /// Machine with the device: here or ssh:HOST.
+    #[arg(long, value_name = "TEST-BED", default_value_t = On::Here, conflicts_with = "import")]
     pub on: On,
 }
 
-/// A part of a medium, in bytes.
+/// A part of a device, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// Where it starts.
@@ -87,19 +98,67 @@ impl Region {
     }
 }
 
+/// What identifies a device that was shown elsewhere. The guard compares it with the device here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    object: Option<ObjectId>,
+    identity: Identity,
+    capacity: Bytes,
+}
+
+impl Shown {
+    /// Of a device that was looked at.
+    pub fn of(medium: &Medium) -> Self {
+        let Medium { object, identity, capacity, .. } = medium;
+        Self { object: *object, identity: identity.clone(), capacity: *capacity }
+    }
+
+    /// As an argument.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).expect("plain data")
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// The device here, as if it had been shown as the other one was.
+    pub fn over(&self, here: &Medium) -> Medium {
+        let Self { object, identity, capacity } = self.clone();
+        Medium { object, identity, capacity, ..here.clone() }
+    }
+}
+
 /// Parses `START+LENGTH` for clap.
 fn region(text: &str) -> Result<Region, String> {
     let (start, length) = text
         .split_once('+')
-        .ok_or_else(|| "a region is START+LENGTH, such as 1GiB+512MiB".to_owned())?;
+        .ok_or_else(|| "expected START+LENGTH, such as 1GiB+512MiB".to_owned())?;
     let (start, length) = (size(start)?, size(length)?);
     if length.0 == 0 {
-        return Err("a region of no length".to_owned());
+        return Err("a region must be longer than 0 bytes".to_owned());
     }
     if start.0.checked_add(length.0).is_none() {
-        return Err("a region beyond any medium".to_owned());
+        return Err("a region must end below 16 EiB".to_owned());
     }
     Ok(Region { start, length })
+}
+
+impl ProbeArgs {
+    /// The files that are to be written.
+    pub fn outputs(&self) -> impl Iterator<Item = (&Path, OutputKind)> {
+        let files = [
+            (&self.twin, OutputKind::CardModel),
+            (&self.svg, OutputKind::Drawing),
+            (&self.output, OutputKind::Geometry),
+        ];
+        files.into_iter().filter_map(|(path, kind)| Some((path.as_deref()?, kind)))
+    }
+
+    /// Writes one of them.
+    pub fn write(&self, path: &Path, kind: OutputKind, text: &str) -> Result<(), Failure> {
+        OutputFile::check(path, kind, self.force)?.write(text)
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The device behind a probe: a medium opened for reading only, one that the user agreed to lose,
 //! or a simulated card in the process under a clock of its own.
 
-use std::path::Path;
-
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_medium::{BlockDev, Clock, DirectMedium, SystemClock, VirtualClock, WriteConsent};
+use flashfit_medium::{
+    BlockDev, Clock, DirectMedium, Medium, SystemClock, VirtualClock, WriteConsent,
+};
 
 use crate::failure::Failure;
 
@@ -22,9 +22,9 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// A node or an image, for reading only.
-    pub fn read_only(path: &Path) -> Result<Self, Failure> {
-        Ok(Self::direct(DirectMedium::read_only(path)?))
+    /// A node or an image that was looked at, for reading only.
+    pub fn read_only(medium: &Medium) -> Result<Self, Failure> {
+        Ok(Self::direct(DirectMedium::shown(medium)?))
     }
 
     /// A medium whose data the user agreed to lose.

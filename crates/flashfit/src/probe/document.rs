@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use flashfit_geometry::probed::{Evidence, Fault, Probed};
 use flashfit_geometry::{Finding, Findings, Geometry, Known, Source, Value};
 use flashfit_host::ExitClass;
+use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_medium::describe::Kind;
 use flashfit_medium::identity::Identity;
 use flashfit_medium::{Bytes, Declared};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::failure::Failure;
 
@@ -76,13 +77,21 @@ pub struct Next {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FittedTwin {
     /// Its card file.
+    #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
+    /// The bytes of that name where it is not UTF-8: `file` then has U+FFFD in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<Vec<u8>>,
     /// How many rates it was fitted to.
     pub rates: usize,
     /// Half of its rates are off by no more than this ratio, in thousandths: 1000 is no error.
     pub median_error_thousandths: u64,
     /// Nine in ten are off by no more than this, in thousandths.
     pub ninth_decile_error_thousandths: u64,
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// The document.
@@ -184,9 +193,7 @@ impl ProbeDocument {
     /// Reads a file that `--output` wrote, or that `--json` printed.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::new(ExitClass::Usage, format!("cannot read {shown}: {error}"), None)
-        })?;
+        let text = read_text(path, DOCUMENT_BYTES)?;
         let hint = "make it with: flashfit probe TARGET --output FILE";
         let found: Self = serde_json::from_str(&text).map_err(|error| {
             let message = format!("{shown} is no document of flashfit probe: {error}");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_stand::{Place, ProbeWanted};
 
-use super::args::ProbeArgs;
+use super::args::{ProbeArgs, Shown};
 use super::signals;
 use crate::failure::Failure;
 use crate::stands::ssh;
@@ -24,35 +24,33 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
         true => {
             let medium = place.look(target)?;
             let mut guard = |given: &_| place.ask(&medium, given);
-            Some(consent::agreed(&medium, args.confirm.as_deref(), &mut guard)?)
+            let named = consent::agreed(&medium, args.confirm.as_deref(), &mut guard)?;
+            Some((named, Shown::of(&medium).text()))
         }
         false => None,
     };
     let made = place.probe(&wanted(args, target, named))?;
-    output::print(&made.stdout)?;
-    for path in files(args) {
+    output::print_utf8(&made.stdout)?;
+    for (path, kind) in args.outputs() {
         if let Some(text) = made.files.get(&path.display().to_string()) {
-            output::file(path, text)?;
+            args.write(path, kind, text)?;
         }
     }
     ended(made.code, &made.stderr)
 }
 
-/// The files that are to be written.
-fn files(args: &ProbeArgs) -> impl Iterator<Item = &PathBuf> {
-    [&args.twin, &args.svg, &args.output].into_iter().flatten()
-}
-
 /// The same probe as it is typed there.
-fn wanted(args: &ProbeArgs, target: &str, named: Option<String>) -> ProbeWanted {
+fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> ProbeWanted {
     let mut words = vec![target.to_owned(), "--seed".to_owned(), args.seed.to_string()];
     let flags = [("--write", args.write), ("--dry-run", args.dry_run), ("--json", args.json)];
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
     let region = args.region.map(|region| format!("{}+{}", region.start.0, region.length.0));
     let max_write = args.max_write.map(|most| most.0.to_string());
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let (named, shown) = agreed.unzip();
     let values = [
         ("--confirm", named),
+        ("--shown", shown),
         ("--region", region),
         ("--max-write", max_write),
         ("--twin", path(&args.twin)),
@@ -62,7 +60,7 @@ fn wanted(args: &ProbeArgs, target: &str, named: Option<String>) -> ProbeWanted 
     for (flag, value) in values {
         words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
     }
-    let files = files(args).map(|path| path.display().to_string()).collect();
+    let files = args.outputs().map(|(path, _)| path.display().to_string()).collect();
     ProbeWanted { args: words, files }
 }
 

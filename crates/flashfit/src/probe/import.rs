@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flashfit_geometry::flashbench::{Imported, inference};
-use flashfit_host::ExitClass;
+use flashfit_host::input_file::{DOCUMENT_BYTES, read_capped};
 use flashfit_twin::Hints;
 
 use super::Ended;
@@ -23,9 +23,7 @@ fn read(files: &[PathBuf]) -> Result<Imported, Failure> {
     let mut all = Imported::default();
     for path in files {
         let shown = path.display();
-        let bytes = std::fs::read(path).map_err(|error| {
-            Failure::new(ExitClass::Usage, format!("cannot read {shown}: {error}"), None)
-        })?;
+        let bytes = read_capped(path, DOCUMENT_BYTES)?;
         let mut imported =
             Imported::read(&bytes).map_err(|error| Failure::from(error).at(&shown.to_string()))?;
         if files.len() > 1 {

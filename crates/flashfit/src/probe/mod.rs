@@ -17,7 +17,7 @@ mod twin;
 mod watch;
 mod writing;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_filesystem::Catalogue;
 use flashfit_geometry::Probed;
@@ -30,6 +30,7 @@ use flashfit_twin::Hints;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
 use args::ProbeArgs;
 use document::{Asked, FittedTwin, Mode, ProbeDocument};
 use subject::Subject;
@@ -119,20 +120,10 @@ fn signals() -> Result<Interrupt, Failure> {
 
 /// Finds a file that cannot be written before the probe is made, not after.
 fn outputs_can_be_written(args: &ProbeArgs) -> Result<(), Failure> {
-    let files: [&Option<PathBuf>; 3] = [&args.twin, &args.svg, &args.output];
-    for path in files.into_iter().flatten() {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        if !folder.is_dir() {
-            let message = format!("there is no folder {} for {}", folder.display(), path.display());
-            return Err(Failure::new(ExitClass::Usage, message, Some("name a file elsewhere")));
-        }
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            let message = format!("{} is not a regular file", path.display());
-            return Err(Failure::new(ExitClass::Usage, message, Some("name another file")));
-        }
-    }
-    Ok(())
+    args.outputs().try_for_each(|(path, kind)| {
+        OutputFile::check(path, kind, args.force)?;
+        Ok(())
+    })
 }
 
 /// Shows and keeps what is known; what ended the probe decides the exit code.
@@ -153,13 +144,13 @@ fn present(
     let planned = subject.map(|subject| &subject.planned);
     document.next = next::next(&document, planned, catalogue, args.output.as_deref());
     if let Some(path) = &args.svg {
-        output::file(path, &chart::draw(&document))?;
+        args.write(path, OutputKind::Drawing, &chart::draw(&document))?;
     }
     if let Some(path) = &args.output {
-        output::file(path, &document.text())?;
+        args.write(path, OutputKind::Geometry, &document.text())?;
     }
     if args.json {
-        output::print(&document.text())?;
+        output::print_utf8(&document.text())?;
     } else {
         output::print(&render::text(&document, output::width()))?;
     }
@@ -179,7 +170,7 @@ fn fitted(
     let Some(path) = args.twin.as_deref().filter(|_| ended.failure.is_none()) else {
         return Ok(None);
     };
-    let twin = twin::fit(&ended.tables, ended.hints, what, path, progress);
+    let twin = twin::fit(&ended.tables, ended.hints, what, (path, args.force), progress);
     progress.finish();
     twin.map(Some)
 }

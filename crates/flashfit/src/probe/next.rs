@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_filesystem::plan::{Plan, StripeWidth, Wish, choose, units};
+use flashfit_filesystem::plan::{EXAMPLE_NODE, Plan, StripeWidth, Wish, choose, units};
 use flashfit_filesystem::{Catalogue, Durability, Scheduler};
 use flashfit_geometry::{Geometry, Known};
 use flashfit_host::program::quote;
@@ -15,8 +15,6 @@ use crate::failure::Failure;
 
 /// The file system whose line is shown: what distributions put on cards.
 const USUAL_FILESYSTEM: &str = "ext4";
-/// What stands for the medium of an imported table.
-const SOME_MEDIUM: &str = "/dev/YOUR-CARD";
 
 /// What to do next, for a medium that is there or for tables of one that is not.
 pub fn next(
@@ -28,7 +26,7 @@ pub fn next(
     let mut next = Next::default();
     let probed = document.geometry();
     let target = match document.mode {
-        Mode::Import => SOME_MEDIUM.to_owned(),
+        Mode::Import => EXAMPLE_NODE.to_owned(),
         _ => quote(&document.target),
     };
     if let (Some(subject), false) = (subject, probed.is_unknown()) {
@@ -75,7 +73,7 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
             command.push_str(&format!(" --geometry {}", quote(&path.display().to_string())));
         }
         _ => {
-            flag("erase-unit", probed.erase_unit.as_ref());
+            flag("erase-block", probed.erase_unit.as_ref());
             flag("write-unit", probed.write_unit.as_ref());
         }
     }

@@ -40,14 +40,11 @@ fn shown(value: f64, unit: &str) -> String {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
 fn whole_bytes(value: f64) -> String {
     Bytes(value as u64).to_string()
 }
 
 /// The length of a bar in characters, between 0 and `room`.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-#[expect(clippy::cast_precision_loss, reason = "a terminal has few columns")]
 fn length(share: f64, room: usize) -> usize {
     (share.clamp(0.0, 1.0) * room as f64).round() as usize
 }

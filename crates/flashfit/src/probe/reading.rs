@@ -32,7 +32,7 @@ pub fn probe(
 ) -> Result<Ended, Failure> {
     let mut opened = match &subject.what {
         What::Card(model) => Opened::used(model)?,
-        What::Medium(medium) => Opened::read_only(&medium.path)?,
+        What::Medium(medium) => Opened::read_only(medium)?,
     };
     let options = options(args, subject, region);
     let probed = reading::probe(opened.device.as_mut(), opened.clock.as_ref(), &options, progress);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flashfit_geometry::{Finding, Findings, Value, Verdict};
 use flashfit_medium::{Bytes, Declared, DeclaredBytes};
+use flashfit_report::probability;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::{plain, plain_command, wrap};
 
@@ -115,12 +116,6 @@ pub fn value(value: Value) -> String {
     }
 }
 
-/// A probability in percent, never rounded up to certainty.
-fn percent(probability: f64) -> String {
-    let tenths = (probability * 1000.0).floor() / 10.0;
-    format!("{:.1} %", tenths.min(99.9))
-}
-
 struct Page {
     text: String,
     width: usize,
@@ -160,7 +155,7 @@ impl Page {
             match finding.verdict {
                 Verdict::Found => {
                     let value = finding.value.map_or_else(String::new, value);
-                    let sure = finding.confidence.map(percent).unwrap_or_default();
+                    let sure = finding.confidence.map(probability).unwrap_or_default();
                     self.fact(name, &format!("{value} ({sure}): {}", finding.reason));
                 }
                 Verdict::Inconclusive => {
@@ -276,7 +271,9 @@ fn inconclusive(finding: &Finding) -> String {
         .iter()
         .filter(|candidate| candidate.probability >= WORTH_SHOWING)
         .take(2)
-        .map(|candidate| format!("{} ({})", value(candidate.value), percent(candidate.probability)))
+        .map(|candidate| {
+            format!("{} ({})", value(candidate.value), probability(candidate.probability))
+        })
         .collect();
     if likeliest.is_empty() {
         return finding.reason.clone();
@@ -289,18 +286,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_ever_quite_sure() {
-        assert_eq!(percent(1.0), "99.9 %");
-        assert_eq!(percent(0.9796), "97.9 %");
-    }
-
-    #[test]
     fn quantities_without_a_measurement_share_a_line() {
         let mut page = Page { text: String::new(), width: 80 };
         let found = Finding::found(Value::Count(5), 0.97, "the rate falls behind five units");
         let findings = Findings { open_units_linear: found, ..Findings::default() };
         page.findings(&findings);
-        assert!(page.text.starts_with("  open units, linear   5 (97.0 %): the rate falls"));
+        assert!(page.text.starts_with("  open units, linear   5 (97 %): the rate falls"));
         assert_eq!(page.text.matches("not measured").count(), 1, "{}", page.text);
         assert!(page.text.lines().all(|line| line.len() <= 80), "{}", page.text);
     }

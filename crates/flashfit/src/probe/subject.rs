@@ -49,7 +49,7 @@ impl Subject {
                 )
             }
         };
-        let planned = plan::Subject { medium, declared: geometry, scheduler };
+        let planned = plan::Subject { medium, declared: geometry, scheduler, objection: None };
         Ok(Self { name: name.to_owned(), what, planned, declared })
     }
 

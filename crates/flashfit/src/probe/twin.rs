@@ -2,6 +2,7 @@
 //! card model is fitted to them.
 
 use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flashfit_geometry::Findings;
@@ -17,7 +18,7 @@ use flashfit_twin::{Hints, Twin, TwinError};
 use super::document::{FittedTwin, bytes};
 use super::watch::Progress;
 use crate::failure::Failure;
-use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
@@ -99,16 +100,17 @@ pub fn fit(
     tables: &[OpenUnitTable],
     hints: Hints,
     what: &str,
-    path: &Path,
+    (path, force): (&Path, bool),
     progress: &mut Progress,
 ) -> Result<FittedTwin, Failure> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let twin: Result<Twin, TwinError> = flashfit_twin::fit(tables, hints, (&stem, what), progress);
     let twin = twin?;
     let text = twin.to_toml()?;
-    output::file(path, &text)?;
+    OutputFile::check(path, OutputKind::CardModel, force)?.write(&text)?;
     Ok(FittedTwin {
         file: path.to_owned(),
+        file_bytes: path.to_str().is_none().then(|| path.as_os_str().as_bytes().to_owned()),
         rates: twin.comparison.cells,
         median_error_thousandths: twin.comparison.median_error_thousandths,
         ninth_decile_error_thousandths: twin.comparison.ninth_decile_error_thousandths,

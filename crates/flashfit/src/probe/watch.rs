@@ -47,7 +47,6 @@ fn bar() -> ProgressBar {
 }
 
 impl Watch for Progress {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 1000")]
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
         let done = done.clamp(0.0, 1.0);
         match &self.bar {

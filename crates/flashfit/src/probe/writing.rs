@@ -34,12 +34,16 @@ pub fn announcement(
 ) -> Result<String, Failure> {
     let mut opened = match &subject.what {
         What::Card(model) => Opened::used(model)?,
-        What::Medium(medium) => Opened::read_only(&medium.path)?,
+        What::Medium(medium) => Opened::read_only(medium)?,
     };
     let cost = cost(args, subject, region, &mut opened)?;
     let lost = match &subject.what {
         What::Card(_) => "A simulated card: nothing is lost.".to_owned(),
-        What::Medium(medium) => lost(medium, region),
+        What::Medium(medium) => {
+            let mut text = lost(medium, region);
+            text.extend(consent::would_be_refused(medium).map(|told| format!("\n{told}")));
+            text
+        }
     };
     let told = told(&cost, Budget::of(args, region[1]));
     Ok(format!("{lost}\n{told}\nNothing was done.\n"))
@@ -57,12 +61,16 @@ pub fn probe(
     let (mut opened, _held) = match &subject.what {
         What::Card(model) => (Opened::simulated(model), None),
         What::Medium(medium) => {
-            let mut first = Opened::read_only(&medium.path)?;
+            let mut first = Opened::read_only(medium)?;
             let cost = cost(args, subject, region, &mut first)?;
             drop(first);
             note(&lost(medium, region));
             note(&told(&cost, Budget::of(args, region[1])));
-            let consent = consent::for_shown(medium, args.confirm.as_deref(), &runner)?;
+            let shown = match &args.shown {
+                Some(shown) => shown.over(medium),
+                None => medium.as_ref().clone(),
+            };
+            let consent = consent::for_shown(&shown, args.confirm.as_deref(), &runner)?;
             let held = Held::node(consent)?;
             (Opened::writable(held.consent())?, Some(held))
         }

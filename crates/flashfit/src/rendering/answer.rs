@@ -171,7 +171,6 @@ pub fn hundredths(log: f64) -> i64 {
 }
 
 /// To the nearest whole number.
-#[expect(clippy::cast_possible_truncation, reason = "a change in percent is far below 2^53")]
 pub fn rounded(value: f64) -> i64 {
     value.round() as i64
 }

@@ -73,7 +73,6 @@ impl Measure {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "plotted, not computed with")]
     fn of(self, figures: &Figures) -> f64 {
         match self {
             Self::Throughput => figures.bytes_per_second as f64,
@@ -237,7 +236,6 @@ fn bars(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "plotted, not computed with")]
 fn plotted(point: BenchPoint, values: &[f64]) -> Point {
     let x = match point {
         BenchPoint::BlockSize(bytes) => bytes as f64,

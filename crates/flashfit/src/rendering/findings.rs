@@ -68,7 +68,7 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> Finding {
         finding.rows.push(vec![
             setup.label(),
             change(tie.difference),
-            format!("{:.0} %", 100.0 * tie.within),
+            flashfit_report::probability(tie.within),
             safety(conclusion.problem.space.candidates[tie.candidate].safety).to_owned(),
             notes.join(", "),
         ]);
@@ -323,7 +323,6 @@ fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
         squares += logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
         freedom += logs.len() - 1;
     }
-    #[expect(clippy::cast_precision_loss, reason = "a run has few trials")]
     let variance = squares / freedom as f64;
     (freedom > 0).then(|| variance.sqrt())
 }

@@ -235,7 +235,7 @@ pub fn text(shown: &Shown<'_>, width: usize) -> String {
                 .take(5)
                 .map(|&index| replayed.problem.setups[index].label())
                 .collect();
-            let more = if setups.len() > 5 { ", …" } else { "" };
+            let more = if setups.len() > 5 { ", ..." } else { "" };
             lines.push(String::new());
             lines.push(format!(
                 "{} setups {what} and are out: {}{more}",

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
+use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_filesystem::{Layout, Recipe, Setup, scheduler};
 use flashfit_host::program::quote;
 use flashfit_medium::describe::Kind;
 use flashfit_report::Command;
 use flashfit_tune::{Choices, RunHeader};
 
-/// What stands in the commands for a simulated card or an image. No such node exists, so a command
-/// that is copied as it is harms nothing.
-const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
 const MOUNT_POINT: &str = "/mnt/flash";
 
 /// The line that partitions `node`; `None` when there is no partition table.
@@ -29,7 +27,7 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
     let real = real_node(header);
     let node = real.unwrap_or(Path::new(EXAMPLE_NODE));
     let disk = if real.is_some() { &facts.medium.disk } else { "YOUR-CARD" };
-    let aside = if real.is_some() { "" } else { "; put your card's node for /dev/YOUR-CARD" };
+    let aside = if real.is_some() { "" } else { "; put the names of your card and its partition" };
     let mut list = Vec::new();
     let mut command = |caption: String, line: String| list.push(Command { caption, line });
     let place = facts.layout.layout.node(node);

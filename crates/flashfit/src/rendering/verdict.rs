@@ -100,8 +100,8 @@ pub fn strategy_name(strategy: StrategyKind) -> &'static str {
 pub fn ended(ended: Ended) -> String {
     match ended {
         Ended::Search(Stop::SureEnough { probability }) => format!(
-            "ended when the choice was near enough to the best with a chance of {:.0} %",
-            100.0 * probability
+            "ended when the choice was near enough to the best with a chance of {}",
+            flashfit_report::probability(probability)
         ),
         Ended::Search(Stop::Budget) => "ended when the trials were spent".to_owned(),
         Ended::Search(Stop::Exhausted) => "ended with nothing more to try".to_owned(),
@@ -113,9 +113,9 @@ pub fn ended(ended: Ended) -> String {
 fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
     let chance = format!(
-        "The chance that {} is within {within} of the best setup: {:.0} %, as the search believes it.",
+        "The chance that {} is within {within} of the best setup: {}, as the search believes it.",
         found.winner.label(),
-        100.0 * found.within
+        flashfit_report::probability(found.within)
     );
     let mut detail = vec![chance];
     let by_workload = found

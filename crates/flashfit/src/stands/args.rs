@@ -1,42 +1,85 @@
-//! What can be typed to choose a stand.
+//! Arguments that choose the test bed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, capability};
 use flashfit_lab::Tags;
 use flashfit_stand::{On, VmChoice, VmDisk};
-use flashfit_tune::{Config, Span};
+use flashfit_tune::{Config, RunSpec, Span};
 
 use crate::failure::Failure;
 use crate::output::note;
+use crate::stands::description;
 use crate::tune::subject::SIMULATED;
 
-/// Where trials are made.
+/// Test bed: where trials run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Where trials are made")]
+#[command(next_help_heading = "Test bed")]
 pub struct StandArgs {
-    /// here, vm (a virtual machine), ssh:HOST or lab:TAGS (boards of a lab, see docs/lab.md); here
-    /// where that can be, else vm.
-    #[arg(long, value_name = "STAND")]
+    /// Where trials run: here, vm (a virtual machine), ssh:HOST or lab:TAGS (boards of a lab, see
+    /// docs/lab.md) [default: here if possible, else vm].
+    #[arg(long, value_name = "TEST-BED")]
     pub on: Option<On>,
-    /// The kernel of the virtual machine; one that is found, or the distribution's, unless given.
+    /// Kernel for the virtual machine [default: this system's, or the one of the distribution].
     #[arg(long, value_name = "FILE")]
     pub vm_kernel: Option<PathBuf>,
-    /// Count the instructions of the virtual machine's processor and let that many millions take a
-    /// second, however busy this machine is.
+    /// Speed of the virtual machine in millions of instructions per second. Its clock then counts
+    /// instructions, so results do not depend on the load of this machine.
     #[arg(long, value_name = "MIPS", value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub vm_speed_mips: Option<u32>,
-    /// As what the virtual machine sees the medium: virtio, sd, emmc (QEMU 10.2 or later), nvme or
-    /// usb; virtio unless given. sd and emmc are for their registers, not for figures.
+    /// How the device appears in the virtual machine: virtio, sd, emmc (QEMU 10.2 or later), nvme
+    /// or usb [default: virtio]. sd and emmc show a card's registers; do not trust their timings.
     #[arg(long, value_name = "DISK")]
     pub vm_disk: Option<VmDisk>,
-    /// How long to wait where no board of the lab is free; 10min unless given.
+    /// How long to wait if no board of the lab is free [default: 10min].
     #[arg(long, value_name = "TIME")]
     pub lab_wait: Option<Span>,
 }
 
 impl StandArgs {
+    /// The test bed of a run that goes on: the recorded one. What lies outside the run directory,
+    /// another machine and a kernel's file, must be named again; nothing else may be.
+    pub fn again(&self, recorded: &On, dir: &Path) -> Result<On, Failure> {
+        let dir = quote(&dir.display().to_string());
+        let lacks = |what: &str, flag: String| {
+            Failure::new(
+                ExitClass::Usage,
+                format!("the run was made {what}, which a run directory alone does not decide"),
+                Some(&format!("if you trust it: flashfit tune --resume {dir} {flag}")),
+            )
+        };
+        let other = || {
+            Failure::new(
+                ExitClass::Usage,
+                format!("the run was made {}, and goes on there only", description(recorded)),
+                Some("begin a new run without --resume"),
+            )
+        };
+        let same_on = match (&self.on, recorded) {
+            (None, On::Ssh { host }) => {
+                let on = format!("ssh:{host}");
+                return Err(lacks(&format!("on {on}"), format!("--on {}", quote(&on))));
+            }
+            (None, _) | (Some(On::Vm(_)), On::Vm(_)) => true,
+            (Some(on), _) => on == recorded,
+        };
+        let VmChoice { kernel, speed_mips, disk } = match recorded {
+            On::Vm(choice) => choice.clone(),
+            On::Here | On::Ssh { .. } | On::Lab { .. } => VmChoice::default(),
+        };
+        if let (Some(kernel), None) = (&kernel, &self.vm_kernel) {
+            let kernel = kernel.display().to_string();
+            let flag = format!("--vm-kernel {}", quote(&kernel));
+            return Err(lacks(&format!("with the kernel {kernel}"), flag));
+        }
+        let same_vm = self.vm_kernel == kernel
+            && (self.vm_speed_mips.is_none() || self.vm_speed_mips == speed_mips)
+            && self.vm_disk.is_none_or(|chosen| chosen == disk);
+        if same_on && same_vm { Ok(recorded.clone()) } else { Err(other()) }
+    }
+
     /// The stand for `target`: the one that was named, or the first that can be.
     pub fn choose(&self, config: &Config, target: &str, dry_run: bool) -> Result<On, Failure> {
         let kernel = self.vm_kernel.clone().or_else(|| config.vm_kernel.clone());
@@ -65,6 +108,21 @@ impl StandArgs {
             None => Ok(usual(target, vm)),
         }
     }
+}
+
+/// What the command that goes on with a run says besides its directory.
+pub fn again_words(spec: &RunSpec) -> String {
+    let mut words = match &spec.on {
+        On::Ssh { host } => format!(" --on {}", quote(&format!("ssh:{host}"))),
+        On::Vm(VmChoice { kernel: Some(kernel), .. }) => {
+            format!(" --vm-kernel {}", quote(&kernel.display().to_string()))
+        }
+        On::Here | On::Vm(_) | On::Lab { .. } => String::new(),
+    };
+    if let Some(catalog) = &spec.catalog_dir {
+        words.push_str(&format!(" --catalog {}", quote(&catalog.display().to_string())));
+    }
+    words
 }
 
 /// This machine where it can make trials on `target`, else a virtual one.

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::output::{note, warn};
 use crate::stands::ssh;
 use crate::state;
+use crate::waits::shortened;
 
 /// How long a free place is waited for where the user does not say.
 pub const USUAL_WAIT: Span = Span(600_000_000_000);
@@ -64,7 +65,7 @@ impl Lease {
     /// # Errors
     /// When it is somebody else's by now, or the user interrupts.
     pub fn still_ours(&mut self) -> Result<(), TrialError> {
-        if self.confirmed.elapsed() < CONFIRM_INTERVAL {
+        if self.confirmed.elapsed() < shortened(CONFIRM_INTERVAL) {
             return Ok(());
         }
         let confirmed = self.lock.confirm();
@@ -246,9 +247,9 @@ fn link(lease: &mut Lease, with: Reaching<'_>) -> Result<SshLink, Failure> {
     let began = Instant::now();
     loop {
         match ssh::link(address.clone(), &token, with.runner) {
-            Ok(link) => return Ok(link.one_of_several(&name, LOST_PATIENCE)),
+            Ok(link) => return Ok(link.one_of_several(&name, shortened(LOST_PATIENCE))),
             Err(error) if !error.may_pass || began.elapsed() > limit => return Err(error.into()),
-            Err(_) => std::thread::sleep(REACH_INTERVAL),
+            Err(_) => std::thread::sleep(shortened(REACH_INTERVAL)),
         }
     }
 }

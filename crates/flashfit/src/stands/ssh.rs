@@ -3,13 +3,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
+use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_host::{ExitClass, SshAddress, SystemRunner};
-use flashfit_stand::remote::{LinkError, SshLink};
+use flashfit_stand::remote::{LinkError, RETRY_INTERVAL, SshLink};
 use flashfit_stand::{On, Place, RemotePlace};
 use flashfit_tune::RunSpec;
 
 use crate::failure::Failure;
 use crate::stands::Means;
+use crate::waits::shortened;
 
 /// Names a configuration file for ssh, as its `-F` does.
 const CONFIGURATION: &str = "FLASHFIT_SSH_CONFIG";
@@ -18,9 +20,13 @@ const CONFIGURATION: &str = "FLASHFIT_SSH_CONFIG";
 /// left there, and another for every other run.
 pub fn token(dir: &Path) -> String {
     let mut hasher = DefaultHasher::new();
-    std::fs::read_to_string("/etc/machine-id").unwrap_or_default().hash(&mut hasher);
+    machine_id().hash(&mut hasher);
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
+}
+
+fn machine_id() -> String {
+    read_text(Path::new("/etc/machine-id"), TEXT_BYTES).unwrap_or_default()
 }
 
 /// The place of a run.
@@ -47,7 +53,8 @@ pub fn link(address: SshAddress, token: &str, runner: &SystemRunner) -> Result<S
         class: ExitClass::Environment,
         may_pass: false,
     })?;
-    SshLink::new(runner, address, &own, env!("CARGO_PKG_VERSION"), token)
+    let link = SshLink::new(runner, address, &own, env!("CARGO_PKG_VERSION"), token)?;
+    Ok(link.retried_every(shortened(RETRY_INTERVAL)))
 }
 
 /// Reaches a machine and starts an agent there, in the folder that `token` names.

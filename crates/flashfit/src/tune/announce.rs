@@ -12,7 +12,7 @@ use flashfit_tune::course::Course;
 use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
 
 use crate::catalogues::Catalogues;
-use crate::consent::what_is_lost;
+use crate::consent::{what_is_lost, would_be_refused};
 use crate::failure::Failure;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
@@ -38,7 +38,7 @@ fn geometry_text(subject: &Subject) -> String {
     if geometry.is_unknown() {
         return format!(
             "no geometry found: {} declares no erase unit and none was given, so nothing is tuned \
-             to it (--erase-unit SIZE gives it)",
+             to it (--erase-block SIZE gives it)",
             subject.target
         );
     }
@@ -96,7 +96,10 @@ pub fn dry_run(
     )?;
     let mut lines = Vec::new();
     match &subject.what {
-        What::Medium(medium) => lines.push(what_is_lost(medium)),
+        What::Medium(medium) => {
+            lines.push(what_is_lost(medium));
+            lines.extend(would_be_refused(medium));
+        }
         What::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
     lines.push(format!("Trials are made {}.", stands::description(&spec.on)));

@@ -1,4 +1,4 @@
-//! What can be typed behind `flashfit tune`. Every choice of a configuration file is a flag too.
+//! Arguments of `flashfit tune`. Every key of a configuration file is a flag too.
 
 use std::path::PathBuf;
 
@@ -8,56 +8,59 @@ use flashfit_medium::Bytes;
 use flashfit_tune::quantity::BadQuantity;
 use flashfit_tune::{Percent, Span, Weight};
 
-use crate::cli::{ByArg, durability, size};
+use crate::cli::{ByArg, durability, size, text_path};
 use crate::stands::args::StandArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   flashfit tune sim:sd-c4-block --profile quick
   flashfit tune /dev/mmcblk0 --dry-run
-  flashfit tune /dev/mmcblk0 --fs ext4,btrfs --workload sync-files --confirm mmcblk0
+  flashfit tune /dev/mmcblk0 --fs ext4,btrfs --workload sync-files
   flashfit tune /dev/mmcblk0 --budget 2h --max-write 40GiB --p99-write-max 50ms
   flashfit tune sim:usd-a1-pagemap --fs f2fs,ext4 --on vm
-  flashfit tune /dev/mmcblk0 --on lab:board=imx8,media=sd --confirm b1:mmcblk0,b2:mmcblk0
+  flashfit tune /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0,b2:mmcblk0
   flashfit tune --resume run-mmcblk0
   flashfit tune --replay run-mmcblk0 --weight database=3 --seed 2
 
-The configuration file has these keys: on, vm_kernel, vm_speed_mips, vm_disk, device,
-mount_dir, result_dir, catalog_dir, media_page_size, media_erase_block_size, filesystems,
-workloads, schedulers, strategy, profile, by, repeats, confirm_rounds, seed, start, allow,
-require, p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory,
-runtime_ms, [weights] with a number for a workload, and for each file system [options.NAME]
-with always, exclude and include.";
+Times are written as 30s, 10min or 2h; sizes as 512KiB, 4MiB or 40GB.
+
+A configuration file can have these keys, explained in docs/tuning.md: on,
+vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
+media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
+strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
+p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory,
+runtime_ms, [weights] with a number for each workload, and [options.NAME] for
+each file system with always, exclude and include.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TuneArgs {
-    /// A device node, an image file or sim:NAME. All data on it will be lost.
+    /// Device node, image file or sim:NAME (a simulated card). All data on it will be lost.
     #[arg(conflicts_with_all = ["resume", "replay"])]
     pub target: Option<String>,
-    /// Go on with the run in this directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES)]
+    /// Continue the run in this directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES, value_parser = text_path)]
     pub resume: Option<PathBuf>,
-    /// Search these recorded runs instead of a medium: nothing is measured, nothing is written.
+    /// Search these recorded runs instead of a device. Measures nothing and writes nothing.
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = REPLAY_EXCLUDES)]
     pub replay: Option<Vec<PathBuf>>,
-    /// Read a configuration file; flags go before it.
+    /// Configuration file. Flags take precedence over it.
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The run directory; run-NAME unless given.
-    #[arg(long, value_name = "DIR")]
+    /// Run directory [default: run-NAME].
+    #[arg(long, value_name = "DIR", value_parser = text_path)]
     pub dir: Option<PathBuf>,
-    /// Show what would be done, and change nothing.
+    /// Show what would be done and change nothing.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Agree that all data on the medium of this name (or serial number) is lost. On boards of a
-    /// lab: BOARD:NAME, separated by commas.
+    /// Agree to lose all data on the device with this name or serial number. For boards of a lab:
+    /// BOARD:NAME, separated by commas.
     #[arg(long, value_name = "NAME")]
     pub confirm: Vec<String>,
-    /// Print the recommendation as one JSON document.
+    /// Print the recommendation as one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
-    /// Print what is believed after each batch as a line of JSON, the recommendation as the last.
+    /// Print a line of JSON after each batch of trials, and the recommendation as the last line.
     #[arg(long, conflicts_with = "json")]
     pub json_stream: bool,
     /// When to show progress.
@@ -73,30 +76,30 @@ pub struct TuneArgs {
     pub spend: Spend,
 }
 
-/// What was chosen when the run was begun.
-const RESUME_EXCLUDES: [&str; 6] = ["config", "dir", "StandArgs", "What", "Asked", "Spend"];
+/// Choices that are fixed when a run begins.
+const RESUME_EXCLUDES: [&str; 5] = ["config", "dir", "What", "Asked", "Spend"];
 
-/// A replay measures nothing, so nothing can be said of how to.
+/// A replay measures nothing, so arguments about measuring make no sense with it.
 const REPLAY_EXCLUDES: [&str; 9] =
     ["resume", "dir", "dry_run", "confirm", "fill", "age", "start", "profile", "StandArgs"];
 
-/// What a good setup is.
+/// Goals and constraints.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What is asked for")]
+#[command(next_help_heading = "Goals and constraints")]
 pub struct Asked {
-    /// How much a workload counts; 1 unless given.
+    /// Weight of a workload in the score; may be repeated [default: 1 each].
     #[arg(long = "weight", value_delimiter = ',', value_name = "WORKLOAD=N", value_parser = weight)]
     pub weights: Vec<(String, Weight)>,
-    /// What a recommended setup must be at least at a power cut; the same as --allow.
+    /// Same as --allow.
     #[arg(long, value_name = "DURABILITY", value_parser = durability)]
     pub require: Option<Durability>,
-    /// The longest that 99 of 100 writes, syncs included, may take.
+    /// Reject setups whose 99th percentile of write latency, syncs included, exceeds this.
     #[arg(long, value_name = "TIME")]
     pub p99_write_max: Option<Span>,
-    /// Options that every setup of a file system has.
+    /// Options that every setup of a file system must have.
     #[arg(long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
     pub with: Vec<(String, String)>,
-    /// Options that no setup of a file system has.
+    /// Options that no setup of a file system may have.
     #[arg(
         long = "without",
         value_delimiter = ',',
@@ -104,104 +107,115 @@ pub struct Asked {
         value_parser = fs_option
     )]
     pub without: Vec<(String, String)>,
-    /// How full the file system is when a workload begins.
+    /// Fill the file system to this share before each workload [default: empty].
     #[arg(long, value_name = "PERCENT")]
     pub fill: Option<Percent>,
-    /// Rounds of ageing before a workload begins: half of all files removed and written anew, an
-    /// eighth overwritten.
+    /// Rounds of aging before each workload. A round replaces half of all files and overwrites an
+    /// eighth of the data [default: 0].
     #[arg(long, value_name = "ROUNDS")]
     pub age: Option<u32>,
 }
 
-/// What a run may spend.
+/// Budget of a run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "When it ends")]
+#[command(next_help_heading = "Budget")]
 pub struct Spend {
-    /// How long the trials may take together.
+    /// Total time of all trials [default: unlimited].
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
-    /// How much may be written to the medium.
+    /// Total bytes written to the device [default: unlimited].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<Bytes>,
-    /// How many trials may be made; short ones count by their time.
+    /// Number of trials. A short trial counts as a fraction [default: unlimited].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub trials: Option<u32>,
-    /// How far below the best the answer may be, with nine chances of ten; 2% unless given.
+    /// Stop when the winner is within this share of the best with 90 % probability [default: 2%].
     #[arg(long, value_name = "PERCENT")]
     pub within: Option<Percent>,
 }
 
-/// What is tried.
+/// Search space and measuring.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What is tried")]
 pub struct What {
-    /// File systems, separated by commas.
+    /// File systems, separated by commas. The first one, without options, is the baseline
+    /// [default: all that `flashfit catalog` does not limit to --fs, ext4 first].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
     pub filesystems: Option<Vec<String>>,
-    /// Workloads, separated by commas.
+    /// Workloads, separated by commas [default: sync-files and random-write with the quick profile,
+    /// else all].
     #[arg(long = "workload", value_delimiter = ',', value_name = "NAMES")]
     pub workloads: Option<Vec<String>>,
-    /// I/O schedulers, separated by commas; all that the kernel offers unless given.
+    /// I/O schedulers, separated by commas [default: all that the kernel offers].
     #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAMES")]
     pub schedulers: Option<Vec<String>>,
-    /// How the next setup is chosen.
+    /// Search strategy [default: adaptive].
     #[arg(long, value_enum)]
     pub strategy: Option<StrategyArg>,
-    /// How long each trial measures.
+    /// Length of each trial [default: quick].
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// What to rank by.
+    /// Score to optimize [default: throughput].
     #[arg(long, value_enum)]
     pub by: Option<ByArg>,
-    /// Trials of each setup under each workload; adaptive sees to that itself.
+    /// Trials of each setup under each workload. Ignored by the adaptive strategy
+    /// [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: Option<u32>,
-    /// Rounds of fresh trials of the winner against the untuned file system at the end; 0 for
-    /// none. Adaptive sees to that itself.
+    /// Rounds of fresh trials that compare the winner with the baseline at the end. Ignored by the
+    /// adaptive strategy [default: 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub confirm_rounds: Option<u32>,
-    /// The seed of everything random.
+    /// Seed of all random choices [default: 1].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where the file system starts: auto (one erase unit), whole (no partition table) or a
-    /// position such as 4MiB or 63s.
+    /// Start of the file system: auto (at the first erase block boundary), whole (no partition
+    /// table) or a position such as 4MiB or 63s (sectors) [default: auto].
     #[arg(long, value_name = "WHERE")]
     pub start: Option<String>,
-    /// The least safety at a power cut of a recommended setup: safe, loses-recent, breaks-promise
-    /// or may-corrupt.
+    /// What a power cut may do under a recommended setup: lose nothing that was synced (safe),
+    /// lose or garble recent unsynced data (loses-recent), lose synced data (breaks-promise), or
+    /// damage the file system (may-corrupt) [default: safe].
     #[arg(long, value_name = "DURABILITY", value_parser = durability)]
     pub allow: Option<Durability>,
-    /// The erase unit, where you know it better than the medium says.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Erase block size, if you know it better than the device reports it.
+    #[arg(
+        long = "erase-block",
+        alias = "erase-unit",
+        value_name = "SIZE",
+        value_parser = size
+    )]
     pub erase_unit: Option<Bytes>,
-    /// The page, or the pages written together.
+    /// Write unit size: the pages that are programmed together.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub write_unit: Option<Bytes>,
-    /// What flashfit probe --output wrote; where it and the medium disagree, what is safe for both
-    /// is used.
+    /// Geometry file written by `flashfit probe --output`. Where it and the device disagree, values
+    /// that suit both are used.
     #[arg(long, value_name = "FILE")]
     pub geometry: Option<PathBuf>,
-    /// How much data a workload uses.
+    /// Amount of data that a workload uses [default: 16MiB; 128MiB with the standard profile].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data_size: Option<Bytes>,
-    /// How much memory a workload's programs and their page cache may use.
+    /// Memory limit for a workload, page cache included [default: 64MiB; 256MiB with the standard
+    /// profile].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<Bytes>,
-    /// When a stage of a workload ends although not all its data was moved.
+    /// Longest time for a stage of a workload, in milliseconds [default: 2000; 10000 with the
+    /// standard profile].
     #[arg(long, value_name = "MILLISECONDS")]
     pub runtime_ms: Option<u64>,
 }
 
-/// A strategy by name.
+/// The argument of `--strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StrategyArg {
-    /// What may be best by all that is known so far, until that is sure enough.
+    /// Bayesian optimization; stops when it is confident.
     Adaptive,
-    /// One option at a time; the best is adopted.
+    /// One option at a time; keeps whatever scored higher (the CELF methodology).
     Greedy,
     /// Every setup.
     Exhaustive,
-    /// Setups drawn at random.
+    /// Randomly drawn setups.
     Random,
 }
 
@@ -226,23 +240,23 @@ fn fs_option(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A profile by name.
+/// The argument of `--profile`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProfileArg {
-    /// A few points, a second or two each.
+    /// A few points, one or two seconds each.
     Quick,
-    /// The workload's full range.
+    /// The full range of the workload, up to ten seconds each.
     Standard,
 }
 
-/// When to show progress.
+/// The argument of `--progress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressArg {
-    /// A bar on a terminal, a line every half minute elsewhere.
+    /// A bar on a terminal, otherwise a line every 30 seconds.
     Auto,
-    /// A line every half minute.
+    /// A line every 30 seconds.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 

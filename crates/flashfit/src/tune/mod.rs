@@ -16,16 +16,18 @@ mod valid;
 use std::path::Path;
 use std::time::Duration;
 
+use flashfit_card::CardModel;
 use flashfit_filesystem::{Conditions, FileSystem, Layout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner};
-use flashfit_medium::{Agreement, Target};
+use flashfit_medium::{Agreement, Kind, Medium, Target};
 use flashfit_stand::{Facts, Leave, MemoryFacts, Offers, On, Opening, Place, Wanted};
 use flashfit_tune::{
-    Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space, TrialRecord,
+    CatalogUsed, Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space,
+    TrialRecord,
 };
 
-use crate::catalogues::Catalogues;
+use crate::catalogues::{self, Catalogues};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::{note, warn};
@@ -50,7 +52,7 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         return replay::run(args, dirs, catalog);
     }
     let (resolved, earlier) = match &args.resume {
-        Some(dir) => resume(dir)?,
+        Some(dir) => resume(args, dir, catalog)?,
         None => (resolve::resolve(args, catalog)?, None),
     };
     let Resolved { spec, dir } = &resolved;
@@ -145,10 +147,25 @@ struct Shows {
     stream: bool,
 }
 
-fn resume(dir: &Path) -> Result<(Resolved, Option<Run>), Failure> {
+/// What a recorded run goes on with. It decides alone neither on programs nor on places outside
+/// its directory: docs/run-format.md says which of them the command line names again.
+fn resume(
+    args: &TuneArgs,
+    dir: &Path,
+    catalog: Option<&Path>,
+) -> Result<(Resolved, Option<Run>), Failure> {
     let run = Run::read(dir)?;
+    let mut spec = catalogues::recorded(&run.header, catalog)?;
+    spec.on = args.stand.again(&spec.on, dir)?;
+    if let Some(elsewhere) = spec.mount_dir.take() {
+        note(&format!(
+            "note: file systems are mounted in {}, not in {}",
+            dir.join("mnt").display(),
+            elsewhere.display()
+        ));
+    }
     note(&format!("going on with {}: {} trials were made", dir.display(), run.trials.len()));
-    let resolved = Resolved { spec: run.header.spec.clone(), dir: dir.to_owned() };
+    let resolved = Resolved { spec, dir: dir.to_owned() };
     Ok((resolved, Some(run)))
 }
 
@@ -158,14 +175,21 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     let is_same = match &subject.what {
         What::Card(model) => {
             let card = header.facts.card.as_ref();
-            card.is_some_and(|card| card.model.as_ref().is_none_or(|before| *before == **model))
+            let same = |before: &CardModel| {
+                // What is said of a card may be worded better since.
+                let (title, source) = (model.title.clone(), model.source.clone());
+                CardModel { title, source, ..before.clone() } == **model
+            };
+            card.is_some_and(|card| card.model.as_ref().is_none_or(same))
         }
         What::Medium(now) => {
             let mut identity = now.identity.clone();
             // Counts attachments, not media: it differs after the card was out, or the machine off.
             identity.disk_sequence = before.identity.disk_sequence;
             let is_image = matches!(subject.target, Target::Image(_));
-            before.capacity == now.capacity && (is_image || before.identity == identity)
+            same_file(before, now)
+                && before.capacity == now.capacity
+                && (is_image || before.identity == identity)
         }
     };
     if is_same {
@@ -174,12 +198,29 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     Err(Failure::new(
         ExitClass::Refused,
         format!(
-            "the run was begun on another medium: {} of {}",
+            "the run was begun on another medium: {} of {}{}",
             before.identity.summary(),
-            before.capacity
+            before.capacity,
+            match &subject.what {
+                What::Medium(now) if !same_file(before, now) => ", on another file than this one",
+                _ => "",
+            }
         ),
         Some("put that medium in, or begin a new run without --resume"),
     ))
+}
+
+/// Whether both looks were at one file: an image, or what is behind a loop device. A run of an
+/// earlier flashfit does not say.
+fn same_file(before: &Medium, now: &Medium) -> bool {
+    let file = |medium: &Medium| match medium.kind {
+        Kind::Image => medium.object,
+        _ => medium.backing,
+    };
+    match (file(before), file(now)) {
+        (Some(before), Some(now)) => before.is_file(&now),
+        _ => true,
+    }
 }
 
 /// A run goes on only with the numbers that its trials were made with.
@@ -204,8 +245,8 @@ fn environment(spec: &RunSpec, subject: &Subject, offers: &Offers) -> Result<(),
             ExitClass::Environment,
             format!("trials cannot be made {}: {reason}", stands::whereabouts(&spec.on)),
             Some(
-                "run it as root (sudo flashfit tune …), on a machine with loop devices and FUSE; \
-                 or in a virtual machine, which needs neither: flashfit stand doctor",
+                "run it as root (sudo flashfit tune ...), on a machine with loop devices and FUSE; \
+                 or in a virtual machine, which needs neither: flashfit doctor",
             ),
         ));
     }
@@ -275,6 +316,7 @@ fn take(
         Some(_) => Kept::Earlier(Box::new(RunDir::resume(dir)?)),
         None => Kept::New(Claimed::new(dir, spec)?),
     };
+    scratch::own_folders(dir)?;
     let opening = Opening {
         leave,
         given: subject.geometry.clone(),
@@ -297,7 +339,7 @@ fn take(
     let trials = session.into_trials();
     drop(stand);
     tidy(dir);
-    Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, dir)) })
+    Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, spec, dir)) })
 }
 
 fn signals() -> Result<Interrupt, Failure> {
@@ -346,6 +388,7 @@ fn begin(
         warnings(&plan.spec.on, facts),
     );
     header.left_out = built.notes;
+    header.catalog = Some(CatalogUsed::of(plan.spec, plan.spec.catalog_dir.as_deref())?);
     let run_dir = claimed.begin(&header)?;
     Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
 }
@@ -392,8 +435,8 @@ fn tidy(dir: &Path) {
 }
 
 /// An error that ends a run tells how to go on with it.
-fn resumable(error: flashfit_tune::TuneError, dir: &Path) -> Failure {
-    let dir = dir.display().to_string();
+fn resumable(error: flashfit_tune::TuneError, spec: &RunSpec, dir: &Path) -> Failure {
+    let dir = format!("{}{}", dir.display(), stands::args::again_words(spec));
     Failure::from(error)
         .in_dir(&dir)
         .or_hint(&format!("what was recorded is kept; go on with: flashfit tune --resume {dir}"))

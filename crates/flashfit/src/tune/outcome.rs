@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flashfit_report::text::wrap;
 use flashfit_report::{Command, html, terminal};
+use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{Ended, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
@@ -91,8 +92,9 @@ pub fn present(
     let space = Space::of_run(header, &catalogues.filesystems)?;
     let view = RunView::new(header, trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, dir);
-    let path = dir.join("report.html");
-    output::file(&path, &html::render(&report))?;
+    let path = write_report(dir, &html::render(&report)).map_err(|error| {
+        Failure::from(error).with_hint("the run is kept: flashfit report DIR -o FILE")
+    })?;
     let why = match ended {
         Ok(ended) => verdict::ended(*ended),
         Err(_) => "interrupted: this is what is known so far".to_owned(),

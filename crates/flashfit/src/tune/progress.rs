@@ -149,7 +149,7 @@ impl Observer for Progress {
             };
             let line = serde_json::to_string(&believed).expect("documents are plain data");
             // A reader that has gone away does not end a run that takes hours.
-            let _ = crate::output::print(&(line + "\n"));
+            let _ = crate::output::print_utf8(&(line + "\n"));
         }
         let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
             return;

@@ -5,12 +5,25 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::target::is_plain;
 use flashfit_host::ExitClass;
+use flashfit_host::dir::DirHandle;
 use tempfile::TempDir;
 
 use crate::failure::Failure;
 
 /// A name that nobody else gives a folder: it is removed with all that is in it.
 const FOLDER: &str = ".flashfit-scratch";
+/// Where file systems are mounted.
+const MOUNTED: &str = "mnt";
+
+/// Makes the folders that are only needed while trials are made, in a run directory that may come
+/// from elsewhere: none of them is a link then.
+pub fn own_folders(dir: &Path) -> Result<(), Failure> {
+    Scratch::tidy(dir);
+    let folder = DirHandle::open(dir)?;
+    folder.create_dir(FOLDER)?;
+    folder.create_dir(MOUNTED)?;
+    Ok(())
+}
 
 /// A folder that is only needed while trials are made.
 #[derive(Debug)]

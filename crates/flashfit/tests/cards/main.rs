@@ -14,29 +14,23 @@ mod repair;
 mod witness;
 
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::time::Instant;
 
 use flashfit_host::mount::enter_private_namespace;
-use flashfit_host::program::find;
-use flashfit_host::{Program, Runner, SystemRunner, capability};
+use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{HarnessTest, program, run_tests, simulated_cards, skip};
 
 /// The cards mostly wait, so more of them than processors can be tried at a time.
 const AT_A_TIME: usize = 8;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let filter = args.iter().find(|arg| !arg.starts_with('-'));
-    if let Some(reason) = lacking() {
-        println!("skipped: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    enter_private_namespace().unwrap();
-    share_mounts();
-    let pairs = pairs(filter.map(String::as_str));
-    let failures = try_all(pairs);
-    failures.iter().for_each(|failure| println!("FAILED {failure}"));
-    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    run_tests(tests(), AT_A_TIME, || {
+        let missing = simulated_cards().or_else(|| program("fio"));
+        if missing.is_none() {
+            enter_private_namespace().unwrap();
+            share_mounts();
+        }
+        missing
+    })
 }
 
 /// Each card's process takes a copy of the mounts that are there when it starts. What is unmounted
@@ -46,48 +40,25 @@ fn share_mounts() {
     SystemRunner::default().run_checked(&mount).unwrap();
 }
 
-fn lacking() -> Option<String> {
-    let program = || (find("fio").is_none()).then(|| "no fio".to_owned());
-    capability::missing_for_simulated_cards().or_else(program)
-}
-
-/// Every card with every file system that this machine has.
-fn pairs(filter: Option<&str>) -> Vec<(String, &'static str)> {
-    let mut pairs = Vec::new();
+/// Every card with every file system; only the first card unless all tests are run.
+fn tests() -> Vec<HarnessTest> {
+    let mut tests = Vec::new();
     for filesystem in repair::FILE_SYSTEMS {
-        if let Some(reason) = repair::lacking(filesystem) {
-            println!("skipped: {filesystem}: {reason}");
-            continue;
-        }
-        for model in flashfit_card::catalogue::all(None).unwrap() {
-            let name = format!("{}/{filesystem}", model.name);
-            if filter.is_none_or(|filter| name.contains(filter)) {
-                pairs.push((model.name, filesystem));
-            }
+        for (number, model) in flashfit_card::catalogue::all(None).unwrap().iter().enumerate() {
+            let (name, card) = (format!("{}/{filesystem}", model.name), model.name.clone());
+            let test = HarnessTest::new(name, move || live(&card, filesystem));
+            tests.push(if number == 0 { test } else { test.only_in_full() });
         }
     }
-    pairs
+    tests
 }
 
-fn try_all(pairs: Vec<(String, &'static str)>) -> Vec<String> {
-    let (waiting, failures) = (Mutex::new(pairs), Mutex::new(Vec::new()));
-    let worker = || {
-        loop {
-            let Some((card, filesystem)) = waiting.lock().unwrap().pop() else { return };
-            let started = Instant::now();
-            match life::of(&card, filesystem) {
-                Ok(told) => {
-                    let ms = started.elapsed().as_millis();
-                    println!("test {card}/{filesystem} ... ok ({ms} ms; {told})");
-                }
-                Err(what) => failures.lock().unwrap().push(format!("{card}/{filesystem}: {what}")),
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
-            scope.spawn(worker);
-        }
-    });
-    failures.into_inner().unwrap()
+fn live(card: &str, filesystem: &str) {
+    if skip(repair::lacking(filesystem)) {
+        return;
+    }
+    match life::of(card, filesystem) {
+        Ok(told) => println!("{card}/{filesystem}: {told}"),
+        Err(what) => panic!("{card}/{filesystem}: {what}"),
+    }
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use flashfit_filesystem::{Catalogue, Conditions, Recipe, Scheduler, Setup};
 use flashfit_host::mount::Mounted;
-use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{MissingNeed, TestNeed, programs};
 
 pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "btrfs", "xfs"];
 
 /// Why a file system cannot be tried here.
-pub fn lacking(filesystem: &str) -> Option<String> {
+pub fn lacking(filesystem: &str) -> Option<MissingNeed> {
     let supported = std::fs::read_to_string("/proc/filesystems").unwrap();
     let loaded = || supported.split_whitespace().any(|word| word == filesystem);
     let modprobe = Program::new("modprobe").arg(filesystem);
@@ -21,10 +21,8 @@ pub fn lacking(filesystem: &str) -> Option<String> {
         "btrfs" => ["mkfs.btrfs", "btrfs"],
         _ => ["mkfs.xfs", "xfs_repair"],
     };
-    let missing = tools.iter().find(|tool| find(tool).is_none());
-    missing
-        .map(|tool| format!("no {tool}"))
-        .or_else(|| (!known).then(|| "this kernel does not have it".to_owned()))
+    let unknown = || TestNeed::Kernel.missing(format!("this kernel has no {filesystem}"));
+    programs(&tools).or_else(|| (!known).then(unknown))
 }
 
 /// Makes a file system as the catalogue does, where that has it.

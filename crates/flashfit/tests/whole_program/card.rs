@@ -6,12 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use flashfit_host::{Program, Runner, SystemRunner, program};
+use flashfit_host::{Program, Runner, SystemRunner};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fixture::{Ended, FAST_CARD, FLASHFIT, Place, skip, skip_without_cards, wait_until};
+use crate::fixture::{Ended, FAST_CARD, FLASHFIT, Place, skip_without_cards, wait_until};
 use crate::machine::{Server, signal, wait_for_no_traces};
+use flashfit_test_support::{TestNeed, skip, skip_part};
 
 const CACHE: &str = "[cache]\nbytes = \"1MiB\"\n";
 /// A user who owns nothing.
@@ -206,14 +207,16 @@ fn any_user_serves_a_card_over_nbd() {
         }
         command
     };
-    if skip(as_nobody(&["--version"]).output().err().map(|error| format!("{FLASHFIT}: {error}"))) {
+    let refused = as_nobody(&["--version"]).output().err();
+    if skip(refused.map(|error| TestNeed::User.missing(format!("{FLASHFIT}: {error}")))) {
         return;
     }
     let args = ["card", "serve", "card.toml", "--nbd", "socket", "--state", "card.state"];
     let serving = Serving::of(as_nobody(&args));
     assert_eq!(serving.at, place.path("socket").canonicalize().unwrap());
-    place.flashfit(&args).said(2, &["another process listens"]);
-    if !skip(program::find("nbdcopy").is_none().then(|| "there is no nbdcopy".to_owned())) {
+    place.flashfit(&args).said(3, &["card.state is in use"]);
+    place.flashfit(&args[..5]).said(2, &["another process listens"]);
+    if !skip_part(flashfit_test_support::program("nbdcopy")) {
         place.image("in", 160);
         let uri = format!("nbd+unix:///?socket={}", serving.arg());
         let copy = Program::new("nbdcopy").args([place.arg("in"), uri]);
@@ -273,4 +276,32 @@ fn what_is_no_served_card_is_refused() {
     place.file("socket", "a user's data");
     let refused = place.flashfit(&["card", "serve", "card.toml", "--nbd", "socket"]);
     refused.said(3, &["is no socket"]);
+}
+
+#[test]
+fn a_card_of_another_user_is_named_as_theirs() {
+    let place = Place::new();
+    let is_root = rustix::process::geteuid().is_root();
+    if skip((!is_root).then(|| TestNeed::Root.missing("the test needs two users".to_owned()))) {
+        return;
+    }
+    std::fs::set_permissions(place.folder(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let as_nobody = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    };
+    let refused = as_nobody(&["--version"]).output().err();
+    if skip(refused.map(|error| TestNeed::User.missing(format!("{FLASHFIT}: {error}")))) {
+        return;
+    }
+    let serving = Serving::of(place.command(&["card", "serve", "card.toml", "--nbd", "roots"]));
+    for command in ["stats", "cut", "power-on"] {
+        let asked = Ended::new(as_nobody(&["card", command, "roots"]).output().unwrap());
+        asked.said(4, &["roots is served by another user (root)", "hint: run the same command"]);
+    }
+    serving.end(Signal::INT);
+    let serving = Serving::of(as_nobody(&["card", "serve", "card.toml", "--nbd", "nobodys"]));
+    place.flashfit(&["card", "stats", serving.arg()]).said(0, &[]);
+    serving.end(Signal::INT);
 }

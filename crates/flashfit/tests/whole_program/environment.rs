@@ -1,11 +1,13 @@
 //! What the machine lacks: exit code 4, and what to install or do.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
 
-use crate::fixture::{FLASHFIT, Place, skip, skip_without_block_devices, skip_without_cards};
+use crate::fixture::{FLASHFIT, Place, skip_without_block_devices, skip_without_cards};
+use flashfit_test_support::{TestNeed, program, skip};
 
 /// Programs that a run uses.
 const PROGRAMS: [&str; 8] =
@@ -22,6 +24,11 @@ fn tools_without(place: &Place, missing: &str) -> PathBuf {
         }
     }
     folder
+}
+
+/// Looks for programs in these folders alone, as root and as another.
+fn with_path<'a>(command: &'a mut Command, path: &Path) -> &'a mut Command {
+    command.env("PATH", path).env("FLASHFIT_PATH", path)
 }
 
 #[test]
@@ -42,7 +49,7 @@ fn a_missing_program_is_named_with_its_package() {
     for (program, package) in packages {
         let tools = tools_without(&place, program);
         let mut command = place.command(&place.tune_args("image", &["--confirm", "image"]));
-        let ended = crate::fixture::Ended::new(command.env("PATH", &tools).output().unwrap());
+        let ended = crate::fixture::Ended::new(with_path(&mut command, &tools).output().unwrap());
         let hint = format!("hint: apt-get install {package}");
         ended.said(4, &[&format!("the program `{program}` was not found"), &hint]);
         assert!(!place.path("run").exists(), "a run was begun without {program}");
@@ -56,8 +63,8 @@ fn a_file_system_whose_program_is_missing_is_left_out_of_several() {
     place.image("image", 256);
     let tools = tools_without(&place, "mkfs.btrfs");
     let mut command = place.command(&["tune", "image", "--dry-run", "--fs", "ext4,btrfs"]);
-    let ended = crate::fixture::Ended::new(command.env("PATH", &tools).output().unwrap());
-    if skip(find("mkfs.ext4").is_none().then(|| "there is no mkfs.ext4".to_owned())) {
+    let ended = crate::fixture::Ended::new(with_path(&mut command, &tools).output().unwrap());
+    if skip(program("mkfs.ext4")) {
         return;
     }
     ended.said(0, &[]);
@@ -75,6 +82,42 @@ fn an_ordinary_users_path_leads_to_the_administrators_programs() {
     let args = ["tune", "image", "--dry-run", "--fs", "ext4"];
     let ended = place.command(&args).env("PATH", "/usr/bin:/bin").output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
+
+#[test]
+fn root_does_not_run_what_a_users_path_leads_to() {
+    use std::os::unix::fs::PermissionsExt;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    place.image("image", 64);
+    std::fs::create_dir(place.path("bin")).unwrap();
+    let script = format!("#!/bin/sh\necho $0 >>{}\nexit 1\n", place.arg("ran"));
+    for name in ["blkid", "fio", "mkfs.ext4", "lsblk", "sfdisk", "tune2fs", "mount", "ssh"] {
+        let program = place.file(&format!("bin/{name}"), &script);
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    place.file("bin/labgrid-client", "");
+    let path = format!("{}:{}", place.arg("bin"), std::env::var("PATH").unwrap());
+    let run = |args: &[&str], variable: &str| {
+        let mut command = place.command(args);
+        crate::fixture::Ended::new(command.env(variable, &path).output().unwrap())
+    };
+    for args in [&["inspect", "image"][..], &["tune", "image", "--dry-run"], &["check", "image"]] {
+        run(args, "PATH");
+        let ran = std::fs::read_to_string(place.path("ran")).unwrap_or_default();
+        assert_eq!(ran, "", "{args:?}");
+    }
+    run(&["tune", "image", "--on", "lab:board=x", "--dry-run"], "PATH")
+        .said(4, &["`labgrid-client` was not found"]);
+    // The way to say it: a folder that nobody but root can write to.
+    run(&["check", "image"], "FLASHFIT_PATH");
+    assert!(place.path("ran").exists(), "FLASHFIT_PATH is not used");
+    std::fs::remove_file(place.path("ran")).unwrap();
+    std::fs::set_permissions(place.path("bin"), std::fs::Permissions::from_mode(0o777)).unwrap();
+    run(&["check", "image"], "FLASHFIT_PATH");
+    assert!(!place.path("ran").exists(), "a folder that everybody can write to is used");
 }
 
 /// Runs the command as a user without rights.
@@ -101,7 +144,8 @@ fn without_rights_it_says_what_it_needs_them_for() {
         let args =
             ["tune", target, "--on", "here", "--dir", &dir, "--fs", "ext4", "--confirm", "image"];
         let Some(outcome) = as_nobody(&args) else {
-            let _ = skip(Some("the command cannot be run as another user".to_owned()));
+            let reason = "the command cannot be run as another user";
+            assert!(skip(Some(TestNeed::User.missing(reason))));
             return;
         };
         assert_eq!(outcome.code, Some(4), "{outcome:?}");

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use flashfit_host::capability;
+use flashfit_test_support::{self as test_support, MissingNeed, TestNeed};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -124,6 +124,7 @@ impl Place {
             .current_dir(self.folder())
             .env_remove("FLASHFIT_CATALOG")
             .env("XDG_CACHE_HOME", cache())
+            .env("FLASHFIT_TEST_WAIT_DIVISOR", "10")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -174,16 +175,49 @@ impl Place {
     }
 }
 
-/// What is found out of options is kept here: by the first test for the others, and not from one
-/// build to the next.
+/// The cache folder of the commands that tests run: new for each build, with the user's own kernels
+/// for virtual machines, so that none is downloaded again.
 fn cache() -> &'static Path {
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole-program-cache");
-        // There is none before the first time.
-        let _ = std::fs::remove_dir_all(&folder);
-        folder
+        once_for_this_build("whole-program-cache", |folder| {
+            let own = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            let users = own("XDG_CACHE_HOME").or_else(|| Some(own("HOME")?.join(".cache")));
+            let Some(kernels) = users.map(|users| users.join("flashfit/kernels")) else { return };
+            // Where there can be none, they are kept in this folder.
+            if std::fs::create_dir_all(&kernels).is_ok() {
+                std::fs::create_dir(folder.join("flashfit")).unwrap();
+                std::os::unix::fs::symlink(&kernels, folder.join("flashfit/kernels")).unwrap();
+            }
+        })
     });
     &CACHE
+}
+
+/// A folder for all tests of this build of the command, also for those in other processes: whoever
+/// needs it first has `make` fill it. Those of earlier builds are removed.
+pub fn once_for_this_build(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let command = std::fs::metadata(FLASHFIT).unwrap();
+    let build = command.modified().unwrap().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let folder = all.join(format!("{name}-{build:x}"));
+    if folder.exists() {
+        return folder;
+    }
+    for entry in std::fs::read_dir(all).unwrap().flatten() {
+        let entry_name = entry.file_name().to_string_lossy().into_owned();
+        let old = entry_name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        if old.is_some_and(|build| build.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    let made = tempfile::Builder::new().prefix(".new-").tempdir_in(all).unwrap();
+    make(made.path());
+    match std::fs::rename(made.path(), &folder) {
+        // Another process was first.
+        Err(_) if folder.exists() => {}
+        renamed => renamed.unwrap(),
+    }
+    folder
 }
 
 /// How a command ended.
@@ -233,32 +267,26 @@ impl Ended {
     }
 }
 
-/// Whether block devices are out of reach, which is then printed.
+/// Whether block devices are out of reach and the test is skipped.
 #[must_use]
 pub fn skip_without_block_devices() -> bool {
-    skip(capability::missing_for_block_devices().or_else(missing_programs))
+    test_support::skip(test_support::block_devices().or_else(missing_programs))
 }
 
-/// Whether simulated cards are out of reach, which is then printed.
+/// Whether simulated cards are out of reach and the test is skipped.
 #[must_use]
 pub fn skip_without_cards() -> bool {
-    skip(capability::missing_for_simulated_cards().or_else(missing_programs))
+    test_support::skip(test_support::simulated_cards().or_else(missing_programs))
 }
 
-fn missing_programs() -> Option<String> {
-    let needed = ["fio", "mkfs.ext4", "sfdisk", "blkdiscard", "mount"];
-    let missing = needed.into_iter().find(|name| flashfit_host::program::find(name).is_none());
-    missing.map(|name| format!("there is no {name}"))
+fn missing_programs() -> Option<MissingNeed> {
+    test_support::programs(&["fio", "mkfs.ext4", "sfdisk", "blkdiscard", "mount"])
 }
 
-/// Prints why a test is skipped, where there is a reason.
+/// Whether a test bed is out of reach, for this reason, and the test is skipped.
 #[must_use]
-#[expect(clippy::print_stdout, reason = "the reader of the test's output is to see it")]
 pub fn skip(reason: Option<String>) -> bool {
-    if let Some(reason) = &reason {
-        println!("skipped: {reason}");
-    }
-    reason.is_some()
+    test_support::skip(reason.map(|reason| TestNeed::TestBed.missing(reason)))
 }
 
 /// Waits for something that must come.

@@ -85,6 +85,27 @@ fn a_disk_that_is_full_to_begin_with() {
     wait_for_no_traces(&place, None);
 }
 
+/// A sparse image in a file system that is too small for it.
+const PROBE: &str = r#"
+mkdir disk && mount -t tmpfs -o size=9m tmpfs disk && truncate -s 64M disk/image || exit 99
+"$FLASHFIT" probe disk/image --write --confirm image
+"#;
+
+#[test]
+fn a_probe_of_an_image_on_a_disk_that_fills_up() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let script = format!("cd {} && {PROBE}", place.folder().display());
+    let program =
+        Program::new("unshare").args(["--mount", "sh", "-c", &script]).env("FLASHFIT", FLASHFIT);
+    let outcome = SystemRunner::default().run(&program).unwrap();
+    assert_eq!(outcome.code, Some(4), "as a run: {outcome:#?}");
+    assert!(outcome.stderr.contains("hint: "), "{outcome:#?}");
+    assert!(outcome.stderr.contains("make room there"), "{outcome:#?}");
+}
+
 #[test]
 fn a_run_directory_that_cannot_be_written() {
     if skip_without_cards() {

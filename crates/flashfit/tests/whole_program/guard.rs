@@ -119,3 +119,31 @@ fn a_dry_run_changes_nothing() {
     place.tune(&place.card(), &["--dry-run"]).said(0, &[]);
     assert!(!place.path("run").exists(), "a run directory was made");
 }
+
+#[test]
+fn a_dry_run_says_that_it_would_be_refused_and_why() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    // The image is in use as long as it is attached.
+    crate::apply::plan(&place, "image", &["--fs", "ext4"]);
+    let would = [
+        &["tune", "image", "--config", "short.toml", "--dir", "run", "--dry-run"][..],
+        &["apply", "plan.json", "image", "--dry-run"],
+        &["probe", "image", "--write", "--dry-run"],
+        &["plan", "image", "--fs", "ext4"],
+    ];
+    for args in would {
+        let ended = place.flashfit(args);
+        ended.said(0, &[]);
+        let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let wanted = format!("is part of {}", device.name);
+        assert!(told.contains("would be refused") && told.contains(&wanted), "{args:?}: {told}");
+    }
+    drop(device);
+    let free = place.flashfit(would[0]);
+    assert!(!free.stdout.contains("would be refused"), "{}", free.stdout);
+}

@@ -155,9 +155,20 @@ impl PlainLoop {
             .args(more.iter().copied())
             .arg(file.display().to_string());
         let outcome = SystemRunner::default().run_checked(&losetup).unwrap();
-        let node = outcome.stdout.trim().to_owned();
+        Self::at(outcome.stdout.trim())
+    }
+
+    /// Attaches a file to a node that is free.
+    pub fn attach_to(node: &str, file: &Path) -> Self {
+        let losetup = Program::new("losetup").arg("--partscan").arg(node);
+        let losetup = losetup.arg(file.display().to_string());
+        SystemRunner::default().run_checked(&losetup).unwrap();
+        Self::at(node)
+    }
+
+    fn at(node: &str) -> Self {
         let name = node.strip_prefix("/dev/").unwrap().to_owned();
-        Self { node, name }
+        Self { node: node.to_owned(), name }
     }
 }
 

@@ -5,16 +5,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agent;
 mod apply;
 mod card;
 mod catalogue;
 mod environment;
 mod fixture;
+mod foreign_runs;
 mod full_disk;
 mod guard;
 mod lost_medium;
 mod machine;
 mod media;
+mod named_files;
 mod one_at_a_time;
 mod output;
 mod probe;
@@ -23,4 +26,6 @@ mod replay;
 mod search;
 mod stands;
 mod sudden_end;
+mod swapped;
+mod terminal;
 mod usage;

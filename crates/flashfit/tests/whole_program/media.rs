@@ -33,7 +33,7 @@ fn an_image_file() {
     place.image("image", 64);
     let ended = place.tune("image", &["--confirm", "image"]);
     is_complete(&place, &ended, "run");
-    ended.said(0, &["no geometry found", "--erase-unit"]);
+    ended.said(0, &["no geometry found", "--erase-block"]);
     assert!(ended.stdout.contains("No geometry was found"), "{}", ended.stdout);
     // The loop device is gone, and no other medium may be named in its place.
     assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);

@@ -123,3 +123,42 @@ fn a_simulated_card_that_was_changed_is_another_medium() {
     place.file("card.toml", FAST_CARD);
     place.flashfit(&resume).said(0, &[]);
 }
+
+#[test]
+fn a_node_over_another_file_is_refused_to_a_run_that_goes_on() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let (first, second) = (place.image("first", 64), place.image("second", 64));
+    let device = PlainLoop::attach(&first, 512, &[]);
+    place.tune(&device.node, &["--confirm", &device.name]).said(0, &[]);
+    let (node, name) = (device.node.clone(), device.name.clone());
+    drop(device);
+    let again = PlainLoop::attach_to(&node, &second);
+    let before = std::fs::read(&second).unwrap();
+    let resume = ["tune", "--resume", "run", "--progress", "never", "--confirm", &name];
+    place.flashfit(&resume).said(3, &["begun on another medium", "on another file"]);
+    assert!(std::fs::read(&second).unwrap() == before, "the second image was written to");
+    drop(again);
+    // The same file is the same, however often it was attached.
+    let again = PlainLoop::attach_to(&node, &first);
+    place.flashfit(&resume).said(0, &[]);
+    drop(again);
+}
+
+#[test]
+fn another_image_of_that_name_is_refused_to_a_run_that_goes_on() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    place.tune("image", &["--confirm", "image"]).said(0, &[]);
+    let other = place.image("other", 64);
+    std::fs::rename(&other, &image).unwrap();
+    let before = std::fs::read(&image).unwrap();
+    let resume = ["tune", "--resume", "run", "--progress", "never", "--confirm", "image"];
+    place.flashfit(&resume).said(3, &["begun on another medium", "on another file"]);
+    assert!(std::fs::read(&image).unwrap() == before, "the other image was written to");
+}

@@ -152,9 +152,9 @@ fn the_help_names_the_exit_codes() {
         "2 wrong",
         "3 refused",
         "4 the machine",
-        "5 the medium",
+        "5 the device",
         "6 interrupted",
-        "70 a mistake",
+        "70 a bug",
     ] {
         assert!(help.contains(code), "{code}");
     }

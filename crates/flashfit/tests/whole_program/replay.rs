@@ -192,7 +192,10 @@ fn what_cannot_be_replayed_is_told() {
     write(&place, "damaged", &least_header(), &grid());
     let text = std::fs::read_to_string(place.path("damaged/trials.jsonl")).unwrap();
     place.file("damaged/trials.jsonl", &text.replacen("\"options\"", "\"optoins\"", 1));
-    refused(&["damaged"], &["damaged/trials.jsonl:1: damaged", "optoins", "sed -i 1d"]);
+    refused(
+        &["damaged"],
+        &["damaged/trials.jsonl:1: `key.setup`: missing field `options`", "newer flashfit"],
+    );
 }
 
 #[test]

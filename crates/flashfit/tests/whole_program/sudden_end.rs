@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
+use flashfit_test_support::{TestNeed, skip};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::fixture::{Ended, Place, skip_without_block_devices, skip_without_cards, wait_until};
-use crate::machine::{Server, is_mounted, signal, wait_for_no_traces};
+use crate::machine::{PlainLoop, Server, is_mounted, signal, wait_for_no_traces};
 
 /// Each record's key, which no other record of the run may have.
 #[track_caller]
@@ -211,4 +212,51 @@ fn a_run_that_is_complete_goes_on_to_its_report() {
     place.flashfit(&["tune", "--resume", "run", "--progress", "never"]).said(0, &[]);
     assert_eq!(place.recorded(), before);
     assert!(place.path("run/report.html").exists());
+}
+
+/// What a queue offers, and what it uses.
+fn schedulers(device: &PlainLoop) -> (Vec<String>, String) {
+    let file = format!("/sys/block/{}/queue/scheduler", device.name);
+    let text = std::fs::read_to_string(file).unwrap();
+    let words = || text.split_whitespace();
+    let used = words().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap();
+    let offered = words().map(|word| word.trim_matches(['[', ']']).to_owned());
+    (offered.collect(), used.to_owned())
+}
+
+#[test]
+fn a_scheduler_that_a_killed_run_had_set_is_put_back_by_the_next() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let (offered, default) = schedulers(&device);
+    let Some(other) = offered.iter().find(|name| **name != default) else {
+        let lacking = TestNeed::Kernel.missing(format!("there is only the scheduler {default}"));
+        return assert!(skip(Some(lacking)));
+    };
+    let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
+    let tried = short.replace("[\"none\"]", &format!("[\"{other}\"]"));
+    assert_ne!(short, tried);
+    place.file("short.toml", &tried);
+    let args = ["--repeats", "20", "--confirm", &device.name];
+    let args = place.tune_args(&device.node, &args);
+    let mut run = place.command(&args).spawn().unwrap();
+    place.wait_for_trials(1);
+    wait_until("the scheduler is set", || schedulers(&device).1 == *other);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(schedulers(&device).1, *other, "a kill puts nothing back");
+    place.shorten_run(1);
+    let resume = ["tune", "--resume", "run", "--progress", "never", "--confirm", &device.name];
+    wait_until("the dead run's children are gone", || {
+        let ended = place.flashfit(&resume);
+        assert!(ended.code == Some(0) || ended.stderr.contains("in use"), "{ended:#?}");
+        ended.code == Some(0)
+    });
+    assert_eq!(schedulers(&device).1, default, "the changed one was taken for the default");
+    drop(device);
+    wait_for_no_traces(&place, None);
 }

@@ -185,10 +185,12 @@ fn a_run_of_another_format_is_refused() {
 fn a_damaged_header_is_refused_with_its_line() {
     let place = Place::new();
     header(&place, 1);
-    for text in ["{\n \"schema\": \"flashfit.run\",\n \"schema_version\": oops", "\u{0}", "[]"] {
+    let torn = "{\n \"schema\": \"flashfit.run\",\n \"schema_version\": oops";
+    for (text, what) in [(torn, "3: damaged"), ("\u{0}", "1: damaged"), ("[]", "1: invalid length")]
+    {
         place.file("old/run.json", text);
         for args in [&["analyze", "old"][..], &["report", "old"], &["tune", "--resume", "old"]] {
-            refuses(&place, args, &["old/run.json:", "damaged"]);
+            refuses(&place, args, &[&format!("old/run.json:{what}")]);
         }
     }
     assert!(Path::new(&place.path("old/run.json")).exists(), "it was left for the user to see");

@@ -68,7 +68,6 @@ fn read(card: &mut InProcessCard<VirtualClock>, clock: &VirtualClock, start: u64
     clock.now_ns() - begin_ns
 }
 
-#[expect(clippy::cast_precision_loss, reason = "some milliseconds")]
 fn as_float(number: u64) -> f64 {
     number as f64
 }

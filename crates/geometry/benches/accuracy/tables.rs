@@ -87,10 +87,9 @@ fn pairs(answers: &[Option<u64>]) -> (usize, usize) {
 /// The section of the document.
 pub fn section() -> String {
     let mut text = String::from(
-        "\n## Published tables\n\nAlignment tables of real cards (`crates/geometry/tests/data/\
-         flashbench`), each run inferred from by itself. Beside it what the rule of the CELF \
-         methodology gives, the larger of the two rows with the biggest relative jump.\n\n\
-         | card | runs | a step shows in all runs together | answered | answers | the rule's answers |\n\
+        "\n## 3. Published tables\n\nAlignment tables of real cards (`crates/geometry/tests/data/\
+         flashbench`), with an answer inferred from each run separately. For comparison, the rule of the CELF methodology takes the larger of the two rows with the largest relative jump.\n\n\
+         | card | runs | step visible in all runs together | answered | answers | answers of the rule |\n\
          |---|---|---|---|---|---|\n",
     );
     let (mut ours, mut rules) = ((0, 0), (0, 0));
@@ -124,14 +123,12 @@ pub fn section() -> String {
     }
     let _ = writeln!(
         text,
-        "\n| figure | flashfit | the rule |\n|---|---|---|\n\
+        "\n| figure | flashfit | CELF rule |\n|---|---|---|\n\
          | pairs of runs of one card with the same answer | {} of {} ({:.1} %) | {} of {} ({:.1} %) |\n\
-         | runs answered, of cards whose runs together show a step | {answered} of {with_step} \
+         | runs answered, of cards with a visible step | {answered} of {with_step} \
          ({:.1} %) | all |\n\
          | answers outside 64 KiB to 64 MiB | {outside} | {} |\n\n\
-         *A step shows* where the medians over all runs rise at a row for good: at least 95 % of the \
-         pairs of a row from it on and one of up to six below it, and the medians of both sides \
-         apart by five standard deviations (from the median deviation) and 2 % of a read.",
+         A *step is visible* if the medians over all runs rise permanently at a row: in at least 95 % of the pairs of a row from it on and one of up to six below it, with the medians of both sides apart by five standard deviations (from the median deviation) and 2 % of a read.",
         ours.0,
         ours.1,
         share(ours),

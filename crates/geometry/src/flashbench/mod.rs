@@ -2,7 +2,7 @@
 //! that go to several erase units in turn.
 //!
 //! [`import`] reads what flashbench prints ([`align`], [`table`], [`fat`], with the numbers of
-//! [`number`]), [`procedure`] measures open-unit tables on any [`flashfit_medium::BlockDev`],
+//! `number`), [`procedure`] measures open-unit tables on any [`flashfit_medium::BlockDev`],
 //! [`comparison`] lays two of them beside each other. Source: flashbench, `README` and
 //! `flashbench.c`.
 

@@ -4,7 +4,7 @@
 //! looked up. Small reads (two sectors) are made across places that are multiples of 2^k and
 //! q x 2^k, each the boundary of one candidate and of no larger one, in random order, each place
 //! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
-//! together give a posterior over the structures ([`steps`], [`question`]), which also says where
+//! together give a posterior over the structures ([`steps`], `question`), which also says where
 //! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
 //! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's; a small one
 //! that is the only step may be a write unit's, unless pages show to longer reads (`pages`). It

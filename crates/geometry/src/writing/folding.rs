@@ -7,7 +7,7 @@
 //! overwritten that is a share `v` of it, so that of `b` bits a unit yields room for `b (1 - v)`
 //! folded ones and takes as long as `b v` of them: how often it is done and how long it takes
 //! together tell both ([`bits`]). Where nothing is left to copy, one fold in `b` takes as long as
-//! an erasure more, because so many fill a unit ([`super::erased`]). Limits: data is folded in the
+//! an erasure more, because so many fill a unit (`super::erased`). Limits: data is folded in the
 //! order of writing; where no such pattern shows nothing is told.
 //! Source: SanDisk's descriptions of nCache; Rabiner, "A tutorial on hidden Markov models" (1989),
 //! for the forward recursion.

@@ -1,7 +1,7 @@
 //! Where units lie, and what a layer copies when stretches are written over them.
 //!
 //! Three ways of merging are supposed, each with so many units open, of which the least recently
-//! written one gives way ([`Way`]). So what is copied depends on what was written before. Limits:
+//! written one gives way (`Way`). So what is copied depends on what was written before. Limits:
 //! the ways are those of the layers in the literature; how many units may be out of order is not
 //! supposed apart from how many may be open.
 

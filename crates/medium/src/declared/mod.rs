@@ -1,6 +1,6 @@
 //! What a medium or the kernel declares of how the medium is built, and where it was read.
 //!
-//! The registers of SD cards and eMMC chips are read from sysfs and debugfs ([`mmc`]), everything
+//! The registers of SD cards and eMMC chips are read from sysfs and debugfs (`mmc`), everything
 //! else from the request queue. The kernel passes on some values and makes others up
 //! (Documentation/driver-api/mmc/mmc-dev-attrs.rst); what it made up is marked as a guess. Many
 //! cards declare 4 MiB whatever they are built of, so all of this is claims, not measurements.

@@ -162,7 +162,6 @@ impl PlaceAxis {
 }
 
 /// How a place is called: its label, its size, or its ratio as a fraction.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be small")]
 pub(crate) fn place_text(kind: &XAxis, x: f64) -> String {
     let whole =
         |value: f64| (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value);

@@ -26,7 +26,6 @@ pub(crate) fn px(value: f64) -> String {
 }
 
 /// How many characters fit into a width.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive")]
 pub(crate) fn characters_in(width_px: f64) -> usize {
     (width_px / CHARACTER_PX).floor().max(0.0) as usize
 }

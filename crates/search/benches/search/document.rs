@@ -5,15 +5,16 @@ use flashfit_search::landscape::Kind;
 use super::campaign::{Case, Played, Thinking, Who};
 
 const HEAD: &str = "\
-# How well the search searches
+# Search quality
 
-Written by `make search-benchmark`; do not edit. Everything here is of made-up landscapes
-(`crates/search/src/landscape`), whose best setup is known; no medium was measured. The first four
-are made like those of earlier studies of tuning methods: four file systems with conditional
-options under four schedulers (3,264 setups), eight workloads, noise of 5 to 15 % a trial by
-workload (that is the standard deviation; normal, or Student's with 3 degrees of freedom), 3 % of
-trials slow by 20 to 70 %, 2 % common to a visit. A short trial costs 0.4 of a full-length one, is
-1.67 times as noisy, and is biased by 2 % an option and 1 % a setup.
+Written by `make search-benchmark`; do not edit. The tables before *Recorded grids* use simulated
+landscapes (`crates/search/src/landscape`) with a known best setup; no device was measured. The
+first four resemble those in studies of tuning methods: four file systems with conditional options
+under four schedulers (3,264 setups), and eight workloads. A trial has a noise of 5 to 15 %
+(standard deviation, by workload; normal, or Student's t with 3 degrees of freedom). In addition,
+3 % of the trials are 20 to 70 % slower, and all trials of a setup in one batch share 2 %. A short
+trial costs 0.4 of a full-length one, has 1.67 times the noise, and a bias of 2 % per option and 1
+% per setup.
 ";
 
 /// Writes it to standard output; `plays` is how many seeds there were, and how many searches at a
@@ -27,22 +28,22 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
     };
     println!("{HEAD}");
     println!(
-        "\"Within\" is the share of {seeds} seeds whose choice is that near the best, with Wilson's \
-         95 %\ninterval. Trials are full-length trials' worth, as spent.\n"
+        "\"Within\" is the share of {seeds} seeds whose choice is this close to the best, with a 95 % Wilson interval. *Regret* is how far the choice is below the best. *Spent* counts trials; a short trial counts as a fraction.\n"
     );
     println!("## Large spaces\n");
     table(&of(&[Kind::Smooth, Kind::SmoothGauss, Kind::Rugged, Kind::RuggedGauss]));
-    println!("\n## Harder and smaller ones\n");
+    println!("\n## Harder and smaller spaces\n");
     println!(
-        "`trap`: two options are good together and bad alone. `drift`: 15 % slower in a thousand \
-         trials.\n`failing`: one setup of ten fails. `one-effect`: one option is worth 25 %. \
-         `small`: 120 setups,\n6 workloads, which differ much. `grid`: 112 setups, 11 workloads, \
-         noise of 3 to 10 %, as\nrecorded grids have. `tiny`: 12 setups, 1 workload.\n"
+        "`trap`: two options that are good together and bad alone. `drift`: 15 % slower over a thousand trials.\n`failing`: one setup in ten fails. `one-effect`: one option that gains 25 %. \
+         `small`: 120 setups,\n6 very different workloads. `grid`: 112 setups, 11 workloads, \
+         noise of 3 to 10 %, similar to the recorded grids. `tiny`: 12 setups, 1 workload.\n"
     );
     let harder = [Kind::Trap, Kind::Drift, Kind::Failing, Kind::OneEffect];
     table(&of(&[&harder[..], &[Kind::Small, Kind::Grid, Kind::Tiny]].concat()));
     println!("\n## No difference\n");
-    println!("All setups are equal: how often a gain over the untuned setup is claimed.\n");
+    println!(
+        "All setups are equal. The table shows how often a gain over the baseline is claimed.\n"
+    );
     println!("| landscape | trials | claimed | of | share |\n|---|---|---|---|---|");
     for (case, played) in of(&[Kind::Flat, Kind::TinyFlat]) {
         let claimed = played.iter().filter(|one| one.claims).count();
@@ -70,8 +71,8 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
     let sure: Vec<&&Played> = differing.iter().filter(|one| one.sure).collect();
     let right = sure.iter().filter(|one| one.regret <= 0.02).count();
     println!(
-        "Of {} adaptive searches above where setups differ, {} stopped because they were sure \
-         (\"within\n2 % with 90 %\"); {right} of these were: {}.",
+        "Of {} adaptive searches above with differing setups, {} stopped because they were confident \
+         (\"within\n2 % with 90 %\"); {right} of these were right: {}.",
         differing.len(),
         sure.len(),
         share(right, sure.len())
@@ -79,19 +80,18 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
     let covered: Vec<bool> = adaptive.iter().filter_map(|one| one.covered).collect();
     let inside = covered.iter().filter(|covered| **covered).count();
     println!(
-        "Of {} gains with a 95 % interval, {inside} had the true gain in it: {}.\n",
+        "Of {} gains with a 95 % interval, {inside} contained the true gain: {}.\n",
         covered.len(),
         share(inside, covered.len())
     );
-    println!("## Thinking\n");
+    println!("## Computing time\n");
     println!(
-        "On this machine, 3,264 setups under 8 workloads, to {} trials: a step took {} ms in the \
-         median\nand {} ms at the most{}.",
+        "On this machine, with 3,264 setups under 8 workloads and up to {} trials, a step took {} ms (median) and {} ms at most{}.",
         thinking.trials,
         thinking.median_ms,
         thinking.longest_ms,
         thinking.memory_kib.map_or(String::new(), |kib| format!(
-            "; this whole program, {threads} searches at a time, had {} MiB at the most",
+            "; the benchmark with {threads} searches at a time used {} MiB at most",
             kib / 1024
         ))
     );
@@ -126,12 +126,6 @@ fn budget(case: &Case) -> String {
     case.trials.map_or("none".to_owned(), |trials| format!("{trials:.0}"))
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "places in a list of some hundred"
-)]
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (share * values.len() as f64).ceil() as usize;
@@ -139,7 +133,6 @@ fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
 }
 
 /// A share with Wilson's 95 % interval.
-#[expect(clippy::cast_precision_loss, reason = "counts are small")]
 fn share(count: usize, of: usize) -> String {
     if of == 0 {
         return "none".to_owned();

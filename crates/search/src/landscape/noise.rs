@@ -25,7 +25,6 @@ pub struct Noise {
 
 impl Noise {
     /// What noise adds to the logarithm of a trial that is the `visit`th in time.
-    #[expect(clippy::cast_precision_loss, reason = "visits are few")]
     pub fn draw(&self, ask: &Ask, visit: u64) -> f64 {
         let together = (u64::from(ask.batch.number) << 24) + ask.candidate as u64;
         let shared = self.visit * Random::stream(self.seed ^ 1, together).normal();

@@ -39,7 +39,6 @@ pub struct Belief {
 
 impl Belief {
     /// About the candidates in `eligible`, where `within` is the asked distance.
-    #[expect(clippy::cast_precision_loss, reason = "draws are few")]
     pub fn of(
         model: &Model,
         eligible: &[CandidateIndex],

@@ -41,7 +41,6 @@ impl Cell {
     }
 
     /// What its repeats deviate from their mean, widened for being around their own.
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     pub fn repeat_deviations(&self) -> Vec<f64> {
         let count = self.values.len() as f64;
         if self.values.len() < 2 {
@@ -62,7 +61,6 @@ pub fn of(history: &[Told]) -> Vec<Cell> {
         let table = Table::of(history, |ask| ask.length == length);
         for (candidate, workload, told) in table.cells() {
             let values: Vec<f64> = told.iter().filter_map(Told::log_merit).collect();
-            #[expect(clippy::cast_precision_loss, reason = "visits are few")]
             let visits = told.iter().map(|told| told.visit as f64).collect();
             let batches = told.iter().map(|told| told.ask.batch.number).collect();
             let weights = vec![1.0; values.len()];

@@ -176,7 +176,6 @@ fn varies_together(
 }
 
 /// A corner of the regular simplex with `code.len() + 1` corners around 0, at distance 1.
-#[expect(clippy::cast_precision_loss, reason = "levels are few")]
 fn corner(at: usize, code: &mut [f64]) {
     let dimensions = code.len();
     // Corner k is 0 before column k but for what the columns before have fixed.

@@ -56,7 +56,6 @@ impl Exact<'_> {
         self
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
     fn improve_columns(&mut self, inverse: &Matrix) {
         let mains = self.coding.mains();
         let workloads = self.workloads();

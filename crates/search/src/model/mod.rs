@@ -1,11 +1,11 @@
 //! What is believed after a history: a merit for every candidate, with its doubt.
 //!
 //! A trial's logarithm is taken for the sum of its candidate's merit (the mean over workloads: a
-//! Gaussian process over candidates, [`surface`]), of what its workload makes of the candidate
-//! ([`workload`]), of drift, and of noise, each trial's ([`noise`]) and each visit's ([`visit`]).
+//! Gaussian process over candidates, `surface`), of what its workload makes of the candidate
+//! (`workload`), of drift, and of noise, each trial's (`noise`) and each visit's (`visit`).
 //! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and
 //! Seidel's way to solve for all at once). Trials that are far off count less. Unless there are
-//! very many cells, merits are then fitted at once ([`exact`]), to noise as found by turns.
+//! very many cells, merits are then fitted at once (`exact`), to noise as found by turns.
 //!
 //! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
 //! doubt about merits; [`Belief::within`] was checked against landscapes for that.
@@ -181,7 +181,6 @@ impl<'a> Model<'a> {
             return self.at_once(scales).learned_again();
         }
         let squares: f64 = self.deviations().map(|off| off.powi(2)).sum();
-        #[expect(clippy::cast_precision_loss, reason = "cells are few")]
         let variance = (squares / self.cells.len() as f64).max(1e-4);
         let guess = ExactScales::guess(self.coding, variance);
         self.at_once(guess).learned()
@@ -202,11 +201,6 @@ impl<'a> Model<'a> {
     /// The candidates that were measured, in order, some more than once.
     pub fn measured(&self) -> impl Iterator<Item = CandidateIndex> {
         self.points.iter().map(|&(candidate, _)| candidate)
-    }
-
-    /// The standard deviation of what a cell deviates beyond noise.
-    pub fn deviation_sd(&self) -> f64 {
-        self.deviation.sqrt()
     }
 
     /// The standard deviation of noise under each workload, in full-length and short trials.
@@ -368,7 +362,6 @@ impl<'a> Model<'a> {
 
     /// Noise from repeats; what the model's misfit has beyond it is the cells' own deviation; then
     /// what each trial counts.
-    #[expect(clippy::cast_precision_loss, reason = "cells are few")]
     fn learn_noise(&mut self) {
         let means = self.means_of_cells();
         let misfits: Vec<f64> = self
@@ -426,7 +419,6 @@ impl<'a> Model<'a> {
 }
 
 /// The middle of a history in time.
-#[expect(clippy::cast_precision_loss, reason = "visits are few")]
 fn middle(history: &[Told]) -> f64 {
     let sum: f64 = history.iter().map(|told| told.visit as f64).sum();
     sum / history.len().max(1) as f64

@@ -13,7 +13,6 @@ const LEAST_SD: f64 = 0.002;
 const ROUNDS: usize = 8;
 
 /// The squared scale of some deviations, each of mean 0, with `guess` (a squared scale) as prior.
-#[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
 pub fn scale(deviations: &[f64], guess: f64) -> f64 {
     let mut scale = guess.max(LEAST_SD.powi(2));
     let count = deviations.len() as f64;

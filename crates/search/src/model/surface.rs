@@ -55,7 +55,6 @@ pub struct Scales {
 impl Scales {
     /// A first guess where merits vary by this variance in all.
     pub fn guess(coding: &Coding, variance: f64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "columns are few")]
         let mains = coding.mains().clamp(1, 12) as f64;
         let main_group = (0.7 * variance / mains).max(LEAST_MAIN_SD.powi(2));
         let pair_group = (main_group / 16.0).max(LEAST_PAIR_SD.powi(2));
@@ -184,11 +183,6 @@ impl<'a> Surface<'a> {
     /// How near two of the points are to each other, the first not before the second.
     pub(super) fn nearness(&self, point: usize, other: usize) -> f64 {
         self.nearness.row(point)[other]
-    }
-
-    /// The variance of a candidate's own part.
-    pub fn own_variance(&self) -> f64 {
-        self.scales.own
     }
 
     fn near(&self, one: CandidateIndex, other: CandidateIndex) -> f64 {

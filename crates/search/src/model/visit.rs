@@ -49,7 +49,6 @@ struct Visit {
 
 /// The variance of what a visit's trials have in common; `noise` is the variance of a trial of
 /// weight 1.
-#[expect(clippy::cast_precision_loss, reason = "visits are few")]
 pub fn learned(cells: &[Cell], noise: impl Fn(&Cell) -> f64) -> f64 {
     let mut visits: BTreeMap<(usize, bool, u32), Visit> = BTreeMap::new();
     for cell in cells {

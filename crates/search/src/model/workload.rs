@@ -95,7 +95,6 @@ impl Own {
         if found.is_empty() {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "columns are few")]
         let count = found.len() as f64;
         let inverse: f64 =
             found.iter().map(|square| (NU + 1.0) / NU.mul_add(self.group, *square)).sum();

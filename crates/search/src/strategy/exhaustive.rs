@@ -28,7 +28,6 @@ impl Strategy for Exhaustive {
         Plan::Try(missing.into_iter().take(size).collect())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
         (space.candidates.len() * space.workloads.len()) as f64 * f64::from(limits.repeats)
     }

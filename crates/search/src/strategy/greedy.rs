@@ -37,7 +37,6 @@ impl Strategy for Greedy {
         if missing.is_empty() { Plan::Done(Stop::Exhausted) } else { Plan::Try(missing) }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
         let of = |family: &Vec<CandidateIndex>| {
             let family = Family::of(space, family);

@@ -107,7 +107,6 @@ pub fn next_step(
 ) -> Result<Step, SearchError> {
     space.check()?;
     limits.check()?;
-    #[expect(clippy::cast_precision_loss, reason = "a handful of families")]
     let least = space.families().len() as f64;
     if let Some(trials) = limits.trials.filter(|&trials| trials < least) {
         return Err(SearchError::TooFewTrials { trials, least });

@@ -30,7 +30,6 @@ impl Strategy for RandomSearch {
         Plan::Try(scores.missing(&batch))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
         let allowed = space.candidates.iter().filter(|candidate| candidate.allowed).count();
         (allowed * space.workloads.len()) as f64 * f64::from(limits.repeats)

@@ -6,6 +6,7 @@
 //! goes on meanwhile with what it was asked for.
 
 mod catalogue;
+mod folder;
 mod inbox;
 mod outlet;
 mod post;
@@ -34,6 +35,7 @@ use inbox::{GoOn, Inbox, inbox};
 use outlet::Outlet;
 use post::Post;
 
+pub use folder::{AgentFolder, AgentFolderError, LOCK, socket_of};
 pub use outlet::WORKING_INTERVAL;
 pub use socket::{Linger, attach, end, ended, listen};
 

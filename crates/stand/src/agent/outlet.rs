@@ -55,6 +55,11 @@ impl Outlet {
         }
     }
 
+    /// Ends the connection that there is.
+    pub fn close(&self) {
+        self.connection().output = None;
+    }
+
     /// For how long there has been nobody; `None` while there is somebody.
     pub fn alone_for(&self) -> Option<Duration> {
         let connection = self.connection();

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flashfit_host::interrupt::Interrupt;
+use flashfit_host::peer;
 
-use super::inbox::inbox;
+use super::folder::AgentFolder;
+use super::inbox::{Slot, inbox};
 use super::outlet::Outlet;
 use super::{About, work};
 use crate::protocol::{FromAgent, ToAgent, line};
@@ -17,35 +19,65 @@ use crate::protocol::{FromAgent, ToAgent, line};
 /// A trial that is under way is undone first.
 const END_WAIT: Duration = Duration::from_secs(30);
 
+/// After an accept that failed, most likely for want of file descriptors.
+const RETRY_WAIT: Duration = Duration::from_millis(50);
+/// How long a client may leave what it is sent unread.
+const WRITE_WAIT: Duration = Duration::from_secs(30);
+/// Connections at the same time; more have to wait. One is in use, others are about to end.
+const MOST_CONNECTIONS: usize = 8;
+
 /// How long an agent waits for somebody to come back.
 pub type Linger = Duration;
 
-/// Listens on `path` until it is time to end. The socket is removed then.
+/// Listens in `folder` until it is time to end. What is the agent's own there is removed then.
 ///
 /// # Errors
-/// When the socket cannot be made: another agent may be there.
+/// When the socket cannot be made.
 pub fn listen(
-    path: &Path,
+    folder: AgentFolder,
     linger: Linger,
     about: &About,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
-    let listener = UnixListener::bind(path)?;
+    let listener = UnixListener::bind(folder.socket())?;
     let outlet = Outlet::new();
     let (slot, inbox, go_on) = inbox(&outlet, interrupt, Some(linger));
     let accepting = Arc::clone(&outlet);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let Ok(output) = stream.try_clone() else { continue };
-            let number = accepting.connect(Box::new(Closing(output)));
-            let slot = slot.clone();
-            std::thread::spawn(move || slot.read(stream, number));
-        }
-    });
+    std::thread::spawn(move || accept_all(&listener, &accepting, &slot));
     let done = work(inbox, &outlet, go_on, about, interrupt);
     // Who comes now finds nobody, rather than an agent that ends.
-    let _ = std::fs::remove_file(path);
+    folder.remove_own();
+    // Who waits for the end may use the folder from now on.
+    outlet.close();
     done
+}
+
+fn accept_all(listener: &UnixListener, outlet: &Arc<Outlet>, slot: &Slot) {
+    let open = Arc::new(());
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            std::thread::sleep(RETRY_WAIT);
+            continue;
+        };
+        while Arc::strong_count(&open) > MOST_CONNECTIONS {
+            // Each new connection has closed the one before, so this is over soon.
+            std::thread::sleep(RETRY_WAIT);
+        }
+        let usable =
+            peer::is_trusted(&stream) && stream.set_write_timeout(Some(WRITE_WAIT)).is_ok();
+        let Ok(output) = stream.try_clone() else { continue };
+        if usable {
+            let number = outlet.connect(Box::new(Closing(output)));
+            let (slot, counted) = (slot.clone(), Arc::clone(&open));
+            let started = std::thread::Builder::new().spawn(move || {
+                slot.read(stream, number);
+                drop(counted);
+            });
+            if started.is_err() {
+                outlet.disconnect(number);
+            }
+        }
+    }
 }
 
 /// A connection that is closed when another takes its place.
@@ -111,5 +143,53 @@ pub fn attach(
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+    use crate::agent::socket_of;
+
+    /// Sends what it is given, and keeps the connection.
+    fn client(folder: &Path, sent: &[u8]) -> UnixStream {
+        let mut stream = UnixStream::connect(socket_of(folder)).unwrap();
+        stream.set_read_timeout(Some(END_WAIT)).unwrap();
+        // The agent may end the connection before all is sent.
+        let _ = stream.write_all(sent);
+        stream
+    }
+
+    #[test]
+    fn hostile_clients_neither_stop_nor_block_the_agent() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("agent");
+        let folder = AgentFolder::take(&path).unwrap();
+        let interrupt = Interrupt::new();
+        let agent = std::thread::spawn(move || {
+            let about = About {
+                version: "0".to_owned(),
+                cards: Box::new(|_| panic!("nobody said a proper hello")),
+            };
+            listen(folder, Duration::from_secs(60), &about, &interrupt)
+        });
+        while !socket_of(&path).exists() {
+            std::thread::sleep(RETRY_WAIT);
+        }
+        let too_long = vec![b'x'; crate::protocol::LONGEST_LINE_BYTES + (1 << 16)];
+        let sent: [&[u8]; 5] = [b"", b"{\"end\"", b"\0\xff\xfe\n\n{}\n", b"[[[[[[\n", &too_long];
+        let mut kept: Vec<UnixStream> = sent.iter().map(|sent| client(&path, sent)).collect();
+        kept.extend((0..50).map(|_| client(&path, b"{")));
+        let greeting =
+            r#"{"ask":{"id":1,"request":{"hello":{"protocol":0,"version":"9","catalogue":{}}}}}"#;
+        let proper = client(&path, format!("{greeting}\n").as_bytes());
+        let answers: Vec<String> =
+            BufReader::new(&proper).lines().take(1).map(Result::unwrap).collect();
+        assert!(answers[0].contains("the agent is flashfit 0"), "{answers:?}");
+        end(&path.join("agent.socket")).unwrap();
+        agent.join().unwrap().unwrap();
+        assert!(!path.exists(), "the agent removes its folder");
     }
 }

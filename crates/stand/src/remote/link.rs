@@ -9,6 +9,8 @@ use crate::TrialError;
 
 /// How long an agent may say nothing.
 pub const SILENCE: Duration = Duration::from_secs(60);
+/// The usual time between two tries to connect again.
+pub const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Two ends of a connection.
 pub struct Ends {
@@ -28,6 +30,11 @@ pub trait Link {
 
     /// For how long connecting again is tried after a loss; zero where a loss is the end.
     fn patience(&self) -> Duration;
+
+    /// The time between two tries to connect again.
+    fn retry_interval(&self) -> Duration {
+        RETRY_INTERVAL
+    }
 
     /// How long it may say nothing: an agent that is at it says so every two seconds.
     fn silence(&self) -> Duration {

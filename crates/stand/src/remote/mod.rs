@@ -20,7 +20,7 @@ use crate::place::{Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
 use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request, TrialWanted};
 use crate::{Facts, Stand, TrialError, TrialReport, TrialRequest};
 
-pub use link::{Ends, Link, LinkError, SILENCE};
+pub use link::{Ends, Link, LinkError, RETRY_INTERVAL, SILENCE};
 pub use ssh::SshLink;
 pub use talk::{Talk, Waits};
 

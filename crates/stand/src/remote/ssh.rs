@@ -14,7 +14,8 @@ use flashfit_host::piped::Piped;
 use flashfit_host::program::{Outcome, quote};
 use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner, SshAddress};
 
-use super::link::{Ends, Link, LinkError};
+use super::link::{Ends, Link, LinkError, RETRY_INTERVAL};
+use crate::agent::LOCK;
 
 /// ssh's own exit code for a connection that failed.
 const CONNECTION_FAILED: i32 = 255;
@@ -38,6 +39,7 @@ pub struct SshLink {
     /// How often an agent that is gone may be followed by another.
     successors: u32,
     patience: Duration,
+    retry_interval: Duration,
     /// What people call it, where that is not the host.
     name: Option<String>,
 }
@@ -64,6 +66,7 @@ impl SshLink {
             connected: false,
             successors: SUCCESSORS,
             patience: PATIENCE,
+            retry_interval: RETRY_INTERVAL,
             name: None,
         };
         let place = quote(&link.folder);
@@ -86,7 +89,7 @@ impl SshLink {
         if machine != std::env::consts::ARCH {
             return Err(link.error(
                 format!("it is a machine of the kind {machine}, and this program is not for it"),
-                Some("put a flashfit for it there as `flashfit` (see docs/stands.md)"),
+                Some("put a flashfit for it there as `flashfit` (see docs/test-beds.md)"),
                 ExitClass::Environment,
             ));
         }
@@ -102,12 +105,18 @@ impl SshLink {
         Self { name: Some(name.to_owned()), patience, successors: 0, ..self }
     }
 
+    /// With this time between two tries to connect again.
+    #[must_use]
+    pub fn retried_every(self, retry_interval: Duration) -> Self {
+        Self { retry_interval, ..self }
+    }
+
     fn copy(&self, runner: &dyn Runner, own: &Path) -> Result<(), LinkError> {
         let (folder, program) = (quote(&self.folder), quote(&self.program));
         // Read by the shell that ssh is started from, so that it goes through a pipe.
         let there = format!(
             "umask 077; mkdir -p {folder} || exit; if ! {}; then {}; exit 1; fi; \
-             cat > {program} && chmod 700 {program} && {program} --version",
+             : >> {folder}/{LOCK} && cat > {program} && chmod 700 {program} && {program} --version",
             is_ours(&folder),
             is_theirs(&folder)
         );
@@ -207,6 +216,10 @@ impl Link for SshLink {
 
     fn patience(&self) -> Duration {
         self.patience
+    }
+
+    fn retry_interval(&self) -> Duration {
+        self.retry_interval
     }
 
     fn renew(&mut self) -> bool {

@@ -13,8 +13,8 @@ use super::link::{Ends, Link, LinkError};
 use crate::TrialError;
 use crate::protocol::{FromAgent, Lines, Reply, Request, ToAgent, line};
 
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of checks for interrupts and limits; long, because fio is measuring meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// What it may take to undo what is under way.
 const UNDO_WAIT: Duration = Duration::from_secs(30);
 
@@ -228,13 +228,9 @@ impl<L: Link> Talk<L> {
 
     /// Waits a moment before the next try.
     fn pause(&mut self) -> Result<(), TrialError> {
-        let waited = Instant::now();
-        while waited.elapsed() < RETRY_INTERVAL {
-            if self.interrupt.is_raised() {
-                self.over = true;
-                return Err(self.interrupted("it cannot be reached"));
-            }
-            std::thread::sleep(POLL_INTERVAL);
+        if self.interrupt.sleep(self.link.retry_interval()) {
+            self.over = true;
+            return Err(self.interrupted("it cannot be reached"));
         }
         Ok(())
     }

@@ -75,7 +75,8 @@ fn medium(
     let consent = WriteConsent::ask(&System::default(), means.runner, shown, &agreement)?;
     let sector_bytes =
         u32::try_from(shown.queue.logical_sector_bytes.max(512)).expect("a sector is small");
-    let path = consent.path().to_owned();
+    // The machine opens what is held here, whatever its path names by then.
+    let path = consent.path_for_programs();
     let held = Held::node(consent).map_err(|error| TrialError::stopped(&error))?;
     let disk = Disk { sector_bytes, ..Disk::file(path, false, device) };
     let behind = Behind::Medium { shown: Box::new(shown.clone()), _held: Box::new(held) };
@@ -86,7 +87,9 @@ fn no_folder(error: std::io::Error) -> TrialError {
     TrialError::Stopped {
         message: format!("cannot make a temporary folder: {error}"),
         class: ExitClass::Environment,
-        hint: Some("make room in /tmp, or name another folder: TMPDIR=/var/tmp flashfit …".into()),
+        hint: Some(
+            "make room in /tmp, or name another folder: TMPDIR=/var/tmp flashfit ...".into(),
+        ),
     }
 }
 
@@ -132,6 +135,8 @@ impl Beside for Behind {
                 // Commands are told for the node here: the guest's name may be another disk's here.
                 facts.medium.path.clone_from(&shown.path);
                 facts.medium.disk.clone_from(&shown.disk);
+                facts.medium.object = shown.object;
+                facts.medium.backing = shown.backing;
             }
         }
         facts.medium.identity.disk_sequence = None;

@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_medium::random::Random;
+use flashfit_numbers::fnv1a;
 use flashfit_search::{Ask, Length, Outcome, Purpose};
 
 use crate::course::Cost;
-use crate::order::hash;
 
 /// Where trials of one kind lie: candidate, workload, whether they are short.
 type Kind = (usize, usize, bool);
@@ -108,7 +108,7 @@ impl Urn {
 
 fn random(seed: u64, kind: Kind, round: u64) -> Random {
     let text = format!("urn/{}/{}/{}/{round}", kind.0, kind.1, kind.2);
-    let mut random = Random::new(seed ^ hash(text.as_bytes()));
+    let mut random = Random::new(seed ^ fnv1a(text.as_bytes()));
     // The first number of neighbouring seeds is mixed once only.
     random.next_u64();
     random

@@ -204,15 +204,12 @@ fn level_out(figures: &mut Figures, rate: f64, latency: f64, worst: f64) {
 }
 
 /// An amount times the exponential of a logarithm.
-#[expect(clippy::cast_precision_loss, reason = "figures are far below 2^53")]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 fn times(amount: u64, log: f64) -> u64 {
     if log == 0.0 { amount } else { (amount as f64 * log.exp()).round() as u64 }
 }
 
 /// The levels of `count` media, the first being 0, by least squares. The setups' values are
 /// eliminated: what is left are equations of the media alone.
-#[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
 fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<Level>> {
     let mut equations = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];

@@ -3,6 +3,7 @@
 use flashfit_filesystem::Setup;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_search::Stop;
+use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::limits::Reached;
 use flashfit_tune::{
     Conclusion, Ended, Limits, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
@@ -69,7 +70,7 @@ fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeStand<'_>) -> Went {
 }
 
 fn whole(spec: &RunSpec) -> Went {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     go(dir.path(), spec, FakeStand::new(&landscape))
 }
 
@@ -114,7 +115,7 @@ fn an_adaptive_run_that_is_interrupted_anywhere_goes_on_as_if_nothing_had_happen
     let count = expected.trials.len();
     assert!(count >= 30, "{count}");
     for first_part in 0..=count {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempdir_in_memory().unwrap();
         let mut dying = FakeStand::new(&landscape);
         dying.gone_after = Some(first_part);
         go(dir.path(), &spec, dying);
@@ -191,7 +192,7 @@ fn limits_that_do_not_reach_for_each_file_system_are_refused_with_what_is_needed
 #[test]
 fn an_adaptive_run_in_which_everything_fails_stops_early_and_says_why() {
     let fails = |_: &Setup, _: &str| Answer::Fails;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let spec = adaptive(Some(500));
     for _ in 0..2 {
         let went = go(dir.path(), &spec, FakeStand::new(&fails));
@@ -209,7 +210,7 @@ fn a_setup_that_breaks_the_demand_is_not_recommended() {
         Answer::Kib(rate) if rate > 12_900 => Answer::SlowAt99(rate),
         other => other,
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let went = go(dir.path(), &spec, FakeStand::new(&slow));
     went.ended.unwrap();
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
@@ -228,7 +229,7 @@ fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
         "bad" | "a+bad" => Answer::Fails,
         _ => Answer::SlowAt99(10_000),
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let went = go(dir.path(), &spec, FakeStand::new(&slow));
     went.ended.unwrap();
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
@@ -236,7 +237,7 @@ fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
     assert!(!recommended.untuned_will_do);
     assert_eq!(recommended.recommended().options_label(), "a");
     let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let went = go(dir.path(), &spec, FakeStand::new(&never));
     assert_eq!(went.ended.unwrap(), Ended::Search(Stop::Exhausted));
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod analysis;
+mod corpus;
 mod limits;
 mod recommendation;
 mod run_dir;

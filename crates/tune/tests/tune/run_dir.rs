@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::dir::{DirError, Obstacle};
 use flashfit_host::{ExitClass, Explain, mount};
+use flashfit_test_support::{TestNeed, block_devices, skip};
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{Claimed, Purpose, Run, RunDir, RunHeader, Space, TrialRecord};
 use rustix::mount::MountFlags;
@@ -131,6 +133,20 @@ fn a_line_that_was_not_written_whole_is_ignored_and_then_cut_off() {
 }
 
 #[test]
+fn a_last_line_with_zeros_in_it_is_ignored_and_then_cut_off() {
+    let (dir, trials) = finished();
+    let whole = std::fs::read(&trials).unwrap();
+    // As a loss of power leaves it: the file has grown, and of two blocks only the second is there.
+    append_to(&trials, &[&[0; 300][..], b"\"cost\":7}\n"].concat());
+    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3]);
+    let (mut resumed, run) = RunDir::resume(dir.path()).unwrap();
+    assert_eq!(numbers(&run), [1, 2, 3]);
+    assert_eq!(std::fs::read(&trials).unwrap(), whole);
+    resumed.append(&a_record(4), &[], &[]).unwrap();
+    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3, 4]);
+}
+
+#[test]
 fn a_run_without_a_trial_can_be_read_and_resumed() {
     let dir = tempfile::tempdir().unwrap();
     drop(RunDir::create(dir.path(), &a_header()).unwrap());
@@ -143,7 +159,7 @@ fn a_run_without_a_trial_can_be_read_and_resumed() {
 fn a_damaged_line_is_named() {
     let (dir, trials) = finished();
     let text = std::fs::read_to_string(&trials).unwrap();
-    for damage in ["nonsense", "", "{\"version\":1}", "\u{0}\u{0}\u{0}"] {
+    for damage in ["nonsense", "", "{\"version\":1", "\u{0}\u{0}\u{0}"] {
         let mut lines: Vec<&str> = text.lines().collect();
         lines[1] = damage;
         std::fs::write(&trials, lines.join("\n") + "\n").unwrap();
@@ -156,13 +172,54 @@ fn a_damaged_line_is_named() {
     }
 }
 
+/// The error of reading the run with another second line, and what it advises.
+fn with_second_line(change: impl Fn(&str) -> String) -> (RunDirError, String) {
+    let (dir, trials) = finished();
+    let text = std::fs::read_to_string(&trials).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[1] = change(&lines[1]);
+    std::fs::write(&trials, lines.join("\n") + "\n").unwrap();
+    let error = Run::read(dir.path()).unwrap_err();
+    let hint = error.hint().unwrap();
+    (error, hint)
+}
+
+#[test]
+fn a_line_that_is_json_is_never_to_be_deleted() {
+    for (from, to, key) in [
+        ("\"purpose\":\"search\"", "\"purpose\":\"polish\"", "`key.purpose`"),
+        ("\"repeat\":1", "\"repeat\":-1", "`key.repeat`"),
+        ("\"kind\":\"throughput\"", "\"kind\":7", "`outcome.completed.points[0].stages[0].kind`"),
+        ("\"workload\":\"w\",", "", "`key`: missing field `workload`"),
+    ] {
+        let (error, hint) = with_second_line(|line| {
+            assert!(line.contains(from), "{from} in {line}");
+            line.replacen(from, to, 1)
+        });
+        assert!(matches!(error, RunDirError::NotUnderstood { line: 2, .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("trials.jsonl:2: ") && text.contains(key), "{text}");
+        assert!(!hint.contains("sed") && hint.contains("newer flashfit"), "{hint}");
+    }
+    for line in ["{}", "[]", "17", "null", "{\"version\":1}"] {
+        let (error, hint) = with_second_line(|_| line.to_owned());
+        assert!(matches!(error, RunDirError::NotUnderstood { line: 2, .. }), "{line}: {error}");
+        assert!(!hint.contains("sed"), "{hint}");
+    }
+}
+
 #[test]
 fn a_record_of_another_version_is_named() {
     let (dir, trials) = finished();
     let text = std::fs::read_to_string(&trials).unwrap();
     std::fs::write(&trials, text.replacen("\"version\":1", "\"version\":2", 1)).unwrap();
     let error = Run::read(dir.path()).unwrap_err();
-    assert!(error.to_string().contains(":1: damaged: a record of version 2"), "{error}");
+    assert!(error.to_string().contains(":1: a record of version 2"), "{error}");
+    // It need not have the same keys.
+    std::fs::write(&trials, "{\"version\":3,\"trial\":{}}\n").unwrap();
+    let error = Run::read(dir.path()).unwrap_err();
+    assert!(error.to_string().contains(":1: a record of version 3"), "{error}");
+    assert!(!error.hint().unwrap().contains("sed"), "{error:?}");
 }
 
 #[test]
@@ -229,7 +286,7 @@ fn fill(run: &mut RunDir, raw: &[(String, String)], log: &[String]) -> u32 {
         match run.append(&a_record(number), raw, log) {
             Ok(()) => assert!(number < 10_000, "the disk does not get full"),
             Err(error) => {
-                assert!(matches!(error, RunDirError::Full { .. }), "{error}");
+                assert!(matches!(error, RunDirError::Dir(DirError::Full { .. })), "{error}");
                 assert_eq!(error.class(), ExitClass::Environment);
                 return number - 1;
             }
@@ -242,7 +299,8 @@ fn fill(run: &mut RunDir, raw: &[(String, String)], log: &[String]) -> u32 {
 fn a_full_disk_leaves_whole_lines() {
     let dir = tempfile::tempdir().unwrap();
     if let Err(reason) = small_disk(dir.path()) {
-        println!("skipped: no small disk can be mounted: {reason}");
+        let reason = format!("no small disk can be mounted: {reason}");
+        assert!(skip(block_devices().or(Some(TestNeed::Isolation.missing(reason)))));
         return;
     }
     let raw = ("only".to_owned(), "x".repeat(6000));
@@ -296,4 +354,74 @@ fn a_run_of_before_there_were_limits_and_batches_is_read() {
     let run = Run::read(dir.path()).unwrap();
     assert_eq!(run.header.spec.limits, flashfit_tune::Limits::default());
     assert_eq!((run.trials.len(), run.trials[0].batch), (1, None));
+}
+
+fn obstacle<T: std::fmt::Debug>(result: Result<T, RunDirError>) -> Obstacle {
+    match result.unwrap_err() {
+        RunDirError::Dir(error @ DirError::Not { obstacle, .. }) => {
+            let class = RunDirError::Dir(error).class();
+            let is_folder = obstacle == Obstacle::NotAFolder;
+            assert_eq!(class, if is_folder { ExitClass::Usage } else { ExitClass::Refused });
+            obstacle
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn no_link_in_a_run_is_followed() {
+    let outside = tempfile::tempdir().unwrap();
+    let theirs = outside.path().join("theirs");
+    let there = outside.path().join("folder");
+    std::fs::create_dir(&there).unwrap();
+    for name in ["trials.jsonl", "run.json", "fio", "kernel", ".flashfit-lock"] {
+        let (dir, _) = finished();
+        std::fs::write(&theirs, "theirs").unwrap();
+        let path = dir.path().join(name);
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).unwrap();
+            std::os::unix::fs::symlink(&there, &path).unwrap();
+        } else {
+            std::fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        }
+        let found = obstacle(RunDir::resume(dir.path()));
+        assert!(matches!(found, Obstacle::NotAFile | Obstacle::NotAFolder), "{name}");
+        assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs", "{name}");
+        assert_eq!(std::fs::read_dir(&there).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_report_does_not_go_where_a_link_leads() {
+    let (dir, _) = finished();
+    let outside = tempfile::tempdir().unwrap();
+    let theirs = outside.path().join("theirs");
+    std::fs::write(&theirs, "theirs").unwrap();
+    for name in ["report.html", "report.html.part"] {
+        std::os::unix::fs::symlink(&theirs, dir.path().join(name)).unwrap();
+    }
+    let written = flashfit_tune::run_dir::write_report(dir.path(), "<html>").unwrap();
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    assert!(std::fs::symlink_metadata(&written).unwrap().is_file());
+    assert_eq!(std::fs::read(&written).unwrap(), b"<html>");
+}
+
+#[test]
+fn a_run_that_is_a_link_or_of_somebody_else_is_refused() {
+    let (dir, _) = finished();
+    let outside = tempfile::tempdir().unwrap();
+    let link = outside.path().join("run");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    assert_eq!(obstacle(Run::read(&link)), Obstacle::NotAFolder);
+    assert_eq!(obstacle(RunDir::create(&link, &a_header())), Obstacle::NotAFolder);
+    if std::os::unix::fs::chown(dir.path(), Some(12_345), None).is_err() {
+        assert!(skip(Some(TestNeed::Root.missing("only root can give a directory away"))));
+        return;
+    }
+    for result in [Run::read(dir.path()).map(drop), RunDir::resume(dir.path()).map(drop)] {
+        assert_eq!(obstacle(result), Obstacle::Owner(12_345));
+    }
+    let report = flashfit_tune::run_dir::write_report(dir.path(), "<html>");
+    assert_eq!(obstacle(report), Obstacle::Owner(12_345));
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
 use flashfit_host::{ExitClass, Explain};
+use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::{
     Conclusion, Ended, Outcome, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
     StrategyKind, TrialKey, TrialRecord, TuneError, Verdict,
@@ -59,7 +60,7 @@ fn go(dir: &Path, space: &Space, spec: &RunSpec, stand: FakeStand<'_>) -> Went {
 
 /// A whole run in a fresh directory.
 fn whole(spec: &RunSpec) -> Went {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let went = go(dir.path(), &space(), spec, FakeStand::new(&landscape));
     went.ended.as_ref().unwrap();
     went
@@ -71,7 +72,7 @@ fn keys(trials: &[TrialRecord]) -> Vec<TrialKey> {
 
 #[test]
 fn every_trial_is_kept_with_its_raw_output_and_the_kernels_lines() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first", "second"]);
     let went = go(dir.path(), &space(), &spec, FakeStand::new(&landscape));
     went.ended.unwrap();
@@ -135,7 +136,7 @@ fn a_run_that_is_interrupted_anywhere_makes_the_same_trials_in_the_same_order() 
     let count = expected.trials.len();
     assert!(count > 15, "{count}");
     for first_part in 0..=count {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempdir_in_memory().unwrap();
         let mut dying = FakeStand::new(&landscape);
         dying.gone_after = Some(first_part);
         let part = go(dir.path(), &space(), &spec, dying);
@@ -150,7 +151,7 @@ fn a_run_that_is_interrupted_anywhere_makes_the_same_trials_in_the_same_order() 
 
 #[test]
 fn a_finished_run_has_nothing_left_to_do() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let mut spec = spec(&space(), &["first"]);
     spec.strategy = StrategyKind::Exhaustive;
     go(dir.path(), &space(), &spec, FakeStand::new(&landscape)).ended.unwrap();
@@ -161,7 +162,7 @@ fn a_finished_run_has_nothing_left_to_do() {
 
 #[test]
 fn a_fatal_error_ends_the_run_and_leaves_the_trials_whole() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first"]);
     let mut dying = FakeStand::new(&landscape);
     dying.gone_after = Some(5);
@@ -189,7 +190,7 @@ fn a_setup_that_fails_is_recorded_once_and_the_run_goes_on() {
 
 #[test]
 fn when_all_setups_fail_that_is_said_each_time() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first"]);
     let fails = |_: &Setup, _: &str| Answer::Fails;
     for made in [2, 0] {
@@ -217,7 +218,7 @@ fn the_count_of_trials_left_is_never_too_low() {
 
 #[test]
 fn a_trial_whose_line_was_removed_is_made_again_under_a_number_of_its_own() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let spec = spec(&space(), &["first"]);
     let before = go(dir.path(), &space(), &spec, FakeStand::new(&landscape)).trials;
     let file = dir.path().join("trials.jsonl");

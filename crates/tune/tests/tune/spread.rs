@@ -8,6 +8,7 @@ use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
 use flashfit_host::{ExitClass, Explain};
 use flashfit_stand::TrialError;
+use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::spread::levels::Figure;
 use flashfit_tune::spread::{Levels, Team};
 use flashfit_tune::{
@@ -91,7 +92,7 @@ fn on(trial: &TrialRecord) -> &str {
 #[test]
 fn media_that_differ_are_told_apart_from_setups_that_do() {
     let spec = spec(&space(), &["first"]);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", slow, None)]);
     ended.unwrap();
     assert_eq!(keys(&trials).len(), trials.len(), "no two have the same key");
@@ -109,7 +110,7 @@ fn media_that_differ_are_told_apart_from_setups_that_do() {
 #[test]
 fn confirming_rounds_are_made_on_one_board_each() {
     let spec = spec(&space(), &["first"]);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", fast, None)]);
     ended.unwrap();
     let mut rounds: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
@@ -123,7 +124,7 @@ fn confirming_rounds_are_made_on_one_board_each() {
 #[test]
 fn one_board_alone_needs_no_comparison() {
     let spec = spec(&space(), &["first"]);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None)]);
     ended.unwrap();
     assert!(trials.iter().all(|trial| trial.key.purpose != Purpose::Overlap));
@@ -134,13 +135,13 @@ fn one_board_alone_needs_no_comparison() {
 fn what_a_lost_board_leaves_is_made_by_the_others() {
     let spec = spec(&space(), &["first"]);
     let expected = {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempdir_in_memory().unwrap();
         let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", fast, None)]);
         ended.unwrap();
         trials
     };
     for trials_before in 0..10 {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempdir_in_memory().unwrap();
         let boards: [Board; 2] = [("one", fast, Some(trials_before)), ("two", fast, None)];
         let (ended, trials) = go(dir.path(), &spec, &boards);
         ended.unwrap();
@@ -157,7 +158,7 @@ fn what_a_lost_board_leaves_is_made_by_the_others() {
 fn without_a_board_a_run_ends_and_goes_on_on_another() {
     let spec = spec(&space(), &["first"]);
     for trials_each in [0, 1, 2, 3, 5, 8] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempdir_in_memory().unwrap();
         let gone = Some(trials_each);
         let (ended, part) = go(dir.path(), &spec, &[("one", fast, gone), ("two", slow, gone)]);
         let error = ended.unwrap_err();
@@ -176,7 +177,7 @@ fn without_a_board_a_run_ends_and_goes_on_on_another() {
 fn an_interrupted_board_ends_the_run_as_interrupted() {
     let spec = spec(&space(), &["first"]);
     let (space, workloads) = (space(), workloads());
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir_in_memory().unwrap();
     let run_dir = RunDir::create(dir.path(), &header(&space, &spec)).unwrap();
     let problem = Problem::of_run(&space, &spec).unwrap();
     let (mut team, desks) = Team::new(vec![board("one")]);

@@ -5,6 +5,9 @@
 
 PATH=$(/bin/busybox cat /etc/flashfit-vm/path)
 export PATH
+# Root uses this one.
+FLASHFIT_PATH=$PATH
+export FLASHFIT_PATH
 HOME=/root
 export HOME
 

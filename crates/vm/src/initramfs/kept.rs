@@ -9,12 +9,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use flashfit_host::durable;
 use serde::{Deserialize, Serialize};
+use tempfile::Builder;
 
 use super::Initramfs;
 use super::contents::Contents;
 use crate::VmError;
 use crate::tree::{Input, Tree};
+use crate::unfinished;
 
 const MOST_KEPT: usize = 4;
 const ARCHIVE: &str = "cpio";
@@ -58,17 +61,12 @@ pub(super) fn keep(
     write: impl FnOnce(&Tree, &File) -> io::Result<()>,
 ) -> Result<Initramfs, VmError> {
     let base = base(folder, request);
-    let own = std::process::id();
-    let new = base.with_extension(format!("new-{own}"));
-    let error = VmError::file("write", &new);
-    let written = File::create(&new).and_then(|file| {
-        write(&contents.tree, &file)?;
-        file.metadata().map(|facts| facts.len())
-    });
-    let bytes = written.map_err(|source| {
-        let _ = std::fs::remove_file(&new);
-        error(source)
-    })?;
+    let (file, note) = (base.with_extension(ARCHIVE), base.with_extension(RECORD));
+    let error = VmError::file("write", file.clone());
+    // Removed when it is dropped before it is renamed.
+    let new = Builder::new().prefix(unfinished::PREFIX).tempfile_in(folder).map_err(&error)?;
+    write(&contents.tree, new.as_file()).map_err(&error)?;
+    let bytes = new.as_file().metadata().map_err(&error)?.len();
     let record = Record {
         request: request.to_owned(),
         inputs: contents.tree.inputs().cloned().collect(),
@@ -76,11 +74,10 @@ pub(super) fn keep(
         lacking_modules: contents.lacking_modules.clone(),
     };
     let text = serde_json::to_string(&record).expect("texts and numbers");
-    let (file, note) = (base.with_extension(ARCHIVE), base.with_extension(RECORD));
-    // The old record goes first: whoever finds none builds anew.
+    // The old record goes first: whoever finds none builds again.
     let _ = std::fs::remove_file(&note);
-    std::fs::rename(&new, &file).map_err(&error)?;
-    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &note)).map_err(&error)?;
+    new.persist(&file).map_err(|failed| error(failed.error))?;
+    durable::write(&note, text.as_bytes()).map_err(&error)?;
     tidy(folder, &file);
     Ok(Initramfs {
         file,
@@ -92,15 +89,12 @@ pub(super) fn keep(
 
 /// Removes all but the last used ones, and what killed processes were writing.
 fn tidy(folder: &Path, current: &Path) {
+    unfinished::remove_abandoned(folder);
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut archives = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if let Some(process) = ending.strip_prefix("new-") {
-            if !Path::new("/proc").join(process).exists() {
-                let _ = std::fs::remove_file(&path);
-            }
-        } else if ending == ARCHIVE && path != current {
+        if ending == ARCHIVE && path != current {
             let used = path.metadata().and_then(|facts| facts.modified());
             archives.push((used.unwrap_or(SystemTime::UNIX_EPOCH), path));
         }
@@ -153,7 +147,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "one").unwrap();
-        std::fs::write(folder.path().join("x.new-0"), "left by a killed process").unwrap();
         for number in 0..6 {
             keep(folder.path(), &number.to_string(), &contents(&file), archive).unwrap();
             assert!(find(folder.path(), &number.to_string()).is_some());

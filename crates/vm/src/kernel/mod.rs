@@ -9,6 +9,7 @@ pub(crate) mod plain;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use flashfit_host::input_file::{self, InputFileError};
 use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, Explain, ProgramError, Runner};
 
@@ -91,7 +92,7 @@ impl Explain for KernelError {
             Self::Unindexed { modules, .. } => Some(index_command(modules)),
             Self::Program(ProgramError::Interrupted { .. }) => None,
             error if says_no_room(error) => Some(
-                "make room in the cache folder, or name another: XDG_CACHE_HOME=DIR flashfit …"
+                "make room in the cache folder, or name another: XDG_CACHE_HOME=DIR flashfit ..."
                     .to_owned(),
             ),
             _ => Some(format!("apt-get install {package}, or name a kernel with --vm-kernel")),
@@ -209,7 +210,7 @@ impl Kernel {
 ///
 /// Source: the kernel's `Documentation/arch/x86/boot.rst`, fields `header` and `kernel_version`.
 fn release_of(image: &Path) -> io::Result<Option<String>> {
-    let mut file = std::fs::File::open(image)?;
+    let mut file = input_file::open(image).map_err(InputFileError::into_io)?;
     let mut header = [0; 0x210];
     if file.read_exact(&mut header).is_err() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "too short for a kernel"));

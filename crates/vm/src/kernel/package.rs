@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_host::{Program, Runner};
+use tempfile::Builder;
 
 use super::{Kernel, KernelError};
 use crate::architecture;
 use crate::modules::Modules;
+use crate::unfinished;
 
 const DOWNLOAD_WAIT: Duration = Duration::from_secs(900);
-/// What a folder in which a kernel is being unpacked is called, before the process's id.
-const WORK: &str = ".new-";
 /// Below `kernel/` of the modules.
 const LEFT_OUT: [&str; 10] = [
     "sound",
@@ -55,34 +55,24 @@ pub(super) fn downloaded(folder: &Path, runner: &dyn Runner) -> Result<Kernel, K
     if let Some(kernel) = unpacked_release(folder, &release) {
         return Ok(kernel);
     }
-    remove_stale(folder);
-    let work = folder.join(format!("{WORK}{}", std::process::id()));
-    let made = fetch(&work, &package, &release, runner).and_then(|()| {
+    unfinished::remove_abandoned(folder);
+    let file = |source| KernelError::File { what: "make a folder in", path: folder.into(), source };
+    std::fs::create_dir_all(folder).map_err(file)?;
+    // Removed when dropped.
+    let work = Builder::new().prefix(unfinished::PREFIX).tempdir_in(folder).map_err(file)?;
+    fetch(work.path(), &package, &release, runner).and_then(|()| {
         let place = folder.join(&release);
-        match std::fs::rename(work.join("root"), &place) {
+        match std::fs::rename(work.path().join("root"), &place) {
             // Another process was first.
             Err(_) if unpacked_release(folder, &release).is_some() => Ok(()),
             Err(source) => Err(KernelError::File { what: "rename into", path: place, source }),
             Ok(()) => Ok(()),
         }
-    });
-    let _ = std::fs::remove_dir_all(&work);
-    made?;
+    })?;
     unpacked_release(folder, &release).ok_or_else(|| KernelError::Package {
         package,
         why: "it does not hold what its name says".to_owned(),
     })
-}
-
-/// Removes what killed processes were unpacking.
-fn remove_stale(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.strip_prefix(WORK).and_then(|pid| pid.parse::<u32>().ok());
-        if process.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// The package on which the one for the newest kernel depends.
@@ -118,7 +108,6 @@ fn fetch(
         source,
     };
     let unusable = |why: String| KernelError::Package { package: package.to_owned(), why };
-    std::fs::create_dir_all(work).map_err(|error| file("make", work, error))?;
     // apt downloads into the working directory and cannot be told otherwise.
     let script = "cd -- \"$1\" && exec apt-get download -qq -- \"$2\"";
     let download = Program::new("sh")

@@ -11,10 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flashfit_host::input_file;
 use flashfit_host::{Program, Runner};
+use tempfile::Builder;
 
 use super::Kernel;
-use crate::elf;
+use crate::{elf, unfinished};
 
 const DECOMPRESS_WAIT: Duration = Duration::from_secs(120);
 /// What compressed data begins with, and which program undoes it.
@@ -25,6 +27,8 @@ const COMPRESSIONS: [(&[u8], &str); 5] = [
     (b"\x02\x21\x4c\x18", "lz4"),
     (b"BZh", "bzip2"),
 ];
+/// Beyond this it is not a kernel.
+const KERNEL_BYTES: u64 = 256 << 20;
 const MOST_KEPT: usize = 3;
 
 /// The kernel's plain image in `folder`, made where it is not there yet; `None` where there is no
@@ -38,18 +42,16 @@ pub(crate) fn image(kernel: &Kernel, folder: &Path, runner: &dyn Runner) -> Opti
         return Some(plain);
     }
     std::fs::create_dir_all(folder).ok()?;
-    let packed = folder.join(format!("new-{}-packed", std::process::id()));
-    let new = folder.join(format!("new-{}", std::process::id()));
-    let made = unpack(&kernel.image, &packed, &new, runner);
-    let is_kept = made.is_some() && std::fs::rename(&new, &plain).is_ok();
-    let _ = std::fs::remove_file(&packed);
-    let _ = std::fs::remove_file(&new);
+    let unfinished = || Builder::new().prefix(unfinished::PREFIX).tempfile_in(folder).ok();
+    let (packed, new) = (unfinished()?, unfinished()?);
+    unpack(&kernel.image, packed.path(), new.path(), runner)?;
+    new.persist(&plain).ok()?;
     tidy(folder, &plain);
-    is_kept.then_some(plain)
+    Some(plain)
 }
 
 fn unpack(image: &Path, packed: &Path, new: &Path, runner: &dyn Runner) -> Option<()> {
-    let bytes = std::fs::read(image).ok()?;
+    let bytes = input_file::read_capped(image, KERNEL_BYTES).ok()?;
     let payload = payload(&bytes)?;
     let (_, program) = COMPRESSIONS.iter().find(|(magic, _)| payload.starts_with(magic))?;
     std::fs::write(packed, payload).ok()?;
@@ -82,19 +84,12 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 
 /// Keeps the newest few, and nothing of killed processes.
 fn tidy(folder: &Path, current: &Path) {
+    unfinished::remove_abandoned(folder);
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut images = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let process = name.strip_prefix("new-").and_then(|rest| rest.split('-').next());
-        match process {
-            Some(process) if !Path::new("/proc").join(process).exists() => {
-                let _ = std::fs::remove_file(&path);
-            }
-            None if path != current => {
-                images.push((path.metadata().and_then(|facts| facts.modified()).ok(), path));
-            }
-            _ => {}
+        if path != current && !unfinished::is_unfinished(&path) {
+            images.push((path.metadata().and_then(|facts| facts.modified()).ok(), path));
         }
     }
     images.sort_by(|one, other| other.cmp(one));

@@ -1,8 +1,8 @@
 //! A kernel's modules: which there are, what each needs, and the files by which `modprobe` in the
 //! guest finds those that were brought in.
 //!
-//! Two ways to know them: the files that `depmod` left (see [`depmod`]), or, as in a package that
-//! was only unpacked, the modules themselves (see [`scan`]). Names are as the kernel writes
+//! Two ways to know them: the files that `depmod` left (see `depmod`), or, as in a package that
+//! was only unpacked, the modules themselves (see `scan`). Names are as the kernel writes
 //! them, with `_` for `-`.
 
 mod depmod;

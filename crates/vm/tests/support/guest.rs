@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use flashfit_host::{SystemRunner, program};
+use flashfit_test_support::{TestNeed, skip};
 use flashfit_vm::{Kernel, Speed, Vm, VmOptions};
 
 const PROGRAM: &str = "#!/bin/sh\nwhile read -r line; do eval \"$line\"; done\n";
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 /// A kernel to boot; where one cannot be, says why and gives nothing.
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 pub fn kernel_or_skip() -> Option<Kernel> {
     static FOUND: OnceLock<Result<Kernel, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -34,7 +34,7 @@ pub fn kernel_or_skip() -> Option<Kernel> {
     match found {
         Ok(kernel) => Some(kernel.clone()),
         Err(reason) => {
-            println!("skipped: {reason}");
+            assert!(skip(Some(TestNeed::Qemu.missing(reason))));
             None
         }
     }

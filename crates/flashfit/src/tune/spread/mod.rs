@@ -129,7 +129,7 @@ fn take(
         progress.finish();
         let trials = session.into_trials();
         tidy(dir);
-        Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, dir)) })
+        Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, spec, dir)) })
     })
 }
 

@@ -41,7 +41,7 @@ fn interrupted_while_a_program_runs() {
         plan(&place, "image", &["--fs", "ext4"]);
         let path = slow_mkfs(&place);
         let args = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "saved"];
-        let child = command(&place, &args).env("PATH", path).spawn().unwrap();
+        let child = command(&place, &args).env("FLASHFIT_PATH", path).spawn().unwrap();
         wait_until("mkfs has begun", || place.path("begun").exists());
         signal(child.id(), by);
         let ended = Ended::of(child);
@@ -91,7 +91,7 @@ fn another_card_in_the_same_reader_is_not_gone_on_with() {
     let path = slow_mkfs(&place);
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup"];
     let in_saved = [&args[..], &["saved"]].concat();
-    let mut child = command(&place, &in_saved).env("PATH", path).spawn().unwrap();
+    let mut child = command(&place, &in_saved).env("FLASHFIT_PATH", path).spawn().unwrap();
     wait_until("mkfs has begun", || place.path("begun").exists());
     child.kill().unwrap();
     child.wait().unwrap();

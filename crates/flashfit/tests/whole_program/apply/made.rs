@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
 
 use super::{END, apply, ends, flashfit, plan, read};
-use crate::fixture::{FLASHFIT, Place, skip, skip_without_block_devices};
+use crate::fixture::{FLASHFIT, Place, skip_without_block_devices};
 use crate::machine::{PlainLoop, wait_for_no_traces};
+use flashfit_test_support::{TestNeed, skip, skip_part};
 
 /// Makes a file system, compares, and takes it back.
 fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
@@ -54,7 +54,7 @@ fn every_file_system_there_and_back() {
     ] {
         let kind = if filesystem == "fat32" { "fat" } else { filesystem };
         let program = format!("mkfs.{kind}");
-        if skip(find(&program).is_none().then(|| format!("there is no {program}"))) {
+        if skip_part(flashfit_test_support::program(&program)) {
             continue;
         }
         there_and_back(filesystem, mib, more);
@@ -128,7 +128,8 @@ fn the_scheduler_comes_and_goes() {
     plan(&place, node, &["--fs", "ext4", "--scheduler", other]);
     let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "saved"];
     let ended = flashfit(&place, &args);
-    if skip(ended.stderr.contains("the queue offers").then(|| format!("there is no {other}"))) {
+    let lacks = ended.stderr.contains("the queue offers");
+    if skip(lacks.then(|| TestNeed::Kernel.missing(format!("there is no {other}")))) {
         return;
     }
     ended.said(0, &[]);

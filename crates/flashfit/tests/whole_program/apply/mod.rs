@@ -13,7 +13,7 @@ use std::process::Child;
 use crate::fixture::{Ended, Place};
 
 pub const END: usize = 4 << 20;
-const GEOMETRY: [&str; 4] = ["--erase-unit", "1MiB", "--write-unit", "16KiB"];
+const GEOMETRY: [&str; 4] = ["--erase-block", "1MiB", "--write-unit", "16KiB"];
 
 /// The command with a memory of its own for unfinished media.
 pub fn flashfit(place: &Place, args: &[&str]) -> Ended {

@@ -149,3 +149,22 @@ fn a_backup_is_not_written_back_to_what_somebody_uses() {
     flashfit(&place, &back).said(2, &["first.img: it is not as it was when it was saved"]);
     assert!(std::fs::read(&image).unwrap() == made, "the image was written to");
 }
+
+#[test]
+fn another_image_of_the_same_size_gets_a_backup_only_as_a_copy() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4"]);
+    apply(&place, &[]).said(0, &[]);
+    let other = place.image("other", 64);
+    let before = std::fs::read(&other).unwrap();
+    let back = ["restore", "saved", "other", "--confirm", "other"];
+    flashfit(&place, &back).said(3, &["not the file that the backup was made of", "--to-copy"]);
+    assert!(std::fs::read(&other).unwrap() == before, "the other image was written to");
+    let dry = flashfit(&place, &["restore", "saved", "other", "--dry-run"]);
+    assert!(dry.stdout.contains("This is not the file"), "{}", dry.stdout);
+    flashfit(&place, &[&back[..], &["--to-copy"]].concat()).said(0, &[]);
+}

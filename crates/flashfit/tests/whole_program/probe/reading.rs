@@ -123,6 +123,8 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     said(&["card.img", "--import", "x"], &["cannot be used with"]);
     said(&["card.img", "--twin", "twin.toml"], &["add --write"]);
     said(&["card.img", "--output", "none/geometry.json"], &["there is no folder none"]);
-    said(&["card.img", "--svg", "/dev/null"], &["not a regular file"]);
+    place
+        .flashfit(&["probe", "card.img", "--svg", "/dev/null"])
+        .said(3, &["it is a character device, not a regular file"]);
     said(&["sim:nothing"], &["nothing"]);
 }

@@ -32,6 +32,8 @@ struct Campaign<'a> {
     begin: &'a dyn Fn() -> Command,
     /// The command with these arguments.
     command: &'a dyn Fn(&[&str]) -> Command,
+    /// What a run that goes on must be told again.
+    resume_with: &'a [&'a str],
     /// How long to wait at the most before a kill, in milliseconds.
     within_ms: u64,
     /// The words by which victims are known, beside the run itself.
@@ -65,24 +67,19 @@ impl Campaign<'_> {
             return;
         }
         self.place.shorten_run(1);
-        let ended = Ended::new(
-            (self.command)(&["tune", "--resume", "run", "--confirm", "card.img"]).output().unwrap(),
-        );
+        let ended = Ended::new(self.resume(&[]).output().unwrap());
         ended.said(0, &[]);
         self.wait_for_nothing_left("at the end");
     }
 
+    fn resume(&self, more: &[&str]) -> Command {
+        let resume = ["tune", "--resume", "run", "--confirm", "card.img"];
+        (self.command)(&[&resume[..], self.resume_with, more].concat())
+    }
+
     fn resume_or_begin(&self) -> Command {
         if self.place.path("run/run.json").exists() {
-            return (self.command)(&[
-                "tune",
-                "--resume",
-                "run",
-                "--confirm",
-                "card.img",
-                "--progress",
-                "never",
-            ]);
+            return self.resume(&["--progress", "never"]);
         }
         // Killed before it was begun, a run leaves its claim on the directory.
         let _ = std::fs::remove_dir_all(self.place.path("run"));
@@ -133,34 +130,40 @@ impl Campaign<'_> {
 }
 
 #[test]
+#[ignore = "full: kills at random moments"]
 fn random_kills_on_a_board_lose_nothing() {
-    let Some((_alone, place, sshd)) = ssh::board() else { return };
-    let image = place.image("card.img", 64).display().to_string();
-    let args = place
-        .tune_args(&image, &["--on", "ssh:board", "--confirm", "card.img", "--repeats", "500"]);
-    let campaign = Campaign {
-        place: &place,
-        begin: &|| sshd.command(&place, &args),
-        command: &|args| sshd.command(&place, args),
-        within_ms: 5000,
-        victims: &["ssh", AGENT],
-        leaves_until_resumed: true,
-    };
-    campaign.run(number("FLASHFIT_KILLS", IN_THE_SUITE));
+    ssh::with_board(|place, sshd| {
+        let image = place.image("card.img", 64).display().to_string();
+        let args = place
+            .tune_args(&image, &["--on", "ssh:board", "--confirm", "card.img", "--repeats", "500"]);
+        let campaign = Campaign {
+            place: &place,
+            begin: &|| sshd.command(&place, &args),
+            command: &|args| sshd.command(&place, args),
+            resume_with: &["--on", "ssh:board"],
+            within_ms: 5000,
+            victims: &["ssh", AGENT],
+            leaves_until_resumed: true,
+        };
+        campaign.run(number("FLASHFIT_KILLS", IN_THE_SUITE));
+    });
 }
 
 #[test]
+#[ignore = "full: kills at random moments"]
 fn random_kills_of_machines_lose_nothing() {
-    let Some((_alone, place)) = vm::machine_place() else { return };
-    let card = place.card();
-    let args = place.tune_args(&card, &["--on", "vm", "--repeats", "500"]);
-    let campaign = Campaign {
-        place: &place,
-        begin: &|| place.command(&args),
-        command: &|args| place.command(args),
-        within_ms: 15_000,
-        victims: &["qemu-system", "card-server"],
-        leaves_until_resumed: false,
-    };
-    campaign.run(number("FLASHFIT_KILLS", IN_THE_SUITE));
+    vm::with_machine(|place| {
+        let card = place.card();
+        let args = place.tune_args(&card, &["--on", "vm", "--repeats", "500"]);
+        let campaign = Campaign {
+            place: &place,
+            begin: &|| place.command(&args),
+            command: &|args| place.command(args),
+            resume_with: &[],
+            within_ms: 15_000,
+            victims: &["qemu-system", "card-server"],
+            leaves_until_resumed: false,
+        };
+        campaign.run(number("FLASHFIT_KILLS", IN_THE_SUITE));
+    });
 }

@@ -1,4 +1,5 @@
-//! Trials on other stands than this machine itself.
+//! Trials on other test beds than this machine itself. Each test has its own namespaces, so that an
+//! agent is found by looking at all processes.
 
 mod kills;
 mod lab;
@@ -11,12 +12,3 @@ mod vm;
 mod vm_board;
 mod vm_disks;
 mod vm_full;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// One test at a time has an agent, so that it is known whose it is.
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -4,8 +4,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::Child;
-use std::sync::MutexGuard;
 
+use flashfit_test_support::{isolated, isolated_as, name_of};
 use rustix::process::Signal;
 
 use super::rack::board::Board;
@@ -14,15 +14,17 @@ use super::vm_board::{MEDIUM, MEDIUM_NAME, VmBoard};
 use crate::fixture::{Ended, Place, skip, skip_without_block_devices, wait_until};
 use crate::machine::{children, signal, traces, wait_for_no_traces, words};
 
-/// A folder and a board, for one test at a time; nothing where there can be no board.
-pub fn board() -> Option<(MutexGuard<'static, ()>, Place, Sshd)> {
+/// Runs a test isolated with a folder and a board; skips it where there can be none.
+pub fn with_board<F: FnOnce(Place, Sshd)>(test: F) {
+    let name = name_of(&test);
     if skip_without_block_devices() || skip(Sshd::lacking()) {
-        return None;
+        return;
     }
-    let alone = super::alone();
-    let place = Place::new();
-    let sshd = Sshd::start(&place);
-    Some((alone, place, sshd))
+    isolated_as(name, || {
+        let place = Place::new();
+        let sshd = Sshd::start(&place);
+        test(place, sshd);
+    });
 }
 
 /// An image as the board's medium, and a run on it of some trials.
@@ -35,7 +37,9 @@ fn start(place: &Place, sshd: &Sshd, repeats: &str) -> Child {
 
 /// Goes on with the run that [`start`] began, to its end.
 fn resume(place: &Place, sshd: &Sshd) -> Ended {
-    run_to_end(sshd.command(place, &["tune", "--resume", "run", "--confirm", "card.img"]))
+    run_to_end(
+        sshd.command(place, &["tune", "--resume", "run", "--on", BOARD, "--confirm", "card.img"]),
+    )
 }
 
 /// The agent's process and its folder.
@@ -58,24 +62,32 @@ fn wait_for_a_clean_board(place: &Place, folder: &str) {
 
 #[test]
 fn trials_are_made_on_a_board() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let run = start(&place, &sshd, "1");
-    wait_until("the agent runs", || agent().is_some());
-    let (_, folder) = agent().unwrap();
-    let ended = Ended::of(run);
-    ended.said(0, &[]);
-    assert!(!place.recorded().is_empty());
-    let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
-    assert!(header.contains("\"stand\": \"ssh:board\""), "{header}");
-    wait_for_a_clean_board(&place, &folder);
+    with_board(|place, sshd| {
+        let run = start(&place, &sshd, "1");
+        wait_until("the agent runs", || agent().is_some());
+        let (_, folder) = agent().unwrap();
+        let ended = Ended::of(run);
+        ended.said(0, &[]);
+        assert!(!place.recorded().is_empty());
+        let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+        assert!(header.contains("\"stand\": \"ssh:board\""), "{header}");
+        wait_for_a_clean_board(&place, &folder);
+    });
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn trials_are_made_on_a_machine_of_its_own_and_a_cut_connection_costs_none() {
     if skip(VmBoard::lacking()) {
         return;
     }
-    let _alone = super::alone();
+    VmBoard::prepare();
+    isolated(|| {
+        a_cut_connection_to_a_machine();
+    });
+}
+
+fn a_cut_connection_to_a_machine() {
     let place = Place::new();
     let board = VmBoard::new(&place.image("card.img", 64));
     board.boot();
@@ -99,18 +111,20 @@ fn trials_are_made_on_a_machine_of_its_own_and_a_cut_connection_costs_none() {
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn a_cut_connection_costs_no_trial() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let run = start(&place, &sshd, "4");
-    for count in [1, 3] {
-        place.wait_for_trials(count);
-        cut_connection(&run);
-    }
-    let (_, folder) = agent().unwrap();
-    let ended = Ended::of(run);
-    ended.said(0, &[]);
-    assert_all_trials_once(&place);
-    wait_for_a_clean_board(&place, &folder);
+    with_board(|place, sshd| {
+        let run = start(&place, &sshd, "4");
+        for count in [1, 3] {
+            place.wait_for_trials(count);
+            cut_connection(&run);
+        }
+        let (_, folder) = agent().unwrap();
+        let ended = Ended::of(run);
+        ended.said(0, &[]);
+        assert_all_trials_once(&place);
+        wait_for_a_clean_board(&place, &folder);
+    });
 }
 
 fn cut_connection(run: &Child) {
@@ -138,113 +152,126 @@ fn kill_agent() -> (u32, String) {
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn an_agent_that_is_killed_is_followed_by_another_once() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let run = start(&place, &sshd, "20");
-    place.wait_for_trials(1);
-    let (first, _) = kill_agent();
-    wait_until("another agent follows", || agent().is_some_and(|(other, _)| other != first));
-    let before = place.recorded().len();
-    place.wait_for_trials(before + 2);
-    let again = "the agent died during this trial";
-    let noted = place.recorded().iter().filter(|line| line.contains(again)).count();
-    assert_eq!(noted, 1, "the trial that was made again says so");
-    let (_, folder) = kill_agent();
-    let ended = Ended::of(run);
-    ended.said(5, &["the agent on board is gone", "--resume"]);
-    place.shorten_run(1);
-    resume(&place, &sshd).said(0, &[]);
-    wait_for_a_clean_board(&place, &folder);
+    with_board(|place, sshd| {
+        let run = start(&place, &sshd, "20");
+        place.wait_for_trials(1);
+        let (first, _) = kill_agent();
+        wait_until("another agent follows", || agent().is_some_and(|(other, _)| other != first));
+        let before = place.recorded().len();
+        place.wait_for_trials(before + 2);
+        let again = "the agent died during this trial";
+        let noted = place.recorded().iter().filter(|line| line.contains(again)).count();
+        assert_eq!(noted, 1, "the trial that was made again says so");
+        let (_, folder) = kill_agent();
+        let ended = Ended::of(run);
+        ended.said(5, &["the agent on board is gone", "--resume"]);
+        place.shorten_run(1);
+        resume(&place, &sshd).said(0, &[]);
+        wait_for_a_clean_board(&place, &folder);
+    });
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn a_folder_of_somebody_else_is_not_used() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let run = start(&place, &sshd, "20");
-    place.wait_for_trials(1);
-    let (_, folder) = agent().unwrap();
-    signal(run.id(), Signal::INT);
-    Ended::of(run).said(6, &["interrupted"]);
-    wait_for_a_clean_board(&place, &folder);
-    // Its name was to be seen: somebody puts a program into one of their own.
-    let trap = format!("#!/bin/sh\ntouch {}\n", place.arg("sprung"));
-    std::fs::create_dir(&folder).unwrap();
-    let program = format!("{folder}/flashfit");
-    std::fs::write(&program, trap).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let socket = UnixListener::bind(format!("{folder}/agent.socket")).unwrap();
-    std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap();
-    let ended = resume(&place, &sshd);
-    drop(socket);
-    std::fs::remove_dir_all(&folder).unwrap();
-    ended.said(4, &[&folder, "is somebody else's", "hint: look at what is there"]);
-    assert!(!place.path("sprung").exists(), "a stranger's program was run");
-    place.shorten_run(1);
-    resume(&place, &sshd).said(0, &[]);
-    wait_for_a_clean_board(&place, &folder);
+    with_board(|place, sshd| {
+        let run = start(&place, &sshd, "20");
+        place.wait_for_trials(1);
+        let (_, folder) = agent().unwrap();
+        signal(run.id(), Signal::INT);
+        Ended::of(run).said(6, &["interrupted"]);
+        wait_for_a_clean_board(&place, &folder);
+        // Its name was to be seen: somebody puts a program into one of their own.
+        let trap = format!("#!/bin/sh\ntouch {}\n", place.arg("sprung"));
+        std::fs::create_dir(&folder).unwrap();
+        let program = format!("{folder}/flashfit");
+        std::fs::write(&program, trap).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let socket = UnixListener::bind(format!("{folder}/agent.socket")).unwrap();
+        std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap();
+        let ended = resume(&place, &sshd);
+        drop(socket);
+        std::fs::remove_dir_all(&folder).unwrap();
+        ended.said(4, &[&folder, "is somebody else's", "hint: look at what is there"]);
+        assert!(!place.path("sprung").exists(), "a stranger's program was run");
+        place.shorten_run(1);
+        resume(&place, &sshd).said(0, &[]);
+        wait_for_a_clean_board(&place, &folder);
+    });
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn what_a_board_has_is_told() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let doctor = ["stand", "doctor", "--on", BOARD];
-    let ended = run_to_end(sshd.command(&place, &doctor));
-    ended.said(0, &[]);
-    for text in ["board: kernel ", "Trials can be made there", "mkfs.ext4", "Its media:", "DEVICE"]
-    {
-        assert!(ended.stdout.contains(text), "no `{text}` in {}", ended.stdout);
-    }
-    let json = [&doctor[..], &["--json"]].concat();
-    let document = run_to_end(sshd.command(&place, &json)).document("flashfit.board");
-    assert!(document["media"].is_array() && document["kernel"].is_string(), "{document}");
-    place.flashfit(&["stand", "doctor", "--on", "lab:a=b"]).said(2, &["--on ssh:HOST"]);
-    wait_until("the board is clean", || agent().is_none());
+    with_board(|place, sshd| {
+        let doctor = ["doctor", "--on", BOARD];
+        let ended = run_to_end(sshd.command(&place, &doctor));
+        ended.said(0, &[]);
+        for text in
+            ["board: kernel ", "Trials can be made there", "mkfs.ext4", "Its media:", "DEVICE"]
+        {
+            assert!(ended.stdout.contains(text), "no `{text}` in {}", ended.stdout);
+        }
+        let json = [&doctor[..], &["--json"]].concat();
+        let document = run_to_end(sshd.command(&place, &json)).document("flashfit.board");
+        assert!(document["media"].is_array() && document["kernel"].is_string(), "{document}");
+        place.flashfit(&["doctor", "--on", "lab:a=b"]).said(2, &["--on ssh:HOST"]);
+        wait_until("the board is clean", || agent().is_none());
+    });
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn who_was_killed_goes_on_with_the_agent_that_was_left() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let run = start(&place, &sshd, "20");
-    place.wait_for_trials(2);
-    let (_, folder) = agent().unwrap();
-    signal(run.id(), Signal::KILL);
-    assert_eq!(Ended::of(run).code, None);
-    let before = place.recorded();
-    place.shorten_run(1);
-    resume(&place, &sshd).said(0, &[]);
-    assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
-    wait_for_a_clean_board(&place, &folder);
+    with_board(|place, sshd| {
+        let run = start(&place, &sshd, "20");
+        place.wait_for_trials(2);
+        let (_, folder) = agent().unwrap();
+        signal(run.id(), Signal::KILL);
+        assert_eq!(Ended::of(run).code, None);
+        let before = place.recorded();
+        place.shorten_run(1);
+        resume(&place, &sshd).said(0, &[]);
+        assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
+        wait_for_a_clean_board(&place, &folder);
+    });
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn an_interrupt_ends_the_agent_too() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let run = start(&place, &sshd, "20");
-    place.wait_for_trials(1);
-    let (_, folder) = agent().unwrap();
-    signal(run.id(), Signal::INT);
-    Ended::of(run).said(6, &["interrupted"]);
-    wait_for_a_clean_board(&place, &folder);
+    with_board(|place, sshd| {
+        let run = start(&place, &sshd, "20");
+        place.wait_for_trials(1);
+        let (_, folder) = agent().unwrap();
+        signal(run.id(), Signal::INT);
+        Ended::of(run).said(6, &["interrupted"]);
+        wait_for_a_clean_board(&place, &folder);
+    });
 }
 
 #[test]
+#[ignore = "full: starts a board"]
 fn a_medium_of_a_board_is_probed_there() {
-    let Some((_alone, place, sshd)) = board() else { return };
-    let card = format!("sim:{}", place.arg("card.toml"));
-    let args = ["probe", card.as_str(), "--on", BOARD, "--json", "--output", "geometry.json"];
-    let ended = run_to_end(sshd.command(&place, &args));
-    ended.said(0, &[]);
-    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert!(document["erase_unit"]["verdict"].is_string(), "{document}");
-    let kept = std::fs::read_to_string(place.path("geometry.json")).unwrap();
-    assert!(kept.contains("flashfit.probe"), "the file is brought back");
-    let image = place.image("card.img", 64).display().to_string();
-    let args = ["probe", image.as_str(), "--on", BOARD, "--write"];
-    run_to_end(sshd.command(&place, &args)).said(3, &["--confirm card.img"]);
-    let missing = ["probe", "/no/such/medium", "--on", BOARD];
-    run_to_end(sshd.command(&place, &missing)).said(2, &["/no/such/medium"]);
-    place.flashfit(&["probe", &card, "--on", "vm"]).said(2, &["not the medium"]);
-    wait_until("the board is clean", || agent().is_none());
+    with_board(|place, sshd| {
+        let card = format!("sim:{}", place.arg("card.toml"));
+        let args = ["probe", card.as_str(), "--on", BOARD, "--json", "--output", "geometry.json"];
+        let ended = run_to_end(sshd.command(&place, &args));
+        ended.said(0, &[]);
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert!(document["erase_unit"]["verdict"].is_string(), "{document}");
+        let kept = std::fs::read_to_string(place.path("geometry.json")).unwrap();
+        assert!(kept.contains("flashfit.probe"), "the file is brought back");
+        let image = place.image("card.img", 64).display().to_string();
+        let args = ["probe", image.as_str(), "--on", BOARD, "--write"];
+        run_to_end(sshd.command(&place, &args)).said(3, &["--confirm card.img"]);
+        let missing = ["probe", "/no/such/medium", "--on", BOARD];
+        run_to_end(sshd.command(&place, &missing)).said(2, &["/no/such/medium"]);
+        place.flashfit(&["probe", &card, "--on", "vm"]).said(2, &["not the medium"]);
+        wait_until("the board is clean", || agent().is_none());
+    });
 }
 
 #[test]

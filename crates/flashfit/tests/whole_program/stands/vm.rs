@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
-use std::sync::MutexGuard;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use flashfit_host::SystemRunner;
 use flashfit_host::program::find;
+use flashfit_test_support::{is_isolated, isolated_if_root_as, name_of};
 use flashfit_vm::Kernel;
 use rustix::process::Signal;
 
@@ -18,15 +19,32 @@ pub fn lacking(modules: &[&str]) -> Option<String> {
     let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
     let missing = [qemu.as_str(), "busybox", "fio"].into_iter().find(|name| find(name).is_none());
     missing.map(|name| format!("there is no {name}")).or_else(|| {
+        // Where it has to be downloaded, that is done once.
+        static FINDING: Mutex<()> = Mutex::new(());
+        let _one = FINDING.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<String> = modules.iter().map(|name| (*name).to_owned()).collect();
         Kernel::find(&wanted, &SystemRunner::default()).err().map(|error| error.to_string())
     })
 }
 
-/// A folder for one test at a time; nothing where there can be no machine.
-pub fn machine_place() -> Option<(MutexGuard<'static, ()>, Place)> {
-    (!skip(lacking(&["ext4", "f2fs"]))).then(|| (super::alone(), Place::new()))
+/// Runs a test isolated in a folder of its own; skips it where there can be no virtual machine.
+pub fn with_machine<F: FnOnce(Place)>(test: F) {
+    let name = name_of(&test);
+    if !is_isolated() {
+        if skip(lacking(&["ext4", "f2fs"])) {
+            return;
+        }
+        LazyLock::force(&CACHED);
+    }
+    isolated_if_root_as(name, || test(Place::new()));
 }
+
+/// What the first machine finds out and builds is cached, so that machines of tests that run at the
+/// same time do not do it each.
+static CACHED: LazyLock<()> = LazyLock::new(|| {
+    let place = Place::new();
+    place.flashfit(&place.tune_args(&place.card(), &["--on", "vm", "--dry-run"])).said(0, &[]);
+});
 
 /// A run in a virtual machine on the fast card.
 pub fn start(place: &Place, more: &[&str]) -> Child {
@@ -62,101 +80,111 @@ pub fn wait_for_nothing_left(place: &Place) {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_file_system_that_this_kernel_may_lack_is_tried() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let ended =
-        Ended::of(start(&place, &["--fs", "f2fs", "--strategy", "random", "--trials", "2"]));
-    ended.said(0, &[]);
-    assert_eq!(place.recorded().len(), 2, "{}", ended.stderr);
-    let trial = &place.recorded()[0];
-    assert!(trial.contains("\"f2fs\"") && trial.contains("\"completed\""), "{trial}");
-    assert!(
-        trial.contains("nand_programmed_bytes"),
-        "the card's counters are read beside: {trial}"
-    );
-    let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
-    assert!(header.contains("\"stand\": \"vm (QEMU "), "{header}");
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        let ended =
+            Ended::of(start(&place, &["--fs", "f2fs", "--strategy", "random", "--trials", "2"]));
+        ended.said(0, &[]);
+        assert_eq!(place.recorded().len(), 2, "{}", ended.stderr);
+        let trial = &place.recorded()[0];
+        assert!(trial.contains("\"f2fs\"") && trial.contains("\"completed\""), "{trial}");
+        assert!(
+            trial.contains("nand_programmed_bytes"),
+            "the card's counters are read beside: {trial}"
+        );
+        let header = std::fs::read_to_string(place.path("run/run.json")).unwrap();
+        assert!(header.contains("\"stand\": \"vm (QEMU "), "{header}");
+        wait_for_nothing_left(&place);
+    });
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_machine_that_is_killed_costs_the_trial_under_way() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let run = start(&place, &["--repeats", "20"]);
-    wait_for_trials(&place, 1);
-    signal(machine(&run), Signal::KILL);
-    Ended::of(run).said(5, &["the virtual machine is gone", "--resume"]);
-    wait_for_nothing_left(&place);
-    let before = place.recorded();
-    place.shorten_run(1);
-    place.flashfit(&["tune", "--resume", "run"]).said(0, &[]);
-    assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        let run = start(&place, &["--repeats", "20"]);
+        wait_for_trials(&place, 1);
+        signal(machine(&run), Signal::KILL);
+        Ended::of(run).said(5, &["the virtual machine is gone", "--resume"]);
+        wait_for_nothing_left(&place);
+        let before = place.recorded();
+        place.shorten_run(1);
+        place.flashfit(&["tune", "--resume", "run"]).said(0, &[]);
+        assert_eq!(place.recorded()[..before.len()], before[..], "no recorded trial is lost");
+        wait_for_nothing_left(&place);
+    });
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_run_that_is_interrupted_or_killed_leaves_no_machine() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let run = start(&place, &["--repeats", "20"]);
-    wait_for_trials(&place, 1);
-    signal(run.id(), Signal::INT);
-    Ended::of(run).said(6, &["interrupted"]);
-    wait_for_nothing_left(&place);
-    let mut resumed = place.command(&["tune", "--resume", "run"]);
-    let resumed = resumed.spawn().unwrap();
-    let before = place.recorded().len();
-    wait_for_trials(&place, before + 1);
-    signal(resumed.id(), Signal::KILL);
-    assert_eq!(Ended::of(resumed).code, None);
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        let run = start(&place, &["--repeats", "20"]);
+        wait_for_trials(&place, 1);
+        signal(run.id(), Signal::INT);
+        Ended::of(run).said(6, &["interrupted"]);
+        wait_for_nothing_left(&place);
+        let mut resumed = place.command(&["tune", "--resume", "run"]);
+        let resumed = resumed.spawn().unwrap();
+        let before = place.recorded().len();
+        wait_for_trials(&place, before + 1);
+        signal(resumed.id(), Signal::KILL);
+        assert_eq!(Ended::of(resumed).code, None);
+        wait_for_nothing_left(&place);
+    });
 }
 
 #[test]
 fn an_image_is_a_medium_of_the_machine() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let image = place.image("card.img", 64).display().to_string();
-    let more = ["--on", "vm", "--strategy", "random", "--trials", "1"];
-    place.tune(&image, &more).said(3, &["--confirm card.img"]);
-    let more = [&more[..], &["--confirm", "card.img"]].concat();
-    let ended = place.tune(&image, &more);
-    ended.said(0, &[]);
-    assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
-    assert!(!ended.stdout.contains("/dev/vd"), "the guest's node is nobody's here");
-    let bytes = std::fs::read(&image).unwrap();
-    assert!(!bytes.starts_with(b"a user's data"), "it was written to");
-    assert_eq!(bytes.len(), 64 << 20);
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        let image = place.image("card.img", 64).display().to_string();
+        let more = ["--on", "vm", "--strategy", "random", "--trials", "1"];
+        place.tune(&image, &more).said(3, &["--confirm card.img"]);
+        let more = [&more[..], &["--confirm", "card.img"]].concat();
+        let ended = place.tune(&image, &more);
+        ended.said(0, &[]);
+        assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("/dev/vd"), "the guest's node is nobody's here");
+        let bytes = std::fs::read(&image).unwrap();
+        assert!(!bytes.starts_with(b"a user's data"), "it was written to");
+        assert_eq!(bytes.len(), 64 << 20);
+        wait_for_nothing_left(&place);
+    });
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn commands_are_told_for_the_node_here_and_not_for_the_guests() {
-    let Some((_alone, place)) = machine_place() else { return };
-    if skip_without_block_devices() {
-        return;
-    }
-    let device = PlainLoop::attach(&place.image("card.img", 64), 512, &[]);
-    let more = ["--on", "vm", "--strategy", "random", "--trials", "1", "--confirm", &device.name];
-    let ended = place.tune(&device.node, &more);
-    ended.said(0, &[]);
-    let partition = format!("{}p1", device.node);
-    assert!(ended.stdout.contains(&partition), "{}", ended.stdout);
-    assert!(!ended.stdout.contains("vda"), "this machine may have one: {}", ended.stdout);
-    drop(device);
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        if skip_without_block_devices() {
+            return;
+        }
+        let device = PlainLoop::attach(&place.image("card.img", 64), 512, &[]);
+        let more =
+            ["--on", "vm", "--strategy", "random", "--trials", "1", "--confirm", &device.name];
+        let ended = place.tune(&device.node, &more);
+        ended.said(0, &[]);
+        let partition = format!("{}p1", device.node);
+        assert!(ended.stdout.contains(&partition), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("vda"), "this machine may have one: {}", ended.stdout);
+        drop(device);
+        wait_for_nothing_left(&place);
+    });
 }
 
 #[test]
 fn what_a_machine_needs_is_told() {
     let place = Place::new();
-    let mut command = place.command(&["stand", "doctor"]);
+    let mut command = place.command(&["doctor"]);
     // As on a machine without QEMU, busybox and ssh.
-    command.env("PATH", "/nowhere");
+    command.env("PATH", "/nowhere").env("FLASHFIT_PATH", "/nowhere");
     let ended = Ended::new(command.output().unwrap());
     ended.said(0, &[]);
     for text in ["vm (a virtual machine; nobody needs to be root): not yet", "apt-get install"] {
         assert!(ended.stdout.contains(text), "{}", ended.stdout);
     }
-    let document = place.flashfit(&["stand", "doctor", "--json"]).document("flashfit.stands");
+    let document = place.flashfit(&["doctor", "--json"]).document("flashfit.stands");
     assert!(document["vm"]["can_start"].is_boolean(), "{document}");
     place
         .tune("sim:sd-c4-block", &["--on", "here", "--vm-speed-mips", "500"])
@@ -166,23 +194,26 @@ fn what_a_machine_needs_is_told() {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn what_was_found_in_a_machine_is_not_found_out_again() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let card = place.card();
-    let dry = place.tune_args(&card, &["--on", "vm", "--dry-run"]);
-    place.flashfit(&dry).said(0, &[]);
-    // No machine starts any more.
-    let qemu =
-        place.file(&format!("qemu-system-{}", std::env::consts::ARCH), "#!/bin/sh\nexit 1\n");
-    std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap();
-    let without = |args: &[&str]| {
-        let mut command = place.command(args);
-        command.env("PATH", format!("{}:{path}", place.folder().display()));
-        Ended::new(command.output().unwrap())
-    };
-    let ended = without(&dry);
-    ended.said(0, &[]);
-    assert!(!ended.stdout.contains("was not found out"), "{}", ended.stdout);
-    without(&place.tune_args(&card, &["--on", "vm"])).said(4, &["the virtual machine ended"]);
+    with_machine(|place| {
+        let card = place.card();
+        let dry = place.tune_args(&card, &["--on", "vm", "--dry-run"]);
+        place.flashfit(&dry).said(0, &[]);
+        // No machine starts any more.
+        let qemu =
+            place.file(&format!("qemu-system-{}", std::env::consts::ARCH), "#!/bin/sh\nexit 1\n");
+        std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let without = |args: &[&str]| {
+            let mut command = place.command(args);
+            let path = format!("{}:{path}", place.folder().display());
+            command.env("PATH", &path).env("FLASHFIT_PATH", &path);
+            Ended::new(command.output().unwrap())
+        };
+        let ended = without(&dry);
+        ended.said(0, &[]);
+        assert!(!ended.stdout.contains("was not found out"), "{}", ended.stdout);
+        without(&place.tune_args(&card, &["--on", "vm"])).said(4, &["the virtual machine ended"]);
+    });
 }

@@ -13,7 +13,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{SystemRunner, program::find};
 use flashfit_vm::{Device, Disk, Kernel, Port, Speed, Vm, VmError, VmOptions};
 
-use crate::fixture::FLASHFIT;
+use crate::fixture::{FLASHFIT, once_for_this_build};
 
 use super::rack::board::{Board, free_port, make_key};
 
@@ -72,6 +72,11 @@ impl VmBoard {
         let by_name = PROGRAMS.into_iter().filter(|name| !name.starts_with('/'));
         let missing = by_name.chain(["ssh", "ssh-keygen"]).find(|name| find(name).is_none());
         missing.map(|name| format!("there is no {name}")).or_else(|| super::vm::lacking(&MODULES))
+    }
+
+    /// Makes what all boards share.
+    pub fn prepare() {
+        LazyLock::force(&FILES);
     }
 
     /// A board with this image as its medium.
@@ -208,19 +213,17 @@ impl Drop for Powered {
 
 /// The files that all boards have, made once for all tests, so that there is one initramfs.
 static FILES: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-board");
-    // There is none before the first time.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    ["host", "user"].iter().for_each(|key| make_key(&folder.join(key)));
-    std::fs::write(folder.join("sshd_config"), SSHD).unwrap();
-    std::fs::write(folder.join("start"), START).unwrap();
-    let small = folder.join("flashfit");
-    let strip = Command::new("strip").args([Path::new("-o"), &small, Path::new(FLASHFIT)]).status();
-    if !strip.is_ok_and(|status| status.success()) {
-        std::fs::copy(FLASHFIT, &small).unwrap();
-    }
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.join("start"), executable).unwrap();
-    folder
+    once_for_this_build("vm-board", |folder| {
+        ["host", "user"].iter().for_each(|key| make_key(&folder.join(key)));
+        std::fs::write(folder.join("sshd_config"), SSHD).unwrap();
+        std::fs::write(folder.join("start"), START).unwrap();
+        let small = folder.join("flashfit");
+        let mut strip = Command::new("strip");
+        let strip = strip.args([Path::new("-o"), &small, Path::new(FLASHFIT)]).status();
+        if !strip.is_ok_and(|status| status.success()) {
+            std::fs::copy(FLASHFIT, &small).unwrap();
+        }
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.join("start"), executable).unwrap();
+    })
 });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::vm::{machine_place, start, wait_for_nothing_left};
+use super::vm::{start, wait_for_nothing_left, with_machine};
 use crate::fixture::{Ended, FAST_CARD, Place};
 
 const FEW: [&str; 4] = ["--strategy", "random", "--trials", "1"];
@@ -29,69 +29,81 @@ fn run_on(place: &Place, disk: &str) -> Value {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn an_sd_card_in_the_machine_has_its_registers() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let header = run_on(&place, "sd");
-    let medium = &header["facts"]["medium"];
-    assert_eq!(medium["disk"], "mmcblk0", "{medium:#}");
-    assert_eq!(medium["identity"]["cid"].as_str().map(str::len), Some(32), "{medium:#}");
-    assert!(medium["declared_erase_unit"]["bytes"].is_u64(), "{medium:#}");
-    let warnings = header["warnings"].to_string();
-    assert!(warnings.contains("they are for registers"), "{warnings}");
-}
-
-#[test]
-fn an_nvme_disk_is_one_in_the_machine() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let medium = run_on(&place, "nvme")["facts"]["medium"].clone();
-    assert_eq!(medium["disk"], "nvme0n1", "{medium:#}");
-}
-
-#[test]
-fn a_stick_is_one_in_the_machine() {
-    let Some((_alone, place)) = machine_place() else { return };
-    place.file("vm.toml", "vm_disk = \"usb\"\non = \"vm\"\n");
-    let medium = run_on(&place, "usb")["facts"]["medium"].clone();
-    assert_eq!(medium["disk"], "sda", "{medium:#}");
-}
-
-#[test]
-fn what_a_disk_cannot_be_is_said_before_anything_starts() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let card = place.card();
-    place.tune(&card, &["--on", "vm", "--vm-disk", "mmc"]).said(2, &["no disk of a virtual"]);
-    place.tune(&card, &["--on", "here", "--vm-disk", "sd"]).said(2, &["virtual machine only"]);
-    let ended = place.tune(&card, &["--on", "vm", "--vm-disk", "sd"]);
-    ended.said(2, &["power of two", "hint: "]);
-    let counted = ["--on", "vm", "--vm-disk", "nvme", "--vm-speed-mips", "500"];
-    place.tune(&card, &counted).said(2, &["leave out --vm-disk or --vm-speed-mips"]);
-    assert!(!place.path("run").exists());
-    wait_for_nothing_left(&place);
-}
-
-#[test]
-fn an_emmc_needs_a_newer_qemu_or_is_one() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
-    let listed = std::process::Command::new(qemu).args(["-device", "help"]).output().unwrap();
-    if String::from_utf8_lossy(&listed.stdout).contains("name \"emmc\"") {
-        let medium = run_on(&place, "emmc")["facts"]["medium"].clone();
+    with_machine(|place| {
+        let header = run_on(&place, "sd");
+        let medium = &header["facts"]["medium"];
         assert_eq!(medium["disk"], "mmcblk0", "{medium:#}");
-        return;
-    }
-    let ended = Ended::of(start(&place, &["--vm-disk", "emmc"]));
-    ended.said(4, &["has no device `emmc`", "QEMU 10.2 or later"]);
-    assert!(!place.path("run").exists());
+        assert_eq!(medium["identity"]["cid"].as_str().map(str::len), Some(32), "{medium:#}");
+        assert!(medium["declared_erase_unit"]["bytes"].is_u64(), "{medium:#}");
+        let warnings = header["warnings"].to_string();
+        assert!(warnings.contains("they are for registers"), "{warnings}");
+    });
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
+fn an_nvme_disk_is_one_in_the_machine() {
+    with_machine(|place| {
+        let medium = run_on(&place, "nvme")["facts"]["medium"].clone();
+        assert_eq!(medium["disk"], "nvme0n1", "{medium:#}");
+    });
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn a_stick_is_one_in_the_machine() {
+    with_machine(|place| {
+        place.file("vm.toml", "vm_disk = \"usb\"\non = \"vm\"\n");
+        let medium = run_on(&place, "usb")["facts"]["medium"].clone();
+        assert_eq!(medium["disk"], "sda", "{medium:#}");
+    });
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn what_a_disk_cannot_be_is_said_before_anything_starts() {
+    with_machine(|place| {
+        let card = place.card();
+        place.tune(&card, &["--on", "vm", "--vm-disk", "mmc"]).said(2, &["no disk of a virtual"]);
+        place.tune(&card, &["--on", "here", "--vm-disk", "sd"]).said(2, &["virtual machine only"]);
+        let ended = place.tune(&card, &["--on", "vm", "--vm-disk", "sd"]);
+        ended.said(2, &["power of two", "hint: "]);
+        let counted = ["--on", "vm", "--vm-disk", "nvme", "--vm-speed-mips", "500"];
+        place.tune(&card, &counted).said(2, &["leave out --vm-disk or --vm-speed-mips"]);
+        assert!(!place.path("run").exists());
+        wait_for_nothing_left(&place);
+    });
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
+fn an_emmc_needs_a_newer_qemu_or_is_one() {
+    with_machine(|place| {
+        let qemu = format!("qemu-system-{}", std::env::consts::ARCH);
+        let listed = std::process::Command::new(qemu).args(["-device", "help"]).output().unwrap();
+        if String::from_utf8_lossy(&listed.stdout).contains("name \"emmc\"") {
+            let medium = run_on(&place, "emmc")["facts"]["medium"].clone();
+            assert_eq!(medium["disk"], "mmcblk0", "{medium:#}");
+            return;
+        }
+        let ended = Ended::of(start(&place, &["--vm-disk", "emmc"]));
+        ended.said(4, &["has no device `emmc`", "QEMU 10.2 or later"]);
+        assert!(!place.path("run").exists());
+    });
+}
+
+#[test]
+#[ignore = "full: boots virtual machines"]
 fn a_dry_run_and_a_configuration_tell_the_disk() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
-    place.file("short.toml", &format!("on = \"vm\"\nvm_disk = \"nvme\"\n{short}"));
-    let ended = place.tune(&place.card(), &["--dry-run"]);
-    ended.said(0, &[]);
-    assert!(ended.stdout.contains("which sees the medium as nvme"), "{}", ended.stdout);
-    place.file("short.toml", &format!("vm_disk = \"floppy\"\n{short}"));
-    place.tune(&place.card(), &[]).said(2, &["short.toml:1", "floppy"]);
+    with_machine(|place| {
+        let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
+        place.file("short.toml", &format!("on = \"vm\"\nvm_disk = \"nvme\"\n{short}"));
+        let ended = place.tune(&place.card(), &["--dry-run"]);
+        ended.said(0, &[]);
+        assert!(ended.stdout.contains("which sees the medium as nvme"), "{}", ended.stdout);
+        place.file("short.toml", &format!("vm_disk = \"floppy\"\n{short}"));
+        place.tune(&place.card(), &[]).said(2, &["short.toml:1", "floppy"]);
+    });
 }

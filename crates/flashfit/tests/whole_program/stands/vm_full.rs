@@ -3,7 +3,7 @@
 
 use flashfit_host::{Outcome, Program, Runner, SystemRunner};
 
-use super::vm::{machine_place, start, wait_for_nothing_left};
+use super::vm::{start, wait_for_nothing_left, with_machine};
 use crate::fixture::{Ended, FLASHFIT, Place, skip_without_block_devices};
 use crate::machine::wait_for_no_traces;
 
@@ -22,18 +22,20 @@ fn script(place: &Place, text: &str) -> Outcome {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_full_medium_is_each_setups_end() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let image = place.image("card.img", 32).display().to_string();
-    let few = ["--on", "vm", "--confirm", "card.img", "--strategy", "random", "--trials", "1"];
-    let ended = place.tune(&image, &[&few[..], &TOO_MUCH].concat());
-    ended.said(1, &["no setup worked", "the medium is full"]);
-    // What was there before takes the room too.
-    std::fs::remove_dir_all(place.path("run")).unwrap();
-    let filled = [&few[..], &TOO_MUCH, &["--fill", "90%"]].concat();
-    let ended = place.tune(&image, &filled);
-    ended.said(1, &["no setup worked", "full"]);
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        let image = place.image("card.img", 32).display().to_string();
+        let few = ["--on", "vm", "--confirm", "card.img", "--strategy", "random", "--trials", "1"];
+        let ended = place.tune(&image, &[&few[..], &TOO_MUCH].concat());
+        ended.said(1, &["no setup worked", "the medium is full"]);
+        // What was there before takes the room too.
+        std::fs::remove_dir_all(place.path("run")).unwrap();
+        let filled = [&few[..], &TOO_MUCH, &["--fill", "90%"]].concat();
+        let ended = place.tune(&image, &filled);
+        ended.said(1, &["no setup worked", "full"]);
+        wait_for_nothing_left(&place);
+    });
 }
 
 /// An image that holds nothing yet, on a disk that has no room for all of it.
@@ -57,10 +59,12 @@ fn the_disk_under_an_image_is_full(place: &Place, on: &str) {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_disk_that_is_full_under_the_machines_image() {
-    let Some((_alone, place)) = machine_place() else { return };
-    the_disk_under_an_image_is_full(&place, "vm");
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        the_disk_under_an_image_is_full(&place, "vm");
+        wait_for_nothing_left(&place);
+    });
 }
 
 #[test]
@@ -74,18 +78,20 @@ fn a_disk_that_is_full_under_an_image_here() {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn memory_that_is_not_there_is_said() {
-    let Some((_alone, place)) = machine_place() else { return };
-    // More than any processor can reach.
-    let ended = Ended::of(start(&place, &["--memory", "500TiB"]));
-    ended.said(4, &["there is no memory here for a virtual machine", "hint: ask for less"]);
-    let args = ["--vm-speed-mips", "500", "--data-size", "20GiB"];
-    let large = place.file("large.toml", &crate::fixture::FAST_CARD.replace("160MiB", "32GiB"));
-    let large = format!("sim:{}", large.display());
-    let all = [&["--on", "vm"], &args[..]].concat();
-    place.tune(&large, &all).said(2, &["kept in its memory", "hint: fill less of it"]);
-    assert!(!place.path("run").exists());
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        // More than any processor can reach.
+        let ended = Ended::of(start(&place, &["--memory", "500TiB"]));
+        ended.said(4, &["there is no memory here for a virtual machine", "hint: ask for less"]);
+        let args = ["--vm-speed-mips", "500", "--data-size", "20GiB"];
+        let large = place.file("large.toml", &crate::fixture::FAST_CARD.replace("160MiB", "32GiB"));
+        let large = format!("sim:{}", large.display());
+        let all = [&["--on", "vm"], &args[..]].concat();
+        place.tune(&large, &all).said(2, &["kept in its memory", "hint: fill less of it"]);
+        assert!(!place.path("run").exists());
+        wait_for_nothing_left(&place);
+    });
 }
 
 /// A workload whose buffers are larger than a trial's memory.
@@ -116,15 +122,17 @@ refill_buffers=1
 "#;
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_workload_without_enough_memory_is_said() {
-    let Some((_alone, place)) = machine_place() else { return };
-    std::fs::create_dir_all(place.path("mine/workloads")).unwrap();
-    place.file("mine/workloads/hog.fio", HOG);
-    let mine = place.arg("mine");
-    let args = ["--catalog", &mine, "--workload", "hog", "--data-size", "96MiB"];
-    let ended = Ended::of(start(&place, &args));
-    ended.said(4, &["ran out of memory", "hint: give the trial more memory: --memory SIZE"]);
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        std::fs::create_dir_all(place.path("mine/workloads")).unwrap();
+        place.file("mine/workloads/hog.fio", HOG);
+        let mine = place.arg("mine");
+        let args = ["--catalog", &mine, "--workload", "hog", "--data-size", "96MiB"];
+        let ended = Ended::of(start(&place, &args));
+        ended.said(4, &["ran out of memory", "hint: give the trial more memory: --memory SIZE"]);
+        wait_for_nothing_left(&place);
+    });
 }
 
 /// The run's own disk is full, then the cache's, then the one of temporary folders.
@@ -155,17 +163,19 @@ ls -A tmp | wc -l
 "#;
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn full_disks_of_this_machine_are_gone_round_or_said() {
-    let Some((_alone, place)) = machine_place() else { return };
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".cache"));
-    let kernels = cache.or(home).unwrap().join("flashfit");
-    let outcome = script(&place, &format!("CACHE={}\n{FULL_HERE}", kernels.display()));
-    let shown = format!("{outcome:#?}");
-    assert!(outcome.stdout.contains("run 4\n") && shown.contains("no space left"), "{shown}");
-    assert!(outcome.stdout.contains("resumed 0\n"), "{shown}");
-    assert!(outcome.stdout.contains("cache 0\n"), "an initramfs need not be kept: {shown}");
-    assert!(outcome.stdout.contains("both 4\n0\n"), "nothing is left: {shown}");
-    assert!(outcome.stderr.contains("hint: make room there, or name other folders"), "{shown}");
-    wait_for_nothing_left(&place);
+    with_machine(|place| {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
+        let home = std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".cache"));
+        let kernels = cache.or(home).unwrap().join("flashfit");
+        let outcome = script(&place, &format!("CACHE={}\n{FULL_HERE}", kernels.display()));
+        let shown = format!("{outcome:#?}");
+        assert!(outcome.stdout.contains("run 4\n") && shown.contains("no space left"), "{shown}");
+        assert!(outcome.stdout.contains("resumed 0\n"), "{shown}");
+        assert!(outcome.stdout.contains("cache 0\n"), "an initramfs need not be kept: {shown}");
+        assert!(outcome.stdout.contains("both 4\n0\n"), "nothing is left: {shown}");
+        assert!(outcome.stderr.contains("hint: make room there, or name other folders"), "{shown}");
+        wait_for_nothing_left(&place);
+    });
 }

@@ -2,7 +2,7 @@
 //!
 //! A boundary at an odd multiple of `align` lies on one of the units where `align` is the unit or a
 //! larger power of two, so the rows of a table lie on a level below it and on a higher one from it
-//! on. The rows are partitioned into levels ([`super::segments`]); each partition speaks for the
+//! on. The rows are partitioned into levels (`super::segments`); each partition speaks for the
 //! unit at its step, or for none. Reads at the first units, which are often mapped in another way,
 //! are allowed for. Several tables of one medium are pooled first,
 //! because what one row does, it does in all of them. Limits: flashbench takes powers of two only,

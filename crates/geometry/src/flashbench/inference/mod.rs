@@ -2,7 +2,7 @@
 //!
 //! Alignment tables show the erase unit, the write unit and the page ([`align_step`]), open-unit
 //! tables the open units and, beyond a steep cliff, the erase unit too ([`cliff`]), and the log for
-//! small writes ([`small_log`]); find-FAT tables the zone at the start ([`zone`]). What several
+//! small writes (`small_log`); find-FAT tables the zone at the start (`zone`). What several
 //! kinds of table say of the erase unit goes into one [`Belief`]. Beside it stands what the CELF
 //! methodology would have guessed ([`heuristic`]).
 

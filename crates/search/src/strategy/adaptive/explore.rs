@@ -39,7 +39,6 @@ impl Situation<'_> {
     }
 
     /// How much of the search is in full length, from its end.
-    #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
     fn full_share(&self) -> f64 {
         let search = self.search_share();
         let ample = search.min((1.0 - RACE_SHARE) * AMPLE * self.workloads() as f64);
@@ -87,12 +86,6 @@ impl Situation<'_> {
         wishes
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "counts of trials are small and not negative"
-    )]
     fn visits(&self, left: f64) -> usize {
         let measured = self.table.candidates().len();
         let cost = self.limits.cost(self.length(left)) * self.per_visit() as f64;

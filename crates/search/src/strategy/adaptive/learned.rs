@@ -5,6 +5,7 @@
 //! search goes on the same, variances are a function of the space and the history alone: what is
 //! remembered here only saves working through the sizes again.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use crate::history::{Length, Told};
@@ -67,14 +68,11 @@ fn sizes(trials: usize) -> Vec<usize> {
     sizes
 }
 
-/// A number that tells histories apart, and spaces as far as what is learned depends on them: who
-/// is allowed decides which columns there are (FNV-1a).
+/// A number that identifies a history, and a space as far as what is learned depends on it: which
+/// candidates are allowed decides which columns there are. It is kept in memory only.
 fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut take = |part: u64| {
-        hash = (hash ^ part).wrapping_mul(0x0100_0000_01b3);
-        hash ^= hash >> 29;
-    };
+    let mut hasher = DefaultHasher::new();
+    let mut take = |part: u64| hasher.write_u64(part);
     space.candidates.iter().for_each(|candidate| take(u64::from(candidate.allowed)));
     space.workloads.iter().for_each(|workload| take(workload.weight.to_bits()));
     for told in history {
@@ -83,7 +81,7 @@ fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
         take(u64::from(told.ask.length == Length::Short));
         take(told.log_merit().unwrap_or(f64::NAN).to_bits());
     }
-    hash
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -88,7 +88,6 @@ impl Strategy for Adaptive {
         situation.race(&belief, probability)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
         let rounds = MOST_ROUNDS * (race::MOST_FINALISTS + 1) * space.workloads.len();
         limits.trials.unwrap_or(MOST_SEARCH + rounds as f64)
@@ -155,7 +154,6 @@ impl<'a> Situation<'a> {
 
     /// How much is spent on the search, in full-length trials. Two rounds of the reference and one
     /// finalist are kept back, unless they would take too much of all: then nothing is confirmed.
-    #[expect(clippy::cast_precision_loss, reason = "workloads are few")]
     fn search_share(&self) -> f64 {
         let Some(total) = self.limits.trials else { return MOST_SEARCH };
         let workloads = self.workloads() as f64;

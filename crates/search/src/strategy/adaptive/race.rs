@@ -98,12 +98,6 @@ impl Situation<'_> {
     }
 
     /// The next round, or the end. `probability` is that of the choice being near enough.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rounds are few and what is left is not negative"
-    )]
     pub(super) fn race(&self, belief: &Belief, probability: f64) -> Plan {
         let rounds = self.rounds();
         let raced = self.raced();

@@ -29,11 +29,6 @@ const VISITS: f64 = 400.0;
 impl Situation<'_> {
     /// How many workloads a candidate is tried under when it is visited: half of them at the most,
     /// so that more candidates are seen; others when it is visited again.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts of trials are small and not negative"
-    )]
     pub(super) fn per_visit(&self) -> usize {
         let workloads = self.workloads();
         let length = if self.limits.short.is_some() { Length::Short } else { Length::Full };
@@ -42,12 +37,6 @@ impl Situation<'_> {
     }
 
     /// The first batch.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts of trials are small and not negative"
-    )]
     pub(super) fn start(&mut self, coding: &Coding) -> Vec<Wish> {
         let length = if self.limits.short.is_some() { Length::Short } else { Length::Full };
         let workloads = self.workloads();

@@ -79,8 +79,8 @@ pub fn setup(space: &Space, label: &str) -> Setup {
 fn filesystem(name: &str, options: &[Opt]) -> FileSystem {
     let mut text = format!(
         "name = \"{name}\"\ntitle = \"T\"\nkind = \"{name}\"\nleast_medium_bytes = \"1MiB\"\n\
-         block_bytes = 4096\n[mkfs]\nprogram = \"mkfs\"\nversion_args = []\n\
-         [fsck]\nprogram = \"fsck\"\nargs = []\npass = 0\n"
+         block_bytes = 4096\n[mkfs]\nprogram = \"mkfs.ext4\"\nversion_args = []\n\
+         [fsck]\nprogram = \"e2fsck\"\nargs = []\npass = 0\n"
     );
     for option in options {
         let durability = if option.risky { "may-corrupt" } else { "safe" };

@@ -83,6 +83,7 @@ fn record(
         counters: None,
         processor: None,
         kernel_messages: 0,
+        device_errors: None,
         notes: Vec::new(),
     }
 }

@@ -1,5 +1,5 @@
-//! `flashfit stand doctor`: on which stands trials can be made from here, and what is missing for
-//! the others, with the way to have it.
+//! `flashfit doctor`: which test beds work on this machine, and what is missing for the others,
+//! with the command that installs it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use flashfit_filesystem::Catalogue;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, Explain, SystemRunner, capability};
+use flashfit_report::text::wrap;
 use flashfit_stand::{On, VmChoice, vm};
 use flashfit_vm::doctor::{Examination, Finding};
 use flashfit_vm::modules::Presence;
@@ -20,8 +21,22 @@ use crate::stands::lab;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flashfit stand doctor\n  flashfit stand doctor --on ssh:root@board\n  flashfit stand doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
+    after_help = "Examples:\n  flashfit doctor\n  flashfit doctor --on ssh:root@board\n  flashfit doctor --vm-kernel /boot/vmlinuz-6.1.0-18-amd64 --json"
 )]
+pub struct DoctorArgs {
+    /// Kernel for the virtual machine, as for `flashfit tune`.
+    #[arg(long, value_name = "FILE")]
+    pub vm_kernel: Option<PathBuf>,
+    /// Show a board instead (ssh:HOST): its kernel, programs, file systems and devices.
+    #[arg(long, value_name = "TEST-BED", conflicts_with = "vm_kernel")]
+    pub on: Option<On>,
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The former `flashfit stand doctor`, kept for scripts.
+#[derive(Debug, Args)]
 pub struct StandArgs {
     #[command(subcommand)]
     pub command: StandCommand,
@@ -29,18 +44,8 @@ pub struct StandArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum StandCommand {
-    /// Tell where trials can be made, and what is missing. Reads only.
-    Doctor {
-        /// The kernel of the virtual machine, as for flashfit tune.
-        #[arg(long, value_name = "FILE")]
-        vm_kernel: Option<PathBuf>,
-        /// Tell of a board instead: its kernel, programs, file systems and media. ssh:HOST.
-        #[arg(long, value_name = "STAND", conflicts_with = "vm_kernel")]
-        on: Option<On>,
-        /// Print one JSON document.
-        #[arg(long)]
-        json: bool,
-    },
+    /// The former name of `flashfit doctor`.
+    Doctor(DoctorArgs),
 }
 
 #[derive(Serialize)]
@@ -67,8 +72,8 @@ struct VmDocument {
     examination: Examination,
 }
 
-pub fn run(args: &StandArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let StandCommand::Doctor { vm_kernel, on, json } = &args.command;
+pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+    let DoctorArgs { vm_kernel, on, json } = args;
     let interrupt = Interrupt::on_signals().map_err(|error| {
         Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
@@ -168,13 +173,14 @@ fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
         ("KVM", &found.kvm),
     ];
     for (name, finding) in parts {
-        lines.push(match finding {
-            Finding::Here { what } => format!("  {name:<8} {what}"),
+        let text = match finding {
+            Finding::Here { what } => what.clone(),
             Finding::Missing { why, .. } if name == "KVM" => {
-                format!("  {name:<8} not used, guests are emulated: {}", brief(why))
+                format!("not used, guests are emulated: {}", brief(why))
             }
-            Finding::Missing { why, .. } => format!("  {name:<8} missing: {}", brief(why)),
-        });
+            Finding::Missing { why, .. } => format!("missing: {}", brief(why)),
+        };
+        push_fact(lines, name, &text);
     }
     let lacking: Vec<&str> = found
         .modules
@@ -183,7 +189,7 @@ fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
         .map(|(name, _)| name.as_str())
         .collect();
     if !lacking.is_empty() {
-        lines.push(format!("  lacking in that kernel: {}", lacking.join(", ")));
+        push_fact(lines, "lacking", &format!("in that kernel: {}", lacking.join(", ")));
     }
     let missing: Vec<&str> = found
         .programs
@@ -192,9 +198,18 @@ fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
         .map(|(name, _)| name.as_str())
         .collect();
     if !missing.is_empty() {
-        lines.push(format!("  programs that are not here: {}", missing.join(", ")));
+        push_fact(lines, "programs", &format!("missing: {}", missing.join(", ")));
     }
     lines.extend(vm.install.as_ref().map(|line| format!("  {line}")));
+}
+
+/// A name and what was found, which is wrapped within its column.
+fn push_fact(lines: &mut Vec<String>, name: &str, text: &str) {
+    let mut name = name;
+    for part in wrap(text, output::width().saturating_sub(11)) {
+        lines.push(format!("  {name:<8} {part}"));
+        name = "";
+    }
 }
 
 fn hint(finding: &Finding) -> Option<String> {

@@ -1,0 +1,207 @@
+//! The fio options that a workload may use, each with the form of its values (fio(1), 3.33).
+//!
+//! All others are refused: some read, write or map files outside the target, open sockets, run
+//! programs, or make the figures mean something else. No value may hold a path. Limits: options of
+//! single engines are not among them, nor `verify`, whose extra reads count as the workload's.
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Exactly `${DIRECTORY}`.
+    Directory,
+    /// A file's name below the directory.
+    FileName,
+    /// The same, in which `$jobname`, `$jobnum` and `$filenum` may occur.
+    FileNameFormat,
+    /// Nothing, 0 or 1.
+    Flag,
+    /// A number with an optional unit, or a variable of flashfit.
+    Number,
+    /// Numbers or variables with `,`, `:`, `/` or `-` between them.
+    Numbers,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// One of these words, and `:` with numbers after it where wanted.
+    WordAndNumbers(&'static [&'static str]),
+}
+
+/// The variables whose values are numbers; [`crate::plan`] sets them.
+const VARIABLES: [&str; 8] =
+    ["SIZE", "BLOCK_SIZE", "RUNTIME", "SEED", "WORK_SET", "HALF", "EIGHTH", "FILES"];
+const LONGEST_NAME: usize = 64;
+const LONGEST_NUMBER: usize = 24;
+
+const ENGINES: &[&str] = &[
+    "psync",
+    "sync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "libaio",
+    "posixaio",
+    "io_uring",
+    "mmap",
+    "filecreate",
+    "filestat",
+    "filedelete",
+];
+const DIRECTIONS: &[&str] =
+    &["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"];
+const SERVICE: &[&str] =
+    &["random", "sequential", "roundrobin", "zipf", "pareto", "normal", "gauss"];
+
+/// Every option that a workload may use.
+pub const KEYS: [(&str, Form); 66] = [
+    ("directory", Form::Directory),
+    ("filename", Form::FileName),
+    ("filename_format", Form::FileNameFormat),
+    ("ioengine", Form::Word(ENGINES)),
+    ("rw", Form::WordAndNumbers(DIRECTIONS)),
+    ("readwrite", Form::WordAndNumbers(DIRECTIONS)),
+    ("rwmixread", Form::Number),
+    ("rwmixwrite", Form::Number),
+    ("rw_sequencer", Form::Word(&["sequential", "identical"])),
+    ("bs", Form::Numbers),
+    ("blocksize", Form::Numbers),
+    ("bsrange", Form::Numbers),
+    ("bssplit", Form::Numbers),
+    ("ba", Form::Numbers),
+    ("blockalign", Form::Numbers),
+    ("size", Form::Number),
+    ("io_size", Form::Number),
+    ("filesize", Form::Numbers),
+    ("nrfiles", Form::Number),
+    ("openfiles", Form::Number),
+    ("file_service_type", Form::WordAndNumbers(SERVICE)),
+    ("offset", Form::Number),
+    ("offset_increment", Form::Number),
+    ("number_ios", Form::Number),
+    ("numjobs", Form::Number),
+    ("thread", Form::Flag),
+    ("group_reporting", Form::Flag),
+    ("stonewall", Form::Flag),
+    ("direct", Form::Flag),
+    ("buffered", Form::Flag),
+    ("sync", Form::Word(&["0", "1", "none", "sync", "dsync"])),
+    ("iodepth", Form::Number),
+    ("iodepth_batch", Form::Number),
+    ("iodepth_batch_complete_min", Form::Number),
+    ("iodepth_batch_complete_max", Form::Number),
+    ("iodepth_low", Form::Number),
+    ("fsync", Form::Number),
+    ("fdatasync", Form::Number),
+    ("end_fsync", Form::Flag),
+    ("fsync_on_close", Form::Flag),
+    ("create_fsync", Form::Flag),
+    ("create_on_open", Form::Flag),
+    ("create_serialize", Form::Flag),
+    ("fallocate", Form::Word(&["none", "native", "posix", "keep", "truncate", "0", "1"])),
+    ("fadvise_hint", Form::Word(&["none", "0", "1", "random", "sequential", "noreuse"])),
+    ("invalidate", Form::Flag),
+    ("overwrite", Form::Flag),
+    ("unlink", Form::Flag),
+    ("loops", Form::Number),
+    ("runtime", Form::Number),
+    ("time_based", Form::Flag),
+    ("ramp_time", Form::Number),
+    ("startdelay", Form::Numbers),
+    ("thinktime", Form::Number),
+    ("thinktime_blocks", Form::Number),
+    ("rate", Form::Numbers),
+    ("rate_iops", Form::Numbers),
+    ("randseed", Form::Number),
+    ("randrepeat", Form::Flag),
+    ("norandommap", Form::Flag),
+    ("random_generator", Form::Word(&["tausworthe", "lfsr", "tausworthe64"])),
+    ("random_distribution", Form::WordAndNumbers(&["random", "zipf", "pareto", "normal"])),
+    ("percentage_random", Form::Numbers),
+    ("zero_buffers", Form::Flag),
+    ("refill_buffers", Form::Flag),
+    ("buffer_compress_percentage", Form::Number),
+];
+
+/// The form of a key's values; `None` for a key that a workload may not use.
+pub fn form_of(key: &str) -> Option<Form> {
+    KEYS.iter().find(|(name, _)| *name == key).map(|(_, form)| *form)
+}
+
+/// The keys most like `key`, three at most.
+pub fn near(key: &str) -> Vec<&'static str> {
+    let shared = |name: &str| name.bytes().zip(key.bytes()).take_while(|(a, b)| a == b).count();
+    let nearest = flashfit_catalogue::nearest(key, KEYS.iter().map(|(name, _)| *name));
+    let mut found: Vec<_> = KEYS
+        .iter()
+        .map(|(name, _)| (nearest.as_deref() == Some(*name), shared(name), *name))
+        .filter(|(is_nearest, shared, _)| *is_nearest || *shared >= 3)
+        .collect();
+    found.sort_by_key(|(is_nearest, shared, _)| std::cmp::Reverse((*is_nearest, *shared)));
+    found.into_iter().take(3).map(|(_, _, name)| name).collect()
+}
+
+impl Form {
+    /// Whether a value has the form.
+    pub fn fits(self, value: &str) -> bool {
+        match self {
+            Self::Directory => value == "${DIRECTORY}",
+            Self::FileName => is_name(value),
+            Self::FileNameFormat => {
+                let plain = ["$jobname", "$jobnum", "$filenum"]
+                    .iter()
+                    .fold(value.to_owned(), |text, keyword| text.replace(keyword, "0"));
+                is_name(&plain)
+            }
+            Self::Flag => ["", "0", "1"].contains(&value),
+            Self::Number => is_number(value),
+            Self::Numbers => are_numbers(value),
+            Self::Word(words) => words.contains(&value),
+            Self::WordAndNumbers(words) => {
+                let (word, numbers) = value.split_once(':').unwrap_or((value, "0"));
+                words.contains(&word) && are_numbers(numbers)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Directory => f.write_str("`${DIRECTORY}`"),
+            Self::FileName => f.write_str("a file name without a folder"),
+            Self::FileNameFormat => {
+                f.write_str("a file name with `$jobname`, `$jobnum` or `$filenum`")
+            }
+            Self::Flag => f.write_str("0, 1 or nothing"),
+            Self::Number => f.write_str("a number"),
+            Self::Numbers => f.write_str("numbers"),
+            Self::Word(words) => f.write_str(&words.join(", ")),
+            Self::WordAndNumbers(words) => write!(f, "{}; with `:` and numbers", words.join(", ")),
+        }
+    }
+}
+
+/// A name that fio takes as it is, of a file in the directory.
+pub fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    text.len() <= LONGEST_NAME
+        && text.bytes().all(plain)
+        && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Digits with an optional fraction and unit, or a whole variable.
+fn is_number(text: &str) -> bool {
+    let variable = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    if let Some(name) = variable {
+        return VARIABLES.contains(&name);
+    }
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.trim_end_matches('%').trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.trim_end_matches('%').len() - number.len();
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    text.len() <= LONGEST_NUMBER && unit <= 4 && digits(whole) && digits(fraction)
+}
+
+/// Lists and ranges. In `bssplit` and `rate` a number can be left out, but not the first.
+fn are_numbers(text: &str) -> bool {
+    let mut parts = text.split([',', ':', '/', '-']);
+    parts.next().is_some_and(is_number) && parts.all(|part| part.is_empty() || is_number(part))
+}

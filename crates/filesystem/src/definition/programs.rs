@@ -1,0 +1,168 @@
+//! Which programs a definition may name, and what may stand in their arguments. A definition can be
+//! somebody else's, its programs run as root, and their arguments could name any file.
+
+use toml::Spanned;
+
+use super::{At, FileSystemToml, OptionToml, at};
+
+/// Programs that make a file system or pack one.
+const MKFS: [&str; 25] = [
+    "bcachefs",
+    "mke2fs",
+    "mkfs.bcachefs",
+    "mkfs.bfs",
+    "mkfs.btrfs",
+    "mkfs.cramfs",
+    "mkfs.erofs",
+    "mkfs.exfat",
+    "mkfs.ext2",
+    "mkfs.ext3",
+    "mkfs.ext4",
+    "mkfs.f2fs",
+    "mkfs.fat",
+    "mkfs.jfs",
+    "mkfs.minix",
+    "mkfs.msdos",
+    "mkfs.nilfs2",
+    "mkfs.ntfs",
+    "mkfs.reiserfs",
+    "mkfs.udf",
+    "mkfs.vfat",
+    "mkfs.xfs",
+    "mkntfs",
+    "mksquashfs",
+    "mkudffs",
+];
+/// Programs that change a file system that is not mounted.
+const TUNE: [&str; 10] = [
+    "btrfstune",
+    "exfatlabel",
+    "fatlabel",
+    "jfs_tune",
+    "nilfs-tune",
+    "ntfslabel",
+    "reiserfstune",
+    "tune.exfat",
+    "tune2fs",
+    "xfs_admin",
+];
+/// Programs that check a file system.
+const FSCK: [&str; 25] = [
+    "bcachefs",
+    "btrfs",
+    "dosfsck",
+    "e2fsck",
+    "fsck.bcachefs",
+    "fsck.btrfs",
+    "fsck.cramfs",
+    "fsck.erofs",
+    "fsck.exfat",
+    "fsck.ext2",
+    "fsck.ext3",
+    "fsck.ext4",
+    "fsck.f2fs",
+    "fsck.fat",
+    "fsck.jfs",
+    "fsck.minix",
+    "fsck.msdos",
+    "fsck.nilfs2",
+    "fsck.reiserfs",
+    "fsck.vfat",
+    "fsck.xfs",
+    "nilfs-tune",
+    "ntfsfix",
+    "unsquashfs",
+    "xfs_repair",
+];
+/// Mount options that name files or helper programs, or are the business of mount(8) itself.
+const MOUNT_REFUSED: [&str; 6] = ["helper", "uhelper", "loop", "offset", "x-", "X-"];
+
+/// Refuses what a definition may not name.
+pub(super) fn check(raw: &FileSystemToml) -> Result<(), At> {
+    known(&raw.mkfs.program, "mkfs", &MKFS)?;
+    known(&raw.fsck.program, "fsck", &FSCK)?;
+    if let Some(tune) = &raw.tune {
+        known(&tune.program, "tune", &TUNE)?;
+        no_paths("tune.args", &tune.args)?;
+    }
+    let kind = raw.kind.get_ref();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    // What is behind a dot of a kind such as `fuse.NAME` is a program that mount(8) starts.
+    if kind.is_empty() || !kind.chars().all(plain) || kind.starts_with("fuse") {
+        let reason = format!("kind: `{kind}` is not the name of a file system of the kernel");
+        return Err(at(&raw.kind, reason));
+    }
+    no_paths("mkfs.version_args", &raw.mkfs.version_args)?;
+    no_paths("mkfs.args", &raw.mkfs.args)?;
+    no_paths("fsck.args", &raw.fsck.args)?;
+    for flags in [&raw.mkfs.flags, &raw.trial.flags] {
+        no_paths_in_flags(
+            "flags",
+            flags.iter().map(|(flag, values)| (flag.as_str(), values)),
+            &raw.name,
+        )?;
+    }
+    mount_options(&raw.trial.mount)
+}
+
+/// Refuses what an option may not set.
+pub(super) fn check_option(option: &OptionToml) -> Result<(), At> {
+    no_paths("tune", &option.tune)?;
+    for flags in [&option.mkfs, &option.mkfs_if_known] {
+        let named = flags.iter().map(|(flag, values)| (flag.get_ref().as_str(), values));
+        no_paths_in_flags("mkfs", named, &option.name)?;
+    }
+    mount_options(&option.mount)
+}
+
+fn known(program: &Spanned<String>, section: &str, allowed: &[&str]) -> Result<(), At> {
+    let name = program.get_ref();
+    if allowed.contains(&name.as_str()) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{section}.program: `{name}` is not a known program for this; known are {}",
+        allowed.join(", ")
+    );
+    Err(at(program, reason))
+}
+
+fn no_paths(key: &str, texts: &[Spanned<String>]) -> Result<(), At> {
+    match texts.iter().find(|text| text.get_ref().contains('/')) {
+        None => Ok(()),
+        Some(text) => Err(at(
+            text,
+            format!("{key}: `{}` could name a file; arguments must not", text.get_ref()),
+        )),
+    }
+}
+
+fn no_paths_in_flags<'a>(
+    key: &str,
+    flags: impl Iterator<Item = (&'a str, &'a Vec<Spanned<String>>)>,
+    place: &Spanned<String>,
+) -> Result<(), At> {
+    for (flag, values) in flags {
+        if flag.contains('/') {
+            let reason = format!("{key}: the flag `{flag}` could name a file; arguments must not");
+            return Err(at(place, reason));
+        }
+        no_paths(key, values)?;
+    }
+    Ok(())
+}
+
+fn mount_options(options: &[Spanned<String>]) -> Result<(), At> {
+    no_paths("mount", options)?;
+    let refused = |text: &str| {
+        text.split(',')
+            .any(|one| MOUNT_REFUSED.iter().any(|refused| one.trim().starts_with(refused)))
+    };
+    match options.iter().find(|option| refused(option.get_ref())) {
+        None => Ok(()),
+        Some(option) => Err(at(
+            option,
+            format!("mount: `{}` is for mount(8), not for the file system", option.get_ref()),
+        )),
+    }
+}

@@ -1,0 +1,236 @@
+//! A directory in memory that the command is recorded in, and in which states are put.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flashfit_test_support as test_support;
+use flashfit_test_support::power_loss::{
+    CrashDisk, CrashState, DiskOp, Recorder, StateEntry, TracedDevice, record,
+};
+use tempfile::TempDir;
+
+const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
+
+/// Whether the tests cannot run here.
+#[must_use]
+pub fn skip_without_strace() -> bool {
+    let programs = ["strace", "fio", "mkfs.ext4", "sfdisk", "wipefs", "partx"];
+    let missing = test_support::block_devices().or_else(|| test_support::programs(&programs));
+    test_support::skip(missing)
+}
+
+/// A recorded command.
+pub struct Recording {
+    /// For messages.
+    pub name: String,
+    /// What was there before it.
+    pub before: Box<dyn Fn() -> CrashDisk>,
+    /// What it did.
+    pub ops: Vec<DiskOp>,
+}
+
+/// `watched` has what flashfit keeps; `outside` what the power cut does not concern.
+pub struct CrashBed {
+    folder: TempDir,
+    on_disk: BTreeMap<PathBuf, u64>,
+}
+
+impl CrashBed {
+    pub fn new() -> Self {
+        let folder = test_support::tempdir_in_memory().unwrap();
+        for name in ["watched", "outside"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder, on_disk: BTreeMap::new() }
+    }
+
+    /// The directory whose files a power cut may change.
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("watched")
+    }
+
+    /// A path below it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    /// A path beside it.
+    pub fn outside(&self, name: &str) -> PathBuf {
+        self.folder.path().join("outside").join(name)
+    }
+
+    /// The command, to be run in the watched directory.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(FLASHFIT);
+        command
+            .args(args)
+            .current_dir(self.root())
+            .env_remove("FLASHFIT_CATALOG")
+            .env("XDG_CACHE_HOME", self.outside("cache"))
+            .env("FLASHFIT_STATE_DIR", self.path("var/lib/flashfit"));
+        command
+    }
+
+    /// Runs the command; gives its exit code and what it printed.
+    pub fn run(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.command(args).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Runs the command, which must succeed.
+    #[track_caller]
+    pub fn succeed(&self, args: &[&str]) {
+        let (code, text) = self.run(args);
+        assert_eq!(code, Some(0), "{args:?}: {text}");
+    }
+
+    /// Records the command, which must succeed, and replays it: the model must end with what is
+    /// on the disk, so that no operation is missing.
+    #[track_caller]
+    pub fn record(
+        &self,
+        name: &str,
+        args: &[&str],
+        ignored: &[PathBuf],
+        device: Option<TracedDevice>,
+    ) -> Recording {
+        let recorder = Recorder { root: self.root(), ignored: ignored.to_vec(), device };
+        let before = self.folder.path().join(format!("before {name}"));
+        copy(&self.root(), &before);
+        let (output, ops) = record(&recorder, &self.command(args)).unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+        let root = self.root();
+        let mut ops = ops;
+        let mounted = self.written_by_kernel(&before, &ops);
+        let copied = before.clone();
+        let disk = move || CrashDisk::read_as(&copied, &root, &[]).unwrap();
+        // Nothing but the removal of the marker is written to the device after it was mounted.
+        let image = self.path("image");
+        let image_now = std::fs::read(&image).ok();
+        let on_device = |op: &DiskOp| matches!(op, DiskOp::Write { path, .. } if *path == image);
+        if let Some(last) = ops.iter().rposition(on_device).filter(|_| name.starts_with("apply")) {
+            // Without a table there may be no marker left to remove: it is the last of mkfs then.
+            let places = [last, last + 2];
+            let is_at = |at: &usize| {
+                let ops = [&ops[..*at], &mounted[..], &ops[*at..]].concat();
+                self.replayed_image(&before, &ops).as_deref() == image_now.as_deref()
+            };
+            let at = places.into_iter().find(is_at).unwrap_or(last);
+            ops.splice(at..at, mounted);
+        }
+        let mut replayed = disk();
+        for op in &ops {
+            replayed.apply(op).unwrap();
+        }
+        let found = CrashDisk::read(&self.root(), ignored).unwrap().whole();
+        same(name, &replayed.whole(), &found);
+        Recording { name: name.to_owned(), before: Box::new(disk), ops }
+    }
+
+    /// `apply` mounts what it made to look at it, and the kernel then writes to the device. What it
+    /// wrote is what differs at the end, and is synced by the unmount.
+    fn written_by_kernel(&self, before: &Path, ops: &[DiskOp]) -> Vec<DiskOp> {
+        let path = self.path("image");
+        let Ok(found) = std::fs::read(&path) else { return Vec::new() };
+        let replayed = self.replayed_image(before, ops).unwrap();
+        let blocks = found.chunks(4096).zip(replayed.chunks(4096)).enumerate();
+        let mut kernel: Vec<DiskOp> = blocks
+            .filter(|(_, (is, was))| is != was)
+            .map(|(number, (is, _))| DiskOp::Write {
+                path: path.clone(),
+                cache: 1,
+                offset: Some(4096 * number as u64),
+                data: is.to_vec(),
+            })
+            .collect();
+        if !kernel.is_empty() {
+            kernel.push(DiskOp::Sync { path, cache: 1 });
+        }
+        kernel
+    }
+
+    fn replayed_image(&self, before: &Path, ops: &[DiskOp]) -> Option<Vec<u8>> {
+        let mut replayed = CrashDisk::read_as(before, &self.root(), &[]).unwrap();
+        ops.iter().for_each(|op| replayed.apply(op).unwrap());
+        replayed.whole().file("image")
+    }
+
+    /// Makes the watched directory hold this state. Files whose name ends with `.img` are left as
+    /// they are where they were written before; the device's file stays the same file.
+    pub fn put(&mut self, state: &CrashState) {
+        let root = self.root();
+        let reused: BTreeMap<PathBuf, u64> = std::mem::take(&mut self.on_disk)
+            .into_iter()
+            .filter(|(path, hash)| state.entries.get(path).is_some_and(|it| it.hash() == *hash))
+            .collect();
+        clear(&root, Path::new(""), state, &reused);
+        for (path, entry) in &state.entries {
+            let target = root.join(path);
+            match entry {
+                StateEntry::Dir => std::fs::create_dir_all(&target).unwrap(),
+                StateEntry::File { .. } if reused.contains_key(path) => {}
+                StateEntry::File { .. } => overwrite(&target, &entry.bytes().unwrap()),
+            }
+            if path.extension().is_some_and(|ending| ending == "img") {
+                self.on_disk.insert(path.clone(), entry.hash());
+            }
+        }
+    }
+
+    /// To be called when the command or a restoration may have changed backups.
+    pub fn forget(&mut self) {
+        self.on_disk.clear();
+    }
+}
+
+/// Keeps the file, so that its number and the time of its creation stay.
+pub fn overwrite(path: &Path, bytes: &[u8]) {
+    use std::io::Write;
+    let mut options = std::fs::File::options();
+    let mut file = options.write(true).create(true).truncate(false).open(path).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+fn clear(root: &Path, below: &Path, state: &CrashState, reused: &BTreeMap<PathBuf, u64>) {
+    for entry in std::fs::read_dir(root.join(below)).unwrap() {
+        let entry = entry.unwrap();
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            if state.entries.contains_key(&path) {
+                clear(root, &path, state, reused);
+            } else {
+                std::fs::remove_dir_all(entry.path()).unwrap();
+            }
+        } else if path != Path::new("image") && !reused.contains_key(&path) {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[track_caller]
+fn same(name: &str, replayed: &CrashState, found: &CrashState) {
+    let names = |state: &CrashState| state.entries.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(replayed), names(found), "{name}: an operation was not recorded");
+    for (path, entry) in &found.entries {
+        let (is, was) = (entry.bytes(), replayed.entries[path].bytes());
+        let differs = is.iter().flatten().zip(was.iter().flatten()).position(|(a, b)| a != b);
+        let path = path.display();
+        assert!(is == was, "{name}: a write to {path} was not recorded, at {differs:?}");
+    }
+}

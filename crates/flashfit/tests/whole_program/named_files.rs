@@ -1,0 +1,211 @@
+//! Files that the user names: what is written to one, and what is read from one.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::fixture::{Ended, Place, skip, skip_without_cards, wait_until};
+
+/// A FIFO would be waited for, so nothing may take as long as this.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn only_files_that_flashfit_wrote_are_replaced() {
+    let place = Place::new();
+    place.image("image", 64);
+    let card = place.card();
+    let plan = ["plan", "image", "--fs", "ext4", "--erase-block", "1MiB", "-o", "out"];
+    let probe = ["probe", &card, "--output", "out"];
+    let drawing = ["probe", &card, "--svg", "out"];
+    for args in [&plan[..], &probe, &drawing] {
+        let theirs = place.image("out", 64);
+        let before = std::fs::read(&theirs).unwrap();
+        place.flashfit(args).said(3, &["out exists, and is not a", "--force"]);
+        assert!(std::fs::read(&theirs).unwrap() == before, "{args:?} changed it");
+        place.flashfit(&[args, &["--force"]].concat()).said(0, &[]);
+        let written = std::fs::read(&theirs).unwrap();
+        assert!(written.len() < 1 << 20, "{args:?} --force did not write it");
+        // Now it is one of ours.
+        place.flashfit(args).said(0, &[]);
+        std::fs::remove_file(&theirs).unwrap();
+        symlink("elsewhere", &theirs).unwrap();
+        let forced = place.flashfit(&[args, &["--force"]].concat());
+        forced.said(3, &["it is a symbolic link, not a regular file"]);
+        assert!(!place.path("elsewhere").exists());
+        std::fs::remove_file(&theirs).unwrap();
+        std::fs::create_dir(&theirs).unwrap();
+        place.flashfit(args).said(3, &["it is a directory, not a regular file"]);
+        std::fs::remove_dir(&theirs).unwrap();
+    }
+}
+
+#[test]
+fn what_is_read_is_a_regular_file_of_some_size() {
+    let place = Place::new();
+    place.image("image", 64);
+    let fifo = place.arg("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let folder = place.arg("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let huge = place.file("huge", "");
+    std::fs::File::options().write(true).open(&huge).unwrap().set_len(1 << 40).unwrap();
+    let huge = huge.display().to_string();
+    let begun = Instant::now();
+    for (named, found) in [
+        (fifo.as_str(), "it is a FIFO"),
+        ("/dev/zero", "it is a character device"),
+        (&folder, "it is a directory"),
+        (&huge, "it is larger than"),
+    ] {
+        let sim = format!("sim:{named}");
+        let catalog = place.path("catalog/workloads");
+        std::fs::create_dir_all(&catalog).unwrap();
+        let entry = catalog.join("mine.fio");
+        let _ = std::fs::remove_file(&entry);
+        symlink(named, &entry).unwrap();
+        let commands: [&[&str]; 6] = [
+            &["plan", "image", "--geometry", named],
+            &["probe", "--import", named],
+            &["tune", "image", "--dry-run", "--config", named],
+            &["card", "bench", "sd-c4-block", "--against", named],
+            &["catalog", "--catalog", "catalog"],
+            // Targets are looked at otherwise.
+            &["inspect", &sim],
+        ];
+        for args in commands {
+            if *args == ["inspect", "sim:/dev/zero"] && !Path::new("/dev/zero").exists() {
+                continue;
+            }
+            place.flashfit(args).said(2, &[found]);
+        }
+    }
+    place.flashfit(&["apply", &fifo, "image", "--dry-run"]).said(2, &["it is a FIFO"]);
+    let kernel = ["tune", "sim:sd-c4-block", "--dry-run", "--on", "vm", "--vm-kernel", &fifo];
+    place.flashfit(&kernel).said(2, &["it is a FIFO"]);
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_mistyped_device_is_not_an_image() {
+    if skip((!rustix::process::geteuid().is_root()).then(|| "/dev needs root".to_owned())) {
+        return;
+    }
+    let place = Place::new();
+    place.flashfit(&["inspect", "/dev/loop-contrl9"]).said(2, &["there is no /dev/loop-contrl9"]);
+    let name = format!("/dev/flashfit-mistyped-{}", std::process::id());
+    std::fs::write(&name, vec![0; 8 << 20]).unwrap();
+    let ended: Vec<Ended> = [&["inspect"][..], &["probe"], &["tune", "--dry-run"]]
+        .iter()
+        .map(|args| place.flashfit(&[*args, &[name.as_str()]].concat()))
+        .collect();
+    std::fs::remove_file(&name).unwrap();
+    for ended in ended {
+        ended.said(2, &["is a regular file in /dev, not a device", "flashfit list"]);
+    }
+}
+
+#[test]
+fn one_state_file_is_served_once() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let card = place.arg("card.toml");
+    let serve = |socket: &'static str| -> Vec<String> {
+        ["card", "serve", &card, "--nbd", socket, "--state", "f"].map(str::to_owned).to_vec()
+    };
+    let run = |args: &[String]| {
+        place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()).spawn().unwrap()
+    };
+    let first = run(&serve("one.sock"));
+    wait_until("it is served", || place.path("one.sock").exists());
+    Ended::of(run(&serve("two.sock")))
+        .said(3, &["f is in use: a card is served from it", "--state"]);
+    crate::machine::signal(first.id(), rustix::process::Signal::INT);
+    Ended::of(first).said(0, &[]);
+    assert!(place.path("f").exists() && !place.path("f.lock").exists());
+}
+
+#[test]
+fn text_is_ascii_where_the_locale_is_not_utf8() {
+    let place = Place::new();
+    let commands: [&[&str]; 5] = [
+        &["catalog"],
+        &["card", "list"],
+        &["card", "bench", "sd-c4-block", "--blocks", "2"],
+        &["probe", &place.card()],
+        &["tune", "nothing"],
+    ];
+    for args in commands {
+        let mut command = place.command(args);
+        command.env("LC_ALL", "C");
+        let ended = Ended::new(command.output().unwrap());
+        assert!(ended.stdout.is_ascii() && ended.stderr.is_ascii(), "{args:?}: {ended:?}");
+    }
+    let mut command = place.command(&["card", "list"]);
+    command.env("LC_ALL", "C.UTF-8");
+    let ended = Ended::new(command.output().unwrap());
+    assert!(!ended.stdout.is_ascii(), "nothing was there to be spelled otherwise: {ended:?}");
+}
+
+#[test]
+fn an_output_may_have_a_name_that_is_not_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    place.image("image", 64);
+    let name = OsStr::from_bytes(b"out\xff");
+    let card = place.card();
+    let commands: [&[&str]; 4] = [
+        &["plan", "image", "--fs", "ext4", "--erase-block", "1MiB", "--output"],
+        &["probe", &card, "--json", "--output"],
+        &["probe", &card, "--svg"],
+        &["probe", &card, "--write", "--json", "--twin"],
+    ];
+    for args in commands {
+        let ended = Ended::new(place.command(args).arg(name).output().unwrap());
+        ended.said(0, &[]);
+        assert!(std::fs::metadata(place.folder().join(name)).unwrap().len() > 0, "{args:?}");
+        std::fs::remove_file(place.folder().join(name)).unwrap();
+        if args.contains(&"--twin") {
+            let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert_eq!(document["twin"]["file"], "out\u{fffd}");
+            assert_eq!(document["twin"]["file_bytes"].as_array().unwrap().last().unwrap(), 0xff);
+        }
+    }
+    // What goes into documents and commands as text is refused before anything is done.
+    for option in ["--mount-point", "--dir"] {
+        let args = if option == "--dir" { ["tune", "image"] } else { ["plan", "image"] };
+        let ended = Ended::new(place.command(&args).arg(option).arg(name).output().unwrap());
+        ended.said(2, &["UTF-8"]);
+    }
+}
+
+#[test]
+fn lines_keep_to_80_columns() {
+    let place = Place::new();
+    place.image("image", 64);
+    let long = "a".repeat(60);
+    place.image(&long, 64);
+    let commands: [&[&str]; 8] = [
+        &["catalog"],
+        &["doctor"],
+        &["tune", "sim:sd-c4-block", "--dry-run"],
+        &["tune", "image", "--dry-run"],
+        &["inspect", "image"],
+        &["inspect", "sim:sd-c4-block"],
+        &["card", "list"],
+        &["list"],
+    ];
+    for args in commands {
+        let ended = place.flashfit(args);
+        for line in ended.stdout.lines().chain(ended.stderr.lines()) {
+            // A command that is copied stays whole, and so does a word such as a path.
+            let is_command =
+                line.starts_with("  ") && !line.trim_start().starts_with(char::is_uppercase);
+            let is_wide = line.chars().count() > 80 && line.trim().contains(' ');
+            assert!(!is_wide || is_command && args[0] != "inspect", "{args:?}: {line}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! What is written to is what was shown: a target that is replaced while the user is asked, or by
+//! another user while nobody is asked, keeps every byte, and so does what took its place.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flashfit_test_support::TestNeed;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::apply;
+use crate::fixture::{Ended, FLASHFIT, Place, skip_without_block_devices};
+use crate::machine::{PlainLoop, wait_for_no_traces};
+use crate::terminal::Terminal;
+
+const MIB: u64 = 64;
+const CHANGED: &str = "has changed since it was shown: it is another file now";
+
+/// A way to put something else where the target was.
+#[derive(Debug, Clone, Copy)]
+enum Swap {
+    Link,
+    Rename,
+    HardLink,
+    Node,
+}
+
+impl Swap {
+    const ALL: [Self; 4] = [Self::Link, Self::Rename, Self::HardLink, Self::Node];
+
+    /// Puts the victim's loop device or file where `image` is; the image keeps another name.
+    fn make(self, place: &Place, victim: &PlainLoop) {
+        let (image, aside) = (place.path("image"), place.path("aside"));
+        match self {
+            Self::Link => {
+                std::fs::rename(&image, aside).unwrap();
+                std::os::unix::fs::symlink(&victim.node, image).unwrap();
+            }
+            Self::Rename => {
+                std::fs::rename(&image, aside).unwrap();
+                std::fs::rename(place.path("other"), image).unwrap();
+            }
+            Self::HardLink => {
+                std::fs::hard_link(&image, aside).unwrap();
+                std::fs::hard_link(place.path("other"), place.path("new")).unwrap();
+                std::fs::rename(place.path("new"), image).unwrap();
+            }
+            Self::Node => {
+                std::fs::rename(&image, aside).unwrap();
+                let number = std::fs::metadata(&victim.node).unwrap().rdev();
+                mknodat(CWD, image, FileType::BlockDevice, Mode::RUSR | Mode::WUSR, number)
+                    .unwrap();
+            }
+        }
+    }
+}
+
+/// Replaces the image while `args` asks for leave, and agrees.
+fn swap_at_the_prompt(args: &[&str], prepare: impl Fn(&Place)) {
+    for swap in Swap::ALL {
+        let place = Place::in_memory();
+        place.image("image", MIB);
+        prepare(&place);
+        place.image("other", MIB);
+        let behind = place.image("behind", MIB);
+        let victim = PlainLoop::attach(&behind, 512, &[]);
+        // By inode, because names change. Nothing is kept open: that would be a use.
+        let kept = ["image", "other", "behind"].map(|name| {
+            let path = place.path(name);
+            (name, std::fs::metadata(&path).unwrap().ino(), std::fs::read(&path).unwrap())
+        });
+        let mut terminal = Terminal::start(apply::command(&place, args));
+        terminal.wait_for("Type its name");
+        swap.make(&place, &victim);
+        terminal.types("image");
+        let ended = terminal.ends();
+        let context = format!("{args:?} {swap:?}: {}", ended.stderr);
+        assert_eq!(ended.code, Some(3), "{context}");
+        assert!(ended.stderr.contains(CHANGED), "{context}");
+        assert!(ended.stderr.contains("hint: look at it again: flashfit inspect "), "{context}");
+        drop(victim);
+        for (name, inode, before) in kept {
+            let names = std::fs::read_dir(place.folder()).unwrap().flatten();
+            let path = names.map(|entry| entry.path()).find(|path| {
+                std::fs::symlink_metadata(path).is_ok_and(|found| found.ino() == inode)
+            });
+            let now = std::fs::read(path.unwrap()).unwrap();
+            assert!(now == before, "{name} was written to: {context}");
+        }
+        wait_for_no_traces(&place, None);
+    }
+}
+
+#[test]
+fn probe_writes_to_nothing_else() {
+    if skip_without_block_devices() {
+        return;
+    }
+    swap_at_the_prompt(&["probe", "image", "--write", "--max-write", "16MiB"], |_| {});
+}
+
+#[test]
+fn tune_writes_to_nothing_else() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let args = ["tune", "image", "--config", "short.toml", "--dir", "run", "--progress", "never"];
+    swap_at_the_prompt(&args, |_| {});
+}
+
+#[test]
+fn apply_writes_to_nothing_else() {
+    if skip_without_block_devices() {
+        return;
+    }
+    swap_at_the_prompt(&["apply", "plan.json", "image", "--backup", "saved"], |place| {
+        apply::plan(place, "image", &["--fs", "ext4"]);
+    });
+}
+
+#[test]
+fn restore_writes_to_nothing_else() {
+    if skip_without_block_devices() {
+        return;
+    }
+    swap_at_the_prompt(&["restore", "saved", "image"], |place| {
+        apply::plan(place, "image", &["--fs", "ext4"]);
+        apply::apply(place, &[]).said(0, &[]);
+    });
+}
+
+/// A folder that belongs to an ordinary user, who may reach it.
+fn folder_of_a_user(place: &Place, user: u32) -> PathBuf {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.folder(), open).unwrap();
+    let folder = place.path("home");
+    std::fs::create_dir(&folder).unwrap();
+    chown(&folder, Some(user), Some(user)).unwrap();
+    folder
+}
+
+/// Another user turns a name in a folder of his between his file and a link to a device of root's,
+/// as fast as he can, while root works on that name.
+#[test]
+fn a_user_who_turns_a_name_to_a_device_does_not_win() {
+    if skip_without_block_devices() {
+        return;
+    }
+    const TRIES: usize = 80;
+    const USER: u32 = 65_534;
+    let place = Place::in_memory();
+    let home = folder_of_a_user(&place, USER);
+    let behind = place.image("behind", 16);
+    let victim = PlainLoop::attach(&behind, 512, &[]);
+    let before = std::fs::read(&behind).unwrap();
+    let target = home.join("t.img");
+    let (file, link) = (home.join("file"), home.join("link"));
+    std::fs::write(&file, vec![0; 16 << 20]).unwrap();
+    std::os::unix::fs::chown(&file, Some(USER), Some(USER)).unwrap();
+    std::os::unix::fs::symlink(&victim.node, &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(USER), Some(USER)).unwrap();
+    std::fs::hard_link(&file, &target).unwrap();
+    let stop = AtomicBool::new(false);
+    let name = target.display().to_string();
+    let (mut written, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for from in [&link, &file] {
+                    let new = home.join("new");
+                    // Both names keep what they name; only `t.img` turns.
+                    std::fs::hard_link(from, &new).unwrap();
+                    std::fs::rename(&new, &target).unwrap();
+                    let _ = std::fs::remove_file(&new);
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            }
+        });
+        for turn in 0..TRIES {
+            // By its name and by its path, which the link also leads along.
+            let confirm = if turn % 2 == 0 { "t.img" } else { name.as_str() };
+            let args = ["probe", &name, "--write", "--max-write", "1MiB", "--confirm", confirm];
+            let ended = Ended::new(Command::new(FLASHFIT).args(args).output().unwrap());
+            match ended.code {
+                Some(3) => refused += 1,
+                Some(0) => written += 1,
+                _ => {
+                    assert!(ended.stderr.contains("t.img"), "neither refused nor made: {ended:#?}")
+                }
+            }
+            let now = std::fs::read(&behind).unwrap();
+            assert!(now == before, "try {turn}: the device was written to: {ended:#?}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(refused > 0, "never caught: {written} written");
+}
+
+#[test]
+fn an_image_that_becomes_smaller_ends_a_run_and_is_left_so() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    let image = place.image("image", MIB);
+    let args = place.tune_args("image", &["--repeats", "40", "--confirm", "image"]);
+    let run = place.command(&args).spawn().unwrap();
+    place.wait_for_trials(1);
+    let open = std::fs::File::options().write(true).open(&image).unwrap();
+    open.set_len(32 << 20).unwrap();
+    drop(open);
+    let ended = Ended::of(run);
+    ended.said(5, &["had 64 MiB when work on it began", "flashfit does not set it back"]);
+    wait_for_no_traces(&place, None);
+}
+
+/// The command as an ordinary user; `None` where that user may not run it.
+fn as_user(place: &Place, user: u32, args: &[&str]) -> Option<Ended> {
+    use std::os::unix::process::CommandExt;
+    let mut command = place.command(args);
+    command.uid(user).gid(user).current_dir(place.path("home"));
+    match command.output() {
+        Ok(output) => Some(Ended::new(output)),
+        Err(error) => {
+            let reason = format!("user {user} cannot run {FLASHFIT}: {error}");
+            let _ = flashfit_test_support::skip(Some(TestNeed::User.missing(reason)));
+            None
+        }
+    }
+}
+
+#[test]
+fn what_an_ordinary_user_cannot_see_is_not_taken_for_unused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    const USER: u32 = 65_534;
+    let place = Place::in_memory();
+    let home = folder_of_a_user(&place, USER);
+    let image = home.join("t.img");
+    std::fs::write(&image, vec![0; 16 << 20]).unwrap();
+    std::os::unix::fs::chown(&image, Some(USER), Some(USER)).unwrap();
+    let args = ["probe", "t.img", "--write", "--max-write", "1MiB", "--confirm", "t.img"];
+    // Nobody else has it open, as the kernel says.
+    let Some(free) = as_user(&place, USER, &args) else { return };
+    free.said(0, &[]);
+    let before = std::fs::read(&image).unwrap();
+    let open = std::fs::File::open(&image).unwrap();
+    let unseen = ["cannot tell whether", "could not look at the files that", "sudo"];
+    as_user(&place, USER, &args).unwrap().said(3, &unseen);
+    drop(open);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    as_user(&place, USER, &args).unwrap().said(3, &["in use"]);
+    drop(device);
+    let named = home.join("other name");
+    std::fs::hard_link(&image, &named).unwrap();
+    let device = PlainLoop::attach(&named, 512, &[]);
+    as_user(&place, USER, &args).unwrap().said(3, &unseen);
+    drop(device);
+    assert!(std::fs::read(&image).unwrap() == before, "it was written to");
+    as_user(&place, USER, &args).unwrap().said(0, &[]);
+}
+
+/// What an agent is asked to probe is compared with what the user was shown on another machine.
+#[test]
+fn a_probe_for_somebody_elsewhere_writes_only_to_what_was_shown_there() {
+    let place = Place::in_memory();
+    let image = place.image("image", 16);
+    let before = std::fs::read(&image).unwrap();
+    let inspected = place.flashfit(&["inspect", "image", "--json"]).document("flashfit.medium");
+    let mut shown = serde_json::json!({
+        "object": inspected["object"],
+        "identity": inspected["identity"],
+        "capacity": inspected["capacity"],
+    });
+    let probe = |shown: &serde_json::Value| {
+        let shown = shown.to_string();
+        let args = ["probe", "image", "--write", "--max-write", "1MiB", "--confirm", "image"];
+        place.flashfit(&[&args[..], &["--shown", &shown]].concat())
+    };
+    let inode = shown["object"]["inode"].as_u64().unwrap();
+    shown["object"]["inode"] = (inode + 1).into();
+    probe(&shown).said(3, &[CHANGED]);
+    assert!(std::fs::read(&image).unwrap() == before, "it was written to");
+    shown["object"]["inode"] = inode.into();
+    probe(&shown).said(0, &[]);
+}

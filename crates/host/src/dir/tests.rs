@@ -1,0 +1,141 @@
+//! Links, pipes and folders of others in a folder of data.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use flashfit_test_support::{TestNeed, skip};
+
+use super::*;
+use crate::{ExitClass, Explain};
+
+const CAP: u64 = 1 << 20;
+
+fn obstacle<T: std::fmt::Debug>(result: Result<T, DirError>) -> Obstacle {
+    match result.expect_err("it is refused") {
+        DirError::Not { obstacle, .. } => obstacle,
+        other => panic!("{other}"),
+    }
+}
+
+/// A folder, and beside it a file of somebody else that nothing may change.
+fn folder() -> (tempfile::TempDir, DirHandle, PathBuf) {
+    let root = tempfile::tempdir().expect("a folder");
+    let theirs = root.path().join("theirs");
+    std::fs::write(&theirs, "theirs").expect("a file");
+    let handle = DirHandle::create(&root.path().join("a/b"), 0o700).expect("a new folder");
+    (root, handle, theirs)
+}
+
+#[test]
+fn a_file_is_written_whole_and_read() {
+    let (_root, dir, _) = folder();
+    assert_eq!(dir.read("f", CAP).expect("nothing is wrong"), None);
+    dir.write("f", b"one", 0o600).expect("there is room");
+    dir.write("f", b"two", 0o600).expect("there is room");
+    assert_eq!(dir.read("f", CAP).expect("it is there").as_deref(), Some(&b"two"[..]));
+    assert_eq!(dir.names().expect("readable"), ["f"], "no draft is left");
+    let mode = std::fs::metadata(dir.path().join("f")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(obstacle(dir.read("f", 2)), Obstacle::Larger(2));
+    dir.remove("f").expect("it is a file");
+    dir.remove("f").expect("it is no error when it is gone");
+    assert!(!dir.has("f"));
+}
+
+#[test]
+fn links_in_it_are_not_followed() {
+    let (_root, dir, theirs) = folder();
+    for name in ["f", "f.part", "log", "lock"] {
+        symlink(&theirs, dir.path().join(name)).expect("a link");
+    }
+    assert_eq!(obstacle(dir.read("f", CAP)), Obstacle::NotAFile);
+    assert_eq!(obstacle(dir.open_log("log")), Obstacle::NotAFile);
+    assert_eq!(obstacle(dir.lock("lock")), Obstacle::NotAFile);
+    // The link is replaced, not what it leads to.
+    dir.write("f", b"ours", 0o600).expect("there is room");
+    assert_eq!(dir.read("f", CAP).expect("a file now").as_deref(), Some(&b"ours"[..]));
+    assert_eq!(std::fs::read(&theirs).expect("it is there"), b"theirs");
+    // Also one that leads nowhere is there, and nothing is made where it leads.
+    let nowhere = theirs.with_file_name("nowhere");
+    symlink(&nowhere, dir.path().join("dangling")).expect("a link");
+    assert!(dir.has("dangling"));
+    assert_eq!(obstacle(dir.open_log("dangling")), Obstacle::NotAFile);
+    assert!(!nowhere.exists());
+}
+
+#[test]
+fn links_in_place_of_folders_are_not_followed() {
+    let (root, dir, _) = folder();
+    let link = root.path().join("link");
+    symlink(dir.path(), &link).expect("a link");
+    assert_eq!(obstacle(DirHandle::open(&link)), Obstacle::NotAFolder);
+    assert_eq!(obstacle(DirHandle::open(&link.join(""))), Obstacle::NotAFolder, "with a slash");
+    assert_eq!(obstacle(DirHandle::create(&link, 0o700)), Obstacle::NotAFolder);
+    symlink(root.path(), dir.path().join("sub")).expect("a link");
+    assert_eq!(obstacle(dir.open_dir("sub")), Obstacle::NotAFolder);
+    assert_eq!(obstacle(dir.create_dir("sub")), Obstacle::NotAFolder);
+}
+
+#[test]
+fn pipes_and_folders_are_no_files_and_nothing_waits_for_them() {
+    let (_root, dir, _) = folder();
+    let mode = Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(CWD, dir.path().join("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
+    dir.create_dir("sub").expect("a folder");
+    for name in ["pipe", "sub"] {
+        assert_eq!(obstacle(dir.read(name, CAP)), Obstacle::NotAFile, "{name}");
+        assert_eq!(obstacle(dir.open_log(name)), Obstacle::NotAFile, "{name}");
+        assert_eq!(obstacle(dir.lock(name)), Obstacle::NotAFile, "{name}");
+    }
+}
+
+#[test]
+fn names_do_not_lead_out() {
+    let (_root, dir, _) = folder();
+    for name in ["", ".", "..", "../theirs", "a/b", "/etc/hosts"] {
+        assert_eq!(obstacle(dir.read(name, CAP)), Obstacle::NotAName, "{name}");
+        assert_eq!(obstacle(dir.write(name, b"x", 0o600)), Obstacle::NotAName, "{name}");
+        assert_eq!(obstacle(dir.remove(name)), Obstacle::NotAName, "{name}");
+    }
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_refused() {
+    let (_root, dir, _) = folder();
+    let other = 12_345;
+    if std::os::unix::fs::chown(dir.path(), Some(other), None).is_err() {
+        assert!(skip(Some(TestNeed::Root.missing("only root can give a folder away"))));
+        return;
+    }
+    let error = DirHandle::open(dir.path()).expect_err("it is theirs");
+    assert_eq!(error.class(), ExitClass::Refused);
+    assert!(error.hint().expect("a way out").contains("cp -r"), "{error}");
+    assert_eq!(obstacle(DirHandle::open(dir.path())), Obstacle::Owner(other));
+}
+
+#[test]
+fn a_log_grows_is_cut_and_has_one_name() {
+    let (_root, dir, _) = folder();
+    let mut log = dir.open_log("log").expect("a new file");
+    log.append(b"one\n").expect("there is room");
+    drop(log);
+    let mut log = dir.open_log("log").expect("it is there");
+    log.append(b"two\n").expect("there is room");
+    log.cut(4).expect("it is longer");
+    log.append(b"three\n").expect("there is room");
+    let mut text = String::new();
+    log.reader().expect("readable").read_to_string(&mut text).expect("text");
+    assert_eq!(text, "one\nthree\n");
+    let path = dir.path().join("log");
+    std::fs::hard_link(&path, dir.path().join("other")).expect("another name");
+    assert_eq!(std::fs::metadata(&path).expect("a file").nlink(), 2);
+    assert_eq!(obstacle(dir.open_log("log")), Obstacle::SeveralNames);
+}
+
+#[test]
+fn one_process_has_the_lock() {
+    let (_root, dir, _) = folder();
+    let first = dir.lock("lock").expect("a file").expect("free");
+    assert!(dir.lock("lock").expect("a file").is_none());
+    drop(first);
+    assert!(dir.lock("lock").expect("a file").is_some());
+}

@@ -1,0 +1,202 @@
+//! Files that a user or a stranger names, read without waiting and without end.
+//!
+//! Only regular files are read: opening a FIFO would wait for a writer, and a device such as
+//! `/dev/zero` has no end. Each kind of file has a limit to its size, so that a disk image given by
+//! mistake does not fill the memory. Files of `/proc` and `/sys` are regular files of size 0; what
+//! counts there is what can be read.
+
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::explain::{ExitClass, Explain};
+
+/// Limit for documents that flashfit wrote: geometry, plans, records of a run.
+pub const DOCUMENT_BYTES: u64 = 64 << 20;
+/// Limit for what people write: configuration, catalog entries, card models, job files.
+pub const TEXT_BYTES: u64 = 4 << 20;
+
+/// Why a file that was named cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputFileError {
+    /// It is not there, or may not be read.
+    #[error("cannot read {}: {}", path.display(), reason(source))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is a FIFO, a device, a socket or a directory.
+    #[error("cannot read {}: it is {found}, not a regular file", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+        /// What it is, with its article.
+        found: &'static str,
+    },
+    /// It is larger than any file of its kind.
+    #[error("cannot read {}: it is larger than {}", path.display(), mebibytes(*limit))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+}
+
+impl InputFileError {
+    /// The same as an error of input and output, for crates that pass one on with the path.
+    pub fn into_io(self) -> io::Error {
+        match self {
+            Self::Read { source, .. } => source,
+            Self::NotRegular { found, .. } => io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("it is {found}, not a regular file"),
+            ),
+            Self::TooLarge { limit, .. } => io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("it is larger than {}", mebibytes(limit)),
+            ),
+        }
+    }
+}
+
+impl Explain for InputFileError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { .. } => None,
+            Self::NotRegular { .. } => {
+                Some("write its content to a file, and name that".to_owned())
+            }
+            Self::TooLarge { path, .. } => Some(format!("see what it is: file {}", path.display())),
+        }
+    }
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB, the limit for such a file", bytes >> 20)
+}
+
+/// Opens a regular file for reading, and never waits for it.
+///
+/// # Errors
+/// [`InputFileError::Read`] or [`InputFileError::NotRegular`].
+pub fn open(path: &Path) -> Result<File, InputFileError> {
+    let failed = |source| InputFileError::Read { path: path.to_owned(), source };
+    let not_regular =
+        |kind| InputFileError::NotRegular { path: path.to_owned(), found: named(kind) };
+    // A look before opening: opening some devices does something (a tape rewinds).
+    let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+    if !kind.is_file() {
+        return Err(not_regular(kind));
+    }
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    // It may have been exchanged since.
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if kind.is_file() { Ok(file) } else { Err(not_regular(kind)) }
+}
+
+/// Reads a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// As [`InputFileError`] says.
+pub fn read_capped(path: &Path, limit: u64) -> Result<Vec<u8>, InputFileError> {
+    let failed = |source| InputFileError::Read { path: path.to_owned(), source };
+    let too_large = || InputFileError::TooLarge { path: path.to_owned(), limit };
+    let file = open(path)?;
+    let size = file.metadata().map_err(failed)?.len();
+    if size > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Reads a regular file of UTF-8 text of at most `limit` bytes.
+///
+/// # Errors
+/// As [`InputFileError`] says.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, InputFileError> {
+    String::from_utf8(read_capped(path, limit)?).map_err(|error| InputFileError::Read {
+        path: path.to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()),
+    })
+}
+
+/// What a file that is not a regular one is, with its article.
+pub fn named(kind: FileType) -> &'static str {
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a FIFO"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_block_device() {
+        "a block device"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_symlink() {
+        "a symbolic link"
+    } else {
+        "a regular file"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&fifo, &link).unwrap();
+        let begun = Instant::now();
+        for (path, found) in [
+            (fifo.as_path(), "a FIFO"),
+            (&link, "a FIFO"),
+            (folder.path(), "a directory"),
+            (Path::new("/dev/zero"), "a character device"),
+        ] {
+            let error = read_capped(path, 10).unwrap_err();
+            assert!(error.to_string().contains(&format!("it is {found}, not")), "{error}");
+            assert_eq!(error.class(), ExitClass::Usage);
+        }
+        assert!(begun.elapsed().as_secs() < 5);
+    }
+
+    #[test]
+    fn a_file_may_be_as_large_as_its_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read_text(&path, 5).unwrap(), "12345");
+        assert!(matches!(read_capped(&path, 4), Err(InputFileError::TooLarge { .. })));
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        let error = read_capped(&path, TEXT_BYTES).unwrap_err();
+        assert!(error.to_string().contains("larger than 4 MiB"), "{error}");
+        std::fs::write(&path, [0xff]).unwrap();
+        assert!(read_text(&path, 5).unwrap_err().to_string().contains("not UTF-8"));
+        assert!(!read_text(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+    }
+}

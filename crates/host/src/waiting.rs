@@ -1,0 +1,134 @@
+//! Waiting for a child to end, for a pipe or for an interrupt, without waking up in between.
+//!
+//! A child's end is seen through its pidfd (`pidfd_open(2)`, Linux 5.3). Limits: on an older
+//! kernel, and where no descriptor is left, the child is looked at every 50 ms instead.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions};
+
+use crate::interrupt::Interrupt;
+
+const FALLBACK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Sees a child end without collecting its status, so that its process number stays taken.
+#[derive(Debug)]
+pub(crate) struct ChildWatch {
+    pid: Pid,
+    pidfd: Option<OwnedFd>,
+}
+
+impl ChildWatch {
+    /// For a child whose status has not been collected.
+    pub(crate) fn new(child: &Child) -> Self {
+        let pid = Pid::from_child(child);
+        Self { pid, pidfd: rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok() }
+    }
+
+    /// Readable once the child has ended.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.pidfd.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether the child has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // An error means that there is no such child any more.
+        !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
+    }
+}
+
+/// Waits for a child to end, at most for `limit` and until `interrupt` is raised; `None` when it
+/// still runs.
+///
+/// # Errors
+/// When its status cannot be read.
+pub fn child(
+    child: &mut Child,
+    interrupt: Option<&Interrupt>,
+    limit: Duration,
+) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now().checked_add(limit);
+    if let Some(status) = child.try_wait()? {
+        return Ok(Some(status));
+    }
+    let watch = ChildWatch::new(child);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let over = until.is_some_and(|until| Instant::now() >= until);
+        if over || interrupt.is_some_and(Interrupt::is_raised) {
+            return Ok(None);
+        }
+        let signals = [watch.descriptor(), interrupt.and_then(Interrupt::descriptor)];
+        let is_complete = signals[0].is_some() && interrupt.is_none_or(Interrupt::wakes);
+        let readable: Vec<_> =
+            signals.into_iter().flatten().map(|fd| (fd, PollFlags::IN)).collect();
+        poll(&readable, until, is_complete)?;
+    }
+}
+
+/// Sleeps until one of `descriptors` is ready, or until the given time. When they cannot report
+/// everything that is waited for (`is_complete` is false), it returns every 50 ms.
+///
+/// # Errors
+/// When the kernel refuses to wait for them.
+pub(crate) fn poll(
+    descriptors: &[(BorrowedFd<'_>, PollFlags)],
+    until: Option<Instant>,
+    is_complete: bool,
+) -> io::Result<Vec<bool>> {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let most = (!is_complete).then_some(FALLBACK_INTERVAL);
+    let limit = [left, most].into_iter().flatten().min();
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    let mut fds: Vec<_> =
+        descriptors.iter().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
+    match rustix::event::poll(&mut fds, limit.as_ref()) {
+        // A signal came in; whoever waits looks again.
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_is_waited_for_as_long_as_allowed() {
+        let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+        let none = child(&mut sleeper, None, Duration::from_millis(50)).unwrap();
+        assert!(none.is_none());
+        sleeper.kill().unwrap();
+        let status = child(&mut sleeper, None, Duration::from_secs(60)).unwrap();
+        assert!(status.is_some_and(|status| !status.success()));
+        let again = child(&mut sleeper, None, Duration::ZERO).unwrap();
+        assert_eq!(again, status, "what is known is known");
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait_for_a_child() {
+        let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+        let interrupt = Interrupt::new();
+        let raising = interrupt.clone();
+        let raiser = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            raising.raise();
+        });
+        let began = Instant::now();
+        let none = child(&mut sleeper, Some(&interrupt), Duration::from_secs(50)).unwrap();
+        assert!(none.is_none() && began.elapsed() < Duration::from_secs(40));
+        raiser.join().unwrap();
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+    }
+}

@@ -1,0 +1,441 @@
+//! The disk of the model: files of blocks and directories, each with what was synced and what has
+//! changed since.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::DiskOp;
+
+pub(super) const BLOCK: u64 = 4096;
+const BLOCK_BYTES: usize = 4096;
+pub(super) const SECTOR_BYTES: usize = 512;
+
+/// 4 KiB of a file, and their hash.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BlockData {
+    bytes: Box<[u8]>,
+    hash: u64,
+}
+
+impl BlockData {
+    fn new(bytes: Vec<u8>) -> Arc<Self> {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        Arc::new(Self { bytes: bytes.into(), hash: hasher.finish() })
+    }
+
+    fn zeros() -> Arc<Self> {
+        Self::new(vec![0; BLOCK_BYTES])
+    }
+}
+
+pub(super) type Blocks = BTreeMap<u64, Arc<BlockData>>;
+
+/// A block's share of its file's hash.
+fn share(number: u64, block: &BlockData) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (number, block.hash).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FileNode {
+    base: Arc<Blocks>,
+    base_hash: u64,
+    base_length: u64,
+    /// The lengths since the last sync.
+    pub(super) lengths: Vec<u64>,
+    /// The versions of each block since the last sync, with the page cache that each went through.
+    pub(super) versions: BTreeMap<u64, Vec<(u8, Arc<BlockData>)>>,
+}
+
+impl FileNode {
+    fn length(&self) -> u64 {
+        self.lengths.last().copied().unwrap_or(self.base_length)
+    }
+
+    fn block(&self, number: u64) -> Arc<BlockData> {
+        let latest = self.versions.get(&number).and_then(|versions| versions.last());
+        let base = || self.base.get(&number).cloned().unwrap_or_else(BlockData::zeros);
+        latest.map_or_else(base, |(_, block)| Arc::clone(block))
+    }
+
+    fn write(&mut self, cache: u8, offset: u64, data: &[u8]) {
+        let end = offset + data.len() as u64;
+        let mut at = offset;
+        while at < end {
+            let number = at / BLOCK;
+            let upto = end.min((number + 1) * BLOCK);
+            let mut bytes = self.block(number).bytes.to_vec();
+            let (from, length) = ((at % BLOCK) as usize, (upto - at) as usize);
+            let source = (at - offset) as usize;
+            bytes[from..from + length].copy_from_slice(&data[source..source + length]);
+            self.versions.entry(number).or_default().push((cache, BlockData::new(bytes)));
+            if upto > self.length() {
+                self.lengths.push(upto);
+            }
+            at = upto;
+        }
+    }
+
+    /// What is cut off reads as zeros if the file grows again.
+    fn set_length(&mut self, length: u64) {
+        if length == self.length() {
+            return;
+        }
+        let before = self.length();
+        for number in length / BLOCK..before.div_ceil(BLOCK) {
+            let keep = (length.max(number * BLOCK) - number * BLOCK) as usize;
+            let mut bytes = self.block(number).bytes.to_vec();
+            bytes[keep.min(BLOCK_BYTES)..].fill(0);
+            self.versions.entry(number).or_default().push((0, BlockData::new(bytes)));
+        }
+        self.lengths.push(length);
+    }
+
+    fn sync(&mut self, cache: u8) {
+        let base = Arc::make_mut(&mut self.base);
+        for (number, versions) in &mut self.versions {
+            let Some(last) = versions.iter().rposition(|(through, _)| *through == cache) else {
+                continue;
+            };
+            let Some((_, block)) = versions.drain(..=last).next_back() else { continue };
+            if let Some(old) = base.get(number) {
+                self.base_hash ^= share(*number, old);
+            }
+            self.base_hash ^= share(*number, &block);
+            base.insert(*number, block);
+        }
+        self.versions.retain(|_, versions| !versions.is_empty());
+        self.base_length = self.length();
+        self.lengths.clear();
+    }
+}
+
+/// Changes of a directory that happen at once: names and what they lead to.
+type EntryChange = Vec<(String, Option<usize>)>;
+
+#[derive(Debug, Default)]
+pub(super) struct DirNode {
+    base: BTreeMap<String, usize>,
+    pub(super) changes: Vec<EntryChange>,
+}
+
+impl DirNode {
+    fn entries(&self, changes: usize) -> BTreeMap<String, usize> {
+        let mut entries = self.base.clone();
+        for (name, node) in self.changes.iter().take(changes).flatten() {
+            match node {
+                Some(node) => entries.insert(name.clone(), *node),
+                None => entries.remove(name),
+            };
+        }
+        entries
+    }
+
+    fn sync(&mut self) {
+        self.base = self.entries(usize::MAX);
+        self.changes.clear();
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum DiskNode {
+    File(FileNode),
+    Dir(DirNode),
+}
+
+/// A directory tree with what was synced of it and what has changed since.
+#[derive(Debug)]
+pub struct CrashDisk {
+    root: PathBuf,
+    pub(super) nodes: Vec<DiskNode>,
+}
+
+/// What is chosen of a file's changes since its last sync.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileChoice {
+    /// How many changes of the length happened, and how many bytes of the next one.
+    pub(super) lengths: usize,
+    pub(super) more_bytes: u64,
+    /// Of each changed block, how many changes happened, and the sectors that lack the last one.
+    pub(super) blocks: BTreeMap<u64, (usize, u8)>,
+}
+
+/// What is chosen of all changes, by the numbers of the nodes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Choice {
+    pub(super) files: BTreeMap<usize, FileChoice>,
+    pub(super) dirs: BTreeMap<usize, usize>,
+}
+
+/// A file or directory of a state.
+#[derive(Debug, Clone)]
+pub enum StateEntry {
+    /// A directory.
+    Dir,
+    /// A file.
+    File {
+        /// Its length in bytes.
+        length: u64,
+        /// What tells its contents apart from others.
+        hash: u64,
+        /// Its synced blocks, and those that differ.
+        blocks: StateBlocks,
+    },
+}
+
+/// The contents of a file in a state.
+#[derive(Debug, Clone)]
+pub struct StateBlocks {
+    base: Arc<Blocks>,
+    changed: Blocks,
+}
+
+/// What a power cut may leave: paths below the root with what they are.
+#[derive(Debug, Clone)]
+pub struct CrashState {
+    /// Everything below the root, parents first.
+    pub entries: BTreeMap<PathBuf, StateEntry>,
+}
+
+impl StateEntry {
+    /// The bytes of a file; `None` of a directory.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let Self::File { length, blocks, .. } = self else { return None };
+        let mut bytes = vec![0; usize::try_from(*length).ok()?];
+        for (number, block) in blocks.base.iter().chain(&blocks.changed) {
+            let from = usize::try_from(number * BLOCK).ok()?;
+            if from < bytes.len() {
+                let part = BLOCK_BYTES.min(bytes.len() - from);
+                bytes[from..from + part].copy_from_slice(&block.bytes[..part]);
+            }
+        }
+        Some(bytes)
+    }
+
+    /// What tells it apart from others.
+    pub fn hash(&self) -> u64 {
+        match self {
+            Self::Dir => 1,
+            Self::File { hash, .. } => *hash,
+        }
+    }
+}
+
+impl CrashState {
+    /// What tells it apart from other states.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for (path, entry) in &self.entries {
+            (path, entry.hash()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// The file at this path below the root.
+    pub fn file(&self, path: &str) -> Option<Vec<u8>> {
+        self.entries.get(Path::new(path)).and_then(StateEntry::bytes)
+    }
+}
+
+impl CrashDisk {
+    /// A disk that holds what is below `root` now, all of it synced, without what is `ignored`.
+    pub fn read(root: &Path, ignored: &[PathBuf]) -> io::Result<Self> {
+        Self::read_as(root, root, ignored)
+    }
+
+    /// The same of a copy, which takes the place of `root`.
+    pub fn read_as(copy: &Path, root: &Path, ignored: &[PathBuf]) -> io::Result<Self> {
+        let mut disk = Self { root: root.to_owned(), nodes: Vec::new() };
+        disk.read_dir(copy, ignored)?;
+        Ok(disk)
+    }
+
+    fn read_dir(&mut self, folder: &Path, ignored: &[PathBuf]) -> io::Result<usize> {
+        let own = self.nodes.len();
+        self.nodes.push(DiskNode::Dir(DirNode::default()));
+        let mut base = BTreeMap::new();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            if ignored.contains(&entry.path()) {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let node = if entry.file_type()?.is_dir() {
+                self.read_dir(&entry.path(), ignored)?
+            } else {
+                let mut file = FileNode::default();
+                file.write(0, 0, &std::fs::read(entry.path())?);
+                file.sync(0);
+                self.nodes.push(DiskNode::File(file));
+                self.nodes.len() - 1
+            };
+            base.insert(name, node);
+        }
+        self.nodes[own] = DiskNode::Dir(DirNode { base, changes: Vec::new() });
+        Ok(own)
+    }
+
+    /// Makes an operation happen, as a program sees it.
+    pub fn apply(&mut self, op: &DiskOp) -> Result<(), String> {
+        self.carry_out(op).ok_or_else(|| format!("there is nothing for {}", short(op)))
+    }
+
+    fn carry_out(&mut self, op: &DiskOp) -> Option<()> {
+        match op {
+            DiskOp::MakeDir(path) => {
+                self.enter(path, DiskNode::Dir(DirNode::default()))?;
+            }
+            DiskOp::Open { path, truncates } => match self.find(path) {
+                Some(_) if *truncates => self.file(path)?.set_length(0),
+                Some(_) => {}
+                None => self.enter(path, DiskNode::File(FileNode::default()))?,
+            },
+            DiskOp::Write { path, cache, offset, data } => {
+                let file = self.file(path)?;
+                let offset = offset.unwrap_or(file.length());
+                file.write(*cache, offset, data);
+            }
+            DiskOp::SetLength(path, length) => self.file(path)?.set_length(*length),
+            DiskOp::Rename(from, to) => {
+                let node = self.find(from)?;
+                let change = vec![(name(from)?, None), (name(to)?, Some(node))];
+                self.dir(from.parent()?)?.changes.push(change);
+            }
+            DiskOp::Remove(path) => {
+                self.find(path)?;
+                self.dir(path.parent()?)?.changes.push(vec![(name(path)?, None)]);
+            }
+            DiskOp::Sync { path, cache } => {
+                let node = self.find(path)?;
+                match &mut self.nodes[node] {
+                    DiskNode::File(file) => file.sync(*cache),
+                    DiskNode::Dir(dir) => dir.sync(),
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn find(&self, path: &Path) -> Option<usize> {
+        let mut node = 0;
+        for part in path.strip_prefix(&self.root).ok()? {
+            let DiskNode::Dir(dir) = &self.nodes[node] else { return None };
+            node = *dir.entries(usize::MAX).get(part.to_str()?)?;
+        }
+        Some(node)
+    }
+
+    fn file(&mut self, path: &Path) -> Option<&mut FileNode> {
+        let node = self.find(path)?;
+        match &mut self.nodes[node] {
+            DiskNode::File(file) => Some(file),
+            DiskNode::Dir(_) => None,
+        }
+    }
+
+    fn dir(&mut self, path: &Path) -> Option<&mut DirNode> {
+        let node = self.find(path)?;
+        match &mut self.nodes[node] {
+            DiskNode::Dir(dir) => Some(dir),
+            DiskNode::File(_) => None,
+        }
+    }
+
+    fn enter(&mut self, path: &Path, node: DiskNode) -> Option<()> {
+        let number = self.nodes.len();
+        self.dir(path.parent()?)?.changes.push(vec![(name(path)?, Some(number))]);
+        self.nodes.push(node);
+        Some(())
+    }
+
+    /// The state without a power cut.
+    pub fn whole(&self) -> CrashState {
+        self.state(&self.everything())
+    }
+
+    pub(super) fn state(&self, choice: &Choice) -> CrashState {
+        let mut state = CrashState { entries: BTreeMap::new() };
+        self.collect(0, Path::new(""), choice, &mut state);
+        state
+    }
+
+    fn collect(&self, node: usize, path: &Path, choice: &Choice, state: &mut CrashState) {
+        let DiskNode::Dir(dir) = &self.nodes[node] else { return };
+        let changes = choice.dirs.get(&node).copied().unwrap_or(0);
+        for (name, node) in dir.entries(changes) {
+            let path = path.join(name);
+            match &self.nodes[node] {
+                DiskNode::Dir(_) => {
+                    state.entries.insert(path.clone(), StateEntry::Dir);
+                    self.collect(node, &path, choice, state);
+                }
+                DiskNode::File(file) => {
+                    let chosen = choice.files.get(&node).cloned().unwrap_or_default();
+                    state.entries.insert(path, file_state(file, &chosen));
+                }
+            }
+        }
+    }
+}
+
+fn file_state(file: &FileNode, choice: &FileChoice) -> StateEntry {
+    let at = |count: usize| match count {
+        0 => Some(file.base_length),
+        count => file.lengths.get(count - 1).copied(),
+    };
+    let length = at(choice.lengths).unwrap_or(file.length());
+    let most = at(choice.lengths + 1).unwrap_or(length).saturating_sub(length);
+    let length = length + choice.more_bytes % (most + 1);
+    let (mut changed, mut hash) = (Blocks::new(), file.base_hash);
+    for (number, (count, torn)) in &choice.blocks {
+        let (Some(versions), true) = (file.versions.get(number), *count > 0) else { continue };
+        if number * BLOCK >= length {
+            continue;
+        }
+        let old = file.base.get(number);
+        let version = |count: usize| match count {
+            0 => old.cloned().unwrap_or_else(BlockData::zeros),
+            count => Arc::clone(&versions[count - 1].1),
+        };
+        let mut block = version(*count);
+        let visible = usize::try_from(length - number * BLOCK).unwrap_or(BLOCK_BYTES);
+        if *torn != 0 || visible < BLOCK_BYTES {
+            let mut bytes = block.bytes.to_vec();
+            let before = version(count - 1);
+            for sector in (0..8).filter(|sector| torn >> sector & 1 == 1) {
+                let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                bytes[range.clone()].copy_from_slice(&before.bytes[range]);
+            }
+            bytes[visible.min(BLOCK_BYTES)..].fill(0);
+            block = BlockData::new(bytes);
+        }
+        if let Some(old) = old {
+            hash ^= share(*number, old);
+        }
+        hash ^= share(*number, &block);
+        changed.insert(*number, block);
+    }
+    let mut hasher = DefaultHasher::new();
+    (hash, length).hash(&mut hasher);
+    let blocks = StateBlocks { base: Arc::clone(&file.base), changed };
+    StateEntry::File { length, hash: hasher.finish(), blocks }
+}
+
+fn name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}
+
+fn short(op: &DiskOp) -> String {
+    match op {
+        DiskOp::Write { path, offset, data, .. } => {
+            format!("a write of {} bytes at {offset:?} of {}", data.len(), path.display())
+        }
+        other => format!("{other:?}"),
+    }
+}

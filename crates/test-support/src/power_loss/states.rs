@@ -1,0 +1,227 @@
+//! Choosing what happened of the changes since the last syncs.
+
+use std::collections::BTreeMap;
+
+use flashfit_numbers::SplitMix64;
+
+use super::disk::{Choice, CrashDisk, CrashState, DiskNode, FileChoice};
+
+/// How many states are made of each prefix of the operations.
+#[derive(Debug, Clone, Copy)]
+pub struct CrashEffort {
+    /// Of how many changes each is left out, and each is the only one.
+    pub singles: usize,
+    /// How many random choices are made.
+    pub random: usize,
+    /// Where the random choices start.
+    pub seed: u64,
+}
+
+/// Something that a choice is made of.
+#[derive(Debug, Clone, Copy)]
+enum Group {
+    Dir(usize, usize),
+    Length(usize, usize),
+    Block(usize, u64, usize),
+}
+
+/// Random choices.
+struct Chance(SplitMix64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit.max(1) as u64).unwrap_or(0)
+    }
+}
+
+impl CrashDisk {
+    /// What the disk may hold after a power cut now: nothing of what was not synced, all of it,
+    /// all but one change, only one, each prefix of a directory's changes and of a file's lengths,
+    /// and random choices with torn blocks. States may be equal.
+    pub fn states(&self, effort: CrashEffort) -> Vec<CrashState> {
+        let groups = self.groups();
+        let (none, all) = (Choice::default(), self.everything());
+        let mut choices = vec![none.clone(), all.clone()];
+        let mut chance = Chance(SplitMix64::new(effort.seed));
+        for group in sample(&groups, effort.singles, &mut chance) {
+            let (mut without, mut only) = (all.clone(), none.clone());
+            set(&mut without, group, 0, &mut None);
+            set(&mut only, group, most(group), &mut None);
+            choices.extend([without, only]);
+        }
+        let prefixes = groups.iter().filter(|group| !matches!(group, Group::Block(..)));
+        let prefixes: Vec<(Group, usize)> =
+            prefixes.flat_map(|group| (0..=most(*group)).map(|count| (*group, count))).collect();
+        for (group, count) in sample(&prefixes, 2 * effort.singles, &mut chance) {
+            let (mut upto, mut only) = (all.clone(), none.clone());
+            set(&mut upto, group, count, &mut None);
+            set(&mut only, group, count, &mut None);
+            choices.extend([upto, only]);
+        }
+        for _ in 0..if groups.is_empty() { 0 } else { effort.random } {
+            choices.push(random(&groups, &mut chance));
+        }
+        choices.iter().map(|choice| self.state(choice)).collect()
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            match node {
+                DiskNode::Dir(dir) if dir.changes.is_empty() => {}
+                DiskNode::Dir(dir) => groups.push(Group::Dir(number, dir.changes.len())),
+                DiskNode::File(file) => {
+                    if !file.lengths.is_empty() {
+                        groups.push(Group::Length(number, file.lengths.len()));
+                    }
+                    let blocks = file.versions.iter();
+                    groups.extend(blocks.map(|(at, it)| Group::Block(number, *at, it.len())));
+                }
+            }
+        }
+        groups
+    }
+
+    pub(super) fn everything(&self) -> Choice {
+        let mut choice = Choice::default();
+        for group in self.groups() {
+            set(&mut choice, group, most(group), &mut None);
+        }
+        choice
+    }
+}
+
+fn most(group: Group) -> usize {
+    match group {
+        Group::Dir(_, most) | Group::Length(_, most) | Group::Block(_, _, most) => most,
+    }
+}
+
+/// Chooses `count` changes; by chance, a part of one more.
+fn set(choice: &mut Choice, group: Group, count: usize, chance: &mut Option<&mut Chance>) {
+    let files: &mut BTreeMap<usize, FileChoice> = &mut choice.files;
+    match group {
+        Group::Dir(node, _) => {
+            choice.dirs.insert(node, count);
+        }
+        Group::Length(node, _) => {
+            let file = files.entry(node).or_default();
+            file.lengths = count;
+            let more = chance.as_mut().map_or(0, |it| if it.below(4) == 0 { it.next() } else { 0 });
+            file.more_bytes = more;
+        }
+        Group::Block(node, block, _) => {
+            let torn = chance
+                .as_mut()
+                .map_or(0, |it| if it.below(8) == 0 { it.next().to_le_bytes()[0] } else { 0 });
+            files.entry(node).or_default().blocks.insert(block, (count, torn));
+        }
+    }
+}
+
+/// Mostly all, mostly nothing, or as many as not.
+fn random(groups: &[Group], chance: &mut Chance) -> Choice {
+    let mut choice = Choice::default();
+    let percent = [3, 50, 50, 97][chance.below(4)];
+    for group in groups {
+        let count = match (chance.below(100) < percent, chance.below(2)) {
+            (true, 0) => most(*group),
+            (false, 0) => 0,
+            _ => chance.below(most(*group) + 1),
+        };
+        set(&mut choice, *group, count, &mut Some(chance));
+    }
+    choice
+}
+
+/// At most `count` of the items, all of them where there are no more.
+fn sample<T: Copy>(items: &[T], count: usize, chance: &mut Chance) -> Vec<T> {
+    let mut items = items.to_vec();
+    while items.len() > count {
+        items.swap_remove(chance.below(items.len()));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::super::DiskOp;
+    use super::*;
+
+    const EFFORT: CrashEffort = CrashEffort { singles: 10, random: 300, seed: 1 };
+
+    fn open(path: &str) -> DiskOp {
+        DiskOp::Open { path: path.into(), truncates: false }
+    }
+
+    fn write(path: &str, data: &[u8]) -> DiskOp {
+        DiskOp::Write { path: path.into(), cache: 0, offset: Some(0), data: data.to_vec() }
+    }
+
+    fn sync(path: &str) -> DiskOp {
+        DiskOp::Sync { path: path.into(), cache: 0 }
+    }
+
+    /// All texts that a file may have, `None` where it may be missing.
+    fn texts(ops: &[DiskOp], file: &str) -> BTreeSet<Option<Vec<u8>>> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let mut disk = CrashDisk::read(root, &[]).unwrap();
+        let under = |path: &Path| root.join(path);
+        for op in ops {
+            let op = match op.clone() {
+                DiskOp::Open { path, truncates } => DiskOp::Open { path: under(&path), truncates },
+                DiskOp::Write { path, cache, offset, data } => {
+                    DiskOp::Write { path: under(&path), cache, offset, data }
+                }
+                DiskOp::Sync { path, cache } => DiskOp::Sync { path: under(&path), cache },
+                DiskOp::Rename(from, to) => DiskOp::Rename(under(&from), under(&to)),
+                other => other,
+            };
+            disk.apply(&op).unwrap();
+        }
+        disk.states(EFFORT).iter().map(|state| state.file(file)).collect()
+    }
+
+    #[test]
+    fn a_file_that_was_not_synced_may_be_missing_empty_short_or_zeros() {
+        let found = texts(&[open("f"), write("f", b"abc")], "f");
+        for text in [None, Some(&b""[..]), Some(b"a"), Some(b"abc"), Some(b"\0\0\0")] {
+            assert!(found.contains(&text.map(<[u8]>::to_vec)), "{text:?} in {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_synced_file_may_still_be_missing_until_its_directory_is_synced() {
+        let ops = [open("f"), write("f", b"abc"), sync("f"), sync("")];
+        assert_eq!(texts(&ops[..3], "f"), [None, Some(b"abc".to_vec())].into());
+        assert_eq!(texts(&ops, "f"), [Some(b"abc".to_vec())].into());
+    }
+
+    #[test]
+    fn a_rename_of_a_file_that_was_not_synced_may_leave_half_of_it() {
+        let old = [open("f"), write("f", b"old"), sync("f"), sync("")];
+        let rename = DiskOp::Rename("n".into(), "f".into());
+        let careless = [&old[..], &[open("n"), write("n", b"new"), rename.clone()]].concat();
+        assert!(texts(&careless, "f").contains(&Some(b"\0\0\0".to_vec())));
+        let careful = [&old[..], &[open("n"), write("n", b"new"), sync("n"), rename]].concat();
+        assert_eq!(texts(&careful, "f"), [Some(b"old".to_vec()), Some(b"new".to_vec())].into());
+    }
+
+    #[test]
+    fn blocks_are_independent_and_may_be_torn() {
+        let ops = [open("f"), write("f", &[1; 8192]), sync("f"), sync(""), write("f", &[2; 8192])];
+        let found = texts(&ops, "f");
+        let firsts: BTreeSet<(u8, u8)> =
+            found.iter().flatten().map(|text| (text[0], text[4096])).collect();
+        assert_eq!(firsts, [(1, 1), (1, 2), (2, 1), (2, 2)].into());
+        assert!(found.iter().flatten().any(|text| text[0] != text[512]), "no block is torn");
+    }
+}

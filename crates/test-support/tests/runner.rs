@@ -1,0 +1,143 @@
+//! `scripts/run-tests.sh` on test programs that are shell scripts, named by a cargo that is one.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// Passes, skips, ignores, and does as `HOW` says.
+const PROGRAM: &str = r#"#!/bin/sh
+case "$*" in *--list*) printf 'a: test\nb: test\nslow: test\n'; exit;; esac
+echo "at most 1 at a time"
+echo "running 3 tests"
+sleep 0.1
+echo "test a    ... ok"
+printf 'b\tno QEMU\n' >>"$FLASHFIT_SKIP_LOG"
+printf 'a\tin part: no mkfs.x\n' >>"$FLASHFIT_SKIP_LOG"
+echo "test b - should panic ... ok"
+case "$*" in
+*ignored*) sleep 0.2; echo "test slow ... ok" ;;
+*) echo "test slow ... ignored, full: long" ;;
+esac
+case "$HOW" in
+fail) echo "test c ... FAILED"; echo "the reason of c"; exit 101 ;;
+die) kill -9 $$ ;;
+hang) echo $$ >"$PID_FILE.part"; mv "$PID_FILE.part" "$PID_FILE"; sleep 600 ;;
+esac
+"#;
+
+const CARGO: &str = r#"#!/bin/sh
+cat FOLDER/messages
+"#;
+
+struct Suite {
+    folder: tempfile::TempDir,
+}
+
+impl Suite {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().display().to_string();
+        std::fs::create_dir_all(folder.path().join("crates/x")).expect("a folder");
+        let program = |kind: &str, name: &str, is_test: bool, file: &str| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"{root}/crates/x/Cargo.toml\",\
+                 \"target\":{{\"kind\":[\"{kind}\"],\"name\":\"{name}\",\"src_path\":\"y\",\
+                 \"test\":true}},\"profile\":{{\"opt_level\":\"0\",\"test\":{is_test}}},\
+                 \"features\":[],\"executable\":\"{root}/{file}\",\"fresh\":true}}\n"
+            )
+        };
+        let messages = [
+            program("lib", "flashfit_x", true, "program"),
+            program("test", "whole", true, "program"),
+            program("bin", "x", false, "not-a-test"),
+        ];
+        let suite = Self { folder };
+        suite.file("messages", &messages.concat());
+        suite.file("program", PROGRAM);
+        suite.file("cargo", &CARGO.replace("FOLDER", &root));
+        suite
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).expect("the folder is writable");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    }
+
+    fn command(&self, mode: &str, how: &str) -> Command {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/run-tests.sh");
+        let mut command = Command::new(script);
+        command
+            .arg(mode)
+            .env("CARGO", self.folder.path().join("cargo"))
+            .env("CARGO_TARGET_DIR", self.folder.path().join("target"))
+            .env("PID_FILE", self.folder.path().join("pid"))
+            .env("HOW", how);
+        command
+    }
+
+    fn run(&self, mode: &str, how: &str) -> (Option<i32>, String) {
+        let Output { status, stdout, stderr } =
+            self.command(mode, how).output().expect("bash is there");
+        let text = String::from_utf8_lossy(&stdout).into_owned();
+        assert_eq!(String::from_utf8_lossy(&stderr), "", "{text}");
+        (status.code(), text)
+    }
+}
+
+#[test]
+fn it_ends_with_one_line_of_counts() {
+    let suite = Suite::new();
+    let (code, text) = suite.run("daily", "");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.ends_with(
+            "\n2 more tests run only in make test-full\n2 passed, 0 failed, 2 skipped\n"
+        ),
+        "{text}"
+    );
+    assert!(text.contains(" 2 no QEMU\n") && text.contains(" 2 in part: no mkfs.x\n"), "{text}");
+    let (code, text) = suite.run("full", "");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.ends_with("\n4 passed, 0 failed, 2 skipped\n"), "{text}");
+    assert!(!text.contains("more tests"), "{text}");
+    let slowest = text.lines().skip_while(|line| !line.starts_with("slowest")).skip(1);
+    let slowest: Vec<&str> =
+        slowest.map_while(|line| line.split(' ').next_back()).take(6).collect();
+    assert_eq!(slowest, ["slow", "slow", "a", "a", "b", "b"], "{text}");
+}
+
+#[test]
+fn a_failure_is_shown_with_its_output() {
+    let suite = Suite::new();
+    let (code, text) = suite.run("full", "fail");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("the reason of c\n") && text.contains("failed:\n  x c\n"), "{text}");
+    assert!(text.ends_with("\n4 passed, 2 failed, 2 skipped\n"), "{text}");
+}
+
+#[test]
+fn a_program_that_dies_is_a_failure() {
+    let (code, text) = Suite::new().run("full", "die");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("(the program ended with 137)"), "{text}");
+    assert!(text.ends_with("\n4 passed, 2 failed, 2 skipped\n"), "{text}");
+}
+
+#[test]
+fn an_interrupt_ends_what_was_started() {
+    let suite = Suite::new();
+    let mut runner = suite.command("daily", "hang").spawn().expect("bash is there");
+    let pid_file = suite.folder.path().join("pid");
+    let begun = Instant::now();
+    while !pid_file.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no test program was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = std::fs::read_to_string(&pid_file).expect("it was renamed");
+    let kill = |pid: &str| Command::new("kill").args(["-INT", pid]).status();
+    assert!(kill(&runner.id().to_string()).expect("kill is there").success());
+    assert_eq!(runner.wait().expect("it is ours").code(), Some(130));
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "process {pid} is left");
+}

@@ -1,0 +1,109 @@
+//! Why a run directory cannot be used.
+
+use std::path::PathBuf;
+
+use flashfit_host::dir::DirError;
+use flashfit_host::program::quote;
+use flashfit_host::{ExitClass, Explain};
+
+use crate::spec::SCHEMA_VERSION;
+
+/// Why a run directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RunDirError {
+    /// There is a run already.
+    #[error("{} already holds a run", path.display())]
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Something that a run would overwrite is there.
+    #[error("{} holds {file}, which a run would overwrite", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// The file or folder in it.
+        file: &'static str,
+    },
+    /// There is none.
+    #[error("{} holds no run", path.display())]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another flashfit is at work in it.
+    #[error("another flashfit is at work in {}", path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Written by another version of flashfit.
+    #[error("{} is a run of format {found}, and this flashfit reads format {SCHEMA_VERSION}", path.display())]
+    OtherVersion {
+        /// The directory.
+        path: PathBuf,
+        /// The version it has.
+        found: u32,
+    },
+    /// A file is not valid JSON.
+    #[error("{}:{line}: damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Valid JSON, but not what this version of flashfit reads.
+    #[error("{}:{line}: {reason}", path.display())]
+    NotUnderstood {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Which key is the problem, and why.
+        reason: String,
+    },
+    /// The directory or a file in it cannot be used.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+}
+
+impl Explain for RunDirError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Dir(error) => error.class(),
+            _ => ExitClass::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exists { path } => Some(format!(
+                "flashfit tune --resume {} goes on with it; or name another directory with --dir",
+                path.display()
+            )),
+            Self::Occupied { .. } => Some("name another directory with --dir".into()),
+            Self::NoRun { .. } => Some("name the directory that flashfit tune printed".into()),
+            Self::Locked { .. } => Some("wait for it, or end it".into()),
+            Self::OtherVersion { .. } => Some("use the flashfit that wrote it".into()),
+            Self::Damaged { path, .. } if path.ends_with("run.json") => {
+                Some("take run.json from a copy, or begin a new run".into())
+            }
+            Self::Damaged { path, line, .. } => {
+                let path = quote(&path.display().to_string());
+                Some(format!("look at it, then remove it: sed -i {line}d {path}"))
+            }
+            Self::NotUnderstood { .. } => Some(
+                "a newer flashfit may have written it: read the run with that one, or correct this \
+                 value; docs/run-format.md says what is expected"
+                    .into(),
+            ),
+            Self::Dir(DirError::Full { .. }) => {
+                Some("make room, then: flashfit tune --resume DIR".into())
+            }
+            Self::Dir(error) => error.hint(),
+        }
+    }
+}

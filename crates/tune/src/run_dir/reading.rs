@@ -1,0 +1,116 @@
+//! Reading a run: keys that this version does not know are passed over, whatever else cannot be
+//! read is named with its line and key. Lines are read one at a time, so that a long record takes
+//! no more memory than what is kept of it.
+
+use std::io::{BufRead, Read};
+
+use flashfit_host::dir::{DirError, DirHandle};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::RunDirError;
+use crate::record::{RECORD_VERSION, TrialRecord};
+use crate::spec::{SCHEMA, SCHEMA_VERSION};
+
+pub(super) const HEADER: &str = "run.json";
+pub(super) const TRIALS: &str = "trials.jsonl";
+/// A header has some kilobytes; one with a fitted geometry and many warnings a few more.
+const MOST_HEADER_BYTES: u64 = 16 << 20;
+/// A trial has some kilobytes.
+const MOST_LINE_BYTES: u64 = 16 << 20;
+
+/// The header, or what of it is wanted.
+pub(super) fn header<T: DeserializeOwned>(folder: &DirHandle) -> Result<T, RunDirError> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema: String,
+        schema_version: u32,
+    }
+    let Some(bytes) = folder.read(HEADER, MOST_HEADER_BYTES)? else {
+        return Err(RunDirError::NoRun { path: folder.path().to_owned() });
+    };
+    let version: Version = understood(&bytes, folder, HEADER, 0)?;
+    if version.schema != SCHEMA || version.schema_version != SCHEMA_VERSION {
+        let path = folder.path().to_owned();
+        return Err(RunDirError::OtherVersion { path, found: version.schema_version });
+    }
+    understood(&bytes, folder, HEADER, 0)
+}
+
+/// The trials, and the length in bytes of the lines that are whole.
+pub(super) fn trials(folder: &DirHandle) -> Result<(Vec<TrialRecord>, u64), RunDirError> {
+    let Some(file) = folder.open_file(TRIALS)? else { return Ok((Vec::new(), 0)) };
+    let path = folder.path().join(TRIALS);
+    let mut lines = std::io::BufReader::new(file);
+    let (mut records, mut whole_bytes, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        let read = lines.by_ref().take(MOST_LINE_BYTES).read_until(b'\n', &mut line);
+        read.map_err(|source| DirError::System { path: path.clone(), source })?;
+        if line.last() != Some(&b'\n') {
+            if line.len() as u64 == MOST_LINE_BYTES {
+                let reason = format!("a line of more than {MOST_LINE_BYTES} bytes");
+                return Err(RunDirError::Damaged { path, line: records.len() + 1, reason });
+            }
+            // It was not written whole.
+            return Ok((records, whole_bytes));
+        }
+        if line.contains(&0) && lines.fill_buf().is_ok_and(<[u8]>::is_empty) {
+            // After a loss of power, blocks of the line that was being written may be zeros.
+            return Ok((records, whole_bytes));
+        }
+        whole_bytes += line.len() as u64;
+        line.pop();
+        records.push(record(&line, folder, records.len())?);
+    }
+}
+
+fn record(bytes: &[u8], folder: &DirHandle, before: usize) -> Result<TrialRecord, RunDirError> {
+    let other = |version: &Value| RunDirError::NotUnderstood {
+        path: folder.path().join(TRIALS),
+        line: before + 1,
+        reason: format!(
+            "a record of version {version}, and this flashfit reads version {RECORD_VERSION}"
+        ),
+    };
+    match serde_json::from_slice::<TrialRecord>(bytes) {
+        Ok(record) if record.version == RECORD_VERSION => Ok(record),
+        Ok(record) => Err(other(&record.version.into())),
+        Err(_) => {
+            // The version goes first: a record of another one need not have the same keys.
+            let value: Value = understood(bytes, folder, TRIALS, before)?;
+            match value.get("version") {
+                Some(version) if *version != RECORD_VERSION => Err(other(version)),
+                _ => understood(bytes, folder, TRIALS, before),
+            }
+        }
+    }
+}
+
+/// Reads JSON; what is no JSON is told from what only this version does not understand.
+fn understood<T: DeserializeOwned>(
+    bytes: &[u8],
+    folder: &DirHandle,
+    file: &str,
+    lines_before: usize,
+) -> Result<T, RunDirError> {
+    let path = || folder.path().join(file);
+    let json: Value = serde_json::from_slice(bytes).map_err(|error| RunDirError::Damaged {
+        path: path(),
+        line: lines_before + error.line().max(1),
+        reason: error.to_string(),
+    })?;
+    drop(json);
+    let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let key = error.path().to_string();
+        let inner = error.inner();
+        let line = lines_before + inner.line().max(1);
+        let text = inner.to_string();
+        // Where in the line it is says less than the key.
+        let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+        let reason = if key == "." { reason.to_owned() } else { format!("`{key}`: {reason}") };
+        RunDirError::NotUnderstood { path: path(), line, reason }
+    })
+}
