@@ -11,6 +11,9 @@
 #
 # FLASHFIT_REQUIRE=root,loop,... makes a skip for lack of these a failure (crates/test-support).
 #
+# A test that fails next to others is run a second time, alone: those that wait for virtual machines
+# depend on how busy the computer is. One that passes then is counted as passed and named as flaky.
+#
 # libtest gives no durations on stable Rust. They are computed from the times at which the result
 # lines arrive: tests start in the order of `--list`, as many at a time as there are threads.
 
@@ -20,6 +23,8 @@ set -m
 
 PER_PROGRAM_SECONDS=1500
 SLOWEST=10
+# More failures than this are no coincidence, and nothing is run a second time.
+MOST_SECOND_TRIES=5
 # Most tests wait for devices and programs, so there are more at a time than processors.
 processors=$(nproc)
 JOBS=$((processors + 2))
@@ -108,11 +113,17 @@ order() {
         sort -rn | cut -f 2- >"$work/programs"
 }
 
+# Where the files of a test program are, in its first or second try.
+base_of() { say "$out/${1//\//.}$try"; }
+try=
+
 # The results and their time of arrival, then the exit code. The shell's own word on a program that
-# was killed says no more than that.
+# was killed says no more than that. Further arguments select tests.
 run() {
-    local name=$1 program=$2 folder=$3 base=$out/${1//\//.} status=0
-    local list=(--list)
+    local name=$1 program=$2 folder=$3 base status=0
+    shift 3
+    base=$(base_of "$name")
+    local list=(--list "$@")
     [ "$mode" = daily ] || list+=(--include-ignored)
     "$program" "${list[@]}" 2>/dev/null | sed -n 's/: test$//p' >"$base.list"
     "$program" --list --ignored 2>/dev/null | sed -n 's/: test$//p' >"$base.ignored"
@@ -121,7 +132,7 @@ run() {
     {
         cd "$folder"
         CARGO_MANIFEST_DIR=$folder FLASHFIT_SKIP_LOG=$base.skips RUST_TEST_THREADS=$THREADS \
-            timeout --kill-after=10 "$PER_PROGRAM_SECONDS" "$program" "${selection[@]}" \
+            timeout --kill-after=10 "$PER_PROGRAM_SECONDS" "$program" "${selection[@]}" "$@" \
             </dev/null 2>&1 || status=$?
         printf '\nexit %s\n' "$status"
     } 2>/dev/null | while IFS= read -r line; do printf '%s\t%s\n' "$EPOCHREALTIME" "$line"; done >"$base.out"
@@ -129,7 +140,8 @@ run() {
 
 # PASSED FAILED IGNORED SECONDS of a test program, and a line in `times` for each test.
 summarize() {
-    local base=$out/${1//\//.}
+    local base
+    base=$(base_of "$1")
     awk -F '\t' -v name="$1" -v begun="$(cat "$base.begun")" -v times="$base.times" \
         -v threads="$THREADS" '
         FILENAME ~ /\.list$/ { queue[++length_of_queue] = $0; next }
@@ -182,12 +194,13 @@ total=$(wc -l <"$work/programs")
 say "running $total test programs ($mode), $JOBS at a time"
 
 begun=$EPOCHREALTIME
-declare -A running=()
+declare -A running=() failures=()
 passed=0 failed=0 ignored=0 finished=0 skipped=0
 failed_programs=()
 
 finish() {
-    local name=$1 counts base=$out/${1//\//.} skips
+    local name=$1 counts base skips
+    base=$(base_of "$name")
     counts=$(summarize "$name")
     read -r p f i seconds <<<"$counts"
     skips=$(grep -v $'\tin part: ' "$base.skips" | cut -f 1 | sort -u | wc -l || true)
@@ -201,6 +214,7 @@ finish() {
     say "[$finished/$total] $name: $((p - skips)) passed$also ($seconds s)"
     if [ "$f" -gt 0 ]; then
         failed_programs+=("$name")
+        failures[$name]=$f
         say "---- output of $name"
         cut -f 2- "$base.out" | grep -vE '^test .* \.\.\. (ok|ignored)' || true
         say "---- end of $name"
@@ -232,6 +246,38 @@ for part in together alone; do
     while [ ${#running[@]} -gt 0 ]; do await_one; done
 done
 
+# Runs what failed once more. A program that died runs whole.
+second_try() {
+    local name=$1 program folder base tests=() p f i seconds
+    base=$(base_of "$name")
+    IFS=$'\t' read -r _ program folder < <(awk -F '\t' -v name="$name" '$1 == name' "$work/programs")
+    if ! grep -q $'\t(the program ended' "$base.times.failed"; then
+        mapfile -t tests < <(cut -f 2 "$base.times.failed")
+        tests=(--exact "${tests[@]}")
+    fi
+    say "second try of $name, alone"
+    try=.second
+    run "$name" "$program" "$folder" "${tests[@]}"
+    read -r p f i seconds <<<"$(summarize "$name")"
+    if [ "$f" -eq 0 ] && [ "$p" -gt 0 ]; then
+        cat "$base.times.failed" >>"$work/flaky"
+        rm "$base.times.failed"
+        f=${failures[$name]}
+        failed=$((failed - f)) passed=$((passed + f))
+    else
+        say "---- output of the second try of $name"
+        cut -f 2- "$(base_of "$name").out" | grep -vE '^test .* \.\.\. (ok|ignored)' || true
+        say "---- end of $name"
+        rm -f "$(base_of "$name").times.failed"
+    fi
+    try=
+}
+
+: >"$work/flaky"
+if [ "$failed" -le "$MOST_SECOND_TRIES" ]; then
+    for name in "${failed_programs[@]}"; do second_try "$name"; done
+fi
+
 # What a run of some programs measured does not replace what is known of the others.
 awk -F '\t' '!seen[$1]++' "$work/durations.new" "$work/durations" >"$work/durations.all"
 mv "$work/durations.all" "$work/durations"
@@ -247,7 +293,12 @@ say ""
 say "slowest tests, in seconds:"
 cat "$out"/*.times 2>/dev/null | sort -rn | sed -n "1,${SLOWEST}p" |
     awk -F '\t' '{ printf "%8.1f  %s %s\n", $1, $2, $3 }'
-if [ ${#failed_programs[@]} -gt 0 ]; then
+if [ -s "$work/flaky" ]; then
+    say ""
+    say "flaky, passed on a second try:"
+    awk -F '\t' '{ print "  " $1 " " $2 }' "$work/flaky"
+fi
+if [ "$failed" -gt 0 ]; then
     say ""
     say "failed:"
     cat "$out"/*.failed | awk -F '\t' '{ print "  " $1 " " $2 }'

@@ -35,7 +35,9 @@ fn calls(lines: &[String]) -> Vec<(&str, &str)> {
 }
 
 fn small_files_in_turn() {
-    let bed = Bed::new(64);
+    let mut bed = Bed::new(64);
+    // strace on a busy computer is slow.
+    bed.plan.runtime_ns = 60_000_000_000;
     let options = "-y -e trace=openat,pwrite64,fsync,close";
     let Some(traced) = Traced::new(&bed, options) else { return };
     bed.run_with(&traced, "sync-files").unwrap();
@@ -87,6 +89,7 @@ fn waiting_is_in_the_time() {
         let point =
             if name.ends_with("write") { Point::BlockSize(1 << 20) } else { Point::WorkSet(25) };
         bed.plan.points = Points::These(vec![point]);
+        bed.plan.runtime_ns = 60_000_000_000;
         let Some(traced) = Traced::new(&bed, options) else { return };
         let result = bed.run_with(&traced, name).unwrap();
         let write = result.points[0].stages[0].write.unwrap();

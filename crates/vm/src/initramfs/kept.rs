@@ -1,13 +1,14 @@
 //! Archives kept from one start to the next, with what they were made of.
 //!
 //! One is taken again when the same was asked for and none of the host's files in it has changed.
-//! The newest few stay. An archive is written beside its place and renamed into it.
+//! The newest few stay, and those that a machine of another process may be about to read. An archive
+//! is written under another name and renamed.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use flashfit_host::durable;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ use crate::tree::{Input, Tree};
 use crate::unfinished;
 
 const MOST_KEPT: usize = 4;
+/// QEMU reads an archive long before this much time has passed since it was found or made.
+const STARTING: Duration = Duration::from_secs(600);
 const ARCHIVE: &str = "cpio";
 const RECORD: &str = "json";
 
@@ -42,9 +45,12 @@ pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
     if record.request != request || !record.inputs.iter().all(Input::is_unchanged) {
         return None;
     }
-    // So that it counts as used.
-    let opened = File::options().append(true).open(&file);
-    let _ = opened.and_then(|opened| opened.set_modified(SystemTime::now()));
+    // From here on it counts as used, unless it was removed a moment ago.
+    let opened = File::options().append(true).open(&file).ok()?;
+    opened.set_modified(SystemTime::now()).ok()?;
+    if !file.exists() {
+        return None;
+    }
     Some(Initramfs {
         file,
         bytes,
@@ -100,7 +106,8 @@ fn tidy(folder: &Path, current: &Path) {
         }
     }
     archives.sort_by(|one, other| other.cmp(one));
-    for (_, path) in archives.into_iter().skip(MOST_KEPT - 1) {
+    let starting = SystemTime::now().checked_sub(STARTING).unwrap_or(SystemTime::UNIX_EPOCH);
+    for (_, path) in archives.into_iter().skip(MOST_KEPT - 1).filter(|(used, _)| *used < starting) {
         let _ = std::fs::remove_file(path.with_extension(RECORD));
         let _ = std::fs::remove_file(path);
     }
@@ -147,12 +154,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "one").unwrap();
-        for number in 0..6 {
-            keep(folder.path(), &number.to_string(), &contents(&file), archive).unwrap();
-            assert!(find(folder.path(), &number.to_string()).is_some());
-        }
+        let make = |request: &str, used: SystemTime| {
+            let made = keep(folder.path(), request, &contents(&file), archive).unwrap();
+            assert!(find(folder.path(), request).is_some());
+            File::options().append(true).open(made.file).unwrap().set_modified(used).unwrap();
+        };
         // Two files each, and the one that went in.
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2 * MOST_KEPT + 1);
+        let count = || (std::fs::read_dir(folder.path()).unwrap().count() - 1) / 2;
+        let now = SystemTime::now();
+        for number in 0..6 {
+            make(&number.to_string(), now);
+        }
+        assert_eq!(count(), 6, "machines may be starting with any of them");
+        for number in 0..6 {
+            make(&number.to_string(), now - 2 * STARTING + Duration::from_secs(number));
+        }
+        assert_eq!(count(), MOST_KEPT);
         assert!(find(folder.path(), "0").is_none());
+        assert!(find(folder.path(), "5").is_some());
     }
 }
