@@ -8,14 +8,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{Program, Runner, durable, mountinfo};
-use flashfit_medium::{Medium, System};
+use flashfit_medium::{Device, SystemRoots};
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::Checksum;
+use crate::checksum::PartChecksum;
 use crate::error::ApplyError;
 use crate::region;
-use crate::who::Who;
+use crate::who::DeviceFingerprint;
 
 /// How much of each end is kept, in bytes.
 pub const END_BYTES: u64 = 4 << 20;
@@ -38,16 +38,16 @@ pub struct Manifest {
     /// When it was made, in seconds since 1970.
     pub created_unix_s: u64,
     /// The medium.
-    pub medium: Who,
+    pub medium: DeviceFingerprint,
     /// Whether the medium had a partition table, which is then in `table.sfdisk`.
     pub has_table: bool,
     /// The kept parts.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<BackupPart>,
 }
 
 /// A kept part of the medium.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct BackupPart {
     /// Its file in the folder.
     pub file: String,
     /// Where it was on the medium.
@@ -56,7 +56,7 @@ pub struct Piece {
     pub length_bytes: u64,
     /// Its checksum.
     #[serde(flatten)]
-    pub checksum: Checksum,
+    pub checksum: PartChecksum,
 }
 
 /// A complete backup.
@@ -74,9 +74,9 @@ impl Backup {
     /// When the folder is on the medium or holds something else, there is no room for it, or the
     /// medium cannot be read. Nothing was written to the medium then.
     pub fn make(
-        system: &System,
+        system: &SystemRoots,
         runner: &dyn Runner,
-        medium: &Medium,
+        medium: &Device,
         folder: &Path,
     ) -> Result<Self, ApplyError> {
         claim(system, medium, folder)?;
@@ -86,12 +86,12 @@ impl Backup {
             let length = usize::try_from(length_bytes).expect("at most 8 MiB");
             let bytes = region::read(medium, offset_bytes, length)?;
             keep(&folder.join(file), &bytes)?;
-            let checksum = Checksum::of(&bytes);
-            pieces.push(Piece { file: file.to_owned(), offset_bytes, length_bytes, checksum });
+            let checksum = PartChecksum::of(&bytes);
+            pieces.push(BackupPart { file: file.to_owned(), offset_bytes, length_bytes, checksum });
         }
         let dump = Program::new("sfdisk").arg("--dump").arg(medium.path.display().to_string());
         // It fails where there is no table; and what it would say is in the first piece too.
-        let table = runner.run(&dump).ok().filter(flashfit_host::Outcome::success);
+        let table = runner.run(&dump).ok().filter(flashfit_host::ProgramOutcome::success);
         if let Some(table) = &table {
             keep(&folder.join(TABLE), table.stdout.as_bytes())?;
         }
@@ -99,7 +99,7 @@ impl Backup {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
             created_unix_s: crate::clock::unix_seconds(),
-            medium: Who::of(system, medium),
+            medium: DeviceFingerprint::of(system, medium),
             has_table: table.is_some(),
             pieces,
         };
@@ -169,7 +169,7 @@ impl Backup {
         self.manifest.pieces.iter().map(|piece| self.content(piece)).collect()
     }
 
-    fn content(&self, piece: &Piece) -> Result<(u64, Vec<u8>), ApplyError> {
+    fn content(&self, piece: &BackupPart) -> Result<(u64, Vec<u8>), ApplyError> {
         let path = self.folder.join(&piece.file);
         let damaged =
             |reason: &str| ApplyError::Damaged { path: path.clone(), reason: reason.to_owned() };
@@ -187,7 +187,7 @@ impl Backup {
 }
 
 /// Where a backup goes unless the user says it: a new folder here, named after medium and time.
-pub fn default_folder(medium: &Medium, unix_s: u64) -> PathBuf {
+pub fn default_folder(medium: &Device, unix_s: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = medium.short_name().chars().map(plain).collect();
     PathBuf::from(format!("flashfit-backup-{name}-{}", crate::clock::stamp(unix_s)))
@@ -202,7 +202,11 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
 }
 
 /// Makes the folder, unless it is on the medium or holds anything but a backup that was cut short.
-pub(crate) fn claim(system: &System, medium: &Medium, folder: &Path) -> Result<(), ApplyError> {
+pub(crate) fn claim(
+    system: &SystemRoots,
+    medium: &Device,
+    folder: &Path,
+) -> Result<(), ApplyError> {
     // What a medium holds is nobody else's business.
     durable::create_folders(folder, 0o700).map_err(ApplyError::file(folder))?;
     if is_on(system, medium, folder)? {
@@ -223,7 +227,7 @@ pub(crate) fn claim(system: &System, medium: &Medium, folder: &Path) -> Result<(
 }
 
 /// Whether a folder lies on a file system that lies on the medium.
-fn is_on(system: &System, medium: &Medium, folder: &Path) -> Result<bool, ApplyError> {
+fn is_on(system: &SystemRoots, medium: &Device, folder: &Path) -> Result<bool, ApplyError> {
     let folder = folder.canonicalize().map_err(ApplyError::file(folder))?;
     let mounts = mountinfo::read().map_err(ApplyError::file(&folder))?;
     let holds = |entry: &&mountinfo::MountEntry| folder.starts_with(&entry.point);
@@ -268,17 +272,17 @@ mod tests {
 
     use super::*;
 
-    fn image(length: usize) -> (tempfile::TempDir, Medium) {
+    fn image(length: usize) -> (tempfile::TempDir, Device) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, bytes).unwrap();
-        let medium = Medium::of_image(&ScriptedRunner::new(), &path).unwrap();
+        let medium = Device::of_image(&ScriptedRunner::new(), &path).unwrap();
         (folder, medium)
     }
 
-    fn make(medium: &Medium, folder: &Path) -> Result<Backup, ApplyError> {
-        Backup::make(&System::default(), &ScriptedRunner::new(), medium, folder)
+    fn make(medium: &Device, folder: &Path) -> Result<Backup, ApplyError> {
+        Backup::make(&SystemRoots::default(), &ScriptedRunner::new(), medium, folder)
     }
 
     #[test]

@@ -4,29 +4,29 @@ use std::path::{Path, PathBuf};
 
 use crate::backup::{self, Backup};
 use crate::error::ApplyError;
-use crate::journal::{self, Journal, Stage};
-use crate::steps::{Event, Request, Steps, Tools};
-use crate::unfinished::{Unfinished, unfinished};
-use crate::who::Who;
+use crate::journal::{self, ApplyJournal, ApplyStage};
+use crate::steps::{ApplyEvent, ApplyRequest, ApplySteps, ApplyTools};
+use crate::unfinished::{UnfinishedChange, unfinished};
+use crate::who::DeviceFingerprint;
 
-impl<'a> Steps<'a> {
+impl<'a> ApplySteps<'a> {
     /// The folder to go on in, or a new one with a complete backup in it.
     pub(crate) fn begin(
-        tools: &'a Tools<'a>,
-        request: &'a Request<'a>,
+        tools: &'a ApplyTools<'a>,
+        request: &'a ApplyRequest<'a>,
     ) -> Result<Self, ApplyError> {
         let medium = request.consent.medium();
-        let who = Who::of(tools.system, medium);
+        let who = DeviceFingerprint::of(tools.system, medium);
         let found = unfinished(tools.system, medium, tools.records)?;
         let lines = request.work.lines(request.consent.path());
         let earlier = found.map(|found| earlier(&found, request, &who)).transpose()?;
         let Some(folder) = earlier.flatten() else { return save(tools, request, who, lines) };
-        let mut journal = Journal::read(&folder)?.ok_or_else(|| ApplyError::Damaged {
+        let mut journal = ApplyJournal::read(&folder)?.ok_or_else(|| ApplyError::Damaged {
             path: folder.join(journal::FILE),
             reason: "it is missing".to_owned(),
         })?;
         Backup::read(&folder)?;
-        (tools.tell)(&Event::GoesOn { backup: folder.clone() });
+        (tools.tell)(&ApplyEvent::GoesOn { backup: folder.clone() });
         if journal.work != lines {
             // Another plan begins anew, with the backup of what was there in the first place.
             journal.uuid = None;
@@ -41,9 +41,9 @@ impl<'a> Steps<'a> {
 
 /// Where unfinished work can be taken up; `None` where the user gave up what was saved before.
 fn earlier(
-    found: &Unfinished,
-    request: &Request<'_>,
-    who: &Who,
+    found: &UnfinishedChange,
+    request: &ApplyRequest<'_>,
+    who: &DeviceFingerprint,
 ) -> Result<Option<PathBuf>, ApplyError> {
     let given = request.backup_is_given.then_some(&request.backup);
     if let (false, Some(folder), Some(_)) = (found.is_sure, &found.backup, found.stage) {
@@ -76,13 +76,13 @@ fn earlier(
 
 /// A folder of this medium's unfinished work that was brought from elsewhere; not one of work that
 /// was finished long ago.
-fn brought(given: &Path, who: &Who) -> Result<PathBuf, ApplyError> {
+fn brought(given: &Path, who: &DeviceFingerprint) -> Result<PathBuf, ApplyError> {
     let backup = Backup::read(given)?;
     if let Some(what) = backup.manifest().medium.difference(who) {
         return Err(ApplyError::OtherMedium { folder: given.to_owned(), what });
     }
-    let unfinished = |journal: Journal| journal.stage().is_unfinished();
-    if Journal::read(given)?.is_some_and(unfinished) {
+    let unfinished = |journal: ApplyJournal| journal.stage().is_unfinished();
+    if ApplyJournal::read(given)?.is_some_and(unfinished) {
         absolute(given)
     } else {
         Err(ApplyError::Occupied { path: given.to_owned() })
@@ -90,23 +90,23 @@ fn brought(given: &Path, who: &Who) -> Result<PathBuf, ApplyError> {
 }
 
 fn save<'a>(
-    tools: &'a Tools<'a>,
-    request: &'a Request<'a>,
-    who: Who,
+    tools: &'a ApplyTools<'a>,
+    request: &'a ApplyRequest<'a>,
+    who: DeviceFingerprint,
     lines: Vec<String>,
-) -> Result<Steps<'a>, ApplyError> {
+) -> Result<ApplySteps<'a>, ApplyError> {
     let folder = absolute(&request.backup)?;
     let was_there = folder.exists();
-    let saving = |journal: Journal| journal.stage() == Stage::Saving;
-    if Journal::read(&folder)?.is_some_and(saving) {
+    let saving = |journal: ApplyJournal| journal.stage() == ApplyStage::Saving;
+    if ApplyJournal::read(&folder)?.is_some_and(saving) {
         // Nothing was written to the medium since, so that what it holds now is what to save.
         Backup::forget(&folder)?;
     }
-    (tools.tell)(&Event::Begins(Stage::Saving));
+    (tools.tell)(&ApplyEvent::Begins(ApplyStage::Saving));
     backup::claim(tools.system, request.consent.medium(), &folder)?;
     let (again, undo) = ((request.again)(&folder), (request.undo)(&folder));
-    let mut journal = Journal::new(who, lines, &again, &undo);
-    let saved = journal.begin(&folder, Stage::Saving).and_then(|()| {
+    let mut journal = ApplyJournal::new(who, lines, &again, &undo);
+    let saved = journal.begin(&folder, ApplyStage::Saving).and_then(|()| {
         Backup::make(tools.system, tools.runner, request.consent.medium(), &folder).map(drop)
     });
     saved.inspect_err(|_| {
@@ -115,7 +115,7 @@ fn save<'a>(
             let _ = std::fs::remove_dir_all(&folder);
         }
     })?;
-    Ok(Steps { tools, request, folder, journal, notes: Vec::new() })
+    Ok(ApplySteps { tools, request, folder, journal, notes: Vec::new() })
 }
 
 /// A folder's name that holds wherever the next command is typed.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The checksum of a kept part, in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Checksum {
+pub enum PartChecksum {
     /// CRC-32.
     #[serde(rename = "crc32")]
     Crc32(String),
@@ -15,7 +15,7 @@ pub enum Checksum {
     Fnv1a64(String),
 }
 
-impl Checksum {
+impl PartChecksum {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self::Crc32(crc32(bytes))
     }

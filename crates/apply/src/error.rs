@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use flashfit_filesystem::FactsError;
 use flashfit_host::mount::MountError;
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, Explain, ProgramError};
-use flashfit_medium::{HeldError, MediumError, Refusal};
+use flashfit_host::{ExitClass, ProgramError, UserError};
+use flashfit_medium::{DeviceError, DeviceLockError, Refusal};
 
 /// Why a medium was not changed, or not as it should have been.
 #[derive(Debug, thiserror::Error)]
@@ -16,10 +16,10 @@ pub enum ApplyError {
     Refused(#[from] Refusal),
     /// The medium cannot be looked at.
     #[error(transparent)]
-    Medium(#[from] MediumError),
+    Medium(#[from] DeviceError),
     /// It cannot be taken.
     #[error(transparent)]
-    Held(#[from] HeldError),
+    Held(#[from] DeviceLockError),
     /// A program failed.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -147,7 +147,7 @@ fn is_forbidden(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-impl Explain for ApplyError {
+impl UserError for ApplyError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(error) => error.class(),

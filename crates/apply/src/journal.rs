@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::clock::unix_seconds;
 use crate::error::ApplyError;
-use crate::who::Who;
+use crate::who::DeviceFingerprint;
 
 pub(crate) const FILE: &str = "apply.json";
 const SCHEMA: &str = "flashfit.apply";
@@ -18,7 +18,7 @@ const SCHEMA_VERSION: u32 = 1;
 /// What has been begun. The order is that of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum ApplyStage {
     /// Nothing but the backup: the medium is as it was.
     Saving,
     /// Writing the marker that names the medium as unfinished.
@@ -41,14 +41,14 @@ pub enum Stage {
     Restored,
 }
 
-impl Stage {
+impl ApplyStage {
     /// Whether the medium is in the middle of something.
     pub fn is_unfinished(self) -> bool {
         !matches!(self, Self::Saving | Self::Done | Self::Restored)
     }
 }
 
-impl std::fmt::Display for Stage {
+impl std::fmt::Display for ApplyStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Saving => "saving what it holds",
@@ -67,22 +67,22 @@ impl std::fmt::Display for Stage {
 
 /// A stage and when it was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct StartedStage {
     /// The stage.
-    pub stage: Stage,
+    pub stage: ApplyStage,
     /// When, in seconds since 1970.
     pub unix_s: u64,
 }
 
 /// What `apply.json` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Journal {
+pub struct ApplyJournal {
     /// The name of the format.
     pub schema: String,
     /// Its version.
     pub schema_version: u32,
     /// The medium.
-    pub medium: Who,
+    pub medium: DeviceFingerprint,
     /// The start of the machine in which `medium` was seen, by the kernel's `boot_id`.
     pub boot: Option<String>,
     /// What is made of it, so that another plan is not taken for this one.
@@ -96,12 +96,12 @@ pub struct Journal {
     /// The scheduler that the queue had before.
     pub scheduler_before: Option<String>,
     /// Every stage that was begun.
-    pub stages: Vec<Begun>,
+    pub stages: Vec<StartedStage>,
 }
 
-impl Journal {
+impl ApplyJournal {
     /// A journal that is not written yet.
-    pub fn new(medium: Who, work: Vec<String>, again: &str, undo: &str) -> Self {
+    pub fn new(medium: DeviceFingerprint, work: Vec<String>, again: &str, undo: &str) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
@@ -117,19 +117,19 @@ impl Journal {
     }
 
     /// Takes `medium` for the one that this is about: it may be called otherwise here and today.
-    pub(crate) fn set_medium(&mut self, medium: Who) {
+    pub(crate) fn set_medium(&mut self, medium: DeviceFingerprint) {
         self.medium = medium;
         self.boot = boot();
     }
 
     /// Whether `now` is surely the medium that this is about.
-    pub(crate) fn is_surely_of(&self, now: &Who) -> bool {
+    pub(crate) fn is_surely_of(&self, now: &DeviceFingerprint) -> bool {
         self.medium.is_surely(now, self.boot.is_some() && self.boot == boot())
     }
 
     /// The stage that was begun last.
-    pub fn stage(&self) -> Stage {
-        self.stages.last().map_or(Stage::Saving, |begun| begun.stage)
+    pub fn stage(&self) -> ApplyStage {
+        self.stages.last().map_or(ApplyStage::Saving, |begun| begun.stage)
     }
 
     /// Reads the journal in `folder`; `None` when there is none.
@@ -150,8 +150,8 @@ impl Journal {
     ///
     /// # Errors
     /// When there is no room or right to.
-    pub fn begin(&mut self, folder: &Path, stage: Stage) -> Result<(), ApplyError> {
-        self.stages.push(Begun { stage, unix_s: unix_seconds() });
+    pub fn begin(&mut self, folder: &Path, stage: ApplyStage) -> Result<(), ApplyError> {
+        self.stages.push(StartedStage { stage, unix_s: unix_seconds() });
         self.write(folder)
     }
 
@@ -167,39 +167,42 @@ impl Journal {
 /// Where this machine remembers which media it left unfinished: on a medium itself there is not
 /// always a place that survives every step.
 #[derive(Debug, Clone)]
-pub struct Records {
+pub struct UnfinishedRecords {
     folder: PathBuf,
 }
 
 /// Leads from a medium to its backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) medium: Who,
+pub(crate) struct BackupPointer {
+    pub(crate) medium: DeviceFingerprint,
     pub(crate) backup: PathBuf,
 }
 
-impl Records {
+impl UnfinishedRecords {
     /// Records in the state folder of flashfit, `/var/lib/flashfit` unless the user says otherwise.
     pub fn in_folder(state: &Path) -> Self {
         Self { folder: state.join("unfinished") }
     }
 
     /// The file about a medium.
-    pub(crate) fn path(&self, medium: &Who) -> PathBuf {
+    pub(crate) fn path(&self, medium: &DeviceFingerprint) -> PathBuf {
         self.folder.join(format!("{}.json", medium.key()))
     }
 
-    pub(crate) fn find(&self, medium: &Who) -> Result<Option<Record>, ApplyError> {
-        let record: Option<Record> = read_json(&self.path(medium))?;
+    pub(crate) fn find(
+        &self,
+        medium: &DeviceFingerprint,
+    ) -> Result<Option<BackupPointer>, ApplyError> {
+        let record: Option<BackupPointer> = read_json(&self.path(medium))?;
         Ok(record.filter(|record| record.medium.is(medium)))
     }
 
-    pub(crate) fn put(&self, record: &Record) -> Result<(), ApplyError> {
+    pub(crate) fn put(&self, record: &BackupPointer) -> Result<(), ApplyError> {
         durable::create_folders(&self.folder, 0o777).map_err(ApplyError::file(&self.folder))?;
         write_json(&self.path(&record.medium), record)
     }
 
-    pub(crate) fn remove(&self, medium: &Who) -> Result<(), ApplyError> {
+    pub(crate) fn remove(&self, medium: &DeviceFingerprint) -> Result<(), ApplyError> {
         let path = self.path(medium);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use flashfit_host::Runner;
-use flashfit_medium::{Medium, WriteConsent};
+use flashfit_medium::{Device, WriteConsent};
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::fnv1a;
@@ -27,7 +27,7 @@ const POSSIBLE: [u64; 2] = [0, GAP];
 
 /// What a marker says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marker {
+pub struct ApplyMarker {
     /// The machine on which the work was begun.
     pub host: String,
     /// The folder of the backup there; `None` where its name is too long or the marker is damaged.
@@ -58,7 +58,7 @@ fn fits(offset: u64, capacity: u64) -> bool {
 }
 
 /// The marker on a medium, if there is one.
-pub(crate) fn find(medium: &Medium) -> Result<Option<Marker>, ApplyError> {
+pub(crate) fn find(medium: &Device) -> Result<Option<ApplyMarker>, ApplyError> {
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, medium.capacity.0)) {
         if let Some(marker) = parse(&region::read(medium, offset, LENGTH)?) {
             return Ok(Some(marker));
@@ -72,7 +72,7 @@ pub(crate) fn put(
     runner: &dyn Runner,
     consent: &WriteConsent,
     offset: u64,
-    marker: &Marker,
+    marker: &ApplyMarker,
 ) -> Result<(), ApplyError> {
     region::write(runner, consent, offset, &bytes(marker))
 }
@@ -99,21 +99,22 @@ pub(crate) fn remove(
     Ok(())
 }
 
-fn bytes(marker: &Marker) -> Vec<u8> {
-    let text = |marker: &Marker| {
+fn bytes(marker: &ApplyMarker) -> Vec<u8> {
+    let text = |marker: &ApplyMarker| {
         let line = serde_json::to_string(marker).expect("a marker is plain data");
         format!("{MAGIC}\n{line}\n{}\n", fnv1a(line.as_bytes()))
     };
     let mut text_bytes = text(marker).into_bytes();
     if text_bytes.len() > TEXT_LENGTH {
-        text_bytes = text(&Marker { backup: None, host: String::new(), ..*marker }).into_bytes();
+        text_bytes =
+            text(&ApplyMarker { backup: None, host: String::new(), ..*marker }).into_bytes();
     }
     text_bytes.resize(LENGTH, 0);
     text_bytes
 }
 
 /// A marker that was not written whole is one all the same.
-fn parse(block: &[u8]) -> Option<Marker> {
+fn parse(block: &[u8]) -> Option<ApplyMarker> {
     let rest = block.strip_prefix(MAGIC.as_bytes())?;
     let text = String::from_utf8_lossy(rest);
     let mut lines = text.lines().skip(1);
@@ -130,14 +131,14 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let backup = Some(PathBuf::from("/a \"strange\"\nfolder"));
-        let marker = Marker { host: "here".into(), backup, unix_s: 7 };
+        let marker = ApplyMarker { host: "here".into(), backup, unix_s: 7 };
         let written = bytes(&marker);
         assert_eq!(written.len(), LENGTH);
         assert_eq!(parse(&written), Some(marker.clone()));
         let torn = [&written[..60], &[0; 4000]].concat();
-        assert_eq!(parse(&torn), Some(Marker::default()), "still unfinished");
+        assert_eq!(parse(&torn), Some(ApplyMarker::default()), "still unfinished");
         assert_eq!(parse(&[0; LENGTH]), None);
-        let long = Marker { backup: Some("x".repeat(2000).into()), ..marker };
-        assert_eq!(parse(&bytes(&long)), Some(Marker { unix_s: 7, ..Marker::default() }));
+        let long = ApplyMarker { backup: Some("x".repeat(2000).into()), ..marker };
+        assert_eq!(parse(&bytes(&long)), Some(ApplyMarker { unix_s: 7, ..ApplyMarker::default() }));
     }
 }

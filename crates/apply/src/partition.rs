@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flashfit_host::{Program, Runner};
-use flashfit_medium::{Bytes, Medium, System, WriteConsent};
+use flashfit_medium::{Bytes, Device, SystemRoots, WriteConsent};
 
 use crate::error::ApplyError;
 
@@ -14,7 +14,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A partition to be made.
 #[derive(Debug, Clone)]
-pub struct Partition {
+pub struct NewPartition {
     /// Writes the table.
     pub sfdisk: Program,
     /// The node that it will have.
@@ -32,7 +32,7 @@ pub struct Partition {
 pub fn make(
     runner: &dyn Runner,
     consent: &WriteConsent,
-    partition: &Partition,
+    partition: &NewPartition,
 ) -> Result<WriteConsent, ApplyError> {
     consent.check(runner)?;
     runner.run_checked(&partition.sfdisk)?;
@@ -52,7 +52,7 @@ pub fn make(
 pub fn find(
     runner: &dyn Runner,
     consent: &WriteConsent,
-    partition: &Partition,
+    partition: &NewPartition,
 ) -> Result<WriteConsent, ApplyError> {
     if !is_as_planned(partition) {
         tell_kernel(runner, consent.path())?;
@@ -69,18 +69,18 @@ pub(crate) fn tell_kernel(runner: &dyn Runner, disk: &Path) -> Result<(), ApplyE
 }
 
 /// Whether the kernel shows the partition where it was planned, and as large.
-fn is_as_planned(partition: &Partition) -> bool {
-    let shown = Medium::at_a_glance(&System::default(), &partition.node);
+fn is_as_planned(partition: &NewPartition) -> bool {
+    let shown = Device::at_a_glance(&SystemRoots::default(), &partition.node);
     shown.is_ok_and(|shown| {
         shown.partition_start == Some(partition.start) && shown.capacity == partition.size
     })
 }
 
-fn wait_for(partition: &Partition) -> Result<(), ApplyError> {
+fn wait_for(partition: &NewPartition) -> Result<(), ApplyError> {
     let asked = Instant::now();
     while !is_as_planned(partition) {
         if asked.elapsed() > NODE_TIMEOUT {
-            let Partition { node, start, size, .. } = partition;
+            let NewPartition { node, start, size, .. } = partition;
             return Err(ApplyError::NotAsPlanned {
                 what: vec![format!(
                     "the kernel does not show {} at {} bytes with {} bytes",

@@ -6,19 +6,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_filesystem::plan::{Plan, PlanError};
-use flashfit_filesystem::{Catalogue, Recipe};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_filesystem::{FileSystemCatalog, Recipe};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 
-use crate::partition::Partition;
-use crate::work::Work;
+use crate::partition::NewPartition;
+use crate::work::ApplyJob;
 
 /// A slow medium that is told in pieces that all of it is free takes its time.
 const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum Unworkable {
+pub enum InfeasiblePlan {
     /// It cannot be made anew.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -27,7 +27,7 @@ pub enum Unworkable {
     Kind(String),
 }
 
-impl Explain for Unworkable {
+impl UserError for InfeasiblePlan {
     fn class(&self) -> ExitClass {
         match self {
             Self::Plan(error) => error.class(),
@@ -43,27 +43,31 @@ impl Explain for Unworkable {
     }
 }
 
-impl Work {
+impl ApplyJob {
     /// The work of `plan` on the block device `disk`.
     ///
     /// # Errors
     /// As [`Unworkable`] tells.
-    pub fn of(plan: &Plan, catalogue: &Catalogue, disk: &Path) -> Result<Self, Unworkable> {
+    pub fn of(
+        plan: &Plan,
+        catalogue: &FileSystemCatalog,
+        disk: &Path,
+    ) -> Result<Self, InfeasiblePlan> {
         if let Some(image) = &plan.choices.image {
             let reason = format!("{} is packed from a folder of yours", image.filesystem);
-            return Err(Unworkable::Kind(reason));
+            return Err(InfeasiblePlan::Kind(reason));
         }
         let programs = plan.programs(catalogue, disk)?;
         let recipe: Recipe = plan.recipe(catalogue)?;
         let partition = match (programs.partitioning, plan.partitions.as_slice()) {
             (None, []) => None,
-            (Some(sfdisk), [partition]) => Some(Partition {
+            (Some(sfdisk), [partition]) => Some(NewPartition {
                 sfdisk,
                 node: programs.place_node.clone(),
                 start: Bytes(partition.start_bytes),
                 size: Bytes(partition.size_bytes),
             }),
-            _ => return Err(Unworkable::Kind("it has more than one partition".to_owned())),
+            _ => return Err(InfeasiblePlan::Kind("it has more than one partition".to_owned())),
         };
         Ok(Self {
             partition,

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use flashfit_filesystem::{Scheduler, scheduler};
-use flashfit_medium::{Medium, System};
+use flashfit_medium::{Device, SystemRoots};
 
 use crate::error::ApplyError;
 
 /// A queue in sysfs.
-pub(crate) struct Queue(PathBuf);
+pub(crate) struct SysfsQueue(PathBuf);
 
-impl Queue {
-    pub(crate) fn of(system: &System, medium: &Medium) -> Self {
+impl SysfsQueue {
+    pub(crate) fn of(system: &SystemRoots, medium: &Device) -> Self {
         Self(system.block(&medium.disk).join("queue"))
     }
 

@@ -5,12 +5,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use flashfit_host::Runner;
-use flashfit_medium::{Medium, WriteConsent};
+use flashfit_medium::{Device, WriteConsent};
 
 use crate::error::ApplyError;
 
 /// Reads `length` bytes at `offset` of what was looked at.
-pub(crate) fn read(medium: &Medium, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
+pub(crate) fn read(medium: &Device, offset: u64, length: usize) -> Result<Vec<u8>, ApplyError> {
     let failed = |source| access(&medium.path, offset, length, source);
     read_at(&medium.open_for_reading().map_err(failed)?, &medium.path, offset, length)
 }

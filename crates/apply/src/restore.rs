@@ -9,12 +9,12 @@ use flashfit_medium::WriteConsent;
 use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
-use crate::journal::{Journal, Record, Stage};
-use crate::marker::{self, GAP, LENGTH, Marker};
-use crate::queue::Queue;
+use crate::journal::{ApplyJournal, ApplyStage, BackupPointer};
+use crate::marker::{self, ApplyMarker, GAP, LENGTH};
+use crate::queue::SysfsQueue;
 use crate::region;
-use crate::steps::{Event, Tools};
-use crate::who::Who;
+use crate::steps::{ApplyEvent, ApplyTools};
+use crate::who::DeviceFingerprint;
 
 /// Writes a backup back to the medium that it was made of, and reads it back. The marker's place
 /// comes last, so that a medium that is written back only in part is named as unfinished. `undo` is
@@ -23,7 +23,7 @@ use crate::who::Who;
 /// # Errors
 /// As [`ApplyError`] tells; the same call again begins anew.
 pub fn restore(
-    tools: &Tools<'_>,
+    tools: &ApplyTools<'_>,
     consent: &WriteConsent,
     backup: &Backup,
     has_queue: bool,
@@ -32,36 +32,36 @@ pub fn restore(
     fits(tools, consent, backup)?;
     let pieces = backup.contents()?;
     let folder = std::path::absolute(backup.folder()).map_err(ApplyError::file(backup.folder()))?;
-    let mut journal = match Journal::read(&folder)? {
+    let mut journal = match ApplyJournal::read(&folder)? {
         Some(journal) => journal,
         None => {
-            let medium = Who::of(tools.system, consent.medium());
-            Journal::new(medium, Vec::new(), undo, undo)
+            let medium = DeviceFingerprint::of(tools.system, consent.medium());
+            ApplyJournal::new(medium, Vec::new(), undo, undo)
         }
     };
-    journal.set_medium(Who::of(tools.system, consent.medium()));
+    journal.set_medium(DeviceFingerprint::of(tools.system, consent.medium()));
     undo.clone_into(&mut journal.undo);
-    tools.records.put(&Record { medium: journal.medium.clone(), backup: folder.clone() })?;
+    tools.records.put(&BackupPointer { medium: journal.medium.clone(), backup: folder.clone() })?;
     let mut step = |stage| -> Result<(), ApplyError> {
         journal.begin(&folder, stage)?;
-        (tools.tell)(&Event::Begins(stage));
+        (tools.tell)(&ApplyEvent::Begins(stage));
         Ok(())
     };
-    step(Stage::Restoring)?;
+    step(ApplyStage::Restoring)?;
     mark(tools, consent, &folder)?;
     for (offset, bytes) in order(&pieces) {
         if tools.interrupt.is_raised() {
             return Err(ApplyError::Interrupted);
         }
-        (tools.tell)(&Event::Writes("what was saved"));
+        (tools.tell)(&ApplyEvent::Writes("what was saved"));
         region::write(tools.runner, consent, offset, bytes)?;
     }
     compare(consent, &pieces)?;
     reread(tools.runner, consent.path());
-    step(Stage::Restored)?;
+    step(ApplyStage::Restored)?;
     if has_queue {
         if let Some(before) = &journal.scheduler_before {
-            Queue::of(tools.system, consent.medium()).set(before)?;
+            SysfsQueue::of(tools.system, consent.medium()).set(before)?;
         }
     }
     tools.records.remove(&journal.medium)
@@ -71,24 +71,28 @@ pub fn restore(
 ///
 /// # Errors
 /// [`ApplyError::OtherMedium`].
-pub fn fits(tools: &Tools<'_>, consent: &WriteConsent, backup: &Backup) -> Result<(), ApplyError> {
-    let now = Who::of(tools.system, consent.medium());
+pub fn fits(
+    tools: &ApplyTools<'_>,
+    consent: &WriteConsent,
+    backup: &Backup,
+) -> Result<(), ApplyError> {
+    let now = DeviceFingerprint::of(tools.system, consent.medium());
     match backup.manifest().medium.difference(&now) {
         Some(what) => Err(ApplyError::OtherMedium { folder: backup.folder().to_owned(), what }),
         None => Ok(()),
     }
 }
 
-fn mark(tools: &Tools<'_>, consent: &WriteConsent, folder: &Path) -> Result<(), ApplyError> {
+fn mark(tools: &ApplyTools<'_>, consent: &WriteConsent, folder: &Path) -> Result<(), ApplyError> {
     if GAP + LENGTH as u64 > consent.medium().capacity.0 {
         return Ok(());
     }
-    let marker = Marker {
+    let marker = ApplyMarker {
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         backup: Some(folder.to_owned()),
         unix_s: clock::unix_seconds(),
     };
-    (tools.tell)(&Event::Writes("the marker"));
+    (tools.tell)(&ApplyEvent::Writes("the marker"));
     marker::put(tools.runner, consent, GAP, &marker)
 }
 

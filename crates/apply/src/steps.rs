@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, Runner};
-use flashfit_medium::{System, WriteConsent};
+use flashfit_medium::{SystemRoots, WriteConsent};
 
 use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
-use crate::install::{Install, Installed};
-use crate::journal::{Journal, Record, Records, Stage};
-use crate::marker::{self, Marker};
+use crate::install::{InstallTarget, Installed};
+use crate::journal::{ApplyJournal, ApplyStage, BackupPointer, UnfinishedRecords};
+use crate::marker::{self, ApplyMarker};
 use crate::partition;
-use crate::queue::Queue;
-use crate::verify::{Asked, Verified, ask, verify};
-use crate::work::Work;
+use crate::queue::SysfsQueue;
+use crate::verify::{ToolReport, Verified, ask, verify};
+use crate::work::ApplyJob;
 
 /// What happens, told as it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum ApplyEvent {
     /// A stage begins; it is written down already.
-    Begins(Stage),
+    Begins(ApplyStage),
     /// Work that was left unfinished is taken up.
     GoesOn {
         /// Where what the medium held before is kept.
@@ -36,25 +36,25 @@ pub enum Event {
 }
 
 /// What the work is done with.
-pub struct Tools<'a> {
+pub struct ApplyTools<'a> {
     /// Where the kernel's view is read.
-    pub system: &'a System,
+    pub system: &'a SystemRoots,
     /// Runs programs.
     pub runner: &'a dyn Runner,
     /// Where this machine remembers unfinished media.
-    pub records: &'a Records,
+    pub records: &'a UnfinishedRecords,
     /// Looked at between steps.
     pub interrupt: &'a Interrupt,
     /// Is told everything.
-    pub tell: &'a dyn Fn(&Event),
+    pub tell: &'a dyn Fn(&ApplyEvent),
 }
 
 /// What is to be done.
-pub struct Request<'a> {
+pub struct ApplyRequest<'a> {
     /// Leave to write to the block device.
     pub consent: &'a WriteConsent,
     /// The work.
-    pub work: &'a Work,
+    pub work: &'a ApplyJob,
     /// Where to keep what the medium holds; a default is in [`crate::backup::default_folder`].
     pub backup: PathBuf,
     /// Whether the user named that folder.
@@ -62,7 +62,7 @@ pub struct Request<'a> {
     /// Whether the queue is the medium's own: that of an image goes with its loop device.
     pub has_queue: bool,
     /// Where to install, if at all.
-    pub install: Option<&'a Install>,
+    pub install: Option<&'a InstallTarget>,
     /// The command that goes on after an interruption, given the folder of the backup.
     pub again: &'a dyn Fn(&Path) -> String,
     /// The command that takes it back, given the folder of the backup.
@@ -87,14 +87,14 @@ pub struct Applied {
 /// # Errors
 /// As [`ApplyError`] tells. What was begun is then in the journal, and [`crate::unfinished()`]
 /// names it.
-pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyError> {
+pub fn apply(tools: &ApplyTools<'_>, request: &ApplyRequest<'_>) -> Result<Applied, ApplyError> {
     if let Some(install) = request.install {
         install.check(request.work)?;
     }
     if request.has_queue {
-        Queue::of(tools.system, request.consent.medium()).offers(&request.work.scheduler)?;
+        SysfsQueue::of(tools.system, request.consent.medium()).offers(&request.work.scheduler)?;
     }
-    let mut steps = Steps::begin(tools, request)?;
+    let mut steps = ApplySteps::begin(tools, request)?;
     let verified = match steps.already_made()? {
         Some(verified) => verified,
         None => {
@@ -107,42 +107,42 @@ pub fn apply(tools: &Tools<'_>, request: &Request<'_>) -> Result<Applied, ApplyE
     steps.set_scheduler()?;
     let installed = steps.install(&verified)?;
     steps.finish()?;
-    let Steps { folder, notes, .. } = steps;
+    let ApplySteps { folder, notes, .. } = steps;
     Ok(Applied { backup: folder, verified, installed, notes })
 }
 
 /// Work that has been begun.
-pub(crate) struct Steps<'a> {
-    pub(crate) tools: &'a Tools<'a>,
-    pub(crate) request: &'a Request<'a>,
+pub(crate) struct ApplySteps<'a> {
+    pub(crate) tools: &'a ApplyTools<'a>,
+    pub(crate) request: &'a ApplyRequest<'a>,
     pub(crate) folder: PathBuf,
-    pub(crate) journal: Journal,
+    pub(crate) journal: ApplyJournal,
     pub(crate) notes: Vec<String>,
 }
 
-impl Steps<'_> {
+impl ApplySteps<'_> {
     fn consent(&self) -> &WriteConsent {
         self.request.consent
     }
 
-    fn work(&self) -> &Work {
+    fn work(&self) -> &ApplyJob {
         self.request.work
     }
 
     /// Looks for an interruption, writes the stage down, tells it.
-    fn step(&mut self, stage: Stage) -> Result<(), ApplyError> {
+    fn step(&mut self, stage: ApplyStage) -> Result<(), ApplyError> {
         if self.tools.interrupt.is_raised() {
             return Err(ApplyError::Interrupted);
         }
         self.journal.begin(&self.folder, stage)?;
-        (self.tools.tell)(&Event::Begins(stage));
+        (self.tools.tell)(&ApplyEvent::Begins(stage));
         Ok(())
     }
 
     /// Runs a program that writes, after one more look at where it writes.
     fn run(&self, program: &Program, place: &WriteConsent) -> Result<(), ApplyError> {
         place.check(self.tools.runner)?;
-        (self.tools.tell)(&Event::Runs(program.command_line()));
+        (self.tools.tell)(&ApplyEvent::Runs(program.command_line()));
         self.tools.runner.run_checked(program)?;
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Steps<'_> {
     /// files on it by now.
     fn already_made(&mut self) -> Result<Option<Verified>, ApplyError> {
         let stage = self.journal.stage();
-        let is_made = (Stage::Verifying..=Stage::Finishing).contains(&stage);
+        let is_made = (ApplyStage::Verifying..=ApplyStage::Finishing).contains(&stage);
         if !is_made || self.journal.uuid.is_none() {
             return Ok(None);
         }
@@ -172,10 +172,11 @@ impl Steps<'_> {
     }
 
     fn mark(&mut self) -> Result<(), ApplyError> {
-        let record = Record { medium: self.journal.medium.clone(), backup: self.folder.clone() };
+        let record =
+            BackupPointer { medium: self.journal.medium.clone(), backup: self.folder.clone() };
         self.tools.records.put(&record)?;
-        self.step(Stage::Marking)?;
-        let marker = Marker {
+        self.step(ApplyStage::Marking)?;
+        let marker = ApplyMarker {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             backup: Some(self.folder.clone()),
             unix_s: clock::unix_seconds(),
@@ -183,7 +184,7 @@ impl Steps<'_> {
         let start = self.work().partition.as_ref().map(|partition| partition.start.0);
         let mut places = marker::places(start, self.consent().medium().capacity.0).into_iter();
         let put = |offset| {
-            (self.tools.tell)(&Event::Writes("the marker"));
+            (self.tools.tell)(&ApplyEvent::Writes("the marker"));
             marker::put(self.tools.runner, self.consent(), offset, &marker)
         };
         if let Some(first) = places.next() {
@@ -200,27 +201,27 @@ impl Steps<'_> {
 
     fn partition(&mut self) -> Result<WriteConsent, ApplyError> {
         let Some(wanted) = self.work().partition.clone() else { return Ok(self.consent().clone()) };
-        self.step(Stage::Partitioning)?;
-        (self.tools.tell)(&Event::Runs(wanted.sfdisk.command_line()));
+        self.step(ApplyStage::Partitioning)?;
+        (self.tools.tell)(&ApplyEvent::Runs(wanted.sfdisk.command_line()));
         partition::make(self.tools.runner, self.consent(), &wanted)
     }
 
     fn make(&mut self, place: &WriteConsent) -> Result<(), ApplyError> {
         self.journal.uuid = None;
-        self.step(Stage::Making)?;
+        self.step(ApplyStage::Making)?;
         for program in &self.work().making {
             self.run(program, place)?;
         }
         let made = place.open_for_reading()?;
         made.sync_all().map_err(ApplyError::file(place.path()))?;
-        if let Asked::Told(facts) = ask(self.tools.runner, place.path())? {
+        if let ToolReport::Told(facts) = ask(self.tools.runner, place.path())? {
             self.journal.uuid = facts.uuid;
         }
         Ok(())
     }
 
     fn verify(&mut self) -> Result<Verified, ApplyError> {
-        self.step(Stage::Verifying)?;
+        self.step(ApplyStage::Verifying)?;
         // What is mounted is written to: its journal and its time of mounting.
         self.place()?;
         verify(self.tools.runner, self.work())
@@ -231,7 +232,7 @@ impl Steps<'_> {
         if !self.request.has_queue {
             return Ok(());
         }
-        let queue = Queue::of(self.tools.system, self.consent().medium());
+        let queue = SysfsQueue::of(self.tools.system, self.consent().medium());
         let before = queue.current()?;
         self.journal.scheduler_before.get_or_insert(before);
         self.journal.write(&self.folder)?;
@@ -244,20 +245,20 @@ impl Steps<'_> {
             self.notes.push("not installed: the file system tells no UUID to know it by".into());
             return Ok(None);
         };
-        self.step(Stage::Installing)?;
+        self.step(ApplyStage::Installing)?;
         install.write(self.tools.runner, self.work(), uuid).map(Some)
     }
 
     fn finish(&mut self) -> Result<(), ApplyError> {
-        self.step(Stage::Finishing)?;
+        self.step(ApplyStage::Finishing)?;
         let pieces = Backup::read(&self.folder)?.contents()?;
         let (from, to) = marker::gap();
         let first = pieces.first().and_then(|(_, bytes)| bytes.get(from..to));
         let gap = first.filter(|_| self.work().partition.is_some());
-        (self.tools.tell)(&Event::Writes("what was there over the marker"));
+        (self.tools.tell)(&ApplyEvent::Writes("what was there over the marker"));
         marker::remove(self.tools.runner, self.consent(), gap)?;
-        self.journal.begin(&self.folder, Stage::Done)?;
-        (self.tools.tell)(&Event::Begins(Stage::Done));
+        self.journal.begin(&self.folder, ApplyStage::Done)?;
+        (self.tools.tell)(&ApplyEvent::Begins(ApplyStage::Done));
         self.tools.records.remove(&self.journal.medium)
     }
 }

@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-use flashfit_medium::{Medium, System};
+use flashfit_medium::{Device, SystemRoots};
 
 use crate::error::ApplyError;
-use crate::journal::{Journal, Records, Stage};
-use crate::marker::{self, Marker};
-use crate::who::Who;
+use crate::journal::{ApplyJournal, ApplyStage, UnfinishedRecords};
+use crate::marker::{self, ApplyMarker};
+use crate::who::DeviceFingerprint;
 
 /// A medium that is neither what it was nor what was planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedChange {
     /// The folder with what the medium held before, where it is known.
     pub backup: Option<PathBuf>,
     /// The machine on which it was begun, where the medium tells it.
     pub host: Option<String>,
     /// What was under way, where the journal is here.
-    pub stage: Option<Stage>,
+    pub stage: Option<ApplyStage>,
     /// Whether it is surely this medium: it carries the mark, or says who it is. Otherwise it is
     /// one that cannot be told from the unfinished one, such as another card in the same reader.
     pub is_sure: bool,
@@ -27,7 +27,7 @@ pub struct Unfinished {
     pub undo: Option<String>,
 }
 
-impl std::fmt::Display for Unfinished {
+impl std::fmt::Display for UnfinishedChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.is_sure {
             "flashfit was interrupted here and left the medium unfinished"
@@ -53,11 +53,11 @@ impl std::fmt::Display for Unfinished {
 /// # Errors
 /// When the medium or a file of ours cannot be read.
 pub fn unfinished(
-    system: &System,
-    medium: &Medium,
-    records: &Records,
-) -> Result<Option<Unfinished>, ApplyError> {
-    let who = Who::of(system, medium);
+    system: &SystemRoots,
+    medium: &Device,
+    records: &UnfinishedRecords,
+) -> Result<Option<UnfinishedChange>, ApplyError> {
+    let who = DeviceFingerprint::of(system, medium);
     let marker = marker::find(medium)?;
     let remembered = records.find(&who)?.map(|record| record.backup);
     let marked = marker.as_ref().and_then(|marker| marker.backup.clone());
@@ -65,7 +65,7 @@ pub fn unfinished(
     // that is of this medium: one reader may have held two cards that were left.
     let mut candidates = Vec::new();
     for folder in [&remembered, &marked].into_iter().flatten() {
-        let journal = Journal::read(folder)?.filter(|journal| journal.medium.is(&who));
+        let journal = ApplyJournal::read(folder)?.filter(|journal| journal.medium.is(&who));
         let Some(journal) = journal else { continue };
         let is_marked = match &marker {
             Some(marker) => marker.backup.as_ref().is_none_or(|named| named == folder),
@@ -87,14 +87,19 @@ pub fn unfinished(
     let is_sure = marker.is_some();
     let host = marker.map(|marker| marker.host).filter(|host| !host.is_empty());
     let backup = marked.or(remembered);
-    Ok(Some(Unfinished { backup, host, stage: None, is_sure, again: None, undo: None }))
+    Ok(Some(UnfinishedChange { backup, host, stage: None, is_sure, again: None, undo: None }))
 }
 
 /// Work that was taken back half is gone on with by taking it back.
-fn named(is_sure: bool, folder: PathBuf, journal: Journal, marker: Option<Marker>) -> Unfinished {
+fn named(
+    is_sure: bool,
+    folder: PathBuf,
+    journal: ApplyJournal,
+    marker: Option<ApplyMarker>,
+) -> UnfinishedChange {
     let stage = journal.stage();
-    let again = if stage == Stage::Restoring { &journal.undo } else { &journal.again };
-    Unfinished {
+    let again = if stage == ApplyStage::Restoring { &journal.undo } else { &journal.again };
+    UnfinishedChange {
         backup: Some(folder),
         host: marker.map(|marker| marker.host),
         stage: Some(stage),

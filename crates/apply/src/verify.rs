@@ -6,13 +6,13 @@
 
 use std::path::Path;
 
-use flashfit_filesystem::{Facts, FactsError, facts};
+use flashfit_filesystem::{FactsError, FileSystemFacts, facts};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{ProgramError, Runner, mountinfo};
 use serde::Serialize;
 
 use crate::error::ApplyError;
-use crate::work::Work;
+use crate::work::ApplyJob;
 
 /// Options of the kernel's own layer, which it always shows.
 const ALWAYS_SHOWN: [&str; 9] =
@@ -34,7 +34,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// [`ApplyError::NotAsPlanned`] with every difference; or when something cannot be read.
-pub fn verify(runner: &dyn Runner, work: &Work) -> Result<Verified, ApplyError> {
+pub fn verify(runner: &dyn Runner, work: &ApplyJob) -> Result<Verified, ApplyError> {
     let mut found = Verified::default();
     let mut wrong = Vec::new();
     by_tools(runner, work, &mut found, &mut wrong)?;
@@ -44,17 +44,17 @@ pub fn verify(runner: &dyn Runner, work: &Work) -> Result<Verified, ApplyError> 
 
 fn by_tools(
     runner: &dyn Runner,
-    work: &Work,
+    work: &ApplyJob,
     found: &mut Verified,
     wrong: &mut Vec<String>,
 ) -> Result<(), ApplyError> {
     let facts = match ask(runner, &work.node)? {
-        Asked::Told(facts) => facts,
-        Asked::Nothing => {
+        ToolReport::Told(facts) => facts,
+        ToolReport::Nothing => {
             wrong.push(format!("no file system is found on {}", work.node.display()));
             return Ok(());
         }
-        Asked::NoTool(name) => {
+        ToolReport::NoTool(name) => {
             let names = work.numbers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
             found.not_told.push(format!("{}: there is no {name} to tell", names.join(", ")));
             return Ok(());
@@ -75,24 +75,24 @@ fn by_tools(
 }
 
 /// What a file system's own tools say.
-pub(crate) enum Asked {
-    Told(Box<Facts>),
+pub(crate) enum ToolReport {
+    Told(Box<FileSystemFacts>),
     Nothing,
     /// The tool that is missing: the file system is none the worse for it.
     NoTool(String),
 }
 
 /// Asks the tools of the file system on `node`.
-pub(crate) fn ask(runner: &dyn Runner, node: &Path) -> Result<Asked, ApplyError> {
+pub(crate) fn ask(runner: &dyn Runner, node: &Path) -> Result<ToolReport, ApplyError> {
     match facts::read(runner, node) {
-        Ok(Some(facts)) => Ok(Asked::Told(Box::new(facts))),
-        Ok(None) => Ok(Asked::Nothing),
-        Err(FactsError::Program(ProgramError::Missing { name })) => Ok(Asked::NoTool(name)),
+        Ok(Some(facts)) => Ok(ToolReport::Told(Box::new(facts))),
+        Ok(None) => Ok(ToolReport::Nothing),
+        Err(FactsError::Program(ProgramError::Missing { name })) => Ok(ToolReport::NoTool(name)),
         Err(other) => Err(other.into()),
     }
 }
 
-fn told(facts: &Facts, name: &str) -> Option<u64> {
+fn told(facts: &FileSystemFacts, name: &str) -> Option<u64> {
     facts.number(name).or(match name {
         "block_bytes" | "cluster_bytes" => Some(facts.block_bytes),
         "data_start_bytes" => facts.data_start_bytes,
@@ -102,7 +102,7 @@ fn told(facts: &Facts, name: &str) -> Option<u64> {
 
 fn by_mount(
     runner: &dyn Runner,
-    work: &Work,
+    work: &ApplyJob,
     found: &mut Verified,
     wrong: &mut Vec<String>,
 ) -> Result<(), ApplyError> {
@@ -129,7 +129,7 @@ fn by_mount(
 /// Mounts it, and gives the options that the kernel shows.
 fn options_shown(
     runner: &dyn Runner,
-    work: &Work,
+    work: &ApplyJob,
     point: &Path,
 ) -> Result<Vec<String>, ApplyError> {
     enter_private_namespace()?;
@@ -153,7 +153,12 @@ fn options_of_ext4(node: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn compare_options(work: &Work, shown: &[String], found: &mut Verified, wrong: &mut Vec<String>) {
+fn compare_options(
+    work: &ApplyJob,
+    shown: &[String],
+    found: &mut Verified,
+    wrong: &mut Vec<String>,
+) {
     for planned in &work.mount_options {
         if shown.contains(planned) {
             found.as_planned.push(format!("mount option {planned}"));

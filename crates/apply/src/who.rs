@@ -4,47 +4,47 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use flashfit_medium::identity::Identity;
-use flashfit_medium::{Bytes, Kind, Medium, ObjectId, System};
+use flashfit_medium::identity::DeviceIdentity;
+use flashfit_medium::{Bytes, Device, DeviceKind, ObjectId, SystemRoots};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a medium to know it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Who {
+pub struct DeviceFingerprint {
     /// Its node or image file, as it was called.
     pub path: PathBuf,
     /// What kind it is; an image also behind a loop device.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Its size, or that of the partition.
     pub capacity: Bytes,
     /// Where it starts, where it is a partition.
     pub partition_start: Option<Bytes>,
     /// What it says of itself.
-    pub identity: Identity,
+    pub identity: DeviceIdentity,
     /// Device and inode number of an image file, and when it was made, in nanoseconds since 1970
     /// (0 where its file system does not tell): the number of a removed file is soon another's.
     pub file: Option<(u64, u64, u64)>,
 }
 
-impl Who {
+impl DeviceFingerprint {
     /// Who a medium is. A loop device is the file behind it.
-    pub fn of(system: &System, medium: &Medium) -> Self {
+    pub fn of(system: &SystemRoots, medium: &Device) -> Self {
         let behind = match medium.kind {
-            Kind::Loop if medium.partition_start.is_none() => {
+            DeviceKind::Loop if medium.partition_start.is_none() => {
                 let attribute = system.block(&medium.disk).join("loop/backing_file");
                 system.attribute(&attribute).map(PathBuf::from).filter(|path| path.exists())
             }
-            Kind::Image => Some(medium.path.clone()),
+            DeviceKind::Image => Some(medium.path.clone()),
             _ => None,
         };
         let file = behind.as_deref().and_then(file_number);
         let is_file = file.is_some();
         Self {
             path: behind.unwrap_or_else(|| medium.path.clone()),
-            kind: if is_file { Kind::Image } else { medium.kind },
+            kind: if is_file { DeviceKind::Image } else { medium.kind },
             capacity: medium.capacity,
             partition_start: medium.partition_start,
-            identity: if is_file { Identity::default() } else { medium.identity.clone() },
+            identity: if is_file { DeviceIdentity::default() } else { medium.identity.clone() },
             file,
         }
     }
@@ -59,13 +59,14 @@ impl Who {
         if self.partition_start != now.partition_start {
             return Some("it starts elsewhere".to_owned());
         }
-        if self.kind == Kind::Image || now.kind == Kind::Image {
+        if self.kind == DeviceKind::Image || now.kind == DeviceKind::Image {
             return None;
         }
         let (before, after) = (known(&self.identity), known(&now.identity));
         (before != after).then(|| {
-            let number = |identity: &Identity| identity.cid.clone().or(identity.serial.clone());
-            let show = |identity: &Identity| match number(identity) {
+            let number =
+                |identity: &DeviceIdentity| identity.cid.clone().or(identity.serial.clone());
+            let show = |identity: &DeviceIdentity| match number(identity) {
                 Some(number) => format!("{} {number}", identity.summary()),
                 None => identity.summary(),
             };
@@ -96,10 +97,10 @@ impl Who {
         let counted = self.identity.disk_sequence;
         let stayed = same_boot && counted.is_some() && counted == now.identity.disk_sequence;
         let is_named = match self.kind {
-            Kind::SdCard | Kind::Emmc => self.identity.cid.is_some(),
-            Kind::Nvme | Kind::Ssd | Kind::Disk => self.identity.serial.is_some(),
-            Kind::Image => self.file.is_some(),
-            Kind::Usb | Kind::Loop | Kind::Simulated | Kind::Other => false,
+            DeviceKind::SdCard | DeviceKind::Emmc => self.identity.cid.is_some(),
+            DeviceKind::Nvme | DeviceKind::Ssd | DeviceKind::Disk => self.identity.serial.is_some(),
+            DeviceKind::Image => self.file.is_some(),
+            DeviceKind::Usb | DeviceKind::Loop | DeviceKind::Simulated | DeviceKind::Other => false,
         };
         self.is(now) && (stayed || is_named)
     }
@@ -120,8 +121,8 @@ impl Who {
     }
 }
 
-fn known(identity: &Identity) -> Identity {
-    Identity { disk_sequence: None, ..identity.clone() }
+fn known(identity: &DeviceIdentity) -> DeviceIdentity {
+    DeviceIdentity { disk_sequence: None, ..identity.clone() }
 }
 
 fn file_number(path: &Path) -> Option<(u64, u64, u64)> {
@@ -135,16 +136,16 @@ fn file_number(path: &Path) -> Option<(u64, u64, u64)> {
 mod tests {
     use super::*;
 
-    fn card(serial: &str, sequence: u64) -> Who {
-        Who {
+    fn card(serial: &str, sequence: u64) -> DeviceFingerprint {
+        DeviceFingerprint {
             path: "/dev/mmcblk0".into(),
-            kind: Kind::SdCard,
+            kind: DeviceKind::SdCard,
             capacity: Bytes::mib(64),
             partition_start: None,
-            identity: Identity {
+            identity: DeviceIdentity {
                 serial: Some(serial.into()),
                 disk_sequence: Some(sequence),
-                ..Identity::default()
+                ..DeviceIdentity::default()
             },
             file: None,
         }
@@ -155,13 +156,14 @@ mod tests {
         assert_eq!(card("a", 1).difference(&card("a", 7)), None);
         assert_eq!(card("a", 1).key(), card("a", 7).key());
         assert!(card("a", 1).difference(&card("b", 1)).unwrap().contains("not `unnamed a`"));
-        let larger = Who { capacity: Bytes::mib(65), ..card("a", 1) };
+        let larger = DeviceFingerprint { capacity: Bytes::mib(65), ..card("a", 1) };
         assert!(card("a", 1).difference(&larger).unwrap().contains("68157440 bytes"));
     }
 
     #[test]
     fn another_card_in_the_same_reader_is_not_taken_for_the_unfinished_one() {
-        let reader = |sequence| Who { kind: Kind::Usb, ..card("reader", sequence) };
+        let reader =
+            |sequence| DeviceFingerprint { kind: DeviceKind::Usb, ..card("reader", sequence) };
         assert!(reader(1).is_surely(&reader(1), true), "it stayed in");
         assert!(!reader(1).is_surely(&reader(2), true), "something was put in");
         assert!(!reader(1).is_surely(&reader(1), false), "counted by another kernel");
@@ -175,18 +177,18 @@ mod tests {
 
     #[test]
     fn another_file_of_the_same_size_is_not_the_unfinished_one() {
-        let image = |inode| Who {
-            kind: Kind::Image,
+        let image = |inode| DeviceFingerprint {
+            kind: DeviceKind::Image,
             file: Some((1, inode, 0)),
-            identity: Identity::default(),
+            identity: DeviceIdentity::default(),
             ..card("", 0)
         };
         assert!(image(1).is(&image(1)));
         assert!(!image(1).is(&image(2)));
         assert_eq!(image(1).difference(&image(2)), None, "a backup fits a copy of its image");
         assert!(image(1).is_other_file(&image(2)) && !image(1).is_other_file(&image(1)));
-        let moved = Who { file: Some((2, 1, 7)), ..image(1) };
-        let before = Who { file: Some((1, 1, 7)), ..image(1) };
+        let moved = DeviceFingerprint { file: Some((2, 1, 7)), ..image(1) };
+        let before = DeviceFingerprint { file: Some((1, 1, 7)), ..image(1) };
         assert!(!before.is_other_file(&moved), "the device's number changed with a boot");
     }
 }

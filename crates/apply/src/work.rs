@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::Program;
 
-use crate::partition::Partition;
+use crate::partition::NewPartition;
 
 /// What stands in a plan's line for fstab(5) where the file system's UUID goes.
 pub const UUID_PLACE: &str = "UUID=YOUR-UUID";
 
 /// One file system on one block device.
 #[derive(Debug, Clone)]
-pub struct Work {
+pub struct ApplyJob {
     /// The partition to make; `None` where the file system takes the whole device.
-    pub partition: Option<Partition>,
+    pub partition: Option<NewPartition>,
     /// Makes the file system on [`Work::node`], in this order.
     pub making: Vec<Program>,
     /// Where the file system lies.
@@ -32,14 +32,14 @@ pub struct Work {
     pub udev_rule: String,
 }
 
-impl Work {
+impl ApplyJob {
     /// Itself as lines that do not depend on how the device is called today.
     pub(crate) fn lines(&self, disk: &Path) -> Vec<String> {
         let node = self.node.display().to_string();
         let disk = disk.display().to_string();
         let general = |text: String| text.replace(&node, "PLACE").replace(&disk, "MEDIUM");
         let sfdisk = self.partition.as_ref().map(|partition| {
-            let Partition { start, size, .. } = partition;
+            let NewPartition { start, size, .. } = partition;
             format!("{} at {} of {}", partition.sfdisk.command_line(), start.0, size.0)
         });
         let making = self.making.iter().map(Program::command_line);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{EntryError, entries};
+use flashfit_catalogue::{CatalogEntryError, entries};
 
 use crate::error::BenchError;
 use crate::workload::Workload;
@@ -35,16 +35,16 @@ impl Workloads {
         self.0
             .iter()
             .find(|workload| workload.name == name)
-            .ok_or_else(|| EntryError::unknown("workload", name, names()).into())
+            .ok_or_else(|| CatalogEntryError::unknown("workload", name, names()).into())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::Explain;
+    use flashfit_host::UserError;
 
     use super::*;
-    use crate::workload::Profile;
+    use crate::workload::PointProfile;
 
     const NAMES: [&str; 11] = [
         "compile",
@@ -66,8 +66,10 @@ mod tests {
         let names: Vec<_> = workloads.all().iter().map(|workload| workload.name.as_str()).collect();
         assert_eq!(names, NAMES);
         for workload in workloads.all() {
-            let quick = workload.points(Profile::Quick);
-            assert!(quick.iter().all(|point| workload.points(Profile::Standard).contains(point)));
+            let quick = workload.points(PointProfile::Quick);
+            assert!(
+                quick.iter().all(|point| workload.points(PointProfile::Standard).contains(point))
+            );
         }
     }
 

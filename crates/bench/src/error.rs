@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use flashfit_catalogue::{EntryError, Origin};
-use flashfit_host::{ExitClass, Explain, ProgramError};
+use flashfit_catalogue::{CatalogEntryError, Origin};
+use flashfit_host::{ExitClass, ProgramError, UserError};
 
 /// Why a workload could not be read or run, or why its result is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The catalogue has no such workload, or cannot be read.
     #[error(transparent)]
-    Entry(#[from] EntryError),
+    Entry(#[from] CatalogEntryError),
     /// A workload file is wrong.
     #[error("{origin}:{line}: {reason}")]
     BadWorkload {
@@ -117,7 +117,7 @@ pub enum BenchError {
     },
 }
 
-impl Explain for BenchError {
+impl UserError for BenchError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Entry(error) => error.class(),

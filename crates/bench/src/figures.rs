@@ -3,8 +3,8 @@
 use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
 
-use crate::steady::Steady;
-use crate::workload::{FigureKind, Point};
+use crate::steady::SteadyState;
+use crate::workload::{FigureKind, WorkloadPoint};
 
 /// How long single operations took, in nanoseconds. Percentiles are fio's, whose buckets are up to
 /// 1.6 % wide.
@@ -96,7 +96,7 @@ fn per_second(amount: u64, runtime_ns: u64) -> u64 {
 
 /// What one stage yielded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct StageResult {
     /// Its name, as the workload gives it.
     pub name: String,
     /// Which figure is to be compared.
@@ -107,7 +107,7 @@ pub struct Stage {
     pub write: Option<Figures>,
     /// Whether it was in a steady state, where that was looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadyState>,
 }
 
 /// What one point yielded.
@@ -115,9 +115,9 @@ pub struct Stage {
 pub struct PointResult {
     /// The point.
     #[serde(default)]
-    pub point: Point,
+    pub point: WorkloadPoint,
     /// Its stages, in the workload's order.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageResult>,
     /// What fio calls its version, such as `fio-3.33`.
     #[serde(default)]
     pub fio_version: String,

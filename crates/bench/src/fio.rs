@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_host::memory_limit::MemoryLimit;
-use flashfit_host::{Outcome, Program, Runner};
+use flashfit_host::{Program, ProgramOutcome, Runner};
 
 use crate::error::BenchError;
 
 /// One run of fio.
 #[derive(Debug)]
-pub struct Invocation<'a> {
+pub struct FioRun<'a> {
     /// The job file's text.
     pub text: &'a str,
     /// The sections to run; none for all.
@@ -37,8 +37,8 @@ pub struct Invocation<'a> {
 /// fio ended is judged by [`crate::result`].
 pub fn run(
     runner: &dyn Runner,
-    invocation: &Invocation<'_>,
-) -> Result<(Outcome, String), BenchError> {
+    invocation: &FioRun<'_>,
+) -> Result<(ProgramOutcome, String), BenchError> {
     let job = invocation.scratch.join("job.fio");
     let output = invocation.scratch.join("fio.json");
     std::fs::write(&job, invocation.text).map_err(system(&job))?;
@@ -49,7 +49,7 @@ pub fn run(
     Ok((outcome, String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn program(invocation: &Invocation<'_>, job: &Path, output: &Path) -> Program {
+fn program(invocation: &FioRun<'_>, job: &Path, output: &Path) -> Program {
     let mut program = Program::new("fio")
         .arg(format!("--output={}", output.display()))
         .args(["--output-format=json", "--eta=never"])

@@ -6,7 +6,7 @@
 
 /// What a value looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueForm {
     /// Exactly `${DIRECTORY}`.
     Directory,
     /// A file's name below the directory.
@@ -51,77 +51,77 @@ const SERVICE: &[&str] =
     &["random", "sequential", "roundrobin", "zipf", "pareto", "normal", "gauss"];
 
 /// Every option that a workload may use.
-pub const KEYS: [(&str, Form); 66] = [
-    ("directory", Form::Directory),
-    ("filename", Form::FileName),
-    ("filename_format", Form::FileNameFormat),
-    ("ioengine", Form::Word(ENGINES)),
-    ("rw", Form::WordAndNumbers(DIRECTIONS)),
-    ("readwrite", Form::WordAndNumbers(DIRECTIONS)),
-    ("rwmixread", Form::Number),
-    ("rwmixwrite", Form::Number),
-    ("rw_sequencer", Form::Word(&["sequential", "identical"])),
-    ("bs", Form::Numbers),
-    ("blocksize", Form::Numbers),
-    ("bsrange", Form::Numbers),
-    ("bssplit", Form::Numbers),
-    ("ba", Form::Numbers),
-    ("blockalign", Form::Numbers),
-    ("size", Form::Number),
-    ("io_size", Form::Number),
-    ("filesize", Form::Numbers),
-    ("nrfiles", Form::Number),
-    ("openfiles", Form::Number),
-    ("file_service_type", Form::WordAndNumbers(SERVICE)),
-    ("offset", Form::Number),
-    ("offset_increment", Form::Number),
-    ("number_ios", Form::Number),
-    ("numjobs", Form::Number),
-    ("thread", Form::Flag),
-    ("group_reporting", Form::Flag),
-    ("stonewall", Form::Flag),
-    ("direct", Form::Flag),
-    ("buffered", Form::Flag),
-    ("sync", Form::Word(&["0", "1", "none", "sync", "dsync"])),
-    ("iodepth", Form::Number),
-    ("iodepth_batch", Form::Number),
-    ("iodepth_batch_complete_min", Form::Number),
-    ("iodepth_batch_complete_max", Form::Number),
-    ("iodepth_low", Form::Number),
-    ("fsync", Form::Number),
-    ("fdatasync", Form::Number),
-    ("end_fsync", Form::Flag),
-    ("fsync_on_close", Form::Flag),
-    ("create_fsync", Form::Flag),
-    ("create_on_open", Form::Flag),
-    ("create_serialize", Form::Flag),
-    ("fallocate", Form::Word(&["none", "native", "posix", "keep", "truncate", "0", "1"])),
-    ("fadvise_hint", Form::Word(&["none", "0", "1", "random", "sequential", "noreuse"])),
-    ("invalidate", Form::Flag),
-    ("overwrite", Form::Flag),
-    ("unlink", Form::Flag),
-    ("loops", Form::Number),
-    ("runtime", Form::Number),
-    ("time_based", Form::Flag),
-    ("ramp_time", Form::Number),
-    ("startdelay", Form::Numbers),
-    ("thinktime", Form::Number),
-    ("thinktime_blocks", Form::Number),
-    ("rate", Form::Numbers),
-    ("rate_iops", Form::Numbers),
-    ("randseed", Form::Number),
-    ("randrepeat", Form::Flag),
-    ("norandommap", Form::Flag),
-    ("random_generator", Form::Word(&["tausworthe", "lfsr", "tausworthe64"])),
-    ("random_distribution", Form::WordAndNumbers(&["random", "zipf", "pareto", "normal"])),
-    ("percentage_random", Form::Numbers),
-    ("zero_buffers", Form::Flag),
-    ("refill_buffers", Form::Flag),
-    ("buffer_compress_percentage", Form::Number),
+pub const KEYS: [(&str, ValueForm); 66] = [
+    ("directory", ValueForm::Directory),
+    ("filename", ValueForm::FileName),
+    ("filename_format", ValueForm::FileNameFormat),
+    ("ioengine", ValueForm::Word(ENGINES)),
+    ("rw", ValueForm::WordAndNumbers(DIRECTIONS)),
+    ("readwrite", ValueForm::WordAndNumbers(DIRECTIONS)),
+    ("rwmixread", ValueForm::Number),
+    ("rwmixwrite", ValueForm::Number),
+    ("rw_sequencer", ValueForm::Word(&["sequential", "identical"])),
+    ("bs", ValueForm::Numbers),
+    ("blocksize", ValueForm::Numbers),
+    ("bsrange", ValueForm::Numbers),
+    ("bssplit", ValueForm::Numbers),
+    ("ba", ValueForm::Numbers),
+    ("blockalign", ValueForm::Numbers),
+    ("size", ValueForm::Number),
+    ("io_size", ValueForm::Number),
+    ("filesize", ValueForm::Numbers),
+    ("nrfiles", ValueForm::Number),
+    ("openfiles", ValueForm::Number),
+    ("file_service_type", ValueForm::WordAndNumbers(SERVICE)),
+    ("offset", ValueForm::Number),
+    ("offset_increment", ValueForm::Number),
+    ("number_ios", ValueForm::Number),
+    ("numjobs", ValueForm::Number),
+    ("thread", ValueForm::Flag),
+    ("group_reporting", ValueForm::Flag),
+    ("stonewall", ValueForm::Flag),
+    ("direct", ValueForm::Flag),
+    ("buffered", ValueForm::Flag),
+    ("sync", ValueForm::Word(&["0", "1", "none", "sync", "dsync"])),
+    ("iodepth", ValueForm::Number),
+    ("iodepth_batch", ValueForm::Number),
+    ("iodepth_batch_complete_min", ValueForm::Number),
+    ("iodepth_batch_complete_max", ValueForm::Number),
+    ("iodepth_low", ValueForm::Number),
+    ("fsync", ValueForm::Number),
+    ("fdatasync", ValueForm::Number),
+    ("end_fsync", ValueForm::Flag),
+    ("fsync_on_close", ValueForm::Flag),
+    ("create_fsync", ValueForm::Flag),
+    ("create_on_open", ValueForm::Flag),
+    ("create_serialize", ValueForm::Flag),
+    ("fallocate", ValueForm::Word(&["none", "native", "posix", "keep", "truncate", "0", "1"])),
+    ("fadvise_hint", ValueForm::Word(&["none", "0", "1", "random", "sequential", "noreuse"])),
+    ("invalidate", ValueForm::Flag),
+    ("overwrite", ValueForm::Flag),
+    ("unlink", ValueForm::Flag),
+    ("loops", ValueForm::Number),
+    ("runtime", ValueForm::Number),
+    ("time_based", ValueForm::Flag),
+    ("ramp_time", ValueForm::Number),
+    ("startdelay", ValueForm::Numbers),
+    ("thinktime", ValueForm::Number),
+    ("thinktime_blocks", ValueForm::Number),
+    ("rate", ValueForm::Numbers),
+    ("rate_iops", ValueForm::Numbers),
+    ("randseed", ValueForm::Number),
+    ("randrepeat", ValueForm::Flag),
+    ("norandommap", ValueForm::Flag),
+    ("random_generator", ValueForm::Word(&["tausworthe", "lfsr", "tausworthe64"])),
+    ("random_distribution", ValueForm::WordAndNumbers(&["random", "zipf", "pareto", "normal"])),
+    ("percentage_random", ValueForm::Numbers),
+    ("zero_buffers", ValueForm::Flag),
+    ("refill_buffers", ValueForm::Flag),
+    ("buffer_compress_percentage", ValueForm::Number),
 ];
 
 /// The form of a key's values; `None` for a key that a workload may not use.
-pub fn form_of(key: &str) -> Option<Form> {
+pub fn form_of(key: &str) -> Option<ValueForm> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, form)| *form)
 }
 
@@ -138,7 +138,7 @@ pub fn near(key: &str) -> Vec<&'static str> {
     found.into_iter().take(3).map(|(_, _, name)| name).collect()
 }
 
-impl Form {
+impl ValueForm {
     /// Whether a value has the form.
     pub fn fits(self, value: &str) -> bool {
         match self {
@@ -162,7 +162,7 @@ impl Form {
     }
 }
 
-impl std::fmt::Display for Form {
+impl std::fmt::Display for ValueForm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory => f.write_str("`${DIRECTORY}`"),

@@ -21,10 +21,12 @@ pub mod workload;
 
 pub use catalogue::Workloads;
 pub use error::BenchError;
-pub use figures::{Figures, Latency, PointResult, Stage, WorkloadResult};
-pub use plan::{Length, RunPlan, estimate_ns};
+pub use figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
+pub use plan::{MeasurementLength, RunPlan, estimate_ns};
 pub use run::run_workload;
-pub use state::{MediumState, StateReached};
-pub use steady::Steady;
-pub use target::Target;
-pub use workload::{Direction, FigureKind, Parameter, Point, Profile, StageSpec, Workload};
+pub use state::{StartingState, StateReached};
+pub use steady::SteadyState;
+pub use target::WorkloadTarget;
+pub use workload::{
+    Direction, FigureKind, Parameter, PointProfile, StageSpec, Workload, WorkloadPoint,
+};

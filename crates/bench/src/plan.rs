@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
 use crate::steady;
-use crate::workload::{Direction, Parameter, Point, Profile, StageSpec, Workload};
+use crate::workload::{Direction, Parameter, PointProfile, StageSpec, Workload, WorkloadPoint};
 
 /// Less data than this is not worth measuring, and blocks of 1 MiB would not fit.
 pub const MIN_DATA_BYTES: u64 = 4 << 20;
@@ -46,9 +46,9 @@ const OVERHEAD_NS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Points {
     /// Those of the workload's profile.
-    Profile(Profile),
+    Profile(PointProfile),
     /// These.
-    These(Vec<Point>),
+    These(Vec<WorkloadPoint>),
 }
 
 /// How long a trial measures, compared with what its plan says.
@@ -56,7 +56,7 @@ pub enum Points {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Length {
+pub enum MeasurementLength {
     /// As the plan says.
     #[default]
     Full,
@@ -65,7 +65,7 @@ pub enum Length {
     Short,
 }
 
-impl Length {
+impl MeasurementLength {
     /// Whether it is the whole.
     pub fn is_full(&self) -> bool {
         *self == Self::Full
@@ -112,7 +112,7 @@ impl Sizes {
 impl RunPlan {
     /// The same plan made shorter, as far as a workload still has its points and can be timed.
     #[must_use]
-    pub fn of_length(self, length: Length, workload: &Workload) -> Self {
+    pub fn of_length(self, length: MeasurementLength, workload: &Workload) -> Self {
         if length.is_full() {
             return self;
         }
@@ -121,8 +121,8 @@ impl RunPlan {
             Points::These(points) => points,
         };
         let largest = points.iter().filter_map(|point| match point {
-            Point::BlockSize(bytes) => Some(*bytes),
-            Point::WorkSet(_) | Point::Only => None,
+            WorkloadPoint::BlockSize(bytes) => Some(*bytes),
+            WorkloadPoint::WorkSet(_) | WorkloadPoint::Only => None,
         });
         let least = largest.max().unwrap_or(0).max(MIN_DATA_BYTES).min(self.data_size_bytes);
         Self {
@@ -137,7 +137,7 @@ impl RunPlan {
     /// # Errors
     /// [`BenchError::BadPlan`] when there is none, one does not suit the workload, or the sizes are
     /// too small.
-    pub fn points(&self, workload: &Workload) -> Result<Vec<Point>, BenchError> {
+    pub fn points(&self, workload: &Workload) -> Result<Vec<WorkloadPoint>, BenchError> {
         let bad = |reason: String, hint: String| Err(BenchError::BadPlan { reason, hint });
         if self.data_size_bytes < MIN_DATA_BYTES {
             let reason = format!("{} of data is too little", Bytes(self.data_size_bytes));
@@ -168,32 +168,34 @@ impl RunPlan {
     }
 
     /// Whether a point's blocks fit into the data and its data into numbers.
-    fn fits(&self, point: Point) -> bool {
+    fn fits(&self, point: WorkloadPoint) -> bool {
         match point {
-            Point::BlockSize(bytes) => bytes > 0 && bytes <= self.data_size_bytes,
-            Point::WorkSet(hundredths) => {
+            WorkloadPoint::BlockSize(bytes) => bytes > 0 && bytes <= self.data_size_bytes,
+            WorkloadPoint::WorkSet(hundredths) => {
                 hundredths > 0 && self.memory_bytes.checked_mul(hundredths).is_some()
             }
-            Point::Only => true,
+            WorkloadPoint::Only => true,
         }
     }
 
-    pub(crate) fn sizes(&self, workload: &Workload, point: Point) -> Sizes {
+    pub(crate) fn sizes(&self, workload: &Workload, point: WorkloadPoint) -> Sizes {
         let work_set = match point {
-            Point::WorkSet(hundredths) => self.memory_bytes.saturating_mul(hundredths) / 100,
+            WorkloadPoint::WorkSet(hundredths) => {
+                self.memory_bytes.saturating_mul(hundredths) / 100
+            }
             _ => self.data_size_bytes,
         };
         let eighth =
             (work_set / 8 / EIGHTH_GRAIN_BYTES * EIGHTH_GRAIN_BYTES).max(EIGHTH_GRAIN_BYTES);
         let block = match point {
-            Point::BlockSize(bytes) => bytes,
+            WorkloadPoint::BlockSize(bytes) => bytes,
             _ => DEFAULT_BLOCK_BYTES,
         };
         let files = workload.file_bytes.map_or(1, |bytes| self.data_size_bytes / bytes);
         let files = files.clamp(1, MAX_FILES);
         let data = match (workload.file_bytes, point) {
             (Some(bytes), _) => files * bytes,
-            (None, Point::WorkSet(_)) => eighth * 8,
+            (None, WorkloadPoint::WorkSet(_)) => eighth * 8,
             (None, _) => self.data_size_bytes / block * block,
         };
         Sizes { data, eighth, block, files }
@@ -228,7 +230,7 @@ impl RunPlan {
 
     /// Whether steady state is looked for: where a claim is to be made, and there is time for it.
     pub(crate) fn watches_steadiness(&self) -> bool {
-        self.points == Points::Profile(Profile::Standard)
+        self.points == Points::Profile(PointProfile::Standard)
             && self.runtime_ns >= steady::LEAST_RUNTIME_NS
     }
 }
@@ -246,12 +248,12 @@ impl StageSpec {
     }
 }
 
-fn suits(point: Point, parameter: Parameter) -> bool {
+fn suits(point: WorkloadPoint, parameter: Parameter) -> bool {
     matches!(
         (point, parameter),
-        (Point::BlockSize(_), Parameter::BlockSize)
-            | (Point::WorkSet(_), Parameter::WorkSet)
-            | (Point::Only, Parameter::None)
+        (WorkloadPoint::BlockSize(_), Parameter::BlockSize)
+            | (WorkloadPoint::WorkSet(_), Parameter::WorkSet)
+            | (WorkloadPoint::Only, Parameter::None)
     )
 }
 
@@ -295,7 +297,7 @@ mod tests {
 
     fn plan() -> RunPlan {
         RunPlan {
-            points: Points::Profile(Profile::Quick),
+            points: Points::Profile(PointProfile::Quick),
             data_size_bytes: 16 << 20,
             memory_bytes: 64 << 20,
             runtime_ns: 2_000_000_000,
@@ -304,20 +306,20 @@ mod tests {
         }
     }
 
-    fn sizes(name: &str, plan: &RunPlan, point: Point) -> Sizes {
+    fn sizes(name: &str, plan: &RunPlan, point: WorkloadPoint) -> Sizes {
         plan.sizes(Workloads::load(None).unwrap().find(name).unwrap(), point)
     }
 
     #[test]
     fn sizes_follow_from_data_memory_and_point() {
-        let linear = sizes("linear-read", &plan(), Point::BlockSize(3 << 20));
+        let linear = sizes("linear-read", &plan(), WorkloadPoint::BlockSize(3 << 20));
         assert_eq!((linear.data, linear.block), (15 << 20, 3 << 20));
-        let grep = sizes("grep", &plan(), Point::WorkSet(200));
+        let grep = sizes("grep", &plan(), WorkloadPoint::WorkSet(200));
         assert_eq!((grep.data, grep.eighth), (128 << 20, 16 << 20));
-        let small = sizes("create-read-delete", &plan(), Point::Only);
+        let small = sizes("create-read-delete", &plan(), WorkloadPoint::Only);
         assert_eq!((small.data, small.files), (16 << 20, 4096));
         let huge = RunPlan { data_size_bytes: 1 << 40, ..plan() };
-        assert_eq!(sizes("sync-files", &huge, Point::Only).files, MAX_FILES);
+        assert_eq!(sizes("sync-files", &huge, WorkloadPoint::Only).files, MAX_FILES);
     }
 
     #[test]
@@ -328,8 +330,8 @@ mod tests {
             RunPlan { memory_bytes: 1 << 20, ..plan() },
             RunPlan { runtime_ns: 1000, ..plan() },
             RunPlan { points: Points::These(Vec::new()), ..plan() },
-            RunPlan { points: Points::These(vec![Point::Only]), ..plan() },
-            RunPlan { points: Points::These(vec![Point::BlockSize(32 << 20)]), ..plan() },
+            RunPlan { points: Points::These(vec![WorkloadPoint::Only]), ..plan() },
+            RunPlan { points: Points::These(vec![WorkloadPoint::BlockSize(32 << 20)]), ..plan() },
         ];
         for plan in bad {
             let error = plan.points(workloads.find("linear-read").unwrap()).unwrap_err();
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn variables_are_what_fio_can_read() {
-        let sizes = sizes("grep", &plan(), Point::WorkSet(100));
+        let sizes = sizes("grep", &plan(), WorkloadPoint::WorkSet(100));
         let variables = plan().variables(sizes, u64::MAX, "/d");
         let value = |name: &str| {
             variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())

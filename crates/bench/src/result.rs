@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_host::Outcome;
+use flashfit_host::ProgramOutcome;
 use serde::Deserialize;
 
 use crate::error::BenchError;
 use crate::figures::{Figures, Latency};
-use crate::steady::Steady;
+use crate::steady::SteadyState;
 use crate::workload::{Direction, StageSpec};
 
 /// The exit code with which fio ends after SIGINT or SIGTERM.
@@ -33,14 +33,14 @@ pub struct FioResult {
     /// Figures of writing, where anything was written.
     pub write: Option<Figures>,
     /// What fio said of a steady state, where it was told to look for one.
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadyState>,
     /// fio's document, without what came before it.
     pub json: String,
 }
 
 /// What a run was asked to do.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ExpectedRun<'a> {
     /// The stage.
     pub stage: &'a StageSpec,
     /// The bytes it moves, its time not being up.
@@ -53,7 +53,11 @@ pub struct Asked<'a> {
 ///
 /// # Errors
 /// Whatever speaks against the result; see [`BenchError`].
-pub fn read(outcome: &Outcome, output: &str, asked: Asked<'_>) -> Result<FioResult, BenchError> {
+pub fn read(
+    outcome: &ProgramOutcome,
+    output: &str,
+    asked: ExpectedRun<'_>,
+) -> Result<FioResult, BenchError> {
     let (document, json) = ended_well(outcome, output)?;
     let [job] = document.jobs.as_slice() else {
         let reason = format!("{} groups of jobs instead of one", document.jobs.len());
@@ -65,7 +69,7 @@ pub fn read(outcome: &Outcome, output: &str, asked: Asked<'_>) -> Result<FioResu
         version: document.version.clone(),
         read: figures(&job.read)?,
         write: figures(&job.write)?.map(|write| Figures { sync, ..write }),
-        steady: job.steadystate.as_ref().map(|found| Steady::by_fio(found.attained != 0)),
+        steady: job.steadystate.as_ref().map(|found| SteadyState::by_fio(found.attained != 0)),
         json: json.to_owned(),
     };
     is_complete(&result, asked)?;
@@ -76,12 +80,15 @@ pub fn read(outcome: &Outcome, output: &str, asked: Asked<'_>) -> Result<FioResu
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_fill(outcome: &Outcome, output: &str) -> Result<(), BenchError> {
+pub fn read_fill(outcome: &ProgramOutcome, output: &str) -> Result<(), BenchError> {
     ended_well(outcome, output).map(|_| ())
 }
 
 /// The document of a run that ended without any sign of an error.
-fn ended_well<'a>(outcome: &Outcome, output: &'a str) -> Result<(Document, &'a str), BenchError> {
+fn ended_well<'a>(
+    outcome: &ProgramOutcome,
+    output: &'a str,
+) -> Result<(Document, &'a str), BenchError> {
     let json = document_text(output);
     let before = &output[..output.len() - json.len()];
     let messages = [outcome.stderr.as_str(), &outcome.stdout, before].concat();
@@ -180,7 +187,7 @@ fn has_errno(message: &str, number: &str) -> bool {
     })
 }
 
-fn is_complete(result: &FioResult, asked: Asked<'_>) -> Result<(), BenchError> {
+fn is_complete(result: &FioResult, asked: ExpectedRun<'_>) -> Result<(), BenchError> {
     for direction in &asked.stage.yields {
         let (word, figures) = match direction {
             Direction::Read => ("read", &result.read),

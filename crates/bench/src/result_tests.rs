@@ -1,6 +1,6 @@
 //! Checks of reading results, on outputs of the real fio.
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 use super::*;
 use crate::workload::FigureKind;
@@ -22,17 +22,17 @@ fn stage(yields: &[Direction]) -> StageSpec {
     }
 }
 
-fn ended(code: i32, stderr: &str) -> Outcome {
-    Outcome { code: Some(code), stderr: stderr.to_owned(), ..Outcome::default() }
+fn ended(code: i32, stderr: &str) -> ProgramOutcome {
+    ProgramOutcome { code: Some(code), stderr: stderr.to_owned(), ..ProgramOutcome::default() }
 }
 
 fn read_all(
-    outcome: &Outcome,
+    outcome: &ProgramOutcome,
     output: &str,
     yields: &[Direction],
     bytes: u64,
 ) -> Result<FioResult, BenchError> {
-    read(outcome, output, Asked { stage: &stage(yields), bytes, runtime_ns: 5 * SECOND_NS })
+    read(outcome, output, ExpectedRun { stage: &stage(yields), bytes, runtime_ns: 5 * SECOND_NS })
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_run_that_a_signal_shortened_is_not_used() {
 fn running_out_of_time_is_as_good_as_moving_all_bytes() {
     let both = [Direction::Read, Direction::Write];
     let runtime_ns = 1_000_000;
-    let asked = Asked { stage: &stage(&both), bytes: 1 << 40, runtime_ns };
+    let asked = ExpectedRun { stage: &stage(&both), bytes: 1 << 40, runtime_ns };
     read(&ended(0, ""), MIXED, asked).unwrap();
 }
 
@@ -124,7 +124,7 @@ fn an_error_that_only_the_document_has_is_one() {
 
 #[test]
 fn a_killed_fio_wanted_memory() {
-    let outcome = Outcome { code: None, signal: Some(9), ..Outcome::default() };
+    let outcome = ProgramOutcome { code: None, signal: Some(9), ..ProgramOutcome::default() };
     let error = read_all(&outcome, "", &[Direction::Read], 1).unwrap_err();
     assert!(error.hint().unwrap().contains("memory"));
 }

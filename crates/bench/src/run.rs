@@ -11,14 +11,14 @@ use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::processor::ProcessorTime;
 
 use crate::error::BenchError;
-use crate::figures::{PointResult, Stage, WorkloadResult};
-use crate::fio::{self, Invocation, system};
+use crate::figures::{PointResult, StageResult, WorkloadResult};
+use crate::fio::{self, FioRun, system};
 use crate::jobfile;
 use crate::plan::{RunPlan, Sizes};
-use crate::result::{self, Asked, FioResult};
-use crate::steady::Watch;
-use crate::target::{Identity, Target, is_plain};
-use crate::workload::{Direction, Point, StageSpec, Workload};
+use crate::result::{self, ExpectedRun, FioResult};
+use crate::steady::SteadyWatch;
+use crate::target::{TargetIdentity, WorkloadTarget, is_plain};
+use crate::workload::{Direction, StageSpec, Workload, WorkloadPoint};
 
 /// The sub-directory of the target in which files are made.
 const FOLDER: &str = "flashfit-bench";
@@ -34,7 +34,7 @@ pub fn run_workload(
     runner: &dyn Runner,
     workload: &Workload,
     plan: &RunPlan,
-    target: Target<'_>,
+    target: WorkloadTarget<'_>,
     memory_limit: Option<&MemoryLimit>,
 ) -> Result<WorkloadResult, BenchError> {
     let points = plan.points(workload)?;
@@ -56,8 +56,8 @@ pub fn run_workload(
 
 /// The target, made ready; what was made is removed when dropped.
 struct Place<'a> {
-    target: Target<'a>,
-    was: Identity,
+    target: WorkloadTarget<'a>,
+    was: TargetIdentity,
     /// The directory for files; `None` on a bare device.
     folder: Option<PathBuf>,
     /// Through which fio reaches the target, whatever it is called.
@@ -69,7 +69,7 @@ impl<'a> Place<'a> {
     fn prepare(
         workload: &Workload,
         plan: &RunPlan,
-        target: Target<'a>,
+        target: WorkloadTarget<'a>,
     ) -> Result<Self, BenchError> {
         let was = target.look()?;
         let scratch = plan.scratch.canonicalize().map_err(system(&plan.scratch))?;
@@ -78,7 +78,7 @@ impl<'a> Place<'a> {
             return Err(BenchError::BadTarget { path: scratch, reason });
         }
         let link = scratch.join("target");
-        if let Target::BlockDevice(path) = target {
+        if let WorkloadTarget::BlockDevice(path) = target {
             if !workload.raw || workload.writes() {
                 let workload = workload.name.clone();
                 return Err(BenchError::WouldOverwrite { workload, path: path.to_owned() });
@@ -148,7 +148,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn point(&mut self, point: Point) -> Result<PointResult, BenchError> {
+    fn point(&mut self, point: WorkloadPoint) -> Result<PointResult, BenchError> {
         let mut sizes = self.plan.sizes(self.workload, point);
         if self.workload.fresh_files {
             self.place.empty()?;
@@ -164,7 +164,7 @@ impl Run<'_> {
             if let (Some(file_bytes), Some(write)) = (self.workload.file_bytes, measured.write) {
                 sizes = sizes.with_files(write.bytes / file_bytes, file_bytes);
             }
-            stages.push(Stage {
+            stages.push(StageResult {
                 name: spec.name.clone(),
                 kind: spec.kind,
                 read: measured.read.filter(|_| spec.gives(Direction::Read)),
@@ -219,7 +219,7 @@ impl Run<'_> {
         };
         let before = ProcessorTime::now();
         let (outcome, output) = self.fio(text, &spec.sections, sizes, bytes, self.plan.seed)?;
-        let asked = Asked { stage: spec, bytes, runtime_ns: self.plan.runtime_ns };
+        let asked = ExpectedRun { stage: spec, bytes, runtime_ns: self.plan.runtime_ns };
         let mut measured = result::read(&outcome, &output, asked)?;
         measured.steady = watch.map(|watch| watch.judge(measured.steady)).transpose()?;
         self.result.fio_ns += nanoseconds(outcome.elapsed);
@@ -236,9 +236,9 @@ impl Run<'_> {
     }
 
     /// Looks for a steady state, where that is wanted.
-    fn watch(&self) -> Option<Watch> {
+    fn watch(&self) -> Option<SteadyWatch> {
         let wanted = self.plan.watches_steadiness() && self.place.folder.is_some();
-        wanted.then(|| Watch::new(scratch_of(&self.place.link), self.plan.runtime_ns))
+        wanted.then(|| SteadyWatch::new(scratch_of(&self.place.link), self.plan.runtime_ns))
     }
 
     fn fio(
@@ -248,9 +248,9 @@ impl Run<'_> {
         sizes: Sizes,
         bytes: u64,
         seed: u64,
-    ) -> Result<(flashfit_host::Outcome, String), BenchError> {
+    ) -> Result<(flashfit_host::ProgramOutcome, String), BenchError> {
         self.place.target.is_still(&self.place.was)?;
-        let invocation = Invocation {
+        let invocation = FioRun {
             text,
             sections,
             variables: &self.plan.variables(sizes, seed, &self.place.directory()),
@@ -270,7 +270,7 @@ fn scratch_of(link: &Path) -> &Path {
     link.parent().expect("the link lies in the scratch folder")
 }
 
-fn stage_runtime_ns(stage: &Stage) -> u64 {
+fn stage_runtime_ns(stage: &StageResult) -> u64 {
     [stage.read, stage.write].iter().flatten().map(|figures| figures.runtime_ns).max().unwrap_or(0)
 }
 

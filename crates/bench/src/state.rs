@@ -17,10 +17,10 @@ use flashfit_medium::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::fio::{self, Invocation, system};
+use crate::fio::{self, FioRun, system};
 use crate::plan::fill_timeout;
 use crate::result;
-use crate::target::{Identity, Target};
+use crate::target::{TargetIdentity, WorkloadTarget};
 
 /// The folder that holds the files, beside that of the workload.
 const FOLDER: &str = "flashfit-state";
@@ -46,7 +46,7 @@ const TARGET: &str = "${STATE}";
 
 /// What the file system holds when a workload begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MediumState {
+pub struct StartingState {
     /// The used share of the file system, in hundredths of a percent; 0 for an empty one.
     pub fill_hundredths: u32,
     /// Rounds of ageing.
@@ -66,14 +66,14 @@ pub struct StateReached {
     pub written_bytes: u64,
 }
 
-impl MediumState {
+impl StartingState {
     /// Whether the file system is empty when a workload begins.
     pub fn is_fresh(&self) -> bool {
         self.fill_hundredths == 0 && self.age_rounds == 0
     }
 }
 
-impl std::fmt::Display for MediumState {
+impl std::fmt::Display for StartingState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_fresh() {
             return f.write_str("empty");
@@ -88,7 +88,7 @@ impl std::fmt::Display for MediumState {
 
 /// With what the state is brought about.
 #[derive(Clone, Copy)]
-pub struct Tools<'a> {
+pub struct StateTools<'a> {
     /// Runs fio.
     pub runner: &'a dyn Runner,
     /// For job files and results, on no account on the medium.
@@ -104,14 +104,14 @@ pub struct Tools<'a> {
 /// # Errors
 /// As [`crate::run_workload`]; [`BenchError::Full`] when the files do not fit.
 pub fn bring_about(
-    state: MediumState,
-    target: Target<'_>,
-    tools: Tools<'_>,
+    state: StartingState,
+    target: WorkloadTarget<'_>,
+    tools: StateTools<'_>,
 ) -> Result<StateReached, BenchError> {
     let was = target.look()?;
     // fio looks for what is not absolute in its own folder for leftovers.
     let scratch = tools.scratch.canonicalize().map_err(system(tools.scratch))?;
-    let tools = Tools { scratch: &scratch, ..tools };
+    let tools = StateTools { scratch: &scratch, ..tools };
     let folder = was.path.join(FOLDER);
     std::fs::create_dir(&folder).map_err(system(&folder))?;
     let mut making = Making { tools, target, was, folder, written_bytes: 0, calls: 0 };
@@ -137,9 +137,9 @@ pub fn bring_about(
 }
 
 struct Making<'a> {
-    tools: Tools<'a>,
-    target: Target<'a>,
-    was: Identity,
+    tools: StateTools<'a>,
+    target: WorkloadTarget<'a>,
+    was: TargetIdentity,
     folder: PathBuf,
     written_bytes: u64,
     /// Sets the seeds and the folders of fio's runs apart.
@@ -233,7 +233,7 @@ impl Making<'_> {
             ("STATE".to_owned(), link.join(name).display().to_string()),
             ("SEED".to_owned(), seed.to_string()),
         ];
-        let invocation = Invocation {
+        let invocation = FioRun {
             text,
             sections: &[],
             variables: &variables,

@@ -29,7 +29,7 @@ const SLACK_MS: u64 = 100;
 
 /// What was found of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Steady {
+pub struct SteadyState {
     /// Whether fio's criterion was met.
     pub fio: bool,
     /// Whether the SNIA's was; `None` where the stage was over before five rounds.
@@ -40,7 +40,7 @@ pub struct Steady {
     pub slope_thousandths: Option<u64>,
 }
 
-impl Steady {
+impl SteadyState {
     /// By fio's word alone.
     pub(crate) fn by_fio(attained: bool) -> Self {
         Self { fio: attained, snia: None, range_thousandths: None, slope_thousandths: None }
@@ -65,7 +65,7 @@ impl Steady {
 
 /// Looks for a steady state in one run of fio.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct SteadyWatch {
     folder: PathBuf,
     runtime_ns: u64,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Watch {
 /// What the names of the bandwidth logs begin with.
 const LOG: &str = "steady";
 
-impl Watch {
+impl SteadyWatch {
     /// In a run of that time, with logs in `folder`. Earlier logs are removed.
     pub(crate) fn new(folder: &Path, runtime_ns: u64) -> Self {
         let watch = Self { folder: folder.to_owned(), runtime_ns };
@@ -92,13 +92,13 @@ impl Watch {
     }
 
     /// What was found, given fio's own word.
-    pub(crate) fn judge(&self, by_fio: Option<Steady>) -> Result<Steady, BenchError> {
+    pub(crate) fn judge(&self, by_fio: Option<SteadyState>) -> Result<SteadyState, BenchError> {
         let attained = by_fio.is_some_and(|steady| steady.fio);
         let mut texts = Vec::new();
         for log in self.logs() {
             texts.push(std::fs::read_to_string(&log).map_err(system(&log))?);
         }
-        Ok(Steady::of(attained, &rounds(&texts)))
+        Ok(SteadyState::of(attained, &rounds(&texts)))
     }
 
     fn logs(&self) -> Vec<PathBuf> {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_criteria_of_the_specification() {
-        let steady = |rounds: &[u64]| Steady::of(true, rounds);
+        let steady = |rounds: &[u64]| SteadyState::of(true, rounds);
         // Level within a fifth: steady. Only the last five count.
         let level = steady(&[900, 100, 110, 95, 105, 100]);
         assert_eq!((level.snia, level.range_thousandths), (Some(true), Some(147)));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_dead_medium_is_not_divided_by() {
-        assert_eq!(Steady::of(false, &[0, 0, 0, 0, 0]).range_thousandths, Some(0));
+        assert_eq!(SteadyState::of(false, &[0, 0, 0, 0, 0]).range_thousandths, Some(0));
     }
 
     #[test]

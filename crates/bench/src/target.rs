@@ -13,7 +13,7 @@ use crate::error::BenchError;
 
 /// Where a workload runs.
 #[derive(Debug, Clone, Copy)]
-pub enum Target<'a> {
+pub enum WorkloadTarget<'a> {
     /// A file system mounted for the trial, and the device that is mounted.
     Mounted(&'a Mounted, &'a Path),
     /// A directory of whatever file system; files are made and removed in a sub-directory.
@@ -24,14 +24,14 @@ pub enum Target<'a> {
 
 /// What a target was when it was looked at: device and inode of a directory, number of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct TargetIdentity {
     /// The path without symbolic links.
     pub path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Target<'_> {
+impl WorkloadTarget<'_> {
     /// The path as given.
     pub fn path(&self) -> &Path {
         match self {
@@ -44,7 +44,7 @@ impl Target<'_> {
     ///
     /// # Errors
     /// [`BenchError::BadTarget`] when it is not what it is said to be.
-    pub fn look(&self) -> Result<Identity, BenchError> {
+    pub fn look(&self) -> Result<TargetIdentity, BenchError> {
         let path = self.path();
         let bad = |reason: String| BenchError::BadTarget { path: path.to_owned(), reason };
         let real = path.canonicalize().map_err(|error| bad(error.to_string()))?;
@@ -57,14 +57,14 @@ impl Target<'_> {
                 if !is_plain(&real) {
                     return Err(bad("fio cannot be given a device of that name".to_owned()));
                 }
-                Ok(Identity { path: real, device: metadata.rdev(), inode: metadata.ino() })
+                Ok(TargetIdentity { path: real, device: metadata.rdev(), inode: metadata.ino() })
             }
             Self::Mounted(_, _) | Self::Directory(_) => {
                 if !metadata.is_dir() {
                     return Err(bad("is not a directory".to_owned()));
                 }
                 self.look_at_mount().map_err(bad)?;
-                Ok(Identity { path: real, device: metadata.dev(), inode: metadata.ino() })
+                Ok(TargetIdentity { path: real, device: metadata.dev(), inode: metadata.ino() })
             }
         }
     }
@@ -82,7 +82,7 @@ impl Target<'_> {
     ///
     /// # Errors
     /// [`BenchError::TargetVanished`] when it is not what it `was`.
-    pub fn is_still(&self, was: &Identity) -> Result<(), BenchError> {
+    pub fn is_still(&self, was: &TargetIdentity) -> Result<(), BenchError> {
         match self.look() {
             Ok(now) if now == *was => Ok(()),
             _ => Err(BenchError::TargetVanished { path: self.path().to_owned() }),
@@ -98,16 +98,17 @@ pub fn is_plain(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::{ExitClass, Explain};
+    use flashfit_host::{ExitClass, UserError};
 
     use super::*;
 
     #[test]
     fn a_mistyped_device_is_no_device() {
-        let error = Target::BlockDevice(Path::new("/dev/zz_not_a_card")).look().unwrap_err();
+        let error =
+            WorkloadTarget::BlockDevice(Path::new("/dev/zz_not_a_card")).look().unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = Target::BlockDevice(file.path()).look().unwrap_err();
+        let error = WorkloadTarget::BlockDevice(file.path()).look().unwrap_err();
         assert!(error.to_string().ends_with("is not a block device"), "{error}");
     }
 
@@ -116,7 +117,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().join("point");
         std::fs::create_dir(&point).unwrap();
-        let target = Target::Directory(&point);
+        let target = WorkloadTarget::Directory(&point);
         let was = target.look().unwrap();
         target.is_still(&was).unwrap();
         std::fs::rename(&point, folder.path().join("aside")).unwrap();

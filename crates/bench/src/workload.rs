@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use flashfit_catalogue::{Entry, Origin};
+use flashfit_catalogue::{CatalogEntry, Origin};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub enum Parameter {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Point {
+pub enum WorkloadPoint {
     /// The size of one request, in bytes.
     BlockSize(u64),
     /// Data in hundredths of the memory limit.
@@ -45,7 +45,7 @@ pub enum Point {
     Only,
 }
 
-impl std::fmt::Display for Point {
+impl std::fmt::Display for WorkloadPoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BlockSize(bytes) => write!(f, "{}", Bytes(*bytes)),
@@ -58,7 +58,7 @@ impl std::fmt::Display for Point {
 /// How many points are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Profile {
+pub enum PointProfile {
     /// Few points: for a search.
     Quick,
     /// All points: for a claim.
@@ -166,8 +166,8 @@ pub struct Workload {
     pub text: String,
     /// Where it comes from.
     pub origin: Origin,
-    standard: Vec<Point>,
-    quick: Vec<Point>,
+    standard: Vec<WorkloadPoint>,
+    quick: Vec<WorkloadPoint>,
 }
 
 impl Workload {
@@ -175,7 +175,7 @@ impl Workload {
     ///
     /// # Errors
     /// [`BenchError::BadWorkload`] with file and line.
-    pub fn parse(entry: &Entry) -> Result<Self, BenchError> {
+    pub fn parse(entry: &CatalogEntry) -> Result<Self, BenchError> {
         let bad =
             |line, reason| BenchError::BadWorkload { origin: entry.origin.clone(), line, reason };
         let text = head_text(&entry.text);
@@ -204,10 +204,10 @@ impl Workload {
     }
 
     /// The points that a profile measures, in the file's order.
-    pub fn points(&self, profile: Profile) -> &[Point] {
+    pub fn points(&self, profile: PointProfile) -> &[WorkloadPoint] {
         match profile {
-            Profile::Quick => &self.quick,
-            Profile::Standard => &self.standard,
+            PointProfile::Quick => &self.quick,
+            PointProfile::Standard => &self.standard,
         }
     }
 
@@ -255,12 +255,12 @@ fn check_stages(head: &Head, sections: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn points(head: &Head) -> Result<(Vec<Point>, Vec<Point>), String> {
+fn points(head: &Head) -> Result<(Vec<WorkloadPoint>, Vec<WorkloadPoint>), String> {
     if head.parameter == Parameter::None {
         if !head.points.is_empty() || !head.quick_points.is_empty() {
             return Err("a workload without a parameter has no points".to_owned());
         }
-        return Ok((vec![Point::Only], vec![Point::Only]));
+        return Ok((vec![WorkloadPoint::Only], vec![WorkloadPoint::Only]));
     }
     let read = |list: &[Bytes], what| {
         if list.is_empty() {
@@ -271,12 +271,14 @@ fn points(head: &Head) -> Result<(Vec<Point>, Vec<Point>), String> {
     Ok((read(&head.points, "points")?, read(&head.quick_points, "quick-points")?))
 }
 
-fn point(parameter: Parameter, value: u64) -> Result<Point, String> {
+fn point(parameter: Parameter, value: u64) -> Result<WorkloadPoint, String> {
     match parameter {
-        Parameter::BlockSize if value >= 512 && value % 512 == 0 => Ok(Point::BlockSize(value)),
+        Parameter::BlockSize if value >= 512 && value % 512 == 0 => {
+            Ok(WorkloadPoint::BlockSize(value))
+        }
         Parameter::BlockSize => Err(format!("a block size of {value} is no number of sectors")),
         Parameter::WorkSet if (1..=WORK_SET_MAX_HUNDREDTHS).contains(&value) => {
-            Ok(Point::WorkSet(value))
+            Ok(WorkloadPoint::WorkSet(value))
         }
         _ => Err(format!("a work set of {value} hundredths of the memory is out of range")),
     }
@@ -293,7 +295,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<Workload, BenchError> {
         let origin = Origin::File("mine.fio".into());
-        Workload::parse(&Entry { name: "mine".into(), text: text.into(), origin })
+        Workload::parse(&CatalogEntry { name: "mine".into(), text: text.into(), origin })
     }
 
     fn complaint(text: &str) -> String {
@@ -304,10 +306,10 @@ mod tests {
     fn a_good_file_is_read() {
         let workload = parse(GOOD).unwrap();
         assert_eq!(
-            workload.points(Profile::Standard),
-            [Point::BlockSize(4096), Point::BlockSize(8192)]
+            workload.points(PointProfile::Standard),
+            [WorkloadPoint::BlockSize(4096), WorkloadPoint::BlockSize(8192)]
         );
-        assert_eq!(workload.points(Profile::Quick), [Point::BlockSize(4096)]);
+        assert_eq!(workload.points(PointProfile::Quick), [WorkloadPoint::BlockSize(4096)]);
         assert!(!workload.writes());
         assert_eq!(workload.stages[0].volume, 100);
     }

@@ -19,7 +19,7 @@
 
 mod measure;
 
-use flashfit_card::{Card, CardModel, Request};
+use flashfit_card::{Card, CardModel, CardRequest};
 use flashfit_catalogue::Origin;
 use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
 
@@ -62,7 +62,7 @@ fn measure_card(
     let mut card = Card::counting(&model(collection, more, capacity, page));
     let data = vec![0; 1 << 20];
     for offset in (0..capacity).step_by(data.len()) {
-        card.serve(Request::Write { offset, data: &data }).expect("it lies on the card");
+        card.serve(CardRequest::Write { offset, data: &data }).expect("it lies on the card");
     }
     let mut places = Places::new();
     let pages = capacity / page;
@@ -85,7 +85,7 @@ fn write(card: &mut Card, places: &mut Places, page: u64, pages: u64, requests: 
     let data = &data[..usize::try_from(page).expect("a page is small")];
     for _ in 0..requests {
         let offset = places.below(pages) * page;
-        card.serve(Request::Write { offset, data }).expect("it lies on the card");
+        card.serve(CardRequest::Write { offset, data }).expect("it lies on the card");
     }
 }
 

@@ -13,7 +13,7 @@
 
 mod measure;
 
-use flashfit_card::{Card, CardModel, Request};
+use flashfit_card::{Card, CardModel, CardRequest};
 use flashfit_catalogue::Origin;
 use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
 
@@ -82,5 +82,5 @@ fn model(layer: &str, gibibytes: u64) -> CardModel {
 }
 
 fn write(card: &mut Card, offset: u64, data: &[u8]) {
-    card.serve(Request::Write { offset, data }).expect("a write within the card");
+    card.serve(CardRequest::Write { offset, data }).expect("a write within the card");
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{Entry, EntryError, entries, read};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_catalogue::{CatalogEntry, CatalogEntryError, entries, read};
+use flashfit_host::{ExitClass, UserError};
 
 use crate::model::{CardModel, ModelError};
 
@@ -12,13 +12,13 @@ use crate::model::{CardModel, ModelError};
 pub enum CardError {
     /// There is no such card, or its file cannot be read.
     #[error(transparent)]
-    Entry(#[from] EntryError),
+    Entry(#[from] CatalogEntryError),
     /// The file is not a card model.
     #[error(transparent)]
     Model(#[from] ModelError),
 }
 
-impl Explain for CardError {
+impl UserError for CardError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Entry(error) => error.class(),
@@ -48,7 +48,7 @@ pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, Ca
 ///
 /// # Errors
 /// When there is no such card, or its file cannot be read.
-pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<Entry, CardError> {
+pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry, CardError> {
     let path = Path::new(name_or_path);
     if name_or_path.contains('/') || path.extension().is_some_and(|ending| ending == "toml") {
         return Ok(read(path)?);
@@ -58,7 +58,7 @@ pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<Entry, CardE
         return Ok(entry.clone());
     }
     let known = entries.iter().map(|entry| entry.name.as_str());
-    Err(EntryError::unknown("card", name_or_path, known).into())
+    Err(CatalogEntryError::unknown("card", name_or_path, known).into())
 }
 
 /// All cards of the catalogue, sorted by name.
@@ -69,7 +69,7 @@ pub fn all(user_dir: Option<&Path>) -> Result<Vec<CardModel>, CardError> {
     entries("cards", "toml", user_dir)?.iter().map(model).collect()
 }
 
-fn model(entry: &Entry) -> Result<CardModel, CardError> {
+fn model(entry: &CatalogEntry) -> Result<CardModel, CardError> {
     Ok(CardModel::parse(&entry.text, &entry.origin)?)
 }
 

@@ -24,7 +24,7 @@ pub struct Counters {
     /// Erase units erased.
     pub erases: u64,
     /// How these are spread; over the card's whole life.
-    pub erases_per_unit: ErasesPerUnit,
+    pub erases_per_unit: ErasesPerBlock,
     /// Erase units that were erased more often than they are rated for; over the card's whole life.
     #[serde(default)]
     pub units_beyond_rating: u64,
@@ -82,7 +82,7 @@ pub struct LayerCounters {
 
 /// How wear is spread over the erase units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ErasesPerUnit {
+pub struct ErasesPerBlock {
     /// Of the least worn unit.
     pub least: u64,
     /// On average, in thousandths.
@@ -174,7 +174,7 @@ mod tests {
         let later = Counters {
             host_written_bytes: 300,
             nand_programmed_bytes: 1500,
-            erases_per_unit: ErasesPerUnit { least: 1, mean_thousandths: 2000, most: 3 },
+            erases_per_unit: ErasesPerBlock { least: 1, mean_thousandths: 2000, most: 3 },
             units_beyond_rating: 4,
             ..Counters::default()
         };

@@ -3,9 +3,9 @@
 //! With a virtual clock, a probe that takes minutes on a real card takes milliseconds. Time that
 //! passes on the clock between requests is idle time of the card.
 
-use flashfit_medium::{BlockDev, BlockDevError, Clock, Description};
+use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Clock};
 
-use crate::card::{Card, Request};
+use crate::card::{Card, CardRequest};
 
 /// A card under a clock.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl<C: Clock> InProcessCard<C> {
         &self.clock
     }
 
-    fn serve(&mut self, request: Request<'_>) -> Result<(), BlockDevError> {
+    fn serve(&mut self, request: CardRequest<'_>) -> Result<(), BlockDevError> {
         let arrival_ns = self.clock.now_ns() + self.card_ahead_ns - self.clock_ahead_ns;
         let done_ns = self.card.submit(arrival_ns, request)?;
         self.clock.pass_ns(done_ns - arrival_ns);
@@ -50,24 +50,24 @@ impl<C: Clock> InProcessCard<C> {
 }
 
 impl<C: Clock> BlockDev for InProcessCard<C> {
-    fn describe(&self) -> Description {
+    fn describe(&self) -> BlockDevInfo {
         self.card.description()
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
-        self.serve(Request::Read { offset, buffer })
+        self.serve(CardRequest::Read { offset, buffer })
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
-        self.serve(Request::Write { offset, data })
+        self.serve(CardRequest::Write { offset, data })
     }
 
     fn flush(&mut self) -> Result<(), BlockDevError> {
-        self.serve(Request::Flush)
+        self.serve(CardRequest::Flush)
     }
 
     fn discard(&mut self, offset: u64, length: u64) -> Result<(), BlockDevError> {
-        self.serve(Request::Discard { offset, length })
+        self.serve(CardRequest::Discard { offset, length })
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     fn time_between_requests_is_idle_time() {
         let sections = "[cache]\nbytes = \"8KiB\"\n[background]\nafter_ns = 1000\n[discard]";
         let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
-        card.serve(Request::Flush).unwrap();
+        card.serve(CardRequest::Flush).unwrap();
         let clock = VirtualClock::default();
         clock.pass_ns(5);
         let mut device = InProcessCard::new(card, clock.clone());

@@ -21,18 +21,18 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 const LARGE_BYTES: usize = 8 << 20;
 
 /// A number in a table.
-pub trait Entry: Copy + Default + PartialEq {}
+pub trait TableEntry: Copy + Default + PartialEq {}
 
-impl Entry for u32 {}
-impl Entry for u64 {}
+impl TableEntry for u32 {}
+impl TableEntry for u64 {}
 
 /// A table of numbers that are zero at first. What stays zero takes no memory.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<T>")]
-#[serde(bound(deserialize = "T: Entry + Deserialize<'de>"))]
+#[serde(bound(deserialize = "T: TableEntry + Deserialize<'de>"))]
 pub struct LargeTable<T>(Vec<T>);
 
-impl<T: Entry> LargeTable<T> {
+impl<T: TableEntry> LargeTable<T> {
     /// So many zeros.
     pub fn new(entries: usize) -> Self {
         // Zeros come from the kernel, untouched.
@@ -47,7 +47,7 @@ impl<T: Entry> LargeTable<T> {
     }
 }
 
-impl<T: Entry> From<Vec<T>> for LargeTable<T> {
+impl<T: TableEntry> From<Vec<T>> for LargeTable<T> {
     /// The numbers of a table that was loaded, moved to where huge pages can be; zeros stay
     /// untouched.
     fn from(loaded: Vec<T>) -> Self {

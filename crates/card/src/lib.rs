@@ -29,10 +29,10 @@ pub mod served;
 pub mod snapshot;
 pub mod zeroed;
 
-pub use card::{Card, Request};
+pub use card::{Card, CardRequest};
 pub use catalogue::CardError;
-pub use counters::{Counters, ErasesPerUnit, Merges};
-pub use cut::{CutMoment, CutOptions, CutReport, Fault, FaultClass};
+pub use counters::{Counters, ErasesPerBlock, Merges};
+pub use cut::{CutMoment, CutOptions, CutReport, EnabledFault, FaultClass};
 pub use in_process::InProcessCard;
 pub use model::{CardModel, ModelError};
 pub use snapshot::SnapshotError;

@@ -11,7 +11,7 @@ use crate::model::NoiseModel;
 
 /// The noise of a card.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Noise {
+pub struct CardNoise {
     model: NoiseModel,
     random: Random,
 }
@@ -25,7 +25,7 @@ pub struct Delay {
     pub stalled: bool,
 }
 
-impl Noise {
+impl CardNoise {
     /// From its seed.
     pub fn new(model: &NoiseModel) -> Self {
         Self { model: model.clone(), random: Random::new(model.seed) }
@@ -52,7 +52,7 @@ mod tests {
         let model =
             NoiseModel { seed: 7, jitter_thousandths: 100, stall_every: 50, stall_ns: 9000 };
         let draw = || {
-            let mut noise = Noise::new(&model);
+            let mut noise = CardNoise::new(&model);
             (0..5000).map(|_| noise.delay(1000)).collect::<Vec<_>>()
         };
         let delays = draw();
@@ -67,6 +67,6 @@ mod tests {
     #[test]
     fn no_jitter_is_no_delay() {
         let model = NoiseModel { seed: 7, jitter_thousandths: 0, stall_every: 0, stall_ns: 9000 };
-        assert_eq!(Noise::new(&model).delay(1000), Delay { delay_ns: 0, stalled: false });
+        assert_eq!(CardNoise::new(&model).delay(1000), Delay { delay_ns: 0, stalled: false });
     }
 }

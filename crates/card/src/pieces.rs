@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The part of a request that lies in one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct RequestPart {
     /// The unit's number.
     pub unit: u64,
     /// Where in the unit, in bytes.
@@ -14,7 +14,7 @@ pub struct Piece {
 }
 
 /// Cuts `length` bytes from `offset` at the borders of units of `unit_bytes`.
-pub fn pieces(offset: u64, length: usize, unit_bytes: u64) -> impl Iterator<Item = Piece> {
+pub fn pieces(offset: u64, length: usize, unit_bytes: u64) -> impl Iterator<Item = RequestPart> {
     let mut done = 0;
     std::iter::from_fn(move || {
         if done == length {
@@ -25,7 +25,7 @@ pub fn pieces(offset: u64, length: usize, unit_bytes: u64) -> impl Iterator<Item
         let size = in_memory(unit_bytes - start as u64).min(length - done);
         let part = done..done + size;
         done += size;
-        Some(Piece { unit: position / unit_bytes, inside: start..start + size, part })
+        Some(RequestPart { unit: position / unit_bytes, inside: start..start + size, part })
     })
 }
 
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn a_request_over_three_units_of_an_odd_size() {
-        let found: Vec<Piece> = pieces(5, 6, 3).collect();
-        let piece = |unit, inside, part| Piece { unit, inside, part };
+        let found: Vec<RequestPart> = pieces(5, 6, 3).collect();
+        let piece = |unit, inside, part| RequestPart { unit, inside, part };
         assert_eq!(found, [piece(1, 2..3, 0..1), piece(2, 0..3, 1..4), piece(3, 0..2, 4..6)]);
         assert_eq!(pieces(7, 0, 3).count(), 0);
     }

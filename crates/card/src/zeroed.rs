@@ -9,18 +9,18 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::nand::contents::Content;
+use crate::nand::contents::PageContent;
 
 /// As long as the largest sector.
 const ZEROS: &[u8] = &[0; 4096];
 
 /// The marked sectors, by logical page.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Zeroed {
+pub struct ZeroedSectors {
     pages: BTreeMap<u32, Vec<bool>>,
 }
 
-impl Zeroed {
+impl ZeroedSectors {
     /// Marks sectors of a page that has `sectors` of them.
     pub fn mark(&mut self, page: u32, inside: Range<usize>, sectors: usize) {
         self.pages.entry(page).or_insert_with(|| vec![false; sectors])[inside].fill(true);
@@ -39,8 +39,14 @@ impl Zeroed {
     }
 
     /// A page's content with zeros for the marked sectors.
-    pub fn over(&self, page: u32, content: Content, page_bytes: u64, sector: usize) -> Content {
-        if self.pages.is_empty() || content == Content::Zeros {
+    pub fn over(
+        &self,
+        page: u32,
+        content: PageContent,
+        page_bytes: u64,
+        sector: usize,
+    ) -> PageContent {
+        if self.pages.is_empty() || content == PageContent::Zeros {
             return content;
         }
         let Some(marks) = self.pages.get(&page) else { return content };
@@ -55,13 +61,13 @@ mod tests {
 
     #[test]
     fn marked_sectors_read_as_zeros_even_where_they_were_lost() {
-        let mut zeroed = Zeroed::default();
+        let mut zeroed = ZeroedSectors::default();
         zeroed.mark(3, 0..1, 2);
         let page = |content| zeroed.over(3, content, 1024, 512);
-        let half = page(Content::from_bytes(&[7; 1024]));
-        assert_eq!(half, Content::Zeros.with(1024, 512..1024, &[7; 512]));
-        assert_eq!(page(Content::lost(1024)).lost_sectors(), 1);
-        let other = Content::from_bytes(&[7; 1024]);
+        let half = page(PageContent::from_bytes(&[7; 1024]));
+        assert_eq!(half, PageContent::Zeros.with(1024, 512..1024, &[7; 512]));
+        assert_eq!(page(PageContent::lost(1024)).lost_sectors(), 1);
+        let other = PageContent::from_bytes(&[7; 1024]);
         assert_eq!(zeroed.over(4, other.clone(), 1024, 512), other);
     }
 }

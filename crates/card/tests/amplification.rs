@@ -18,7 +18,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use flashfit_card::{Card, CardModel, Counters, Request};
+use flashfit_card::{Card, CardModel, CardRequest, Counters};
 use flashfit_catalogue::Origin;
 use flashfit_medium::random::Random;
 
@@ -68,7 +68,7 @@ fn pages(card: &Card) -> u64 {
 }
 
 fn write(card: &mut Card, page: u64) -> u64 {
-    card.serve(Request::Write { offset: page * PAGE, data: &[0; PAGE as usize] }).unwrap()
+    card.serve(CardRequest::Write { offset: page * PAGE, data: &[0; PAGE as usize] }).unwrap()
 }
 
 fn sequential(card: &mut Card, rounds: u32) {

@@ -7,7 +7,8 @@ use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalogue::Origin;
 use flashfit_host::SystemRunner;
 use flashfit_medium::{
-    Agreement, BlockDev, BlockDevError, DirectMedium, Medium, System, VirtualClock, WriteConsent,
+    BlockDev, BlockDevError, ConsentMethod, Device, DirectDevice, SystemRoots, VirtualClock,
+    WriteConsent,
 };
 
 const BYTES: u64 = 8 << 20;
@@ -91,9 +92,9 @@ fn an_image_past_the_page_cache() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("contract.img");
     std::fs::File::create(&path).unwrap().set_len(BYTES).unwrap();
-    let (system, runner) = (System::default(), SystemRunner::default());
-    let medium = Medium::of_image(&runner, &path).unwrap();
-    let agreement = Agreement::Named(medium.short_name());
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
+    let medium = Device::of_image(&runner, &path).unwrap();
+    let agreement = ConsentMethod::Named(medium.short_name());
     let consent = WriteConsent::ask(&system, &runner, &medium, &agreement).unwrap();
-    keeps_to_it(&mut DirectMedium::writable(&consent).unwrap());
+    keeps_to_it(&mut DirectDevice::writable(&consent).unwrap());
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use flashfit_card::nbd::wire::{self, command, command_flag, error, option};
 use flashfit_card::served::{CardProcess, ProcessError, cut, power_on, stats};
-use flashfit_host::{Explain, Program, Runner, SystemRunner};
+use flashfit_host::{Program, Runner, SystemRunner, UserError};
 use flashfit_test_support::{self as test_support, TestNeed, skip};
 use nbd_client::{NbdClient, option_bytes};
 use serving::{How, run_all, served_here, start};
@@ -250,8 +250,8 @@ fn replies_of_a_queue_overlap() {
     let card = start(&card, &How { nbd, ..How::default() }).unwrap();
     let mut client = NbdClient::connect(card.device());
     let write =
-        wire::Request { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length: 16384 };
-    let read = wire::Request { command: command::READ, cookie: 2, offset: 1 << 20, ..write };
+        wire::NbdRequest { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length: 16384 };
+    let read = wire::NbdRequest { command: command::READ, cookie: 2, offset: 1 << 20, ..write };
     let bytes = [&write.to_bytes()[..], &[1; 16384], &read.to_bytes()].concat();
     client.stream.write_all(&bytes).unwrap();
     // What was never written is read without the NAND, long before the write is done.
@@ -292,8 +292,13 @@ fn clients_that_do_not_behave() {
     wrong.stream.write_all(&[0; wire::REQUEST_BYTES]).unwrap();
     is_dropped(wrong.stream);
     let mut long = fixture.client();
-    let too_long =
-        wire::Request { flags: 0, command: command::WRITE, cookie: 1, offset: 0, length: u32::MAX };
+    let too_long = wire::NbdRequest {
+        flags: 0,
+        command: command::WRITE,
+        cookie: 1,
+        offset: 0,
+        length: u32::MAX,
+    };
     long.stream.write_all(&too_long.to_bytes()).unwrap();
     is_dropped(long.stream);
     let mut leaving = fixture.client();
@@ -322,8 +327,13 @@ fn clients_that_do_not_behave() {
 fn a_client_that_reads_nothing() {
     let fixture = Fixture::new(QUEUE);
     let mut greedy = fixture.client();
-    let request =
-        wire::Request { flags: 0, command: command::READ, cookie: 1, offset: 0, length: 8 << 20 };
+    let request = wire::NbdRequest {
+        flags: 0,
+        command: command::READ,
+        cookie: 1,
+        offset: 0,
+        length: 8 << 20,
+    };
     greedy.stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     // Until the server takes no more of them.
     let many = request.to_bytes().repeat(1000);

@@ -20,7 +20,7 @@ use flashfit_card::served::{
 };
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Explain, Program, Runner, SystemRunner};
+use flashfit_host::{Program, Runner, SystemRunner, UserError};
 use flashfit_medium::guard::SIMULATED_CARD_FILE;
 use flashfit_test_support::{HarnessTest, MissingNeed, TestNeed, run_tests, simulated_cards};
 

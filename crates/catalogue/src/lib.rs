@@ -10,9 +10,9 @@ mod used;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
-pub use used::Checksum;
+pub use used::CatalogChecksum;
 
 static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
@@ -40,7 +40,7 @@ impl std::fmt::Display for Origin {
 
 /// A file of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The file's name without its ending.
     pub name: String,
     /// What is in it.
@@ -51,7 +51,7 @@ pub struct Entry {
 
 /// Why an entry cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum EntryError {
+pub enum CatalogEntryError {
     /// No entry of that name.
     #[error("there is no {what} `{name}`")]
     Unknown {
@@ -74,7 +74,7 @@ pub enum EntryError {
     },
 }
 
-impl EntryError {
+impl CatalogEntryError {
     /// The error for a name that is not among `known`, with the nearest one.
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
@@ -87,7 +87,7 @@ impl EntryError {
     }
 }
 
-impl Explain for EntryError {
+impl UserError for CatalogEntryError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
@@ -118,13 +118,17 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 ///
 /// # Errors
 /// [`EntryError::Unreadable`]; a `user` folder that lacks the sub-folder is no error.
-pub fn entries(folder: &str, ending: &str, user: Option<&Path>) -> Result<Vec<Entry>, EntryError> {
-    let mut found: Vec<Entry> = BUILT_IN
+pub fn entries(
+    folder: &str,
+    ending: &str,
+    user: Option<&Path>,
+) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
+    let mut found: Vec<CatalogEntry> = BUILT_IN
         .iter()
         .filter_map(|(path, text)| {
             let name = path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(ending)?;
             let origin = Origin::BuiltIn((*path).to_owned());
-            Some(Entry {
+            Some(CatalogEntry {
                 name: name.strip_suffix('.')?.to_owned(),
                 text: (*text).to_owned(),
                 origin,
@@ -141,8 +145,9 @@ pub fn entries(folder: &str, ending: &str, user: Option<&Path>) -> Result<Vec<En
     Ok(found)
 }
 
-fn user_entries(folder: &Path, ending: &str) -> Result<Vec<Entry>, EntryError> {
-    let unreadable = |path: &Path, source| EntryError::Unreadable { path: path.to_owned(), source };
+fn user_entries(folder: &Path, ending: &str) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
+    let unreadable =
+        |path: &Path, source| CatalogEntryError::Unreadable { path: path.to_owned(), source };
     let listing = match std::fs::read_dir(folder) {
         Ok(listing) => listing,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -162,13 +167,13 @@ fn user_entries(folder: &Path, ending: &str) -> Result<Vec<Entry>, EntryError> {
 ///
 /// # Errors
 /// [`EntryError::Unreadable`].
-pub fn read(path: &Path) -> Result<Entry, EntryError> {
-    let text = read_text(path, TEXT_BYTES).map_err(|error| EntryError::Unreadable {
+pub fn read(path: &Path) -> Result<CatalogEntry, CatalogEntryError> {
+    let text = read_text(path, TEXT_BYTES).map_err(|error| CatalogEntryError::Unreadable {
         path: path.to_owned(),
         source: error.into_io(),
     })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Entry { name, text, origin: Origin::File(path.to_owned()) })
+    Ok(CatalogEntry { name, text, origin: Origin::File(path.to_owned()) })
 }
 
 #[cfg(test)]

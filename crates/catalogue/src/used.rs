@@ -3,20 +3,20 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{Entry, Origin};
+use crate::{CatalogEntry, Origin};
 
 /// A checksum of entries, and whether all of them are built in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checksum {
+pub struct CatalogChecksum {
     /// SHA-256 over kind, name and text of each entry, in hexadecimal.
     pub sha256: String,
     /// Whether none of them is from a user's folder.
     pub built_in: bool,
 }
 
-impl Checksum {
+impl CatalogChecksum {
     /// The checksum of `(kind, entry)`: the kind is the entry's folder.
-    pub fn of<'a>(entries: impl IntoIterator<Item = (&'a str, &'a Entry)>) -> Self {
+    pub fn of<'a>(entries: impl IntoIterator<Item = (&'a str, &'a CatalogEntry)>) -> Self {
         let mut hasher = Sha256::new();
         let mut built_in = true;
         for (kind, entry) in entries {
@@ -37,18 +37,19 @@ impl Checksum {
 mod tests {
     use super::*;
 
-    fn entry(name: &str, text: &str, origin: Origin) -> Entry {
-        Entry { name: name.to_owned(), text: text.to_owned(), origin }
+    fn entry(name: &str, text: &str, origin: Origin) -> CatalogEntry {
+        CatalogEntry { name: name.to_owned(), text: text.to_owned(), origin }
     }
 
     #[test]
     fn it_is_sha256_of_kind_name_and_text_with_their_lengths() {
-        let nothing = Checksum::of([]);
+        let nothing = CatalogChecksum::of([]);
         // The published value for no bytes (FIPS 180-4).
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!((nothing.sha256.as_str(), nothing.built_in), (empty, true));
         let built_in = || Origin::BuiltIn("x".into());
-        let sum = |kind, name, text| Checksum::of([(kind, &entry(name, text, built_in()))]).sha256;
+        let sum =
+            |kind, name, text| CatalogChecksum::of([(kind, &entry(name, text, built_in()))]).sha256;
         let first = sum("a", "b", "c");
         assert_eq!(first, sum("a", "b", "c"));
         for other in
@@ -62,7 +63,7 @@ mod tests {
     fn one_file_of_the_users_is_enough_to_be_not_built_in() {
         let built_in = entry("a", "x", Origin::BuiltIn("a".into()));
         let own = entry("b", "x", Origin::File("b".into()));
-        assert!(Checksum::of([("workloads", &built_in)]).built_in);
-        assert!(!Checksum::of([("workloads", &built_in), ("workloads", &own)]).built_in);
+        assert!(CatalogChecksum::of([("workloads", &built_in)]).built_in);
+        assert!(!CatalogChecksum::of([("workloads", &built_in), ("workloads", &own)]).built_in);
     }
 }

@@ -3,18 +3,18 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{Entry, EntryError, Origin};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_catalogue::{CatalogEntry, CatalogEntryError, Origin};
+use flashfit_host::{ExitClass, UserError};
 
 use crate::definition;
 use crate::filesystem::{FileSystem, FsOption};
 
 /// Why the catalogue cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum CatalogueError {
+pub enum FileSystemCatalogError {
     /// A file or folder cannot be had.
     #[error(transparent)]
-    Entry(#[from] EntryError),
+    Entry(#[from] CatalogEntryError),
     /// A file is not valid.
     #[error("{origin}, line {line}: {reason}")]
     Invalid {
@@ -27,7 +27,7 @@ pub enum CatalogueError {
     },
 }
 
-impl Explain for CatalogueError {
+impl UserError for FileSystemCatalogError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Entry(error) => error.class(),
@@ -48,22 +48,26 @@ impl Explain for CatalogueError {
     }
 }
 
-fn invalid(entry: &Entry, fault: definition::Fault) -> CatalogueError {
-    CatalogueError::Invalid { origin: entry.origin.clone(), line: fault.line, reason: fault.reason }
+fn invalid(entry: &CatalogEntry, fault: definition::DefinitionError) -> FileSystemCatalogError {
+    FileSystemCatalogError::Invalid {
+        origin: entry.origin.clone(),
+        line: fault.line,
+        reason: fault.reason,
+    }
 }
 
 /// All file systems that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Catalogue {
+pub struct FileSystemCatalog {
     filesystems: Vec<FileSystem>,
 }
 
-impl Catalogue {
+impl FileSystemCatalog {
     /// Reads the built-in catalogue and that of the user over it.
     ///
     /// # Errors
     /// When a file cannot be read or is not valid; the first such file is named.
-    pub fn load(user_dir: Option<&Path>) -> Result<Self, CatalogueError> {
+    pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
         let filesystems = flashfit_catalogue::entries("filesystems", "toml", user_dir)?;
         let knobs = flashfit_catalogue::entries("knobs", "toml", user_dir)?;
         Self::from_entries(&filesystems)?.with_knobs(&knobs)
@@ -74,14 +78,14 @@ impl Catalogue {
     /// # Errors
     /// [`CatalogueError::Invalid`] for the first file that is not valid, or whose option has the
     /// name of one that is there.
-    pub fn with_knobs(mut self, entries: &[Entry]) -> Result<Self, CatalogueError> {
+    pub fn with_knobs(mut self, entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
         for entry in entries {
             let knobs = definition::read_knobs(entry).map_err(|fault| invalid(entry, fault))?;
             for filesystem in &mut self.filesystems {
                 let named = |knob: &&FsOption| filesystem.option(&knob.name).is_ok();
                 if let Some(knob) = knobs.iter().find(named) {
                     let reason = format!("{} has an option `{}`", filesystem.name, knob.name);
-                    return Err(invalid(entry, definition::Fault { line: 1, reason }));
+                    return Err(invalid(entry, definition::DefinitionError { line: 1, reason }));
                 }
                 filesystem.options.extend(knobs.iter().cloned());
             }
@@ -93,7 +97,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`CatalogueError::Invalid`] for the first file that is not valid.
-    pub fn from_entries(entries: &[Entry]) -> Result<Self, CatalogueError> {
+    pub fn from_entries(entries: &[CatalogEntry]) -> Result<Self, FileSystemCatalogError> {
         let read = |entry| definition::read(entry).map_err(|fault| invalid(entry, fault));
         Ok(Self { filesystems: entries.iter().map(read).collect::<Result<_, _>>()? })
     }
@@ -107,10 +111,10 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`EntryError::Unknown`] with the nearest name.
-    pub fn filesystem(&self, name: &str) -> Result<&FileSystem, EntryError> {
+    pub fn filesystem(&self, name: &str) -> Result<&FileSystem, CatalogEntryError> {
         self.filesystems.iter().find(|filesystem| filesystem.name == name).ok_or_else(|| {
             let known = self.filesystems.iter().map(|filesystem| filesystem.name.as_str());
-            EntryError::unknown("file system", name, known)
+            CatalogEntryError::unknown("file system", name, known)
         })
     }
 }

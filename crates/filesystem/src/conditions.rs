@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What an option can need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Need {
+pub enum OptionRequirement {
     /// The erase unit is known.
     EraseUnit,
     /// The write unit is known.
@@ -22,7 +22,7 @@ pub enum Need {
     Plan,
 }
 
-impl Need {
+impl OptionRequirement {
     /// Why an option that needs this cannot be used, where it is not met.
     pub(crate) fn lacking(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Need {
     }
 }
 
-impl fmt::Display for Need {
+impl fmt::Display for OptionRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::EraseUnit => "erase_unit",
@@ -70,13 +70,13 @@ pub struct Conditions {
 
 impl Conditions {
     /// Whether `need` is met.
-    pub fn meets(&self, need: Need) -> bool {
+    pub fn meets(&self, need: OptionRequirement) -> bool {
         match need {
-            Need::EraseUnit => self.geometry.erase_unit.is_some(),
-            Need::WriteUnit => self.geometry.write_unit.is_some(),
-            Need::Discard => self.discard,
-            Need::VolatileCache => self.volatile_cache,
-            Need::Plan => !self.planned.is_empty(),
+            OptionRequirement::EraseUnit => self.geometry.erase_unit.is_some(),
+            OptionRequirement::WriteUnit => self.geometry.write_unit.is_some(),
+            OptionRequirement::Discard => self.discard,
+            OptionRequirement::VolatileCache => self.volatile_cache,
+            OptionRequirement::Plan => !self.planned.is_empty(),
         }
     }
 }

@@ -7,14 +7,16 @@ mod programs;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use flashfit_catalogue::{Entry, Origin};
+use flashfit_catalogue::{CatalogEntry, Origin};
 use flashfit_medium::Bytes;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::conditions::{Conditions, Need};
+use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
-use crate::filesystem::{FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Tool, Trial};
+use crate::filesystem::{
+    FileSystem, Flag, FsOption, Fsck, Layered, Mkfs, Setting, Tool, TrialOptions,
+};
 use crate::template::Template;
 use crate::version::Versions;
 
@@ -120,7 +122,7 @@ struct OptionToml {
     sysfs: BTreeMap<Spanned<String>, Spanned<String>>,
     timer: Option<Spanned<String>>,
     #[serde(default)]
-    needs: Vec<Need>,
+    needs: Vec<OptionRequirement>,
     #[serde(default)]
     excludes: Vec<Spanned<String>>,
     #[serde(default)]
@@ -140,7 +142,7 @@ struct OptionToml {
 
 /// What is wrong in a file, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct DefinitionError {
     /// Counted from 1.
     pub(crate) line: usize,
     pub(crate) reason: String,
@@ -156,7 +158,7 @@ fn at<T>(place: &Spanned<T>, reason: impl Into<String>) -> At {
 }
 
 /// Reads a file of `catalog/filesystems/`.
-pub(crate) fn read(entry: &Entry) -> Result<FileSystem, Fault> {
+pub(crate) fn read(entry: &CatalogEntry) -> Result<FileSystem, DefinitionError> {
     let raw: FileSystemToml = parsed(entry)?;
     let fault = |at| fault(entry, &at);
     checks::check(&raw, entry).map_err(fault)?;
@@ -164,7 +166,7 @@ pub(crate) fn read(entry: &Entry) -> Result<FileSystem, Fault> {
 }
 
 /// Reads a file of `catalog/knobs/`: options of the machine that any file system can be given.
-pub(crate) fn read_knobs(entry: &Entry) -> Result<Vec<FsOption>, Fault> {
+pub(crate) fn read_knobs(entry: &CatalogEntry) -> Result<Vec<FsOption>, DefinitionError> {
     let raw: KnobsToml = parsed(entry)?;
     let fault = |at| fault(entry, &at);
     checks::check_knobs(&raw.option).map_err(fault)?;
@@ -172,19 +174,19 @@ pub(crate) fn read_knobs(entry: &Entry) -> Result<Vec<FsOption>, Fault> {
     raw.option.into_iter().map(build).collect::<Result<_, _>>().map_err(fault)
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(entry: &Entry) -> Result<T, Fault> {
+fn parsed<T: serde::de::DeserializeOwned>(entry: &CatalogEntry) -> Result<T, DefinitionError> {
     toml::from_str(&entry.text).map_err(|error| {
         let at = At { span: error.span().unwrap_or(0..0), reason: error.message().to_owned() };
         fault(entry, &at)
     })
 }
 
-fn fault(entry: &Entry, at: &At) -> Fault {
+fn fault(entry: &CatalogEntry, at: &At) -> DefinitionError {
     let before = entry.text.get(..at.span.start).unwrap_or(&entry.text);
-    Fault { line: before.matches('\n').count() + 1, reason: at.reason.clone() }
+    DefinitionError { line: before.matches('\n').count() + 1, reason: at.reason.clone() }
 }
 
-fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
+fn build(raw: FileSystemToml, entry: &CatalogEntry) -> Result<FileSystem, At> {
     let block_bytes = *raw.block_bytes.get_ref();
     let fixed = |text: &Spanned<String>| {
         let template = parse(text)?;
@@ -200,7 +202,7 @@ fn build(raw: FileSystemToml, entry: &Entry) -> Result<FileSystem, At> {
         flags.iter().map(fixed).collect::<Result<_, At>>()
     };
     let trial =
-        Trial { flags: fixed_flags(&raw.trial.flags)?, mount: fixed_all(&raw.trial.mount)? };
+        TrialOptions { flags: fixed_flags(&raw.trial.flags)?, mount: fixed_all(&raw.trial.mount)? };
     let mkfs = Mkfs {
         tool: Tool { program: raw.mkfs.program.into_inner(), args: fixed_all(&raw.mkfs.args)? },
         version_args: plain(raw.mkfs.version_args),

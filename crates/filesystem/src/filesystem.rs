@@ -1,11 +1,11 @@
 //! A file system of the catalogue and its options.
 
-use flashfit_catalogue::{EntryError, Origin};
+use flashfit_catalogue::{CatalogEntryError, Origin};
 use flashfit_medium::Bytes;
 
-use crate::conditions::{Conditions, Need};
+use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
-use crate::template::{Template, Unfit, Variable};
+use crate::template::{QuantityError, Template, Variable};
 use crate::version::{Versions, why_absent};
 
 /// The name of the setup without options.
@@ -39,7 +39,7 @@ pub struct FsOption {
     /// A timer of systemd that is enabled, such as `fstrim.timer`.
     pub timer: Option<String>,
     /// What it needs.
-    pub needs: Vec<Need>,
+    pub needs: Vec<OptionRequirement>,
     /// Options that it cannot be combined with.
     pub excludes: Vec<String>,
     /// Options that it switches on with itself; never in a circle.
@@ -99,7 +99,7 @@ impl FsOption {
         &self,
         block_bytes: u64,
         conditions: &Conditions,
-    ) -> Result<FilledOption, Unfit> {
+    ) -> Result<FilledOption, QuantityError> {
         let fill = |template: &Template| template.fill(block_bytes, conditions);
         let settings = |settings: &[Setting]| {
             let fill = |(key, value): &Setting| Ok((key.clone(), fill(value)?));
@@ -110,7 +110,7 @@ impl FsOption {
             for value in values {
                 match fill(value) {
                     Ok(value) => mkfs.push((flag.clone(), vec![value])),
-                    Err(Unfit::Missing(_)) => {}
+                    Err(QuantityError::Missing(_)) => {}
                     Err(odd) => return Err(odd),
                 }
             }
@@ -176,7 +176,7 @@ pub struct Layered {
 /// What is set in trials beside a setup's own options, and in no command that a user is shown:
 /// without it the file system's own work after mkfs would be measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trial {
+pub struct TrialOptions {
     /// Flags for mkfs.
     pub flags: Vec<(String, Vec<String>)>,
     /// Mount options.
@@ -216,7 +216,7 @@ pub struct FileSystem {
     /// Makes it.
     pub mkfs: Mkfs,
     /// What is different in trials.
-    pub trial: Trial,
+    pub trial: TrialOptions,
     /// Changes it after it is made, where there is such a program.
     pub tune: Option<Tool>,
     /// Checks it.
@@ -234,10 +234,10 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`EntryError::Unknown`] with the nearest name.
-    pub fn option(&self, name: &str) -> Result<&FsOption, EntryError> {
+    pub fn option(&self, name: &str) -> Result<&FsOption, CatalogEntryError> {
         self.options.iter().find(|option| option.name == name).ok_or_else(|| {
             let known = self.options.iter().map(|option| option.name.as_str());
-            EntryError::unknown(&format!("option of {}", self.name), name, known)
+            CatalogEntryError::unknown(&format!("option of {}", self.name), name, known)
         })
     }
 
@@ -282,7 +282,7 @@ impl FileSystem {
     pub fn closure<S: AsRef<str>>(
         &self,
         names: impl IntoIterator<Item = S>,
-    ) -> Result<Vec<&FsOption>, EntryError> {
+    ) -> Result<Vec<&FsOption>, CatalogEntryError> {
         let mut wanted: Vec<&FsOption> = Vec::new();
         let mut next: Vec<&FsOption> = Vec::new();
         for name in names {

@@ -25,7 +25,7 @@ pub struct Layers {
 }
 
 /// A command and what it is for, in a few words.
-pub type Step = (&'static str, Program);
+pub type LayerCommand = (&'static str, Program);
 
 impl Layers {
     /// The parts on the host file system at `host`; `None` where the file system needs no layer.
@@ -65,7 +65,7 @@ impl Layers {
     }
 
     /// The same commands, each with what it is for.
-    pub fn steps(&self, recipe: &Recipe, folder: &Path, point: &Path) -> Vec<Step> {
+    pub fn steps(&self, recipe: &Recipe, folder: &Path, point: &Path) -> Vec<LayerCommand> {
         let mut steps = vec![
             ("pack a folder of yours, FOLDER, into the image", recipe.pack(folder, &self.image)),
             ("make the folders of the layers", {
@@ -78,7 +78,7 @@ impl Layers {
 
     /// Packs what is at `point` now into a new image, which takes the place of the earlier one, and
     /// empties the writable layer.
-    pub fn renewal(&self, recipe: &Recipe, point: &Path) -> Vec<Step> {
+    pub fn renewal(&self, recipe: &Recipe, point: &Path) -> Vec<LayerCommand> {
         let new = PathBuf::from(format!("{}.new", self.image.display()));
         let (point_text, lower, image) = (text(point), text(&self.lower), text(&self.image));
         let mut steps = vec![
@@ -105,7 +105,7 @@ impl Layers {
     }
 
     /// The commands that mount image and layer again, in order.
-    pub fn mounts(&self, recipe: &Recipe, point: &Path) -> [Step; 2] {
+    pub fn mounts(&self, recipe: &Recipe, point: &Path) -> [LayerCommand; 2] {
         let lower_options = joined(&["loop", "ro"], recipe);
         let image = Program::new("mount")
             .args(["-t", recipe.kind(), "-o", &lower_options])

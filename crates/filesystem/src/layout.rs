@@ -9,11 +9,11 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use flashfit_geometry::Geometry;
-use flashfit_host::{ExitClass, Explain, Program};
+use flashfit_host::{ExitClass, Program, UserError};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use table::{Content, Table, run_sfdisk};
+pub use table::{PartitionContent, PartitionTable, run_sfdisk};
 
 /// What partitioning programs use where nothing is known of the medium.
 const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
@@ -21,7 +21,7 @@ const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Layout {
+pub enum PartitionLayout {
     /// On the medium itself, without a partition table.
     WholeMedium,
     /// In the only partition of the medium.
@@ -35,7 +35,7 @@ pub enum Layout {
 
 /// Where the user wants the file system to start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Start {
+pub enum LayoutStart {
     /// In a partition on the first border of an erase unit that leaves room for the GPT.
     #[default]
     Auto,
@@ -49,7 +49,7 @@ pub enum Start {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutPlan {
     /// The layout.
-    pub layout: Layout,
+    pub layout: PartitionLayout,
     /// The unit of its start and size.
     pub unit: Bytes,
     /// Why, as a sentence.
@@ -95,7 +95,7 @@ pub enum LayoutError {
     },
 }
 
-impl Explain for LayoutError {
+impl UserError for LayoutError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Sector(_) => ExitClass::Io,
@@ -128,9 +128,9 @@ pub fn plan_layout(
     capacity_bytes: u64,
     sector_bytes: u64,
     geometry: &Geometry,
-    start: Start,
+    start: LayoutStart,
 ) -> Result<LayoutPlan, LayoutError> {
-    plan_layout_in(Table::Gpt, capacity_bytes, sector_bytes, geometry, start)
+    plan_layout_in(PartitionTable::Gpt, capacity_bytes, sector_bytes, geometry, start)
 }
 
 /// The same with any table; without one, and where the file system is to have the whole medium,
@@ -139,35 +139,37 @@ pub fn plan_layout(
 /// # Errors
 /// As [`LayoutError`] tells.
 pub fn plan_layout_in(
-    table: Table,
+    table: PartitionTable,
     capacity_bytes: u64,
     sector_bytes: u64,
     geometry: &Geometry,
-    start: Start,
+    start: LayoutStart,
 ) -> Result<LayoutPlan, LayoutError> {
     check_sector(sector_bytes)?;
     let unit = unit(geometry, sector_bytes)?;
     let front = table.front_bytes(sector_bytes);
-    let start = if table == Table::None { Start::Whole } else { start };
+    let start = if table == PartitionTable::None { LayoutStart::Whole } else { start };
     let (start_bytes, reason) = match start {
-        Start::Whole => {
+        LayoutStart::Whole => {
             return Ok(LayoutPlan {
-                layout: Layout::WholeMedium,
+                layout: PartitionLayout::WholeMedium,
                 unit,
                 reason: "the file system starts where the medium starts, so it is aligned to \
                          every unit; there is no partition table"
                     .to_owned(),
             });
         }
-        Start::Auto => (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit)),
-        Start::At(at) => {
+        LayoutStart::Auto => {
+            (unit.0.saturating_mul(front.div_ceil(unit.0)), why_auto(geometry, unit))
+        }
+        LayoutStart::At(at) => {
             check_start(at, sector_bytes, front)?;
             (at.0, why_at(geometry, at))
         }
     };
     let size_bytes = whole_units(table, capacity_bytes, sector_bytes, start_bytes, unit)
         .ok_or(LayoutError::TooSmall { capacity_bytes, start_bytes, unit_bytes: unit.0 })?;
-    Ok(LayoutPlan { layout: Layout::Partition { start_bytes, size_bytes }, unit, reason })
+    Ok(LayoutPlan { layout: PartitionLayout::Partition { start_bytes, size_bytes }, unit, reason })
 }
 
 /// Whether a medium can have such a sector.
@@ -231,7 +233,13 @@ fn why_at(geometry: &Geometry, at: Bytes) -> String {
     }
 }
 
-fn whole_units(table: Table, capacity: u64, sector: u64, start: u64, unit: Bytes) -> Option<u64> {
+fn whole_units(
+    table: PartitionTable,
+    capacity: u64,
+    sector: u64,
+    start: u64,
+    unit: Bytes,
+) -> Option<u64> {
     // The header at the end lies in the last whole sector.
     let end = (capacity / sector * sector).checked_sub(table.back_bytes(sector))?;
     let usable = end.min(table.reach_bytes(sector)).checked_sub(start)?;
@@ -239,11 +247,16 @@ fn whole_units(table: Table, capacity: u64, sector: u64, start: u64, unit: Bytes
     (units > 0).then_some(units * unit.0)
 }
 
-impl Layout {
+impl PartitionLayout {
     /// The script for sfdisk(8) that makes it with a GPT; `None` where there is no partition table.
     pub fn sfdisk_script(&self, sector_bytes: u64) -> Option<String> {
         let Self::Partition { start_bytes, size_bytes } = self else { return None };
-        Table::Gpt.sfdisk_script(*start_bytes, *size_bytes, sector_bytes, Content::Linux)
+        PartitionTable::Gpt.sfdisk_script(
+            *start_bytes,
+            *size_bytes,
+            sector_bytes,
+            PartitionContent::Linux,
+        )
     }
 
     /// Runs sfdisk(8) with the script; what is on the medium is lost. `None` as above.
@@ -275,25 +288,27 @@ pub const EXAMPLE_PARTITION: &str = "/dev/YOUR-PARTITION";
 
 #[cfg(test)]
 mod tests {
-    use flashfit_geometry::{Known, Source};
+    use flashfit_geometry::{QuantitySource, Sourced};
 
     use super::*;
 
     const MIB: u64 = 1 << 20;
 
     fn erase_unit(bytes: u64) -> Geometry {
-        let erase_unit = Some(Known::new(Bytes(bytes), Source::Given));
+        let erase_unit = Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
         Geometry { erase_unit, ..Geometry::default() }
     }
 
     fn partition(plan: &LayoutPlan) -> (u64, u64) {
-        let Layout::Partition { start_bytes, size_bytes } = plan.layout else { panic!("{plan:?}") };
+        let PartitionLayout::Partition { start_bytes, size_bytes } = plan.layout else {
+            panic!("{plan:?}")
+        };
         (start_bytes, size_bytes)
     }
 
     #[test]
     fn a_partitions_node_is_named_after_the_mediums() {
-        let layout = Layout::Partition { start_bytes: MIB, size_bytes: MIB };
+        let layout = PartitionLayout::Partition { start_bytes: MIB, size_bytes: MIB };
         let names = [
             ("/dev/sda", "/dev/sda1"),
             ("/dev/mmcblk0", "/dev/mmcblk0p1"),
@@ -303,7 +318,7 @@ mod tests {
         ];
         for (disk, partition) in names {
             assert_eq!(layout.node(Path::new(disk)), Path::new(partition));
-            assert_eq!(Layout::WholeMedium.node(Path::new(disk)), Path::new(disk));
+            assert_eq!(PartitionLayout::WholeMedium.node(Path::new(disk)), Path::new(disk));
         }
     }
 
@@ -317,7 +332,8 @@ mod tests {
         let mut planned = 0;
         for capacity in capacities {
             for (sector, unit) in [512, 4096].into_iter().flat_map(|s| units.map(|u| (s, u))) {
-                let Ok(plan) = plan_layout(capacity, sector, &erase_unit(unit), Start::Auto) else {
+                let Ok(plan) = plan_layout(capacity, sector, &erase_unit(unit), LayoutStart::Auto)
+                else {
                     assert!(capacity < 2 * unit.max(64 << 10) + 64 * 1024, "{capacity} {unit}");
                     continue;
                 };
@@ -336,7 +352,7 @@ mod tests {
     #[test]
     fn the_dreamplugs_card_starts_at_its_second_erase_unit() {
         let geometry = erase_unit(8 * MIB);
-        let plan = plan_layout(8_068_792_320, 512, &geometry, Start::Auto).unwrap();
+        let plan = plan_layout(8_068_792_320, 512, &geometry, LayoutStart::Auto).unwrap();
         let script = plan.layout.sfdisk_script(512).unwrap();
         assert!(script.contains("start=16384, size=15728640,"), "{script}");
         assert!(script.starts_with("label: gpt\n"));
@@ -345,7 +361,7 @@ mod tests {
 
     #[test]
     fn an_unknown_geometry_gets_the_customary_start() {
-        let plan = plan_layout(100 * MIB, 512, &Geometry::default(), Start::Auto).unwrap();
+        let plan = plan_layout(100 * MIB, 512, &Geometry::default(), LayoutStart::Auto).unwrap();
         assert_eq!(partition(&plan), (MIB, 98 * MIB));
         assert!(plan.reason.contains("not known"));
     }
@@ -353,7 +369,7 @@ mod tests {
     #[test]
     fn a_given_start_is_kept_and_judged() {
         let geometry = erase_unit(4 * MIB);
-        let at = |bytes| plan_layout(100 * MIB, 512, &geometry, Start::At(Bytes(bytes)));
+        let at = |bytes| plan_layout(100 * MIB, 512, &geometry, LayoutStart::At(Bytes(bytes)));
         let plan = at(63 * 512).unwrap();
         assert_eq!(partition(&plan).0, 63 * 512);
         assert!(plan.reason.contains("behind the border"), "{}", plan.reason);
@@ -366,7 +382,8 @@ mod tests {
 
     #[test]
     fn odd_units_and_sectors_are_errors() {
-        let plan = |sector, unit| plan_layout(100 * MIB, sector, &erase_unit(unit), Start::Auto);
+        let plan =
+            |sector, unit| plan_layout(100 * MIB, sector, &erase_unit(unit), LayoutStart::Auto);
         assert!(matches!(plan(512, 0), Err(LayoutError::OddUnit { .. })));
         assert!(matches!(plan(4096, 6 * 1024), Err(LayoutError::OddUnit { .. })));
         assert!(matches!(plan(0, MIB), Err(LayoutError::Sector(0))));
@@ -376,10 +393,10 @@ mod tests {
 
     #[test]
     fn a_partitions_node_is_named_as_the_kernel_does() {
-        let partition = Layout::Partition { start_bytes: MIB, size_bytes: MIB };
+        let partition = PartitionLayout::Partition { start_bytes: MIB, size_bytes: MIB };
         assert_eq!(partition.node(Path::new("/dev/sda")), Path::new("/dev/sda1"));
         assert_eq!(partition.node(Path::new("/dev/mmcblk0")), Path::new("/dev/mmcblk0p1"));
-        assert_eq!(Layout::WholeMedium.node(Path::new("/dev/sda")), Path::new("/dev/sda"));
-        assert_eq!(Layout::WholeMedium.sfdisk_script(512), None);
+        assert_eq!(PartitionLayout::WholeMedium.node(Path::new("/dev/sda")), Path::new("/dev/sda"));
+        assert_eq!(PartitionLayout::WholeMedium.sfdisk_script(512), None);
     }
 }

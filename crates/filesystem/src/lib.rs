@@ -24,18 +24,19 @@ pub mod template;
 pub mod validity;
 pub mod version;
 
-pub use catalogue::{Catalogue, CatalogueError};
-pub use conditions::{Conditions, Need};
+pub use catalogue::{FileSystemCatalog, FileSystemCatalogError};
+pub use conditions::{Conditions, OptionRequirement};
 pub use durability::{Durability, DurabilityVerdict, Risk};
-pub use facts::{Facts, FactsError};
+pub use facts::{FactsError, FileSystemFacts};
 pub use filesystem::{FileSystem, FsOption, Layered};
 pub use layered::Layers;
 pub use layout::{
-    Layout, LayoutError, LayoutPlan, Start, Table, aligned, plan_layout, plan_layout_in,
+    LayoutError, LayoutPlan, LayoutStart, PartitionLayout, PartitionTable, aligned, plan_layout,
+    plan_layout_in,
 };
 pub use plan::{Plan, PlanError};
 pub use recipe::Recipe;
-pub use scheduler::{Scheduler, Understood};
+pub use scheduler::{ParsedScheduler, Scheduler};
 pub use setup::{Setup, SetupError};
 pub use template::{VARIABLES, Variable};
 pub use version::{Version, Versions};

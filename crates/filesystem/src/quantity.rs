@@ -5,10 +5,10 @@
 //! 2 MiB; mkfs.xfs(8): `sw` is a multiple of `su`; mkfs.exfat(8) and mkfs.nilfs2(8) take powers of
 //! two only. Limits: what depends on the size as well is computed by a plan.
 
-use flashfit_geometry::{Geometry, Known};
+use flashfit_geometry::{Geometry, Sourced};
 use flashfit_medium::Bytes;
 
-use crate::conditions::{Conditions, Need};
+use crate::conditions::{Conditions, OptionRequirement};
 
 const LEAST_NODE_BYTES: u64 = 4 << 10;
 const LARGEST_NODE_BYTES: u64 = 64 << 10;
@@ -76,10 +76,10 @@ pub const VARIABLES: [(&str, Variable); 15] = [
 
 /// Why a quantity has no value under a geometry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum QuantityError {
     /// A quantity of the geometry is not known.
     #[error("{}", .0.lacking())]
-    Missing(Need),
+    Missing(OptionRequirement),
     /// The geometry is known and does not fit the file system.
     #[error("{0}")]
     Odd(String),
@@ -93,7 +93,7 @@ impl Variable {
     }
 
     /// What must be known for it to have a value.
-    pub fn need(self) -> Option<Need> {
+    pub fn need(self) -> Option<OptionRequirement> {
         match self {
             Self::BlockBytes => None,
             Self::EraseUnitBytes
@@ -102,14 +102,14 @@ impl Variable {
             | Self::SegmentBlocks
             | Self::SunitBytes
             | Self::SwidthUnits
-            | Self::BoundaryBytes => Some(Need::EraseUnit),
+            | Self::BoundaryBytes => Some(OptionRequirement::EraseUnit),
             Self::WriteUnitBytes | Self::StrideBlocks | Self::NodeSizeBytes => {
-                Some(Need::WriteUnit)
+                Some(OptionRequirement::WriteUnit)
             }
             Self::ClusterBytes
             | Self::ClusterSectors
             | Self::ReservedSectors
-            | Self::VendorReservedSectors => Some(Need::Plan),
+            | Self::VendorReservedSectors => Some(OptionRequirement::Plan),
         }
     }
 
@@ -118,14 +118,20 @@ impl Variable {
     ///
     /// # Errors
     /// As [`Unfit`] tells.
-    pub fn value_under(self, block_bytes: u64, conditions: &Conditions) -> Result<u64, Unfit> {
+    pub fn value_under(
+        self,
+        block_bytes: u64,
+        conditions: &Conditions,
+    ) -> Result<u64, QuantityError> {
         if let Some(planned) = conditions.planned.get(self.name()) {
             return Ok(*planned);
         }
         let value = self.value(block_bytes, &conditions.geometry);
         match (&conditions.unplanned, value) {
-            (Some(reason), Ok(_) | Err(Unfit::Missing(Need::Plan))) if !self.is_of_medium() => {
-                Err(Unfit::Odd(reason.clone()))
+            (Some(reason), Ok(_) | Err(QuantityError::Missing(OptionRequirement::Plan)))
+                if !self.is_of_medium() =>
+            {
+                Err(QuantityError::Odd(reason.clone()))
             }
             (_, value) => value,
         }
@@ -140,49 +146,57 @@ impl Variable {
     ///
     /// # Errors
     /// As [`Unfit`] tells.
-    pub fn value(self, block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
+    pub fn value(self, block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
         match self {
             Self::BlockBytes => Ok(block_bytes),
-            Self::EraseUnitBytes => known(geometry.erase_unit.as_ref(), Need::EraseUnit),
-            Self::WriteUnitBytes => known(geometry.write_unit.as_ref(), Need::WriteUnit),
+            Self::EraseUnitBytes => {
+                known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)
+            }
+            Self::WriteUnitBytes => {
+                known(geometry.write_unit.as_ref(), OptionRequirement::WriteUnit)
+            }
             Self::StrideBlocks
                 if geometry.write_unit.is_none() && geometry.erase_unit.is_some() =>
             {
                 stripe_width(block_bytes, geometry)
             }
             Self::StrideBlocks => {
-                let write_unit = known(geometry.write_unit.as_ref(), Need::WriteUnit)?;
+                let write_unit = known(geometry.write_unit.as_ref(), OptionRequirement::WriteUnit)?;
                 stride(write_unit, block_bytes)
             }
             Self::StripeWidthBlocks => stripe_width(block_bytes, geometry),
-            Self::NodeSizeBytes => node_size(known(geometry.write_unit.as_ref(), Need::WriteUnit)?),
-            Self::SectionSegments => section(known(geometry.erase_unit.as_ref(), Need::EraseUnit)?),
+            Self::NodeSizeBytes => {
+                node_size(known(geometry.write_unit.as_ref(), OptionRequirement::WriteUnit)?)
+            }
+            Self::SectionSegments => {
+                section(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)
+            }
             Self::SegmentBlocks => segment(block_bytes, geometry),
             Self::SunitBytes => {
-                let write_unit = known(geometry.write_unit.as_ref(), Need::WriteUnit)?;
+                let write_unit = known(geometry.write_unit.as_ref(), OptionRequirement::WriteUnit)?;
                 stride(write_unit, block_bytes).map(|blocks| blocks * block_bytes)
             }
             Self::SwidthUnits => stripe_units(block_bytes, geometry),
             Self::BoundaryBytes => {
-                power_of_two(known(geometry.erase_unit.as_ref(), Need::EraseUnit)?)
+                power_of_two(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)
             }
             Self::ClusterBytes
             | Self::ClusterSectors
             | Self::ReservedSectors
-            | Self::VendorReservedSectors => Err(Unfit::Missing(Need::Plan)),
+            | Self::VendorReservedSectors => Err(QuantityError::Missing(OptionRequirement::Plan)),
         }
     }
 }
 
-fn known(quantity: Option<&Known>, need: Need) -> Result<u64, Unfit> {
+fn known(quantity: Option<&Sourced>, need: OptionRequirement) -> Result<u64, QuantityError> {
     match quantity {
-        None => Err(Unfit::Missing(need)),
-        Some(known) if known.bytes.0 == 0 => Err(Unfit::Odd(format!("the {need} is 0"))),
+        None => Err(QuantityError::Missing(need)),
+        Some(known) if known.bytes.0 == 0 => Err(QuantityError::Odd(format!("the {need} is 0"))),
         Some(known) => Ok(known.bytes.0),
     }
 }
 
-fn stride(write_unit: u64, block_bytes: u64) -> Result<u64, Unfit> {
+fn stride(write_unit: u64, block_bytes: u64) -> Result<u64, QuantityError> {
     if block_bytes % write_unit == 0 {
         Ok(1)
     } else if write_unit % block_bytes == 0 {
@@ -192,13 +206,13 @@ fn stride(write_unit: u64, block_bytes: u64) -> Result<u64, Unfit> {
     }
 }
 
-fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
-    let erase_unit = known(geometry.erase_unit.as_ref(), Need::EraseUnit)?;
+fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
+    let erase_unit = known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?;
     if erase_unit % block_bytes != 0 {
         return Err(no_multiple("erase unit", erase_unit, "block", block_bytes));
     }
     if let Some(write_unit) = &geometry.write_unit {
-        let write_unit = known(Some(write_unit), Need::WriteUnit)?;
+        let write_unit = known(Some(write_unit), OptionRequirement::WriteUnit)?;
         if erase_unit % write_unit != 0 {
             return Err(no_multiple("erase unit", erase_unit, "write unit", write_unit));
         }
@@ -208,7 +222,7 @@ fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
     // kernel's fs/ext4/super.c falls back silently when a stripe is wider.
     let group_blocks = 8 * block_bytes;
     if blocks > group_blocks {
-        return Err(Unfit::Odd(format!(
+        return Err(QuantityError::Odd(format!(
             "the erase unit of {} is larger than a block group of {}",
             Bytes(erase_unit),
             Bytes(group_blocks * block_bytes),
@@ -217,7 +231,7 @@ fn stripe_width(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
     Ok(blocks)
 }
 
-fn node_size(write_unit: u64) -> Result<u64, Unfit> {
+fn node_size(write_unit: u64) -> Result<u64, QuantityError> {
     let divisor = 1 << write_unit.trailing_zeros();
     if write_unit > LEAST_NODE_BYTES && divisor < LEAST_NODE_BYTES {
         return Err(no_multiple("write unit", write_unit, "least node", LEAST_NODE_BYTES));
@@ -225,7 +239,7 @@ fn node_size(write_unit: u64) -> Result<u64, Unfit> {
     Ok(divisor.clamp(LEAST_NODE_BYTES, LARGEST_NODE_BYTES))
 }
 
-fn section(erase_unit: u64) -> Result<u64, Unfit> {
+fn section(erase_unit: u64) -> Result<u64, QuantityError> {
     if SEGMENT_BYTES % erase_unit == 0 {
         Ok(1)
     } else if erase_unit % SEGMENT_BYTES == 0 {
@@ -235,11 +249,12 @@ fn section(erase_unit: u64) -> Result<u64, Unfit> {
     }
 }
 
-fn segment(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
-    let erase_unit = power_of_two(known(geometry.erase_unit.as_ref(), Need::EraseUnit)?)?;
+fn segment(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
+    let erase_unit =
+        power_of_two(known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?)?;
     let blocks = erase_unit / block_bytes;
     if blocks < LEAST_SEGMENT_BLOCKS {
-        return Err(Unfit::Odd(format!(
+        return Err(QuantityError::Odd(format!(
             "the erase unit of {} is less than a segment of {LEAST_SEGMENT_BLOCKS} blocks",
             Bytes(erase_unit)
         )));
@@ -247,8 +262,8 @@ fn segment(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
     Ok(blocks)
 }
 
-fn stripe_units(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
-    let erase_unit = known(geometry.erase_unit.as_ref(), Need::EraseUnit)?;
+fn stripe_units(block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
+    let erase_unit = known(geometry.erase_unit.as_ref(), OptionRequirement::EraseUnit)?;
     let unit = Variable::SunitBytes.value(block_bytes, geometry)?;
     if erase_unit % unit == 0 {
         Ok(erase_unit / unit)
@@ -257,34 +272,37 @@ fn stripe_units(block_bytes: u64, geometry: &Geometry) -> Result<u64, Unfit> {
     }
 }
 
-fn power_of_two(erase_unit: u64) -> Result<u64, Unfit> {
+fn power_of_two(erase_unit: u64) -> Result<u64, QuantityError> {
     if erase_unit.is_power_of_two() {
         Ok(erase_unit)
     } else {
-        Err(Unfit::Odd(format!("the erase unit of {} is no power of two", Bytes(erase_unit))))
+        Err(QuantityError::Odd(format!(
+            "the erase unit of {} is no power of two",
+            Bytes(erase_unit)
+        )))
     }
 }
 
-fn no_multiple(large: &str, large_bytes: u64, small: &str, small_bytes: u64) -> Unfit {
-    Unfit::Odd(format!(
+fn no_multiple(large: &str, large_bytes: u64, small: &str, small_bytes: u64) -> QuantityError {
+    QuantityError::Odd(format!(
         "the {large} of {large_bytes} bytes is no multiple of the {small} of {small_bytes} bytes"
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use flashfit_geometry::Source;
+    use flashfit_geometry::QuantitySource;
 
     use super::*;
     use crate::template::Template;
 
     fn geometry(erase_unit: u64, write_unit: u64) -> Geometry {
-        let known = |bytes| Some(Known::new(Bytes(bytes), Source::Given));
+        let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
         Geometry { erase_unit: known(erase_unit), ..Geometry::default() }
             .or(Geometry { write_unit: known(write_unit), ..Geometry::default() })
     }
 
-    fn fill(text: &str, geometry: &Geometry) -> Result<String, Unfit> {
+    fn fill(text: &str, geometry: &Geometry) -> Result<String, QuantityError> {
         let conditions = Conditions { geometry: geometry.clone(), ..Conditions::default() };
         Template::parse(text).unwrap().fill(4096, &conditions)
     }
@@ -320,7 +338,7 @@ mod tests {
     #[test]
     fn an_odd_geometry_is_told_and_never_panics() {
         let odd = |text, erase_unit, write_unit| {
-            matches!(fill(text, &geometry(erase_unit, write_unit)), Err(Unfit::Odd(_)))
+            matches!(fill(text, &geometry(erase_unit, write_unit)), Err(QuantityError::Odd(_)))
         };
         assert!(odd("{stripe_width_blocks}", 1_000_000, 4096));
         assert!(odd("{stripe_width_blocks}", 4 << 20, 48 << 10));
@@ -340,7 +358,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_named() {
         let missing = fill("{stride_blocks}", &Geometry::default());
-        assert_eq!(missing, Err(Unfit::Missing(Need::WriteUnit)));
+        assert_eq!(missing, Err(QuantityError::Missing(OptionRequirement::WriteUnit)));
     }
 
     #[test]
@@ -362,7 +380,7 @@ mod tests {
             ("{boundary_bytes}", 24 << 20),
             ("{swidth_units}", 10_000),
         ] {
-            assert!(matches!(fill(text, &geometry(erase_unit, 4096)), Err(Unfit::Odd(_))));
+            assert!(matches!(fill(text, &geometry(erase_unit, 4096)), Err(QuantityError::Odd(_))));
         }
     }
 
@@ -371,7 +389,10 @@ mod tests {
         let text = Template::parse("{reserved_sectors} {stride_blocks}").unwrap();
         let mut conditions =
             Conditions { geometry: geometry(4 << 20, 8 << 10), ..Conditions::default() };
-        assert_eq!(text.fill(4096, &conditions), Err(Unfit::Missing(Need::Plan)));
+        assert_eq!(
+            text.fill(4096, &conditions),
+            Err(QuantityError::Missing(OptionRequirement::Plan))
+        );
         conditions.planned.insert("reserved_sectors".into(), 6000);
         assert_eq!(text.fill(4096, &conditions).as_deref(), Ok("6000 2"));
         conditions.planned.insert("stride_blocks".into(), 4);

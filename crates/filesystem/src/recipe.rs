@@ -6,7 +6,7 @@ use std::path::Path;
 use flashfit_host::Program;
 
 use crate::conditions::Conditions;
-use crate::filesystem::{FileSystem, FilledOption, Tool, Trial};
+use crate::filesystem::{FileSystem, FilledOption, Tool, TrialOptions};
 use crate::setup::{Setup, SetupError};
 
 /// A setup's commands, for any node.
@@ -35,7 +35,7 @@ impl Recipe {
         setup: &Setup,
         conditions: &Conditions,
     ) -> Result<Self, SetupError> {
-        Self::with(filesystem, setup, conditions, &Trial::default())
+        Self::with(filesystem, setup, conditions, &TrialOptions::default())
     }
 
     /// The same commands with what the file system's trials set beside.
@@ -54,7 +54,7 @@ impl Recipe {
         filesystem: &FileSystem,
         setup: &Setup,
         conditions: &Conditions,
-        trial: &Trial,
+        trial: &TrialOptions,
     ) -> Result<Self, SetupError> {
         let mut filled = Vec::new();
         let options = setup.checked_options(filesystem, conditions)?;
@@ -170,7 +170,7 @@ pub(crate) fn escape(field: &str) -> String {
     escaped
 }
 
-fn mkfs(filesystem: &FileSystem, trial: &Trial, options: &[FilledOption]) -> Tool {
+fn mkfs(filesystem: &FileSystem, trial: &TrialOptions, options: &[FilledOption]) -> Tool {
     let mut flags = filesystem.mkfs.flags.clone();
     // A program that is given one flag several times obeys the last only, so the values are joined.
     for (flag, values) in trial.flags.iter().chain(options.iter().flat_map(|option| &option.mkfs)) {

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use flashfit_catalogue::EntryError;
+use flashfit_catalogue::CatalogEntryError;
 use serde::{Deserialize, Serialize};
 
 /// Today's schedulers of the mainline kernel.
@@ -27,7 +27,7 @@ pub struct Scheduler(String);
 
 /// A name that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Understood {
+pub struct ParsedScheduler {
     /// The scheduler as the kernel names it today.
     pub scheduler: Scheduler,
     /// What to tell the user, where the name was an earlier one.
@@ -115,17 +115,18 @@ fn parse(text: &str) -> (Vec<Scheduler>, Option<Scheduler>) {
 ///
 /// # Errors
 /// [`EntryError::Unknown`] with the nearest name.
-pub fn understand(name: &str) -> Result<Understood, EntryError> {
+pub fn understand(name: &str) -> Result<ParsedScheduler, CatalogEntryError> {
     if MAINLINE.contains(&name) {
-        return Ok(Understood { scheduler: Scheduler::new(name), note: None });
+        return Ok(ParsedScheduler { scheduler: Scheduler::new(name), note: None });
     }
     match EARLIER.iter().find(|(earlier, _, _)| *earlier == name) {
-        Some((_, today, note)) => {
-            Ok(Understood { scheduler: Scheduler::new(*today), note: Some((*note).to_owned()) })
-        }
+        Some((_, today, note)) => Ok(ParsedScheduler {
+            scheduler: Scheduler::new(*today),
+            note: Some((*note).to_owned()),
+        }),
         None => {
             let known = MAINLINE.into_iter().chain(EARLIER.map(|(earlier, _, _)| earlier));
-            Err(EntryError::unknown("I/O scheduler", name, known))
+            Err(CatalogEntryError::unknown("I/O scheduler", name, known))
         }
     }
 }
@@ -135,9 +136,9 @@ pub fn understand(name: &str) -> Result<Understood, EntryError> {
 ///
 /// # Errors
 /// [`EntryError::Unknown`] when the queue offers no such scheduler.
-pub fn choose(name: &str, offered: &[Scheduler]) -> Result<Understood, EntryError> {
+pub fn choose(name: &str, offered: &[Scheduler]) -> Result<ParsedScheduler, CatalogEntryError> {
     let understood = if offered.iter().any(|scheduler| scheduler.name() == name) {
-        Understood { scheduler: Scheduler::new(name), note: None }
+        ParsedScheduler { scheduler: Scheduler::new(name), note: None }
     } else {
         understand(name)?
     };
@@ -146,7 +147,7 @@ pub fn choose(name: &str, offered: &[Scheduler]) -> Result<Understood, EntryErro
     }
     let known = offered.iter().map(Scheduler::name);
     let wanted = understood.scheduler.name();
-    Err(EntryError::unknown("I/O scheduler on this medium's queue", wanted, known))
+    Err(CatalogEntryError::unknown("I/O scheduler on this medium's queue", wanted, known))
 }
 
 /// A udev(7) rule that sets the scheduler of the disks whose kernel name matches `kernel_name`
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_the_nearest() {
         let error = understand("mq-deadlin").unwrap_err();
-        let EntryError::Unknown { nearest, .. } = error else { panic!("{error}") };
+        let CatalogEntryError::Unknown { nearest, .. } = error else { panic!("{error}") };
         assert_eq!(nearest.as_deref(), Some("mq-deadline"));
     }
 

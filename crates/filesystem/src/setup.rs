@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use flashfit_catalogue::EntryError;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_catalogue::CatalogEntryError;
+use flashfit_host::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Conditions;
@@ -16,7 +16,7 @@ use crate::scheduler::Scheduler;
 pub enum SetupError {
     /// An option is not in the catalogue.
     #[error(transparent)]
-    Unknown(#[from] EntryError),
+    Unknown(#[from] CatalogEntryError),
     /// Two options cannot be combined.
     #[error("{filesystem}: `{first}` and `{second}` cannot be combined")]
     Conflict {
@@ -57,7 +57,7 @@ pub enum SetupError {
     },
 }
 
-impl Explain for SetupError {
+impl UserError for SetupError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Unknown(error) => error.class(),

@@ -1,7 +1,7 @@
 //! Arguments with quantities of the geometry in them: `stride={stride_blocks}`.
 
-use crate::conditions::{Conditions, Need};
-pub use crate::quantity::{Unfit, VARIABLES, Variable};
+use crate::conditions::{Conditions, OptionRequirement};
+pub use crate::quantity::{QuantityError, VARIABLES, Variable};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -40,7 +40,7 @@ impl Template {
     }
 
     /// What must be known for it to be filled.
-    pub fn needs(&self) -> impl Iterator<Item = Need> + '_ {
+    pub fn needs(&self) -> impl Iterator<Item = OptionRequirement> + '_ {
         self.variables().filter_map(Variable::need)
     }
 
@@ -56,7 +56,7 @@ impl Template {
     ///
     /// # Errors
     /// As [`Unfit`] tells.
-    pub fn fill(&self, block_bytes: u64, conditions: &Conditions) -> Result<String, Unfit> {
+    pub fn fill(&self, block_bytes: u64, conditions: &Conditions) -> Result<String, QuantityError> {
         self.0
             .iter()
             .map(|piece| match piece {

@@ -5,21 +5,21 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::EntryError;
+use flashfit_catalogue::CatalogEntryError;
 use flashfit_filesystem::{
-    Catalogue, CatalogueError, Conditions, Durability, FileSystem, Recipe, Scheduler, Setup,
-    SetupError,
+    Conditions, Durability, FileSystem, FileSystemCatalog, FileSystemCatalogError, Recipe,
+    Scheduler, Setup, SetupError,
 };
-use flashfit_geometry::{Geometry, Known, Source};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 
 fn built_in(name: &str) -> FileSystem {
-    Catalogue::load(None).unwrap().filesystem(name).unwrap().clone()
+    FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone()
 }
 
 fn conditions(erase_unit: Bytes, write_unit: Bytes) -> Conditions {
-    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
         geometry: Geometry { erase_unit: known(erase_unit), ..Geometry::default() }
             .or(Geometry { write_unit: known(write_unit), ..Geometry::default() }),
@@ -221,9 +221,9 @@ fn a_setup_is_as_durable_as_its_worst_option() {
 
 #[test]
 fn names_are_looked_up_with_the_nearest_one() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let error = catalogue.filesystem("etx4").unwrap_err();
-    let EntryError::Unknown { nearest, .. } = &error else { panic!("{error}") };
+    let CatalogEntryError::Unknown { nearest, .. } = &error else { panic!("{error}") };
     assert_eq!(nearest.as_deref(), Some("ext4"));
     let ext4 = catalogue.filesystem("ext4").unwrap();
     assert!(ext4.is_listed_in("nodev\tsysfs\n\text4\n"));
@@ -260,11 +260,11 @@ durability = "safe"
 source = "me"
 "#;
 
-fn load(text: &str) -> Result<Catalogue, CatalogueError> {
+fn load(text: &str) -> Result<FileSystemCatalog, FileSystemCatalogError> {
     let user = tempfile::tempdir().unwrap();
     std::fs::create_dir(user.path().join("filesystems")).unwrap();
     std::fs::write(user.path().join("filesystems/tiny.toml"), text).unwrap();
-    Catalogue::load(Some(user.path()))
+    FileSystemCatalog::load(Some(user.path()))
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use flashfit_catalogue::Origin;
 use flashfit_filesystem::{
-    Catalogue, CatalogueError, Conditions, Durability, Recipe, Scheduler, Setup, SetupError,
-    Variable,
+    Conditions, Durability, FileSystemCatalog, FileSystemCatalogError, Recipe, Scheduler, Setup,
+    SetupError, Variable,
 };
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 /// A catalogue file of the user's that is valid.
 const TINY: &str = r#"name = "tiny"
@@ -42,16 +42,16 @@ durability = "safe"
 source = "me"
 "#;
 
-fn load(text: &str) -> Result<Catalogue, CatalogueError> {
+fn load(text: &str) -> Result<FileSystemCatalog, FileSystemCatalogError> {
     load_file("filesystems/tiny.toml", text)
 }
 
-fn load_file(name: &str, text: &str) -> Result<Catalogue, CatalogueError> {
+fn load_file(name: &str, text: &str) -> Result<FileSystemCatalog, FileSystemCatalogError> {
     let user = tempfile::tempdir().unwrap();
     let file = user.path().join(name);
     std::fs::create_dir(file.parent().unwrap()).unwrap();
     std::fs::write(&file, text).unwrap();
-    Catalogue::load(Some(user.path()))
+    FileSystemCatalog::load(Some(user.path()))
 }
 
 fn none() -> Scheduler {
@@ -248,7 +248,7 @@ fn an_option_of_the_machine_is_one_of_every_file_system() {
 
 #[test]
 fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     for name in ["ext2", "fat32", "exfat"] {
         let filesystem = catalogue.filesystem(name).unwrap();
         let verdict = Setup::base(filesystem, none()).durability(filesystem).unwrap();
@@ -265,7 +265,7 @@ fn a_file_system_without_a_journal_is_no_safer_than_it_is() {
 
 #[test]
 fn the_built_in_catalogue_says_what_it_must() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let names: Vec<&str> =
         catalogue.filesystems().iter().map(|found| found.name.as_str()).collect();
     let all =

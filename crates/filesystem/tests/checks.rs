@@ -1,11 +1,11 @@
 //! The judgement of `check` on what was gathered, without a medium.
 
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
-    Examined, Finding, Mounted, Severity, Unfinished, Volume, check, verdict,
+    CheckFinding, ExaminedDevice, MountedVolume, Severity, UnfinishedApply, Volume, check, verdict,
 };
-use flashfit_filesystem::facts::{Facts, Number};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_filesystem::facts::{FactNumber, FileSystemFacts};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_medium::Bytes;
 
 const MIB: u64 = 1 << 20;
@@ -22,9 +22,9 @@ fn partition(number: u32, start_bytes: u64, size_bytes: u64) -> Volume {
     }
 }
 
-fn examined(volumes: Vec<Volume>) -> Examined {
-    let erase_unit = Some(Known::new(Bytes::mib(4), Source::Given));
-    Examined {
+fn examined(volumes: Vec<Volume>) -> ExaminedDevice {
+    let erase_unit = Some(Sourced::new(Bytes::mib(4), QuantitySource::Given));
+    ExaminedDevice {
         target: "/dev/mmcblk0".to_owned(),
         disk: "mmcblk0".to_owned(),
         capacity_bytes: 1 << 30,
@@ -40,13 +40,17 @@ fn examined(volumes: Vec<Volume>) -> Examined {
     }
 }
 
-fn facts(kind: &str, numbers: &[(&str, u64)], data_start_bytes: Option<u64>) -> Option<Facts> {
-    let number = |(name, value): &(&str, u64)| Number {
+fn facts(
+    kind: &str,
+    numbers: &[(&str, u64)],
+    data_start_bytes: Option<u64>,
+) -> Option<FileSystemFacts> {
+    let number = |(name, value): &(&str, u64)| FactNumber {
         name: (*name).to_owned(),
         value: *value,
         read_from: String::new(),
     };
-    Some(Facts {
+    Some(FileSystemFacts {
         kind: kind.to_owned(),
         label: None,
         uuid: None,
@@ -67,13 +71,13 @@ fn two_partitions() -> Vec<Volume> {
     vec![boot, root]
 }
 
-fn mend_of(examined: &Examined, check: &str) -> String {
+fn mend_of(examined: &ExaminedDevice, check: &str) -> String {
     let found = found(examined).into_iter().find(|finding| finding.check == check);
     found.expect("it is found").mend.expect("it can be mended")
 }
 
-fn found(examined: &Examined) -> Vec<Finding> {
-    check(examined, &Catalogue::load(None).expect("valid"))
+fn found(examined: &ExaminedDevice) -> Vec<CheckFinding> {
+    check(examined, &FileSystemCatalog::load(None).expect("valid"))
 }
 
 #[test]
@@ -86,7 +90,8 @@ fn an_aligned_medium_is_fine() {
 fn what_was_left_unfinished_comes_with_the_command_that_ends_it() {
     let mut examined = examined(Vec::new());
     let mend = Some("flashfit apply plan.json /dev/mmcblk0".to_owned());
-    examined.unfinished = Some(Unfinished { what: "interrupted".to_owned(), mend: mend.clone() });
+    examined.unfinished =
+        Some(UnfinishedApply { what: "interrupted".to_owned(), mend: mend.clone() });
     let findings = found(&examined);
     assert_eq!(findings[0].check, "unfinished");
     assert_eq!(findings[0].severity, Severity::Bad);
@@ -109,7 +114,8 @@ fn two_partitions_in_one_erase_unit_are_bad() {
 fn freed_space_is_not_told_twice() {
     let mut volume = partition(1, 4 * MIB, 64 * MIB);
     let options = ["rw", "noatime", "discard"].map(str::to_owned).to_vec();
-    volume.mounts = vec![Mounted { point: "/mnt".to_owned(), kind: "ext4".to_owned(), options }];
+    volume.mounts =
+        vec![MountedVolume { point: "/mnt".to_owned(), kind: "ext4".to_owned(), options }];
     let mut examined = examined(vec![volume]);
     assert_eq!(verdict(&found(&examined)), Severity::Fine);
     examined.trim_timer = Some(true);
@@ -146,7 +152,7 @@ fn what_erases_every_partition_says_so() {
 #[test]
 fn a_mend_is_told_what_the_check_was_told() {
     let mut examined = examined(two_partitions());
-    examined.geometry.write_unit = Some(Known::new(Bytes::kib(16), Source::Given));
+    examined.geometry.write_unit = Some(Sourced::new(Bytes::kib(16), QuantitySource::Given));
     let mend = mend_of(&examined, "data start");
     assert!(mend.contains(" --erase-block 4MiB --write-unit 16KiB "), "{mend}");
 }
@@ -162,7 +168,7 @@ fn a_partition_within_an_image_is_mended_by_its_place() {
 
 #[test]
 fn what_a_plan_cannot_do_better_is_not_bad() {
-    let erase_unit = |mib| Some(Known::new(Bytes::mib(mib), Source::Given));
+    let erase_unit = |mib| Some(Sourced::new(Bytes::mib(mib), QuantitySource::Given));
     let segment = 2 * MIB;
     for (kind, unit_mib, numbers, data_start) in [
         ("exfat", 12, vec![], Some(8 * MIB)),

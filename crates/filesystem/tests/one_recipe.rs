@@ -6,15 +6,15 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::plan::{
-    Plan, PlannedMedium, StripeWidth, Wish, choose, fitted_conditions,
+    Plan, PlanRequest, PlannedMedium, StripeWidth, choose, fitted_conditions,
 };
 use flashfit_filesystem::{
-    Catalogue, Conditions, Durability, FileSystem, Recipe, Scheduler, Setup, Table,
+    Conditions, Durability, FileSystem, FileSystemCatalog, PartitionTable, Recipe, Scheduler, Setup,
 };
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_medium::Bytes;
-use flashfit_medium::describe::Kind;
-use flashfit_medium::identity::Identity;
+use flashfit_medium::describe::DeviceKind;
+use flashfit_medium::identity::DeviceIdentity;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -24,8 +24,8 @@ fn medium(capacity_bytes: u64) -> PlannedMedium {
     PlannedMedium {
         path: PathBuf::from("/dev/mmcblk0"),
         disk: "mmcblk0".to_owned(),
-        kind: Kind::SdCard,
-        identity: Identity::default(),
+        kind: DeviceKind::SdCard,
+        identity: DeviceIdentity::default(),
         capacity_bytes,
         sector_bytes: SECTOR_BYTES,
         partition_start_bytes: None,
@@ -34,9 +34,9 @@ fn medium(capacity_bytes: u64) -> PlannedMedium {
     }
 }
 
-fn wish(options: &[String]) -> Wish {
-    Wish {
-        table: Some(Table::Gpt),
+fn wish(options: &[String]) -> PlanRequest {
+    PlanRequest {
+        table: Some(PartitionTable::Gpt),
         start_bytes: None,
         options: Some(options.to_vec()),
         scheduler: Scheduler::new("none"),
@@ -48,7 +48,7 @@ fn wish(options: &[String]) -> Wish {
 }
 
 fn geometry(erase_unit: Option<u64>, write_unit: Option<u64>) -> Geometry {
-    let known = |bytes: u64| Known::new(Bytes(bytes), Source::Given);
+    let known = |bytes: u64| Sourced::new(Bytes(bytes), QuantitySource::Given);
     Geometry { erase_unit: erase_unit.map(known), write_unit: write_unit.map(known) }
 }
 
@@ -82,9 +82,14 @@ fn trial(
 }
 
 /// How many options were made, and how many refused, by both.
-fn compared(catalogue: &Catalogue, name: &str, size: u64, geometry: &Geometry) -> [usize; 2] {
+fn compared(
+    catalogue: &FileSystemCatalog,
+    name: &str,
+    size: u64,
+    geometry: &Geometry,
+) -> [usize; 2] {
     let mut filesystem = catalogue.filesystem(name).unwrap().clone();
-    filesystem.trial = flashfit_filesystem::filesystem::Trial::default();
+    filesystem.trial = flashfit_filesystem::filesystem::TrialOptions::default();
     // Where it goes does not depend on its options.
     let Some(base) = plan(&filesystem, size, geometry, &[]) else { return [0, 0] };
     let (node, mut counts) = (Path::new("/dev/mmcblk0"), [0, 0]);
@@ -114,7 +119,7 @@ fn compared(catalogue: &Catalogue, name: &str, size: u64, geometry: &Geometry) -
 
 #[test]
 fn what_is_tried_is_what_is_planned() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let geometries = [
         (None, None),
         (None, Some(16 * KIB)),

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use flashfit_filesystem::plan::{
-    GEOMETRY, Plan, PlanError, PlannedMedium, StripeWidth, Wish, choose,
+    GEOMETRY, Plan, PlanError, PlanRequest, PlannedMedium, StripeWidth, choose,
 };
-use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Table};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_filesystem::{Durability, FileSystem, FileSystemCatalog, PartitionTable, Scheduler};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_medium::Bytes;
-use flashfit_medium::describe::Kind;
-use flashfit_medium::identity::Identity;
+use flashfit_medium::describe::DeviceKind;
+use flashfit_medium::identity::DeviceIdentity;
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -19,8 +19,8 @@ fn medium(capacity_bytes: u64, sector_bytes: u64) -> PlannedMedium {
     PlannedMedium {
         path: PathBuf::from("/dev/mmcblk0"),
         disk: "mmcblk0".to_owned(),
-        kind: Kind::SdCard,
-        identity: Identity::default(),
+        kind: DeviceKind::SdCard,
+        identity: DeviceIdentity::default(),
         capacity_bytes,
         sector_bytes,
         partition_start_bytes: None,
@@ -29,8 +29,8 @@ fn medium(capacity_bytes: u64, sector_bytes: u64) -> PlannedMedium {
     }
 }
 
-fn wish(table: Option<Table>) -> Wish {
-    Wish {
+fn wish(table: Option<PartitionTable>) -> PlanRequest {
+    PlanRequest {
         table,
         start_bytes: None,
         options: None,
@@ -43,7 +43,8 @@ fn wish(table: Option<Table>) -> Wish {
 }
 
 fn geometry(erase_unit: Option<u64>, write_unit: Option<u64>) -> Geometry {
-    let known = |bytes: Option<u64>| bytes.map(|bytes| Known::new(Bytes(bytes), Source::Given));
+    let known =
+        |bytes: Option<u64>| bytes.map(|bytes| Sourced::new(Bytes(bytes), QuantitySource::Given));
     Geometry { erase_unit: known(erase_unit), write_unit: known(write_unit) }
 }
 
@@ -52,7 +53,7 @@ fn plan(
     medium: PlannedMedium,
     given: Geometry,
     declared: Geometry,
-    wish: &Wish,
+    wish: &PlanRequest,
 ) -> Result<Plan, PlanError> {
     Plan::make(filesystem, &choose(filesystem, medium, given, declared, wish)?)
 }
@@ -64,7 +65,7 @@ fn assert_sound(plan: &Plan, unit: u64) {
     let sector = plan.medium.sector_bytes;
     let end = place.start_bytes.checked_add(place.size_bytes).expect("no overflow");
     assert!(end <= plan.medium.capacity_bytes, "{label}: within the medium");
-    if plan.table != Table::None {
+    if plan.table != PartitionTable::None {
         assert_eq!(place.start_bytes % unit, 0, "{label}: start on the grid");
         assert_eq!(place.size_bytes % unit, 0, "{label}: whole units");
         assert!(place.size_bytes > 0, "{label}");
@@ -74,7 +75,7 @@ fn assert_sound(plan: &Plan, unit: u64) {
         assert!(end <= last, "{label}: before the table's copy");
         assert_eq!(plan.partitions.len(), 1);
     }
-    if plan.table == Table::Mbr {
+    if plan.table == PartitionTable::Mbr {
         assert!(end / sector <= u64::from(u32::MAX), "{label}: within the reach of an MBR");
     }
     let fitted = plan.setup.options.iter().any(|option| option == GEOMETRY);
@@ -142,10 +143,10 @@ proptest! {
         )),
         sector in proptest::sample::select(vec![512u64, 4096]),
         table in proptest::option::of(proptest::sample::select(
-            vec![Table::None, Table::Gpt, Table::Mbr],
+            vec![PartitionTable::None, PartitionTable::Gpt, PartitionTable::Mbr],
         )),
     ) {
-        let catalogue = Catalogue::load(None).expect("valid");
+        let catalogue = FileSystemCatalog::load(None).expect("valid");
         for filesystem in catalogue.filesystems() {
             let given = geometry(Some(unit), write_unit);
             let made = plan(filesystem, medium(capacity, sector), given, Geometry::default(),
@@ -178,7 +179,7 @@ proptest! {
         ]),
         known in proptest::array::uniform6(any::<bool>()),
     ) {
-        let catalogue = Catalogue::load(None).expect("valid");
+        let catalogue = FileSystemCatalog::load(None).expect("valid");
         let some = |at: usize| known[at].then_some(numbers[at]);
         let mut medium = medium(numbers[6], if known[5] { 512 } else { numbers[7] });
         medium.partition_start_bytes = some(4);
@@ -195,12 +196,12 @@ proptest! {
 }
 
 fn named(name: &str) -> FileSystem {
-    Catalogue::load(None).expect("valid").filesystem(name).expect("there").clone()
+    FileSystemCatalog::load(None).expect("valid").filesystem(name).expect("there").clone()
 }
 
 #[test]
 fn usual_cards_get_a_plan_for_every_file_system() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     for unit in [4 * MIB, 8 * MIB, 12 * MIB, 24 * MIB, 64 * MIB] {
         for filesystem in catalogue.filesystems().iter().filter(|one| one.layered.is_none()) {
             let given = geometry(Some(unit), Some(16 << 10));
@@ -225,7 +226,7 @@ fn usual_cards_get_a_plan_for_every_file_system() {
 
 #[test]
 fn a_changed_plan_is_told_from_the_one_that_follows_from_its_choices() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let given = geometry(Some(8 * MIB), Some(8192));
     let made =
         plan(&named("ext4"), medium(8_068_792_320, 512), given, Geometry::default(), &wish(None))
@@ -255,7 +256,7 @@ fn an_unsafe_option_needs_leave() {
     let mut wish = wish(None);
     wish.options = Some(vec!["nojournal".to_owned()]);
     let medium = medium(1 << 33, 512);
-    let made = |wish: &Wish| {
+    let made = |wish: &PlanRequest| {
         plan(&named("ext4"), medium.clone(), given.clone(), Geometry::default(), wish)
     };
     assert!(matches!(made(&wish), Err(PlanError::NotAllowed { .. })));
@@ -271,7 +272,7 @@ fn an_mbr_does_not_reach_behind_two_tebibytes() {
         medium(3 << 40, 512),
         given,
         Geometry::default(),
-        &wish(Some(Table::Mbr)),
+        &wish(Some(PartitionTable::Mbr)),
     )
     .unwrap();
     assert_sound(&made, 4 * MIB);
@@ -288,9 +289,9 @@ fn a_partition_stays_where_it_is() {
         plan(&named("fat32"), partition.clone(), given.clone(), Geometry::default(), &wish(table))
     };
     let plan = made(None).unwrap();
-    assert_eq!(plan.table, Table::None);
+    assert_eq!(plan.table, PartitionTable::None);
     assert!(plan.commands.iter().all(|command| command.program != "sfdisk"));
     let data = plan.number("data_start_bytes").unwrap();
     assert_eq!((63 * 512 + data) % (4 * MIB), 0);
-    assert!(matches!(made(Some(Table::Gpt)), Err(PlanError::Partition { .. })));
+    assert!(matches!(made(Some(PartitionTable::Gpt)), Err(PlanError::Partition { .. })));
 }

@@ -9,22 +9,24 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::plan::{
-    Number, Plan, PlannedCommand, PlannedMedium, Programs, StripeWidth, Wish, choose,
+    Plan, PlanNumber, PlanRequest, PlannedCommand, PlannedMedium, Programs, StripeWidth, choose,
     choose_layered,
 };
-use flashfit_filesystem::{Catalogue, Durability, Facts, Scheduler, Table, facts};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_filesystem::{
+    Durability, FileSystemCatalog, FileSystemFacts, PartitionTable, Scheduler, facts,
+};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::enter_private_namespace;
 use flashfit_host::mountinfo;
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_medium::{Bytes, Medium, System};
+use flashfit_medium::{Bytes, Device, SystemRoots};
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 const MIB: u64 = 1 << 20;
 
-fn wish(table: Option<Table>) -> Wish {
-    Wish {
+fn wish(table: Option<PartitionTable>) -> PlanRequest {
+    PlanRequest {
         table,
         start_bytes: None,
         options: None,
@@ -37,7 +39,7 @@ fn wish(table: Option<Table>) -> Wish {
 }
 
 fn geometry(erase_unit: u64, write_unit: Option<u64>) -> Geometry {
-    let known = |bytes| Known::new(Bytes(bytes), Source::Given);
+    let known = |bytes| Sourced::new(Bytes(bytes), QuantitySource::Given);
     Geometry { erase_unit: Some(known(erase_unit)), write_unit: write_unit.map(known) }
 }
 
@@ -58,8 +60,8 @@ impl Bed {
     }
 
     fn medium(&self) -> PlannedMedium {
-        let system = System::default();
-        PlannedMedium::of(&Medium::at_a_glance(&system, self.device.node()).unwrap())
+        let system = SystemRoots::default();
+        PlannedMedium::of(&Device::at_a_glance(&system, self.device.node()).unwrap())
     }
 
     fn carry_out(&self, programs: &Programs) {
@@ -77,7 +79,7 @@ impl Bed {
 }
 
 /// What the file system says where the plan told a number of that name.
-fn found(facts: &Facts, number: &Number) -> Option<u64> {
+fn found(facts: &FileSystemFacts, number: &PlanNumber) -> Option<u64> {
     match number.name.as_str() {
         "data_start_bytes" => facts.data_start_bytes,
         name => facts.number(name),
@@ -85,8 +87,8 @@ fn found(facts: &Facts, number: &Number) -> Option<u64> {
 }
 
 /// Makes `name` on a medium of this size and geometry, and compares.
-fn made(name: &str, size: u64, geometry: Geometry, table: Option<Table>) -> Option<Plan> {
-    let catalogue = Catalogue::load(None).unwrap();
+fn made(name: &str, size: u64, geometry: Geometry, table: Option<PartitionTable>) -> Option<Plan> {
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let filesystem = catalogue.filesystem(name).unwrap();
     if skip_part(test_support::program(&filesystem.mkfs.tool.program)) {
         return None;
@@ -117,7 +119,7 @@ fn made(name: &str, size: u64, geometry: Geometry, table: Option<Table>) -> Opti
     Some(plan)
 }
 
-fn read(node: &Path) -> Facts {
+fn read(node: &Path) -> FileSystemFacts {
     facts::read(&SystemRunner::default(), node).unwrap().expect("a file system was made")
 }
 
@@ -156,7 +158,7 @@ fn without_a_write_unit_and_without_a_table() {
         return;
     }
     for name in ALL {
-        made(name, 1 << 30, geometry(512 << 10, None), Some(Table::None));
+        made(name, 1 << 30, geometry(512 << 10, None), Some(PartitionTable::None));
     }
 }
 
@@ -168,7 +170,7 @@ fn a_large_erase_unit_brings_the_data_of_fat_on_it() {
     for unit in [24 * MIB, 64 * MIB] {
         let plan = made("fat32", 31_914_983_424, geometry(unit, None), None);
         let Some(plan) = plan else { return };
-        assert_eq!(plan.table, Table::Mbr);
+        assert_eq!(plan.table, PartitionTable::Mbr);
         assert_eq!(plan.number("data_start_bytes").unwrap() % unit, 0);
     }
 }
@@ -220,7 +222,7 @@ fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
         assert!(skip(Some(TestNeed::Isolation.missing(error.to_string()))));
         return;
     }
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let squashfs = catalogue.filesystem("squashfs").unwrap();
     let (bed, parent) = (Bed::new(256 * MIB), tempfile::tempdir().unwrap());
     let folder = parent.path().canonicalize().unwrap();
@@ -230,7 +232,7 @@ fn an_image_under_a_writable_layer_is_made_used_and_renewed_as_planned() {
     }
     std::fs::write(system.join("kept"), "packed".repeat(1000)).unwrap();
     std::fs::write(system.join("changed"), "before").unwrap();
-    let wish = Wish { mount_point: point.clone(), ..wish(None) };
+    let wish = PlanRequest { mount_point: point.clone(), ..wish(None) };
     let both = [geometry(4 * MIB, Some(16 << 10)), Geometry::default()];
     let inputs = choose_layered(&catalogue, squashfs, None, bed.medium(), both, &wish).unwrap();
     let plan = Plan::of(&catalogue, &inputs).unwrap();

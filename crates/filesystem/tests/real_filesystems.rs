@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{
-    Catalogue, Conditions, FileSystem, Layout, Recipe, Scheduler, Setup, Start, plan_layout,
-    scheduler,
+    Conditions, FileSystem, FileSystemCatalog, LayoutStart, PartitionLayout, Recipe, Scheduler,
+    Setup, plan_layout, scheduler,
 };
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
@@ -20,7 +20,7 @@ use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip}
 const SIZE: Bytes = Bytes::mib(256);
 
 fn conditions() -> Conditions {
-    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
         geometry: Geometry { erase_unit: known(Bytes::mib(8)), ..Geometry::default() }
             .or(Geometry { write_unit: known(Bytes::kib(8)), ..Geometry::default() }),
@@ -70,7 +70,7 @@ fn file_system(name: &str, programs: &[&str]) -> Option<FileSystem> {
     if skip(test_support::programs(programs)) {
         return None;
     }
-    let filesystem = Catalogue::load(None).unwrap().filesystem(name).unwrap().clone();
+    let filesystem = FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone();
     let listed = std::fs::read_to_string("/proc/filesystems").unwrap();
     if filesystem.is_listed_in(&listed) {
         Some(filesystem)
@@ -242,10 +242,14 @@ fn a_planned_partition_is_made_where_it_was_planned() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         std::fs::File::create(&image).unwrap().set_len(capacity.0).unwrap();
-        let geometry =
-            Geometry { erase_unit: Some(Known::new(erase_unit, Source::Given)), write_unit: None };
-        let plan = plan_layout(capacity.0, 512, &geometry, Start::Auto).unwrap();
-        let Layout::Partition { start_bytes, size_bytes } = plan.layout else { panic!("{plan:?}") };
+        let geometry = Geometry {
+            erase_unit: Some(Sourced::new(erase_unit, QuantitySource::Given)),
+            write_unit: None,
+        };
+        let plan = plan_layout(capacity.0, 512, &geometry, LayoutStart::Auto).unwrap();
+        let PartitionLayout::Partition { start_bytes, size_bytes } = plan.layout else {
+            panic!("{plan:?}")
+        };
         run(&plan.layout.partitioning(&image, 512).unwrap());
         let table = run(&Program::new("sfdisk").arg("--dump").arg(image.display().to_string()));
         let numbers: Vec<u64> = table

@@ -6,15 +6,18 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{Entry, Origin};
+use flashfit_catalogue::{CatalogEntry, Origin};
 use flashfit_filesystem::validity::{
-    Cache, Finding, Findings, Means, Place, ValidityError, Verdict, find_out, kernel, measure,
+    Cache, EvidenceSource, OptionFinding, OptionFindings, OptionProbeError, OptionProbeTools,
+    OptionVerdict, find_out, kernel, measure,
 };
-use flashfit_filesystem::{Catalogue, Conditions, FileSystem};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::ScriptedRunner;
-use flashfit_host::{ExitClass, Explain, Outcome, Program, ProgramError, Runner, SystemRunner};
+use flashfit_host::{
+    ExitClass, Program, ProgramError, ProgramOutcome, Runner, SystemRunner, UserError,
+};
 use flashfit_medium::Bytes;
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
@@ -81,19 +84,21 @@ fn file_system(head: &str, options: &[(&str, &str)]) -> FileSystem {
     }
     let name = head.split('"').nth(1).unwrap().to_owned();
     let origin = Origin::File(format!("{name}.toml").into());
-    let catalogue = Catalogue::from_entries(&[Entry { name: name.clone(), text, origin }]).unwrap();
+    let catalogue =
+        FileSystemCatalog::from_entries(&[CatalogEntry { name: name.clone(), text, origin }])
+            .unwrap();
     catalogue.filesystem(&name).unwrap().clone()
 }
 
 fn conditions(write_unit: Bytes) -> Conditions {
-    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     let geometry = Geometry { erase_unit: known(Bytes::mib(4)), ..Geometry::default() };
     let geometry = geometry.or(Geometry { write_unit: known(write_unit), ..Geometry::default() });
     Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }
 
 /// What mounting is done with; `None`, told, where this machine lacks something.
-fn means(filesystem: &FileSystem) -> Option<Means> {
+fn means(filesystem: &FileSystem) -> Option<OptionProbeTools> {
     let program = &filesystem.mkfs.tool.program;
     let missing = block_devices().or_else(|| test_support::program(program)).or_else(|| {
         let kind = &filesystem.kind;
@@ -103,18 +108,22 @@ fn means(filesystem: &FileSystem) -> Option<Means> {
     if skip(missing) {
         return None;
     }
-    let means = Means::take();
+    let means = OptionProbeTools::take();
     assert_eq!(means.cannot_mount(), None);
     Some(means)
 }
 
-fn found(filesystem: &FileSystem, conditions: &Conditions) -> Option<Findings> {
+fn found(filesystem: &FileSystem, conditions: &Conditions) -> Option<OptionFindings> {
     let means = means(filesystem)?;
     Some(measure(&SystemRunner::default(), filesystem, conditions, &means).unwrap())
 }
 
 #[track_caller]
-fn expect<'a>(findings: &'a Findings, option: &str, verdict: Verdict) -> &'a Finding {
+fn expect<'a>(
+    findings: &'a OptionFindings,
+    option: &str,
+    verdict: OptionVerdict,
+) -> &'a OptionFinding {
     let finding = findings.of(option).unwrap();
     assert_eq!(finding.verdict, verdict, "{finding:#?}");
     assert!(!finding.evidence.is_empty(), "{finding:#?}");
@@ -141,23 +150,23 @@ fn ext4_effective_default_ignored_accepted_and_refused() {
         ],
     );
     let Some(findings) = found(&ext4, &conditions(Bytes::kib(16))) else { return };
-    expect(&findings, "noatime", Verdict::Effective);
-    expect(&findings, "commit", Verdict::Effective);
-    expect(&findings, "ordered", Verdict::Default);
-    let orlov = expect(&findings, "orlov", Verdict::Ignored);
-    assert_eq!(orlov.evidence[0].place, Place::KernelLog);
+    expect(&findings, "noatime", OptionVerdict::Effective);
+    expect(&findings, "commit", OptionVerdict::Effective);
+    expect(&findings, "ordered", OptionVerdict::Default);
+    let orlov = expect(&findings, "orlov", OptionVerdict::Ignored);
+    assert_eq!(orlov.evidence[0].place, EvidenceSource::KernelLog);
     assert!(orlov.evidence[0].text.contains("orlov"), "{orlov:?}");
-    expect(&findings, "ioprio", Verdict::Accepted);
-    let extents = expect(&findings, "extents", Verdict::Refused);
+    expect(&findings, "ioprio", OptionVerdict::Accepted);
+    let extents = expect(&findings, "extents", OptionVerdict::Refused);
     assert!(extents.evidence.iter().any(|seen| seen.text.contains("extents")), "{extents:?}");
-    expect(&findings, "async", Verdict::Refused);
-    let nojournal = expect(&findings, "nojournal", Verdict::Effective);
+    expect(&findings, "async", OptionVerdict::Refused);
+    let nojournal = expect(&findings, "nojournal", OptionVerdict::Effective);
     assert!(nojournal.evidence[0].text.contains("has_journal"), "{nojournal:?}");
-    expect(&findings, "extra_isize", Verdict::Default);
-    let nonsense = expect(&findings, "nonsense", Verdict::Refused);
+    expect(&findings, "extra_isize", OptionVerdict::Default);
+    let nonsense = expect(&findings, "nonsense", OptionVerdict::Refused);
     assert!(nonsense.evidence[0].text.contains("no_such_feature"), "{nonsense:?}");
-    expect(&findings, "reserved", Verdict::Effective);
-    expect(&findings, "bad_tune", Verdict::Refused);
+    expect(&findings, "reserved", OptionVerdict::Effective);
+    expect(&findings, "bad_tune", OptionVerdict::Refused);
 }
 
 #[test]
@@ -174,17 +183,17 @@ fn btrfs_nodes_as_large_as_the_default_are_the_default() {
         ],
     );
     let Some(findings) = found(&btrfs, &conditions(Bytes::kib(16))) else { return };
-    expect(&findings, "geometry", Verdict::Default);
-    expect(&findings, "ssd", Verdict::Default);
-    expect(&findings, "ssd_spread", Verdict::Effective);
-    expect(&findings, "inode_cache", Verdict::Refused);
-    expect(&findings, "space_cache", Verdict::Default);
-    expect(&findings, "odd", Verdict::Refused);
+    expect(&findings, "geometry", OptionVerdict::Default);
+    expect(&findings, "ssd", OptionVerdict::Default);
+    expect(&findings, "ssd_spread", OptionVerdict::Effective);
+    expect(&findings, "inode_cache", OptionVerdict::Refused);
+    expect(&findings, "space_cache", OptionVerdict::Default);
+    expect(&findings, "odd", OptionVerdict::Refused);
     let conditions = conditions(Bytes::kib(8));
     let means = means(&btrfs).unwrap().rotational(Some(true));
     let findings = measure(&SystemRunner::default(), &btrfs, &conditions, &means).unwrap();
-    expect(&findings, "geometry", Verdict::Effective);
-    expect(&findings, "ssd", Verdict::Effective);
+    expect(&findings, "geometry", OptionVerdict::Effective);
+    expect(&findings, "ssd", OptionVerdict::Effective);
 }
 
 #[test]
@@ -199,10 +208,10 @@ fn xfs_effective_default_and_refused() {
         ],
     );
     let Some(findings) = found(&xfs, &conditions(Bytes::kib(16))) else { return };
-    expect(&findings, "large-log", Verdict::Effective);
-    expect(&findings, "logbufs", Verdict::Default);
-    expect(&findings, "nobarrier", Verdict::Refused);
-    expect(&findings, "stripe", Verdict::Effective);
+    expect(&findings, "large-log", OptionVerdict::Effective);
+    expect(&findings, "logbufs", OptionVerdict::Default);
+    expect(&findings, "nobarrier", OptionVerdict::Refused);
+    expect(&findings, "stripe", OptionVerdict::Effective);
 }
 
 #[test]
@@ -215,7 +224,7 @@ fn what_an_option_implies_is_not_taken_for_its_own_effect() {
         ],
     );
     let Some(findings) = found(&ext4, &conditions(Bytes::kib(16))) else { return };
-    expect(&findings, "both", Verdict::Default);
+    expect(&findings, "both", OptionVerdict::Default);
 }
 
 #[test]
@@ -227,11 +236,11 @@ fn nothing_that_reaches_beyond_the_image_is_run() {
     if skip(test_support::program("mkfs.ext4")) {
         return;
     }
-    let means = Means::without_mounting("a test");
+    let means = OptionProbeTools::without_mounting("a test");
     let findings = measure(&Watching, &ext4, &conditions(Bytes::kib(16)), &means).unwrap();
     for option in ["remount", "device"] {
-        let finding = expect(&findings, option, Verdict::Refused);
-        assert_eq!(finding.evidence[0].place, Place::Flashfit);
+        let finding = expect(&findings, option, OptionVerdict::Refused);
+        assert_eq!(finding.evidence[0].place, EvidenceSource::Flashfit);
         assert!(finding.why_no_choice().is_some());
     }
 }
@@ -244,8 +253,8 @@ fn a_definition_that_names_another_file_is_refused_as_a_whole() {
              durability = \"safe\"\nsource = \"none\"\n"
         );
         let origin = Origin::File("ext4.toml".into());
-        let entry = Entry { name: "ext4".to_owned(), text, origin };
-        let refused = Catalogue::from_entries(&[entry]).unwrap_err().to_string();
+        let entry = CatalogEntry { name: "ext4".to_owned(), text, origin };
+        let refused = FileSystemCatalog::from_entries(&[entry]).unwrap_err().to_string();
         assert!(refused.contains("could name a file"), "{refused}");
     }
 }
@@ -254,7 +263,7 @@ fn a_definition_that_names_another_file_is_refused_as_a_whole() {
 struct Watching;
 
 impl Runner for Watching {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let line = program.command_line();
         for forbidden in ["remount", "loop7", "/home", "0x801"] {
             assert!(!line.contains(forbidden), "{line}");
@@ -276,16 +285,16 @@ fn without_mounting_mkfs_options_are_judged_and_the_rest_says_what_it_needs() {
     if skip(test_support::program("mkfs.ext4")) {
         return;
     }
-    let means = Means::without_mounting("not running as root");
+    let means = OptionProbeTools::without_mounting("not running as root");
     let conditions = conditions(Bytes::kib(16));
     let findings = measure(&SystemRunner::default(), &ext4, &conditions, &means).unwrap();
     assert_eq!(findings.not_mounted.as_deref(), Some("not running as root"));
     if kernel::has("ext4") {
-        let noatime = expect(&findings, "noatime", Verdict::NotMeasured);
+        let noatime = expect(&findings, "noatime", OptionVerdict::NotMeasured);
         assert!(noatime.evidence.iter().any(|seen| seen.text.contains("not running as root")));
     }
-    expect(&findings, "nojournal", Verdict::Effective);
-    expect(&findings, "nonsense", Verdict::Refused);
+    expect(&findings, "nojournal", OptionVerdict::Effective);
+    expect(&findings, "nonsense", OptionVerdict::Refused);
 }
 
 #[test]
@@ -303,11 +312,11 @@ fn a_file_system_that_this_kernel_lacks_is_still_made() {
     if skip(test_support::program("mkfs.ext4")) {
         return;
     }
-    let means = Means::without_mounting("a test");
+    let means = OptionProbeTools::without_mounting("a test");
     let conditions = conditions(Bytes::kib(16));
     let findings = measure(&SystemRunner::default(), &ext7, &conditions, &means).unwrap();
-    expect(&findings, "noatime", Verdict::NotInKernel);
-    expect(&findings, "nonsense", Verdict::Refused);
+    expect(&findings, "noatime", OptionVerdict::NotInKernel);
+    expect(&findings, "nonsense", OptionVerdict::Refused);
 }
 
 #[test]
@@ -315,10 +324,10 @@ fn a_missing_program_names_its_package() {
     // A known program that no system of today has.
     let head = EXT4.replace("mkfs.ext4", "mkfs.reiserfs");
     let ext4 = file_system(&head, &[("noatime", "mount = [\"noatime\"]")]);
-    let means = Means::without_mounting("a test");
+    let means = OptionProbeTools::without_mounting("a test");
     let runner = ScriptedRunner::new();
     let findings = measure(&runner, &ext4, &conditions(Bytes::kib(16)), &means).unwrap();
-    let finding = expect(&findings, "noatime", Verdict::ToolMissing);
+    let finding = expect(&findings, "noatime", OptionVerdict::ToolMissing);
     assert!(finding.evidence[0].text.contains("mkfs.reiserfs"), "{finding:?}");
     assert!(runner.calls().is_empty());
 }
@@ -327,10 +336,10 @@ fn a_missing_program_names_its_package() {
 struct Full;
 
 impl Runner for Full {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let stderr = "mke2fs: No space left on device while writing superblock\n".to_owned();
         let command_line = program.command_line();
-        Ok(Outcome { code: Some(1), stderr, command_line, ..Outcome::default() })
+        Ok(ProgramOutcome { code: Some(1), stderr, command_line, ..ProgramOutcome::default() })
     }
 }
 
@@ -353,17 +362,17 @@ fn a_disk_that_is_full_is_the_machines_fault_and_not_the_options() {
     let Some(folder) = small_folder("4m") else { return };
     let ext4 = file_system(EXT4, &[("noatime", "mount = [\"noatime\"]")]);
     let conditions = conditions(Bytes::kib(16));
-    let means = Means::take().in_folder(folder.path());
+    let means = OptionProbeTools::take().in_folder(folder.path());
     for runner in [&Full as &dyn Runner, &SystemRunner::default()] {
         match measure(runner, &ext4, &conditions, &means) {
             Err(error) => {
-                assert!(matches!(error, ValidityError::Full { .. }), "{error}");
+                assert!(matches!(error, OptionProbeError::Full { .. }), "{error}");
                 assert_eq!(error.class(), ExitClass::Environment);
                 assert!(error.hint().unwrap().contains("TMPDIR="), "{error}");
             }
             // A sparse file system may fit after all; then nothing is blamed on an option.
             Ok(findings) => {
-                expect(&findings, "noatime", Verdict::Effective);
+                expect(&findings, "noatime", OptionVerdict::Effective);
             }
         }
     }
@@ -384,7 +393,7 @@ fn an_interrupt_ends_it_and_leaves_nothing() {
     let interrupt = Interrupt::new();
     interrupt.raise();
     let runner = SystemRunner::new(interrupt);
-    let means = Means::without_mounting("a test").in_folder(folder.path());
+    let means = OptionProbeTools::without_mounting("a test").in_folder(folder.path());
     let error = measure(&runner, &ext4, &conditions(Bytes::kib(16)), &means).unwrap_err();
     assert_eq!(error.class(), ExitClass::Interrupted);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -399,7 +408,7 @@ fn what_was_found_is_kept_until_something_changes_or_it_is_refreshed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::at(&folder.path().join("options.json"));
-    let means = Means::without_mounting("a test");
+    let means = OptionProbeTools::without_mounting("a test");
     let runner = SystemRunner::default();
     let find = |filesystem: &FileSystem, conditions: &Conditions, refresh| {
         find_out(&runner, filesystem, conditions, &means, &cache, refresh).unwrap()
@@ -420,16 +429,16 @@ fn what_was_found_is_kept_until_something_changes_or_it_is_refreshed() {
 #[test]
 fn options_that_take_the_numbers_of_a_plan_have_those_of_the_image() {
     for (name, options) in [("fat32", &["geometry", "vendor"][..]), ("exfat", &["geometry"])] {
-        let filesystem = Catalogue::load(None).unwrap().filesystem(name).unwrap().clone();
-        let (conditions, means) = (conditions(Bytes::kib(16)), Means::take());
+        let filesystem = FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone();
+        let (conditions, means) = (conditions(Bytes::kib(16)), OptionProbeTools::take());
         let findings = measure(&SystemRunner::default(), &filesystem, &conditions, &means).unwrap();
         for option in options {
             match findings.of(option).unwrap().verdict {
-                Verdict::ToolMissing => {
+                OptionVerdict::ToolMissing => {
                     let reason = format!("{name}: its mkfs is not installed");
                     assert!(skip_part(Some(TestNeed::Tool.missing(reason))));
                 }
-                verdict => assert_eq!(verdict, Verdict::Effective, "{name} {option}"),
+                verdict => assert_eq!(verdict, OptionVerdict::Effective, "{name} {option}"),
             }
         }
     }

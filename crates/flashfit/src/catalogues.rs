@@ -4,31 +4,31 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::{Workload, Workloads};
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::ExitClass;
 use flashfit_host::program::quote;
 use flashfit_tune::{CatalogUsed, RunHeader, RunSpec};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// The catalogues of a run.
-pub struct Catalogues {
-    pub filesystems: Catalogue,
+pub struct Catalogs {
+    pub filesystems: FileSystemCatalog,
     pub workloads: Vec<Workload>,
 }
 
-impl Catalogues {
+impl Catalogs {
     /// Loads what a run's specification names.
-    pub fn load(spec: &RunSpec) -> Result<Self, Failure> {
+    pub fn load(spec: &RunSpec) -> Result<Self, CommandError> {
         let user = spec.catalog_dir.as_deref();
         let all = Workloads::load(user)?;
         let workloads =
             spec.workloads.iter().map(|name| all.find(name).cloned()).collect::<Result<_, _>>()?;
-        Ok(Self { filesystems: Catalogue::load(user)?, workloads })
+        Ok(Self { filesystems: FileSystemCatalog::load(user)?, workloads })
     }
 
     /// Loads what a recorded run used.
-    pub fn of_run(header: &RunHeader, catalog: Option<&Path>) -> Result<Self, Failure> {
+    pub fn of_run(header: &RunHeader, catalog: Option<&Path>) -> Result<Self, CommandError> {
         Self::load(&recorded(header, catalog)?)
     }
 }
@@ -36,7 +36,7 @@ impl Catalogues {
 /// The specification of a recorded run, with the catalog that the command line names in place of
 /// the folder that the record names: a definition says which programs run as root, and a run
 /// directory can be anybody's.
-pub fn recorded(header: &RunHeader, catalog: Option<&Path>) -> Result<RunSpec, Failure> {
+pub fn recorded(header: &RunHeader, catalog: Option<&Path>) -> Result<RunSpec, CommandError> {
     let now = CatalogUsed::of(&header.spec, catalog)?;
     let spec = RunSpec { catalog_dir: catalog.map(Path::to_owned), ..header.spec.clone() };
     let named = header.spec.catalog_dir.as_deref();
@@ -50,7 +50,7 @@ pub fn recorded(header: &RunHeader, catalog: Option<&Path>) -> Result<RunSpec, F
         None if named.is_none() => Err(needs_built_in()),
         None if catalog.is_some() => Ok(spec),
         _ if catalog.is_none() => Err(needs_catalog(named)),
-        _ => Err(Failure::new(
+        _ => Err(CommandError::new(
             ExitClass::Usage,
             "the run used other definitions of its file systems or workloads than the catalog has \
              that --catalog or FLASHFIT_CATALOG names",
@@ -59,8 +59,8 @@ pub fn recorded(header: &RunHeader, catalog: Option<&Path>) -> Result<RunSpec, F
     }
 }
 
-fn needs_built_in() -> Failure {
-    Failure::new(
+fn needs_built_in() -> CommandError {
+    CommandError::new(
         ExitClass::Usage,
         "the run used the built-in catalog, and the one that --catalog or FLASHFIT_CATALOG names \
          has other definitions of its file systems or workloads",
@@ -68,9 +68,9 @@ fn needs_built_in() -> Failure {
     )
 }
 
-fn needs_catalog(named: Option<&Path>) -> Failure {
+fn needs_catalog(named: Option<&Path>) -> CommandError {
     let named = named.map_or_else(|| PathBuf::from("DIR"), Path::to_owned);
-    Failure::new(
+    CommandError::new(
         ExitClass::Usage,
         format!(
             "the run used a catalog of its user's, {}, and a run directory alone does not decide \

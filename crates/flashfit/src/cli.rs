@@ -11,9 +11,9 @@ use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
-use crate::commands::doctor::{DoctorArgs, StandArgs};
+use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::PlanArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 
@@ -73,7 +73,7 @@ pub enum Command {
     Card(CardArgs),
     /// The former name of `doctor`.
     #[command(hide = true)]
-    Stand(StandArgs),
+    Stand(LegacyStandArgs),
     /// Serve a simulated card to the parent process.
     #[command(hide = true)]
     CardServer(CardServerArgs),
@@ -109,8 +109,8 @@ pub struct AnalyzeArgs {
     /// Run directory.
     pub dir: PathBuf,
     /// Score to rank by.
-    #[arg(long, value_enum, default_value_t = ByArg::Throughput)]
-    pub by: ByArg,
+    #[arg(long, value_enum, default_value_t = CriterionArg::Throughput)]
+    pub by: CriterionArg,
     /// Setups to show for each file system.
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub top: usize,
@@ -159,7 +159,7 @@ pub struct OptionsArgs {
 
 /// What a setup is scored by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ByArg {
+pub enum CriterionArg {
     /// Mean throughput (geometric mean).
     Throughput,
     /// Worst completion latency.
@@ -169,22 +169,22 @@ pub enum ByArg {
     Wear,
 }
 
-impl From<ByArg> for flashfit_tune::By {
-    fn from(by: ByArg) -> Self {
+impl From<CriterionArg> for flashfit_tune::Criterion {
+    fn from(by: CriterionArg) -> Self {
         match by {
-            ByArg::Throughput => Self::Throughput,
-            ByArg::Latency => Self::Latency,
-            ByArg::Wear => Self::Wear,
+            CriterionArg::Throughput => Self::Throughput,
+            CriterionArg::Latency => Self::Latency,
+            CriterionArg::Wear => Self::Wear,
         }
     }
 }
 
 /// Refuses a catalog directory that does not exist or has a misspelled subdirectory, whose entries
 /// would be silently missing.
-pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn is_folder(catalog: Option<&Path>) -> Result<(), CommandError> {
     let Some(catalog) = catalog else { return Ok(()) };
     let Ok(entries) = std::fs::read_dir(catalog) else {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             format!("there is no catalog directory {}", catalog.display()),
             Some("name the directory that contains cards/, filesystems/, knobs/ or workloads/"),
@@ -195,7 +195,7 @@ pub fn is_folder(catalog: Option<&Path>) -> Result<(), Failure> {
         let nearest = flashfit_catalogue::nearest(&name, flashfit_catalogue::FOLDERS);
         // A name close to that of a catalog directory is a typo; it would be ignored.
         if let Some(nearest) = nearest.filter(|nearest| *nearest != name) {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 format!("{} is not a directory of a catalog", entry.path().display()),
                 Some(&format!("did you mean `{nearest}`?")),

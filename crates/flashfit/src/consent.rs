@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use flashfit_host::Runner;
-use flashfit_medium::{Agreement, Medium, Refusal, System, WriteConsent};
+use flashfit_medium::{ConsentMethod, Device, Refusal, SystemRoots, WriteConsent};
 use flashfit_stand::TrialError;
 
 use crate::output::note;
@@ -11,31 +11,31 @@ use crate::output::note;
 /// Asks for the data of a medium that is shown here and may be elsewhere, where `guard` looks at
 /// it; the name by which the user agreed.
 pub fn agreed(
-    medium: &Medium,
+    medium: &Device,
     confirm: Option<&str>,
-    guard: &mut dyn FnMut(&Agreement) -> Result<(), TrialError>,
+    guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
 ) -> Result<String, TrialError> {
-    match guard(&Agreement::NotAsked) {
+    match guard(&ConsentMethod::NotAsked) {
         Ok(()) | Err(TrialError::NotAgreed { .. }) => {}
         Err(error) => return Err(error),
     }
     let given = agreement(medium, confirm, Some(&what_is_lost(medium)));
     guard(&given)?;
     match given {
-        Agreement::Named(name) => Ok(name),
-        Agreement::NotAsked => unreachable!("the guard refuses what nobody agreed to"),
+        ConsentMethod::Named(name) => Ok(name),
+        ConsentMethod::NotAsked => unreachable!("the guard refuses what nobody agreed to"),
     }
 }
 
 /// Asks for the data of a medium after the user was shown what is on it. Nobody is asked for one
 /// that somebody uses: no answer would change that.
 pub fn for_shown(
-    medium: &Medium,
+    medium: &Device,
     confirm: Option<&str>,
     runner: &dyn Runner,
 ) -> Result<WriteConsent, Refusal> {
-    let system = System::default();
-    match WriteConsent::ask(&system, runner, medium, &Agreement::NotAsked) {
+    let system = SystemRoots::default();
+    match WriteConsent::ask(&system, runner, medium, &ConsentMethod::NotAsked) {
         Err(Refusal::NotAgreed { .. }) => {}
         other => return other,
     }
@@ -44,12 +44,12 @@ pub fn for_shown(
 
 /// The user's agreement that all data on `medium` will be lost: what `--confirm` gave, or what is
 /// typed at the terminal. Without either nobody was asked, and the guard will refuse.
-fn agreement(medium: &Medium, confirm: Option<&str>, lost: Option<&str>) -> Agreement {
+fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> ConsentMethod {
     if let Some(given) = confirm {
-        return Agreement::Named(given.to_owned());
+        return ConsentMethod::Named(given.to_owned());
     }
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Agreement::NotAsked;
+        return ConsentMethod::NotAsked;
     }
     lost.inspect(|lost| note(lost));
     let mut err = anstream::stderr().lock();
@@ -58,19 +58,19 @@ fn agreement(medium: &Medium, confirm: Option<&str>, lost: Option<&str>) -> Agre
     drop(err);
     let mut typed = String::new();
     match std::io::stdin().lock().read_line(&mut typed) {
-        Ok(read) if read > 0 => Agreement::Named(typed.trim().to_owned()),
-        _ => Agreement::NotAsked,
+        Ok(read) if read > 0 => ConsentMethod::Named(typed.trim().to_owned()),
+        _ => ConsentMethod::NotAsked,
     }
 }
 
 /// What a dry run says of a device that the guard would refuse.
-pub fn would_be_refused(medium: &Medium) -> Option<String> {
-    let refusal = flashfit_medium::guard::objection(&System::default(), medium)?;
+pub fn would_be_refused(medium: &Device) -> Option<String> {
+    let refusal = flashfit_medium::guard::objection(&SystemRoots::default(), medium)?;
     Some(format!("It would be refused: {refusal}."))
 }
 
 /// What a user should see before agreeing.
-pub fn what_is_lost(medium: &Medium) -> String {
+pub fn what_is_lost(medium: &Device) -> String {
     let mut lines = vec![format!(
         "All data on {} will be lost: {}, {}, {} ({}).",
         medium.path.display(),

@@ -2,20 +2,20 @@
 
 use std::io::Write;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_report::text::plain;
 
 use crate::charset::shown;
 
 /// Any error of the crates, ready to be shown.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CommandError {
     message: String,
     hint: Option<String>,
     class: ExitClass,
 }
 
-impl Failure {
+impl CommandError {
     /// An error of this crate's own.
     pub fn new(class: ExitClass, message: impl Into<String>, hint: Option<&str>) -> Self {
         Self { message: message.into(), hint: hint.map(str::to_owned), class }
@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-impl<E: Explain> From<E> for Failure {
+impl<E: UserError> From<E> for CommandError {
     fn from(error: E) -> Self {
         Self { message: error.to_string(), hint: error.hint(), class: error.class() }
     }

@@ -26,7 +26,7 @@ use clap::Parser;
 use flashfit_host::ExitClass;
 
 use cli::{Cli, Command};
-use failure::Failure;
+use failure::CommandError;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<(), Failure> {
+fn run(cli: &Cli) -> Result<(), CommandError> {
     let catalog = cli.catalog.as_deref();
     cli::is_folder(catalog)?;
     match &cli.command {
@@ -60,7 +60,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Card(args) => commands::card::run(args, catalog),
         Command::Doctor(args) => commands::doctor::run(args, catalog),
         Command::Stand(args) => {
-            let commands::doctor::StandCommand::Doctor(args) = &args.command;
+            let commands::doctor::LegacyStandCommand::Doctor(args) = &args.command;
             commands::doctor::run(args, catalog)
         }
         Command::Agent(args) => commands::agent::run(args),

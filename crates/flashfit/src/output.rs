@@ -6,7 +6,7 @@ use flashfit_report::text::wrap;
 use serde::Serialize;
 
 use crate::charset::shown;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use flashfit_host::ExitClass;
 
 /// A JSON document as every command prints it.
@@ -20,15 +20,15 @@ struct Document<'a, T> {
 
 /// Prints text to standard output, as the locale can show it. A reader that has gone away is not an
 /// error.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), CommandError> {
     print_utf8(&shown(text))
 }
 
 /// Prints a document, which is UTF-8 whatever the locale.
-pub fn print_utf8(text: &str) -> Result<(), Failure> {
+pub fn print_utf8(text: &str) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CommandError::new(
             ExitClass::Environment,
             format!("cannot write to standard output: {error}"),
             None,
@@ -38,7 +38,7 @@ pub fn print_utf8(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints one JSON document of this schema (`flashfit.` is put before it).
-pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
+pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
     let schema = format!("flashfit.{schema}");
     let tool_version = env!("CARGO_PKG_VERSION");
     let document = Document { schema: &schema, schema_version: 1, tool_version, data };
@@ -47,7 +47,7 @@ pub fn json<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
 }
 
 /// The same document on one line.
-pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
+pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), CommandError> {
     let schema = format!("flashfit.{schema}");
     let tool_version = env!("CARGO_PKG_VERSION");
     let document = Document { schema: &schema, schema_version: 1, tool_version, data };
@@ -56,7 +56,7 @@ pub fn json_line<T: Serialize>(schema: &str, data: T) -> Result<(), Failure> {
 }
 
 /// Prints sentences to standard output, folded to its width, with indented lines left whole.
-pub fn print_with_commands(text: &str) -> Result<(), Failure> {
+pub fn print_with_commands(text: &str) -> Result<(), CommandError> {
     let fold = |line: &str| match line.starts_with("  ") {
         true => vec![line.to_owned()],
         false => wrap(line, width()),

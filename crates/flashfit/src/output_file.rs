@@ -16,7 +16,7 @@ use flashfit_host::input_file::named;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// What is written; a file of one kind does not replace one of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub struct OutputFile<'a> {
 
 impl<'a> OutputFile<'a> {
     /// Refuses a file that is not to be written; for before the work whose result goes there.
-    pub fn check(path: &'a Path, kind: OutputKind, force: bool) -> Result<Self, Failure> {
+    pub fn check(path: &'a Path, kind: OutputKind, force: bool) -> Result<Self, CommandError> {
         let output = Self { path, kind, force };
         let folder = output.folder()?;
         output.look(&folder)?;
@@ -87,21 +87,21 @@ impl<'a> OutputFile<'a> {
     }
 
     /// Writes it, whole or not at all.
-    pub fn write(&self, text: &str) -> Result<(), Failure> {
+    pub fn write(&self, text: &str) -> Result<(), CommandError> {
         let folder = self.folder()?;
         // What is there may be another file by now.
         let before = self.look(&folder)?;
         self.replace(&folder, before.as_ref(), text).map_err(|error| self.cannot_write(&error))
     }
 
-    fn name(&self) -> Result<&OsStr, Failure> {
+    fn name(&self) -> Result<&OsStr, CommandError> {
         self.path.file_name().ok_or_else(|| {
             let message = format!("cannot write {}: it is not a file name", self.path.display());
-            Failure::new(ExitClass::Usage, message, Some("name a file"))
+            CommandError::new(ExitClass::Usage, message, Some("name a file"))
         })
     }
 
-    fn folder(&self) -> Result<File, Failure> {
+    fn folder(&self) -> Result<File, CommandError> {
         self.name()?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -113,12 +113,16 @@ impl<'a> OutputFile<'a> {
                 other => format!("{}: {}", folder.display(), io::Error::from(other)),
             };
             let message = format!("cannot write {}: {reason}", self.path.display());
-            Failure::new(ExitClass::Usage, message, Some("name a file in a folder that exists"))
+            CommandError::new(
+                ExitClass::Usage,
+                message,
+                Some("name a file in a folder that exists"),
+            )
         })
     }
 
     /// What is at the path, where it may be replaced.
-    fn look(&self, folder: &File) -> Result<Option<Stat>, Failure> {
+    fn look(&self, folder: &File) -> Result<Option<Stat>, CommandError> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let found = match rustix::fs::statat(folder, self.name()?, flags) {
             Err(Errno::NOENT) => return Ok(None),
@@ -135,7 +139,7 @@ impl<'a> OutputFile<'a> {
         let shown = self.path.display();
         if let Some(what) = what {
             let message = format!("cannot write {shown}: it is {what}, not a regular file");
-            return Err(Failure::new(ExitClass::Refused, message, Some("name another file")));
+            return Err(CommandError::new(ExitClass::Refused, message, Some("name another file")));
         }
         if !self.force && !self.is_ours(folder, &found) {
             let message = format!(
@@ -143,7 +147,7 @@ impl<'a> OutputFile<'a> {
                 self.kind.name()
             );
             let hint = "name another file, or replace this one with --force";
-            return Err(Failure::new(ExitClass::Refused, message, Some(hint)));
+            return Err(CommandError::new(ExitClass::Refused, message, Some(hint)));
         }
         Ok(Some(found))
     }
@@ -183,20 +187,20 @@ impl<'a> OutputFile<'a> {
         folder.sync_all()
     }
 
-    fn cannot_write(&self, error: &io::Error) -> Failure {
+    fn cannot_write(&self, error: &io::Error) -> CommandError {
         let shown = self.path.display();
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::new(
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CommandError::new(
                 ExitClass::Environment,
                 format!("no space left for {shown}"),
                 Some("make room, or name a file elsewhere; the run and its trials are kept"),
             ),
-            io::ErrorKind::AlreadyExists => Failure::new(
+            io::ErrorKind::AlreadyExists => CommandError::new(
                 ExitClass::Refused,
                 format!("cannot write {shown}: another file was put there meanwhile"),
                 Some("name another file"),
             ),
-            _ => Failure::new(
+            _ => CommandError::new(
                 ExitClass::Environment,
                 format!("cannot write {shown}: {error}"),
                 Some("name another file"),
@@ -235,7 +239,7 @@ fn same(one: &Stat, other: &Stat) -> bool {
 mod tests {
     use super::*;
 
-    fn plan(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
+    fn plan(path: &Path, force: bool, text: &str) -> Result<(), CommandError> {
         OutputFile::check(path, OutputKind::Plan, force)?.write(text)
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flashfit_apply::Records;
+use flashfit_apply::UnfinishedRecords;
 
 /// The variable that names another folder.
 pub const VARIABLE: &str = "FLASHFIT_STATE_DIR";
@@ -10,7 +10,7 @@ pub const VARIABLE: &str = "FLASHFIT_STATE_DIR";
 pub const USUAL: &str = "/var/lib/flashfit";
 
 /// The records of unfinished media.
-pub fn records() -> Records {
+pub fn records() -> UnfinishedRecords {
     let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
-    Records::in_folder(&named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from))
+    UnfinishedRecords::in_folder(&named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from))
 }

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use flashfit_medium::Bytes;
 
-use crate::findings::{Candidate, Finding, SURE, Value};
+use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
 
 /// The sizes that are given as an answer: the smallest NAND of 2 KiB pages has units of 128 KiB,
 /// and the largest allocation unit that SD declares is 64 MiB.
@@ -39,14 +39,14 @@ const WORTH_SHOWING: f64 = 0.001;
 
 /// What a medium may be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Structure {
+pub enum DeviceStructure {
     /// Nothing that shows.
     Nothing,
     /// Units of so many bytes.
     Unit(u64),
 }
 
-impl Structure {
+impl DeviceStructure {
     /// The size of the unit, in bytes.
     pub fn bytes(self) -> Option<u64> {
         match self {
@@ -58,14 +58,14 @@ impl Structure {
 
 /// The posterior.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Belief {
+pub struct GeometryBelief {
     /// With their unnormalized log-probabilities.
-    weights: Vec<(Structure, f64)>,
+    weights: Vec<(DeviceStructure, f64)>,
     /// Those before anything was measured, in the same order.
     priors: Vec<f64>,
 }
 
-impl Belief {
+impl GeometryBelief {
     /// What is believed of a medium of so many bytes before anything is measured. `pointed_to` are
     /// sizes that the evidence points to; those that divide the capacity become candidates too.
     pub fn new(capacity_bytes: u64, pointed_to: &[u64]) -> Self {
@@ -84,9 +84,9 @@ impl Belief {
             }
         }
         let total: f64 = units.iter().map(|(_, prior)| prior).sum();
-        let mut weights = vec![(Structure::Nothing, NOTHING.ln())];
+        let mut weights = vec![(DeviceStructure::Nothing, NOTHING.ln())];
         weights.extend(units.into_iter().map(|(bytes, prior)| {
-            (Structure::Unit(bytes), ((1.0 - NOTHING) * prior / total).ln())
+            (DeviceStructure::Unit(bytes), ((1.0 - NOTHING) * prior / total).ln())
         }));
         weights.sort_by_key(|&(structure, _)| structure);
         let priors = weights.iter().map(|&(_, prior)| prior).collect();
@@ -100,7 +100,7 @@ impl Belief {
             self.weights.iter().zip(&self.priors).map(|((_, weight), prior)| weight - prior);
         let best = gains.clone().fold(f64::NEG_INFINITY, f64::max);
         let hidden = self.weights.iter().zip(gains.clone());
-        let hidden = hidden.filter(|((structure, _), _)| *structure == Structure::Nothing);
+        let hidden = hidden.filter(|((structure, _), _)| *structure == DeviceStructure::Nothing);
         let hidden = hidden.map(|(_, gain)| gain).fold(f64::NEG_INFINITY, f64::max);
         let mixed = gains.map(|gain| {
             let causes = [SHOWING.ln() + gain, (1.0 - SHOWING).ln() + hidden, ASTRAY.ln() + best];
@@ -116,15 +116,15 @@ impl Belief {
     pub fn learn_hints(&mut self, other: &Self) {
         let hints = other.as_hints();
         let gains = hints.weights.iter().zip(&hints.priors);
-        let gains: Vec<(Structure, f64)> =
+        let gains: Vec<(DeviceStructure, f64)> =
             gains.map(|((structure, weight), prior)| (*structure, weight - prior)).collect();
         let of = |wanted| gains.iter().find(|(structure, _)| *structure == wanted);
-        let hidden = of(Structure::Nothing).map_or(0.0, |(_, gain)| *gain);
+        let hidden = of(DeviceStructure::Nothing).map_or(0.0, |(_, gain)| *gain);
         self.learn(|structure| of(structure).map_or(hidden, |(_, gain)| *gain));
     }
 
     /// The candidates, nothing first, then by size.
-    pub fn candidates(&self) -> impl Iterator<Item = Structure> + '_ {
+    pub fn candidates(&self) -> impl Iterator<Item = DeviceStructure> + '_ {
         self.weights.iter().map(|&(structure, _)| structure)
     }
 
@@ -133,7 +133,7 @@ impl Belief {
     ///
     /// # Panics
     /// When a log-likelihood is not a number, or is infinitely large.
-    pub fn learn(&mut self, mut log_likelihood: impl FnMut(Structure) -> f64) {
+    pub fn learn(&mut self, mut log_likelihood: impl FnMut(DeviceStructure) -> f64) {
         for (structure, weight) in &mut self.weights {
             let log = log_likelihood(*structure);
             assert!(log < f64::INFINITY, "a log-likelihood of {log} for {structure:?}");
@@ -142,10 +142,10 @@ impl Belief {
     }
 
     /// The probability of each candidate; the likeliest first.
-    pub fn posterior(&self) -> Vec<(Structure, f64)> {
+    pub fn posterior(&self) -> Vec<(DeviceStructure, f64)> {
         let logs = self.weights.iter().map(|&(_, weight)| weight);
         let total = log_sum_exp(logs);
-        let mut posterior: Vec<(Structure, f64)> = self
+        let mut posterior: Vec<(DeviceStructure, f64)> = self
             .weights
             .iter()
             .map(|&(structure, weight)| (structure, (weight - total).exp()))
@@ -156,7 +156,7 @@ impl Belief {
     }
 
     /// The probability of one candidate; 0 for what is none.
-    pub fn probability(&self, structure: Structure) -> f64 {
+    pub fn probability(&self, structure: DeviceStructure) -> f64 {
         let posterior = self.posterior();
         posterior.iter().find(|(found, _)| *found == structure).map_or(0.0, |&(_, p)| p)
     }
@@ -165,7 +165,7 @@ impl Belief {
     ///
     /// # Panics
     /// Never: nothing is always a candidate.
-    pub fn likeliest(&self) -> (Structure, f64) {
+    pub fn likeliest(&self) -> (DeviceStructure, f64) {
         *self.posterior().first().expect("nothing is always a candidate")
     }
 
@@ -177,20 +177,21 @@ impl Belief {
     }
 
     /// The sizes that the evidence allows, for a [`Finding`]; the likeliest first.
-    pub fn shown(&self) -> Vec<Candidate> {
+    pub fn shown(&self) -> Vec<CandidateValue> {
         let posterior = self.posterior();
         let units = posterior.iter().filter_map(|&(structure, probability)| {
-            let value = Value::Bytes(structure.bytes()?);
-            (probability >= WORTH_SHOWING).then_some(Candidate { value, probability })
+            let value = QuantityValue::Bytes(structure.bytes()?);
+            (probability >= WORTH_SHOWING).then_some(CandidateValue { value, probability })
         });
         units.take(SHOWN).collect()
     }
 
     /// The finding: the answer with what was seen, or that there is none with what was lacking.
-    pub fn finding(&self, seen: impl FnOnce(u64) -> String, lacking: &str) -> Finding {
+    pub fn finding(&self, seen: impl FnOnce(u64) -> String, lacking: &str) -> GeometryFinding {
         if let Some((bytes, probability)) = self.answer() {
-            let found = Finding::found(Value::Bytes(bytes), probability, seen(bytes));
-            return Finding { candidates: self.shown(), ..found };
+            let found =
+                GeometryFinding::found(QuantityValue::Bytes(bytes), probability, seen(bytes));
+            return GeometryFinding { candidates: self.shown(), ..found };
         }
         let (structure, probability) = self.likeliest();
         let outside = structure.bytes().filter(|_| probability >= SURE);
@@ -198,7 +199,7 @@ impl Belief {
             || lacking.to_owned(),
             |bytes| format!("a structure of {} shows, which is no erase unit", Bytes(bytes)),
         );
-        Finding::inconclusive(reason, self.shown())
+        GeometryFinding::inconclusive(reason, self.shown())
     }
 }
 
@@ -243,8 +244,8 @@ mod tests {
 
     #[test]
     fn before_any_evidence_powers_of_two_are_likelier_and_nothing_is_answered() {
-        let belief = Belief::new(4 * GIB, &[]);
-        let of = |bytes| belief.probability(Structure::Unit(bytes));
+        let belief = GeometryBelief::new(4 * GIB, &[]);
+        let of = |bytes| belief.probability(DeviceStructure::Unit(bytes));
         assert!(of(4 << 20) > of(6 << 20) && of(6 << 20) > of(5 << 20));
         let total: f64 = belief.posterior().iter().map(|(_, p)| p).sum();
         assert!((total - 1.0).abs() < 1e-9);
@@ -253,43 +254,51 @@ mod tests {
 
     #[test]
     fn evidence_adds_up_to_an_answer() {
-        let mut belief = Belief::new(4 * GIB, &[]);
-        let peak = |structure| if structure == Structure::Unit(12 << 20) { 5.0 } else { 0.0 };
+        let mut belief = GeometryBelief::new(4 * GIB, &[]);
+        let peak = |structure| if structure == DeviceStructure::Unit(12 << 20) { 5.0 } else { 0.0 };
         belief.learn(peak);
         assert_eq!(belief.answer(), None);
         belief.learn(peak);
         assert_eq!(belief.answer().unwrap().0, 12 << 20);
         let finding = belief.finding(|bytes| format!("{bytes}"), "none");
-        assert_eq!(finding.value, Some(Value::Bytes(12 << 20)));
-        assert_eq!(finding.candidates[0].value, Value::Bytes(12 << 20));
+        assert_eq!(finding.value, Some(QuantityValue::Bytes(12 << 20)));
+        assert_eq!(finding.candidates[0].value, QuantityValue::Bytes(12 << 20));
     }
 
     #[test]
     fn hints_that_nothing_shows_do_not_speak_against_any_unit() {
-        let mut belief = Belief::new(4 * GIB, &[]);
-        belief.learn(|structure| if structure == Structure::Nothing { 90.0 } else { 0.0 });
+        let mut belief = GeometryBelief::new(4 * GIB, &[]);
+        belief.learn(|structure| if structure == DeviceStructure::Nothing { 90.0 } else { 0.0 });
         let mut hints = belief.as_hints();
-        assert!(belief.probability(Structure::Unit(4 << 20)) < 1e-9);
-        assert!(hints.probability(Structure::Unit(4 << 20)) > 0.01);
-        hints.learn(|structure| if structure == Structure::Unit(4 << 20) { 10.0 } else { 0.0 });
+        assert!(belief.probability(DeviceStructure::Unit(4 << 20)) < 1e-9);
+        assert!(hints.probability(DeviceStructure::Unit(4 << 20)) > 0.01);
+        hints.learn(
+            |structure| if structure == DeviceStructure::Unit(4 << 20) { 10.0 } else { 0.0 },
+        );
         assert_eq!(hints.answer().unwrap().0, 4 << 20);
     }
 
     #[test]
     fn hints_answer_when_they_are_clear_and_give_way_to_better_evidence() {
-        let mut belief = Belief::new(4 * GIB, &[]);
-        belief.learn(|structure| if structure == Structure::Unit(4 << 20) { 90.0 } else { 0.0 });
+        let mut belief = GeometryBelief::new(4 * GIB, &[]);
+        belief.learn(
+            |structure| if structure == DeviceStructure::Unit(4 << 20) { 90.0 } else { 0.0 },
+        );
         let mut hints = belief.as_hints();
         assert_eq!(hints.answer().unwrap().0, 4 << 20);
-        hints.learn(|structure| if structure == Structure::Unit(1 << 20) { 20.0 } else { 0.0 });
+        hints.learn(
+            |structure| if structure == DeviceStructure::Unit(1 << 20) { 20.0 } else { 0.0 },
+        );
         assert_eq!(hints.answer().unwrap().0, 1 << 20);
     }
 
     #[test]
     fn what_is_no_erase_unit_is_never_an_answer() {
         for bytes in [16 << 10, 128 << 20] {
-            let mut belief = Belief::new(4 * GIB, &[]);
-            belief.learn(|structure| if structure == Structure::Unit(bytes) { 50.0 } else { 0.0 });
+            let mut belief = GeometryBelief::new(4 * GIB, &[]);
+            belief.learn(
+                |structure| if structure == DeviceStructure::Unit(bytes) { 50.0 } else { 0.0 },
+            );
             assert!(belief.likeliest().1 > 0.999);
             assert_eq!(belief.answer(), None);
             let finding = belief.finding(|_| String::new(), "nothing shows");
@@ -299,10 +308,10 @@ mod tests {
 
     #[test]
     fn a_small_medium_has_few_candidates_and_a_divisor_can_be_pointed_to() {
-        let belief = Belief::new(11 << 20, &[11 << 18, 13 << 18]);
+        let belief = GeometryBelief::new(11 << 20, &[11 << 18, 13 << 18]);
         assert!(belief.candidates().all(|s| s.bytes().is_none_or(|bytes| bytes <= 11 << 19)));
-        assert!(belief.probability(Structure::Unit(11 << 18)) > 0.0);
-        assert_eq!(belief.probability(Structure::Unit(13 << 18)), 0.0);
+        assert!(belief.probability(DeviceStructure::Unit(11 << 18)) > 0.0);
+        assert_eq!(belief.probability(DeviceStructure::Unit(13 << 18)), 0.0);
     }
 
     #[test]

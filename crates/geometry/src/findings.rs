@@ -10,7 +10,7 @@ pub const SURE: f64 = 0.95;
 
 /// Whether a quantity was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum QuantityVerdict {
     /// The evidence points to one value.
     #[serde(rename = "found")]
     Found,
@@ -25,7 +25,7 @@ pub enum Verdict {
 /// A value that a quantity can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Value {
+pub enum QuantityValue {
     /// A size.
     Bytes(u64),
     /// A number of something.
@@ -36,22 +36,22 @@ pub enum Value {
 
 /// One of the values that the evidence allows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct CandidateValue {
     /// The value.
     #[serde(flatten)]
-    pub value: Value,
+    pub value: QuantityValue,
     /// Its posterior probability, 0 to 1.
     pub probability: f64,
 }
 
 /// What is said of one quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct GeometryFinding {
     /// Whether it was found.
-    pub verdict: Verdict,
+    pub verdict: QuantityVerdict,
     /// The value, where it was found.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub value: Option<Value>,
+    pub value: Option<QuantityValue>,
     /// The posterior probability of the value, 0 to 1; of the likeliest where none was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
@@ -59,14 +59,14 @@ pub struct Finding {
     pub reason: String,
     /// The values that the evidence allows, the likeliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateValue>,
 }
 
-impl Finding {
+impl GeometryFinding {
     /// A quantity that was not looked for.
     pub fn not_measured(reason: impl Into<String>) -> Self {
         Self {
-            verdict: Verdict::NotMeasured,
+            verdict: QuantityVerdict::NotMeasured,
             value: None,
             confidence: None,
             reason: reason.into(),
@@ -75,9 +75,9 @@ impl Finding {
     }
 
     /// A quantity that was looked for and not found.
-    pub fn inconclusive(reason: impl Into<String>, candidates: Vec<Candidate>) -> Self {
+    pub fn inconclusive(reason: impl Into<String>, candidates: Vec<CandidateValue>) -> Self {
         Self {
-            verdict: Verdict::Inconclusive,
+            verdict: QuantityVerdict::Inconclusive,
             value: None,
             confidence: candidates.first().map(|candidate| candidate.probability),
             reason: reason.into(),
@@ -86,9 +86,9 @@ impl Finding {
     }
 
     /// A quantity that was found, with that probability.
-    pub fn found(value: Value, confidence: f64, reason: impl Into<String>) -> Self {
+    pub fn found(value: QuantityValue, confidence: f64, reason: impl Into<String>) -> Self {
         Self {
-            verdict: Verdict::Found,
+            verdict: QuantityVerdict::Found,
             value: Some(value),
             confidence: Some(confidence),
             reason: reason.into(),
@@ -97,7 +97,7 @@ impl Finding {
     }
 }
 
-impl Default for Finding {
+impl Default for GeometryFinding {
     fn default() -> Self {
         Self::not_measured("it was not asked for")
     }
@@ -106,29 +106,29 @@ impl Default for Finding {
 /// All that a probe, or an imported table, says of a medium.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Findings {
+pub struct GeometryFindings {
     /// Capacity that is really there, in bytes; checked before anything else in the writing mode.
-    pub capacity: Finding,
+    pub capacity: GeometryFinding,
     /// The page of one plane, in bytes.
-    pub page: Finding,
+    pub page: GeometryFinding,
     /// The pages that are written together, in bytes.
-    pub write_unit: Finding,
+    pub write_unit: GeometryFinding,
     /// The erase unit, in bytes.
-    pub erase_unit: Finding,
+    pub erase_unit: GeometryFinding,
     /// Where the first whole erase unit starts, in bytes from the start of the medium.
-    pub erase_unit_offset: Finding,
+    pub erase_unit_offset: GeometryFinding,
     /// How many erase units can be written in turn, each in ascending order.
-    pub open_units_linear: Finding,
+    pub open_units_linear: GeometryFinding,
     /// How many erase units can be written in turn, each in a mixed order.
-    pub open_units_random: Finding,
+    pub open_units_random: GeometryFinding,
     /// The largest write that goes to a log of its own, in bytes.
-    pub small_write_log: Finding,
+    pub small_write_log: GeometryFinding,
     /// The specially mapped zone at the start, in bytes.
-    pub special_zone: Finding,
+    pub special_zone: GeometryFinding,
     /// The fast area in front (pSLC), in bytes.
-    pub pslc_cache: Finding,
+    pub pslc_cache: GeometryFinding,
     /// Whether areas that were never written answer faster.
-    pub unwritten_is_faster: Finding,
+    pub unwritten_is_faster: GeometryFinding,
 }
 
 #[cfg(test)]
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn a_finding_is_flat_json_with_the_words_of_the_verdicts() {
-        let found = Finding::found(Value::Bytes(4 << 20), 0.99, "a step at 4 MiB");
+        let found = GeometryFinding::found(QuantityValue::Bytes(4 << 20), 0.99, "a step at 4 MiB");
         let json = serde_json::to_value(&found).unwrap();
         assert_eq!(json["verdict"], "found");
         assert_eq!(json["bytes"], 4 << 20);
-        assert_eq!(serde_json::from_value::<Finding>(json).unwrap(), found);
-        let none = serde_json::to_value(Finding::default()).unwrap();
+        assert_eq!(serde_json::from_value::<GeometryFinding>(json).unwrap(), found);
+        let none = serde_json::to_value(GeometryFinding::default()).unwrap();
         assert_eq!(none["verdict"], "not measured");
         assert!(none.get("bytes").is_none() && none.get("confidence").is_none());
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Where a quantity of the geometry comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum QuantitySource {
     /// The user gave it, on the command line or in a configuration.
     Given,
     /// A register or attribute of the medium declares it; the text names it.
@@ -21,7 +21,7 @@ pub enum Source {
     Published(String),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for QuantitySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Given => f.write_str("given by the user"),
@@ -35,16 +35,16 @@ impl fmt::Display for Source {
 
 /// A quantity and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct Sourced {
     /// The value.
     pub bytes: Bytes,
     /// Where it comes from.
-    pub source: Source,
+    pub source: QuantitySource,
 }
 
-impl Known {
+impl Sourced {
     /// A value with its source.
-    pub fn new(bytes: Bytes, source: Source) -> Self {
+    pub fn new(bytes: Bytes, source: QuantitySource) -> Self {
         Self { bytes, source }
     }
 }
@@ -53,9 +53,9 @@ impl Known {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// The erase unit (erase block, allocation unit).
-    pub erase_unit: Option<Known>,
+    pub erase_unit: Option<Sourced>,
     /// The pages that are written together.
-    pub write_unit: Option<Known>,
+    pub write_unit: Option<Sourced>,
 }
 
 impl Geometry {
@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn what_is_given_goes_before_what_is_declared() {
         let given = Geometry {
-            erase_unit: Some(Known::new(Bytes::mib(8), Source::Given)),
+            erase_unit: Some(Sourced::new(Bytes::mib(8), QuantitySource::Given)),
             write_unit: None,
         };
         let declared = Geometry {
-            erase_unit: Some(Known::new(Bytes::mib(4), Source::Declared("SSR".into()))),
-            write_unit: Some(Known::new(Bytes::kib(16), Source::Declared("SSR".into()))),
+            erase_unit: Some(Sourced::new(Bytes::mib(4), QuantitySource::Declared("SSR".into()))),
+            write_unit: Some(Sourced::new(Bytes::kib(16), QuantitySource::Declared("SSR".into()))),
         };
         let both = given.or(declared);
         assert_eq!(both.erase_unit.unwrap().bytes, Bytes::mib(8));

@@ -12,7 +12,9 @@ pub mod probed;
 pub mod reading;
 pub mod writing;
 
-pub use belief::{Belief, Structure};
-pub use findings::{Candidate, Finding, Findings, Value, Verdict};
-pub use geometry::{Geometry, Known, Source};
-pub use probed::{Evidence, Fault, ProbeError, Probed, Watch};
+pub use belief::{DeviceStructure, GeometryBelief};
+pub use findings::{
+    CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict,
+};
+pub use geometry::{Geometry, QuantitySource, Sourced};
+pub use probed::{FailedRequest, ProbeError, ProbeEvidence, ProbeObserver, Probed};

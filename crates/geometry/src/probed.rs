@@ -4,20 +4,20 @@
 
 use std::ops::ControlFlow;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::BlockDevError;
 use serde::{Deserialize, Serialize};
 
-use crate::belief::Belief;
-use crate::findings::Findings;
+use crate::belief::GeometryBelief;
+use crate::findings::GeometryFindings;
 
 /// The result of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
     /// What was found, and what was not.
-    pub findings: Findings,
+    pub findings: GeometryFindings,
     /// What was measured.
-    pub evidence: Evidence,
+    pub evidence: ProbeEvidence,
     /// How many reads were asked for, those that failed among them.
     pub reads: u64,
     /// How many bytes they asked for.
@@ -27,27 +27,27 @@ pub struct Probed {
     /// How long it took, in nanoseconds of the probe's clock.
     pub elapsed_ns: u64,
     /// The requests that failed; they are in no figure.
-    pub errors: Vec<Fault>,
+    pub errors: Vec<FailedRequest>,
     /// What the user should know of how it was measured. One sentence each.
     pub notes: Vec<String>,
     /// What it says of the erase unit, for evidence of another kind to be added to.
     #[serde(skip)]
-    pub belief: Option<Belief>,
+    pub belief: Option<GeometryBelief>,
 }
 
 /// Every sample, and what a plot shows of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct ProbeEvidence {
     /// The requests that succeeded, in the order in which they were made.
     pub samples: Vec<Sample>,
     /// What a plot shows.
-    pub series: Vec<Series>,
+    pub series: Vec<PlotSeries>,
 }
 
 /// What a sample was taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum SamplePurpose {
     /// A read that spans a boundary.
     ReadAcross,
     /// A read of the same size that does not.
@@ -66,7 +66,7 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// What for.
-    pub purpose: Purpose,
+    pub purpose: SamplePurpose,
     /// Where, in bytes from the start of the medium.
     pub offset: u64,
     /// How much, in bytes.
@@ -79,7 +79,7 @@ pub struct Sample {
 
 /// A line of a plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Series {
+pub struct PlotSeries {
     /// What it shows; the legend.
     pub name: String,
     /// What x is: `bytes`, `count` or another unit.
@@ -87,12 +87,12 @@ pub struct Series {
     /// What y is: `ns`, `bytes/s` or another unit.
     pub y_unit: String,
     /// Its points, in ascending order of x.
-    pub points: Vec<Point>,
+    pub points: Vec<PlotPoint>,
 }
 
 /// A point of a plot, with the 95 % interval of its y.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct PlotPoint {
     /// Where.
     pub x: f64,
     /// How much.
@@ -105,7 +105,7 @@ pub struct Point {
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct FailedRequest {
     /// Where, in bytes from the start of the medium.
     pub offset: u64,
     /// How much was asked for, in bytes.
@@ -114,7 +114,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl Fault {
+impl FailedRequest {
     /// The fault of a request.
     pub fn new(offset: u64, length_bytes: u64, error: &BlockDevError) -> Self {
         Self { offset, length_bytes, message: error.to_string() }
@@ -122,7 +122,7 @@ impl Fault {
 }
 
 /// Who looks on while a probe works, and may end it.
-pub trait Watch {
+pub trait ProbeObserver {
     /// Told every few requests: which share is done, 0 to 1, of what. Breaking ends the probe with
     /// [`ProbeError::Interrupted`].
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()>;
@@ -130,9 +130,9 @@ pub trait Watch {
 
 /// Nobody looks on.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub struct NoObserver;
 
-impl Watch for Unwatched {
+impl ProbeObserver for NoObserver {
     fn step(&mut self, _done: f64, _what: &str) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -187,7 +187,7 @@ pub enum ProbeError {
     Medium(#[from] BlockDevError),
 }
 
-impl Explain for ProbeError {
+impl UserError for ProbeError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Vanished { .. } | Self::Unreadable { .. } => ExitClass::Io,

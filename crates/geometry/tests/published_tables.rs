@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_geometry::flashbench::inference::infer;
 use flashfit_geometry::flashbench::{AlignRow, AlignTable, Imported};
-use flashfit_geometry::{Findings, Value};
+use flashfit_geometry::{GeometryFindings, QuantityValue};
 use flashfit_medium::Bytes;
 use flashfit_medium::random::Random;
 
@@ -28,7 +28,7 @@ fn files(kind: &str) -> Vec<(String, PathBuf)> {
     files
 }
 
-fn findings(file: &Path) -> Findings {
+fn findings(file: &Path) -> GeometryFindings {
     infer(&Imported::read(&std::fs::read(file).unwrap()).unwrap()).findings
 }
 
@@ -40,7 +40,7 @@ fn runs_of_one_card_agree_on_its_erase_unit() {
         files.iter().map(|(card, file)| (card, findings(file).erase_unit.value)).collect();
     for (index, (card, answer)) in answers.iter().enumerate() {
         let Some(answer) = answer else { continue };
-        let &Value::Bytes(bytes) = answer else { panic!("{answer:?}") };
+        let &QuantityValue::Bytes(bytes) = answer else { panic!("{answer:?}") };
         assert!((64 << 10..=64 << 20).contains(&bytes), "{card}: {bytes}");
         answered += 1;
         for other in answers[..index].iter().filter(|(other, _)| other == card) {
@@ -62,8 +62,14 @@ fn open_units_are_read_where_a_cliff_is() {
         let findings = findings(file);
         (findings.open_units_linear.value, findings.small_write_log.value)
     };
-    assert_eq!(count("card-1"), (Some(Value::Count(4)), Some(Value::Bytes(8 << 10))));
-    assert_eq!(count("card-21"), (Some(Value::Count(3)), Some(Value::Bytes(4 << 10))));
+    assert_eq!(
+        count("card-1"),
+        (Some(QuantityValue::Count(4)), Some(QuantityValue::Bytes(8 << 10)))
+    );
+    assert_eq!(
+        count("card-21"),
+        (Some(QuantityValue::Count(3)), Some(QuantityValue::Bytes(4 << 10)))
+    );
     assert_eq!(count("card-31"), (None, None));
 }
 
@@ -127,7 +133,7 @@ impl Drawn {
     }
 }
 
-fn answer(table: AlignTable) -> Option<Value> {
+fn answer(table: AlignTable) -> Option<QuantityValue> {
     infer(&Imported { align: vec![table], ..Imported::default() }).findings.erase_unit.value
 }
 
@@ -140,7 +146,7 @@ fn drawn_tables_get_the_right_answer_or_none() {
         let drawn = Drawn::new(&mut random, true);
         if let Some(answer) = answer(drawn.table(&mut random)) {
             answered += 1;
-            wrong += usize::from(answer != Value::Bytes(drawn.unit));
+            wrong += usize::from(answer != QuantityValue::Bytes(drawn.unit));
         }
     }
     assert!(wrong * 20 <= answered, "{wrong} of {answered} wrong");

@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalogue::Origin;
-use flashfit_geometry::probed::Unwatched;
+use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{ReadingOptions, most_reads, probe, usual_reads};
-use flashfit_geometry::{ProbeError, Probed, Value, Verdict, Watch};
-use flashfit_medium::{BlockDev, BlockDevError, Description, VirtualClock};
+use flashfit_geometry::{ProbeError, ProbeObserver, Probed, QuantityValue, QuantityVerdict};
+use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, VirtualClock};
 use probes::{LATENCIES, Latency, Plain};
 
 /// Seeds of cards; of the development ones.
@@ -73,7 +73,11 @@ fn media_without_geometry_get_no_answer() {
             let probed = probes::probe_plain(latency, (256 << 20) << (2 * seed), seed);
             let findings = &probed.findings;
             for finding in [&findings.erase_unit, &findings.write_unit, &findings.page] {
-                assert_eq!(finding.verdict, Verdict::Inconclusive, "{latency:?} {finding:?}");
+                assert_eq!(
+                    finding.verdict,
+                    QuantityVerdict::Inconclusive,
+                    "{latency:?} {finding:?}"
+                );
                 assert!(!finding.reason.is_empty());
             }
         }
@@ -140,10 +144,10 @@ impl Troubled {
 }
 
 impl BlockDev for Troubled {
-    fn describe(&self) -> Description {
+    fn describe(&self) -> BlockDevInfo {
         let description = self.card.describe();
         let capacity_bytes = description.capacity_bytes - self.trouble.begins_at;
-        Description { capacity_bytes, ..description }
+        BlockDevInfo { capacity_bytes, ..description }
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
@@ -175,16 +179,16 @@ impl BlockDev for Troubled {
 fn probed(trouble: Trouble, options: &ReadingOptions) -> (Result<Probed, ProbeError>, Vec<u64>) {
     let clock = VirtualClock::default();
     let mut device = Troubled::new(trouble, &clock);
-    let result = probe(&mut device, &clock, options, &mut Unwatched);
+    let result = probe(&mut device, &clock, options, &mut NoObserver);
     (result, device.asked)
 }
 
-fn found(probed: &Probed) -> (Option<Value>, Option<Value>) {
+fn found(probed: &Probed) -> (Option<QuantityValue>, Option<QuantityValue>) {
     (probed.findings.erase_unit.value, probed.findings.write_unit.value)
 }
 
-const TRUTH: (Option<Value>, Option<Value>) =
-    (Some(Value::Bytes(3 << 20)), Some(Value::Bytes(16 << 10)));
+const TRUTH: (Option<QuantityValue>, Option<QuantityValue>) =
+    (Some(QuantityValue::Bytes(3 << 20)), Some(QuantityValue::Bytes(16 << 10)));
 
 #[test]
 fn no_place_is_read_twice_and_the_same_seed_asks_the_same() {
@@ -230,7 +234,12 @@ fn units_are_counted_from_where_the_medium_begins() {
     let known = ReadingOptions { origin_bytes: 1 << 20, ..ReadingOptions::default() };
     assert_eq!(found(&probed(trouble, &known).0.unwrap()), TRUTH);
     let unknown = probed(trouble, &ReadingOptions::default()).0.unwrap();
-    assert_ne!(unknown.findings.erase_unit.verdict, Verdict::Found, "{:#?}", unknown.findings);
+    assert_ne!(
+        unknown.findings.erase_unit.verdict,
+        QuantityVerdict::Found,
+        "{:#?}",
+        unknown.findings
+    );
 }
 
 #[test]
@@ -268,7 +277,7 @@ fn a_medium_smaller_than_the_largest_candidates_is_probed_for_the_others() {
     let unit = probed.findings.erase_unit.value;
     assert!(unit.is_none() || unit == TRUTH.0, "{unit:?}");
     let sizes = probed.findings.erase_unit.candidates;
-    assert!(sizes.iter().all(|size| size.value <= Value::Bytes(20 << 20)), "{sizes:?}");
+    assert!(sizes.iter().all(|size| size.value <= QuantityValue::Bytes(20 << 20)), "{sizes:?}");
 }
 
 #[test]
@@ -283,7 +292,7 @@ fn the_budgets_of_reads_and_of_time_are_kept() {
 
 struct Impatient(u32);
 
-impl Watch for Impatient {
+impl ProbeObserver for Impatient {
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
         assert!((0.0..=1.0).contains(&done) && !what.is_empty());
         self.0 += 1;

@@ -5,11 +5,11 @@ use std::ops::{ControlFlow, Range};
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_catalogue::Origin;
-use flashfit_geometry::findings::{Value, Verdict};
-use flashfit_geometry::probed::{ProbeError, Probed, Unwatched, Watch};
+use flashfit_geometry::findings::{QuantityValue, QuantityVerdict};
+use flashfit_geometry::probed::{NoObserver, ProbeError, ProbeObserver, Probed};
 use flashfit_geometry::writing::{self, WritingOptions};
 use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, BlockDevError, Clock, Description, VirtualClock};
+use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 
 const MIB: u64 = 1 << 20;
 
@@ -72,8 +72,8 @@ impl Memory {
 }
 
 impl BlockDev for Memory {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> BlockDevInfo {
+        BlockDevInfo {
             capacity_bytes: self.capacity_bytes,
             sector_bytes: 512,
             discard_granularity_bytes: 0,
@@ -120,18 +120,18 @@ fn probe_memory(capacity_bytes: u64, fake: Fake) -> Result<Probed, ProbeError> {
     let clock = VirtualClock::default();
     let mut memory = Memory::new(&clock, capacity_bytes, fake);
     let options = WritingOptions::whole(capacity_bytes, 5);
-    writing::probe(&mut memory, &clock, &options, None, &mut Unwatched)
+    writing::probe(&mut memory, &clock, &options, None, &mut NoObserver)
 }
 
 #[test]
 fn a_fake_medium_is_told_by_its_real_capacity_and_nothing_else_is_measured() {
     for (fake, real) in [(Fake::Wraps(64 * MIB), 64), (Fake::Loses(100 * MIB), 100)] {
         let probed = probe_memory(1024 * MIB, fake).unwrap();
-        let Some(Value::Bytes(found)) = probed.findings.capacity.value else {
+        let Some(QuantityValue::Bytes(found)) = probed.findings.capacity.value else {
             panic!("{:?}", probed.findings.capacity)
         };
         assert!(found.abs_diff(real * MIB) <= MIB, "{found} of {fake:?}");
-        assert_ne!(probed.findings.erase_unit.verdict, Verdict::Found);
+        assert_ne!(probed.findings.erase_unit.verdict, QuantityVerdict::Found);
         assert!(probed.written_bytes < 64 * MIB);
     }
 }
@@ -140,7 +140,7 @@ fn a_fake_medium_is_told_by_its_real_capacity_and_nothing_else_is_measured() {
 fn a_medium_without_geometry_has_none() {
     let probed = probe_memory(256 * MIB, Fake::Loses(u64::MAX)).unwrap();
     let findings = &probed.findings;
-    assert_eq!(findings.capacity.value, Some(Value::Bytes(256 * MIB)));
+    assert_eq!(findings.capacity.value, Some(QuantityValue::Bytes(256 * MIB)));
     for finding in [&findings.erase_unit, &findings.open_units_linear, &findings.open_units_random]
     {
         assert_eq!(finding.value, None, "{finding:?}");
@@ -166,7 +166,7 @@ fn nothing_outside_the_region_is_written_and_no_more_than_is_allowed() {
             ..WritingOptions::whole(1024 * MIB, 3)
         };
         let before = memory.written_bytes;
-        let probed = writing::probe(&mut memory, &clock, &options, None, &mut Unwatched).unwrap();
+        let probed = writing::probe(&mut memory, &clock, &options, None, &mut NoObserver).unwrap();
         assert_eq!(memory.written_bytes - before, probed.written_bytes);
         assert!(probed.written_bytes <= max_write_bytes);
         assert!(probed.notes.iter().any(|note| note.contains("allowed")), "{:?}", probed.notes);
@@ -181,7 +181,7 @@ fn a_region_that_is_none_is_refused_before_anything_is_written() {
     let mut memory = Memory::new(&clock, 256 * MIB, Fake::Loses(u64::MAX));
     for region in [0..257 * MIB, 5..128 * MIB, 9 * MIB..9 * MIB, 0..MIB] {
         let options = WritingOptions { region, ..WritingOptions::whole(256 * MIB, 3) };
-        let error = writing::probe(&mut memory, &clock, &options, None, &mut Unwatched);
+        let error = writing::probe(&mut memory, &clock, &options, None, &mut NoObserver);
         assert!(matches!(error, Err(ProbeError::Region { .. } | ProbeError::TooSmall { .. })));
     }
     assert_eq!(memory.requests, 0);
@@ -190,7 +190,7 @@ fn a_region_that_is_none_is_refused_before_anything_is_written() {
 /// Ends the probe after so many steps.
 struct Impatient(u32);
 
-impl Watch for Impatient {
+impl ProbeObserver for Impatient {
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
         assert!((0.0..=1.0).contains(&done) && !what.is_empty());
         self.0 -= 1;
@@ -214,9 +214,9 @@ struct Shifted<D> {
 }
 
 impl<D: BlockDev> BlockDev for Shifted<D> {
-    fn describe(&self) -> Description {
+    fn describe(&self) -> BlockDevInfo {
         let inner = self.card.describe();
-        Description { capacity_bytes: inner.capacity_bytes - self.by, ..inner }
+        BlockDevInfo { capacity_bytes: inner.capacity_bytes - self.by, ..inner }
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
@@ -259,11 +259,16 @@ fn units_that_do_not_begin_with_the_medium_are_found_with_their_offset() {
     let (inner, clock) = card("kind = \"block-mapped\"\nopen_units = 3\n");
     let mut shifted = Shifted { card: inner, by: 3 * MIB };
     let options = options(&shifted);
-    let probed = writing::probe(&mut shifted, &clock, &options, None, &mut Unwatched).unwrap();
+    let probed = writing::probe(&mut shifted, &clock, &options, None, &mut NoObserver).unwrap();
     let findings = &probed.findings;
-    assert_eq!(findings.erase_unit.value, Some(Value::Bytes(4 * MIB)), "{:?}", findings.erase_unit);
-    assert_eq!(findings.erase_unit_offset.value, Some(Value::Bytes(MIB)));
-    assert_eq!(findings.open_units_linear.value, Some(Value::Count(3)));
+    assert_eq!(
+        findings.erase_unit.value,
+        Some(QuantityValue::Bytes(4 * MIB)),
+        "{:?}",
+        findings.erase_unit
+    );
+    assert_eq!(findings.erase_unit_offset.value, Some(QuantityValue::Bytes(MIB)));
+    assert_eq!(findings.open_units_linear.value, Some(QuantityValue::Count(3)));
 }
 
 #[test]
@@ -273,33 +278,38 @@ fn a_log_for_small_writes_and_a_zone_are_found() {
          log_request = \"16KiB\"\n[zone]\nunits = 2\nspare_units = 2\n",
     );
     let options = options(&device);
-    let probed = writing::probe(&mut device, &clock, &options, None, &mut Unwatched).unwrap();
+    let probed = writing::probe(&mut device, &clock, &options, None, &mut NoObserver).unwrap();
     let findings = &probed.findings;
-    assert_eq!(findings.erase_unit.value, Some(Value::Bytes(4 * MIB)), "{:?}", findings.erase_unit);
-    assert_eq!(findings.open_units_linear.value, Some(Value::Count(4)));
-    assert_eq!(findings.open_units_random.value, Some(Value::Count(2)));
-    assert_eq!(findings.small_write_log.value, Some(Value::Bytes(16 << 10)));
-    assert_eq!(findings.special_zone.value, Some(Value::Bytes(8 * MIB)));
-    assert_eq!(findings.unwritten_is_faster.value, Some(Value::Is(true)));
+    assert_eq!(
+        findings.erase_unit.value,
+        Some(QuantityValue::Bytes(4 * MIB)),
+        "{:?}",
+        findings.erase_unit
+    );
+    assert_eq!(findings.open_units_linear.value, Some(QuantityValue::Count(4)));
+    assert_eq!(findings.open_units_random.value, Some(QuantityValue::Count(2)));
+    assert_eq!(findings.small_write_log.value, Some(QuantityValue::Bytes(16 << 10)));
+    assert_eq!(findings.special_zone.value, Some(QuantityValue::Bytes(8 * MIB)));
+    assert_eq!(findings.unwritten_is_faster.value, Some(QuantityValue::Is(true)));
 }
 
 #[test]
 fn a_page_mapped_card_is_told_by_its_erasures_and_the_units_of_an_update_log_by_their_parts() {
     let (mut device, clock) = card("kind = \"page-mapped\"\n");
     let page = options(&device);
-    let probed = writing::probe(&mut device, &clock, &page, None, &mut Unwatched).unwrap();
+    let probed = writing::probe(&mut device, &clock, &page, None, &mut NoObserver).unwrap();
     let found = &probed.findings.erase_unit;
-    assert_eq!(found.value, Some(Value::Bytes(4 * MIB)), "{found:?}");
-    assert_eq!(probed.findings.write_unit.value, Some(Value::Bytes(16 << 10)));
+    assert_eq!(found.value, Some(QuantityValue::Bytes(4 * MIB)), "{found:?}");
+    assert_eq!(probed.findings.write_unit.value, Some(QuantityValue::Bytes(16 << 10)));
     assert_eq!(probed.findings.erase_unit_offset.value, None);
     let (mut device, clock) = card(
         "kind = \"update-log\"\nopen_units = 4\nlog_units = 2\nlog_request = \"8KiB\"\n\
          chunk = \"512KiB\"\n",
     );
     let update = options(&device);
-    let probed = writing::probe(&mut device, &clock, &update, None, &mut Unwatched).unwrap();
+    let probed = writing::probe(&mut device, &clock, &update, None, &mut NoObserver).unwrap();
     let found = &probed.findings.erase_unit;
-    assert_eq!(found.value, Some(Value::Bytes(4 * MIB)), "{found:?}");
+    assert_eq!(found.value, Some(QuantityValue::Bytes(4 * MIB)), "{found:?}");
 }
 
 #[test]
@@ -307,7 +317,7 @@ fn one_seed_is_one_probe() {
     let run = || {
         let (mut device, clock) = card("kind = \"block-mapped\"\nopen_units = 2\n");
         let options = options(&device);
-        writing::probe(&mut device, &clock, &options, None, &mut Unwatched).unwrap()
+        writing::probe(&mut device, &clock, &options, None, &mut NoObserver).unwrap()
     };
     let (one, other) = (run(), run());
     assert_eq!(one.findings, other.findings);
@@ -321,6 +331,6 @@ fn time_is_that_of_the_clock() {
     clock.pass_ns(12_345);
     let from_ns = clock.now_ns();
     let options = options(&device);
-    let probed = writing::probe(&mut device, &clock, &options, None, &mut Unwatched).unwrap();
+    let probed = writing::probe(&mut device, &clock, &options, None, &mut NoObserver).unwrap();
     assert_eq!(probed.elapsed_ns, clock.now_ns() - from_ns);
 }

@@ -13,8 +13,8 @@ mod cards;
 use cards::DrawnCard;
 use flashfit_card::model::LayerKind;
 use flashfit_card::{Card, InProcessCard};
-use flashfit_geometry::findings::{Finding, Value, Verdict};
-use flashfit_geometry::probed::{Probed, Unwatched};
+use flashfit_geometry::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
+use flashfit_geometry::probed::{NoObserver, Probed};
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, WritingOptions};
 use flashfit_medium::{BlockDev, VirtualClock};
@@ -27,9 +27,13 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, found: &Finding, is_right: impl Fn(Value) -> bool) -> &'static str {
+    fn add(
+        &mut self,
+        found: &GeometryFinding,
+        is_right: impl Fn(QuantityValue) -> bool,
+    ) -> &'static str {
         self.cards += 1;
-        let answer = found.value.filter(|_| found.verdict == Verdict::Found);
+        let answer = found.value.filter(|_| found.verdict == QuantityVerdict::Found);
         let Some(value) = answer else { return "-" };
         self.answered += 1;
         if !is_right(value) {
@@ -53,10 +57,10 @@ impl Tallies {
     fn add(&mut self, seed: u64, drawn: &DrawnCard, probed: &Probed) -> String {
         let (model, findings) = (&drawn.model, &probed.findings);
         let (unit, write_unit) = (model.erase_unit_bytes(), model.write_unit_bytes());
-        let bytes = |truth: u64| move |value| value == Value::Bytes(truth);
+        let bytes = |truth: u64| move |value| value == QuantityValue::Bytes(truth);
         let near = |truth: u32| {
             move |value| {
-                let Value::Count(count) = value else { return false };
+                let QuantityValue::Count(count) = value else { return false };
                 count.abs_diff(truth) <= 1
             }
         };
@@ -106,11 +110,11 @@ fn seeds() -> (Vec<u64>, bool) {
     (listed.collect(), true)
 }
 
-fn shown(found: &Finding) -> String {
+fn shown(found: &GeometryFinding) -> String {
     match found.value {
-        Some(Value::Bytes(bytes)) => format!("{}K", bytes >> 10),
-        Some(Value::Count(count)) => count.to_string(),
-        Some(Value::Is(is)) => is.to_string(),
+        Some(QuantityValue::Bytes(bytes)) => format!("{}K", bytes >> 10),
+        Some(QuantityValue::Count(count)) => count.to_string(),
+        Some(QuantityValue::Is(is)) => is.to_string(),
         None => "?".to_owned(),
     }
 }
@@ -141,9 +145,9 @@ fn probe(seed: u64, drawn: &DrawnCard, reads: bool) -> Probed {
     };
     let read = reads.then(|| {
         let options = ReadingOptions { seed, ..ReadingOptions::default() };
-        reading::probe(&mut device, &clock, &options, &mut Unwatched).expect("a card that works")
+        reading::probe(&mut device, &clock, &options, &mut NoObserver).expect("a card that works")
     });
-    writing::probe(&mut device, &clock, &options, read.as_ref(), &mut Unwatched)
+    writing::probe(&mut device, &clock, &options, read.as_ref(), &mut NoObserver)
         .expect("a card that works")
 }
 
@@ -204,7 +208,7 @@ fn cards_that_were_misjudged_are_not() {
     for (seed, wanted) in wanted {
         let drawn = cards::draw(seed);
         let found = probe(seed, &drawn, true).findings.erase_unit;
-        let unit = Value::Bytes(drawn.model.erase_unit_bytes());
+        let unit = QuantityValue::Bytes(drawn.model.erase_unit_bytes());
         assert!(found.value.is_none_or(|value| value == unit), "{seed}: {found:?}");
         if wanted == Wanted::TheUnit {
             assert_eq!(found.value, Some(unit), "{seed}: {found:?}");

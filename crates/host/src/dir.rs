@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-pub use error::{DirError, Obstacle};
+pub use error::{DirError, DirObstacle};
 pub use log_file::LogFile;
 
 /// How an open must behave: never through a link, never waiting for a pipe's other end.
@@ -64,14 +64,14 @@ impl DirHandle {
 
     fn checked(opened: Result<rustix::fd::OwnedFd, Errno>, path: &Path) -> Result<Self, DirError> {
         let folder = opened.map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => DirError::not(path, Obstacle::NotAFolder),
+            Errno::NOTDIR | Errno::LOOP => DirError::not(path, DirObstacle::NotAFolder),
             _ => DirError::system(path, errno.into()),
         })?;
         let folder = File::from(folder);
         let found = rustix::fs::fstat(&folder).map_err(|e| DirError::system(path, e.into()))?;
         let caller = rustix::process::geteuid().as_raw();
         if found.st_uid != 0 && found.st_uid != caller {
-            return Err(DirError::not(path, Obstacle::Owner(found.st_uid)));
+            return Err(DirError::not(path, DirObstacle::Owner(found.st_uid)));
         }
         Ok(Self { folder, path: path.to_owned() })
     }
@@ -160,7 +160,7 @@ impl DirHandle {
         if u64::try_from(bytes.len()).is_ok_and(|length| length <= most_bytes) {
             Ok(Some(bytes))
         } else {
-            Err(DirError::not(&path, Obstacle::Larger(most_bytes)))
+            Err(DirError::not(&path, DirObstacle::Larger(most_bytes)))
         }
     }
 
@@ -201,7 +201,7 @@ impl DirHandle {
         let path = self.path.join(name);
         let found = rustix::fs::fstat(&file).map_err(|e| DirError::system(&path, e.into()))?;
         if found.st_nlink > 1 {
-            return Err(DirError::not(&path, Obstacle::SeveralNames));
+            return Err(DirError::not(&path, DirObstacle::SeveralNames));
         }
         // Its name must survive a loss of power as the lines in it do; whoever made it may have
         // been killed before this.
@@ -261,13 +261,13 @@ impl DirHandle {
             Ok(file) => File::from(file),
             // Of a pipe that nobody reads, a socket, a folder that is to be written.
             Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => {
-                return Err(DirError::not(&path, Obstacle::NotAFile));
+                return Err(DirError::not(&path, DirObstacle::NotAFile));
             }
             Err(errno) => return Err(DirError::system(&path, errno.into())),
         };
         let found = rustix::fs::fstat(&file).map_err(|e| DirError::system(&path, e.into()))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(DirError::not(&path, Obstacle::NotAFile));
+            return Err(DirError::not(&path, DirObstacle::NotAFile));
         }
         Ok(file)
     }
@@ -276,7 +276,7 @@ impl DirHandle {
 /// The name, if it cannot lead out of the folder.
 fn single<'a>(name: &'a str, folder: &Path) -> Result<&'a str, DirError> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
-        return Err(DirError::not(&folder.join(name), Obstacle::NotAName));
+        return Err(DirError::not(&folder.join(name), DirObstacle::NotAName));
     }
     Ok(name)
 }

@@ -45,7 +45,7 @@ impl ExitClass {
 }
 
 /// An error that can be shown to a user: what and where (its `Display`), and what to do.
-pub trait Explain: std::error::Error {
+pub trait UserError: std::error::Error {
     /// Decides the exit code.
     fn class(&self) -> ExitClass;
 

@@ -30,6 +30,6 @@ mod ssh_address;
 mod system_runner;
 pub mod waiting;
 
-pub use explain::{ExitClass, Explain};
-pub use program::{Outcome, Program, ProgramError, Runner, SystemRunner};
+pub use explain::{ExitClass, UserError};
+pub use program::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 pub use ssh_address::SshAddress;

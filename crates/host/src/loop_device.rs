@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::explain::{ExitClass, Explain};
+use crate::explain::{ExitClass, UserError};
 
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
@@ -78,7 +78,7 @@ pub struct LoopError {
     source: std::io::Error,
 }
 
-impl Explain for LoopError {
+impl UserError for LoopError {
     fn class(&self) -> ExitClass {
         ExitClass::Environment
     }

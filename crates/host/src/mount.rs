@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
-use crate::explain::{ExitClass, Explain};
+use crate::explain::{ExitClass, UserError};
 use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
 
@@ -39,7 +39,7 @@ pub enum MountError {
     },
 }
 
-impl Explain for MountError {
+impl UserError for MountError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Namespace(_) => ExitClass::Environment,

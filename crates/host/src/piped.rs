@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// A running program.
 #[derive(Debug)]
-pub struct Piped {
+pub struct PipedProgram {
     child: Child,
     last_line: Arc<Mutex<String>>,
     complaints: Option<JoinHandle<()>>,
@@ -54,7 +54,7 @@ impl Read for UntilStopped {
     }
 }
 
-impl Piped {
+impl PipedProgram {
     /// Starts a program; its environment and arguments are used, and nothing else of it.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Piped {
     }
 }
 
-impl Drop for Piped {
+impl Drop for PipedProgram {
     fn drop(&mut self) {
         self.end();
     }
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_program_is_talked_to() {
-        let (piped, mut output, mut input) = Piped::start(&Program::new("cat")).expect("cat");
+        let (piped, mut output, mut input) =
+            PipedProgram::start(&Program::new("cat")).expect("cat");
         input.write_all(b"hello").expect("it listens");
         drop(input);
         let mut text = String::new();
@@ -145,13 +146,13 @@ mod tests {
     #[test]
     fn what_it_complains_of_is_kept() {
         let program = Program::new("sh").args(["-c", "echo first >&2; echo last >&2; exit 3"]);
-        let (mut piped, _output, _input) = Piped::start(&program).expect("sh");
+        let (mut piped, _output, _input) = PipedProgram::start(&program).expect("sh");
         assert_eq!(piped.last_words(), "last");
     }
     #[test]
     fn what_it_left_behind_is_not_waited_for() {
         let program = Program::new("sh").args(["-c", "echo last >&2; setsid sleep 20 & exit 3"]);
-        let (mut piped, _output, _input) = Piped::start(&program).expect("sh");
+        let (mut piped, _output, _input) = PipedProgram::start(&program).expect("sh");
         let began = std::time::Instant::now();
         assert_eq!(piped.last_words(), "last");
         assert!(began.elapsed() < Duration::from_secs(15));

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::explain::{ExitClass, Explain};
+use crate::explain::{ExitClass, UserError};
 use crate::program_path;
 pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
@@ -119,7 +119,7 @@ pub fn quote(word: &str) -> String {
 
 /// How a program ended.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct ProgramOutcome {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
     /// The signal that ended it, if one did.
@@ -134,7 +134,7 @@ pub struct Outcome {
     pub command_line: String,
 }
 
-impl Outcome {
+impl ProgramOutcome {
     /// Whether it exited with 0.
     pub fn success(&self) -> bool {
         self.code == Some(0)
@@ -184,7 +184,7 @@ pub enum ProgramError {
     },
 }
 
-impl Explain for ProgramError {
+impl UserError for ProgramError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Missing { .. } | Self::Start { .. } => ExitClass::Environment,
@@ -239,20 +239,20 @@ pub trait Runner: Send + Sync {
     ///
     /// # Errors
     /// When it cannot be started, runs too long, or the user interrupts.
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError>;
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError>;
 
     /// As [`Runner::run`], and an exit code other than 0 is an error.
     ///
     /// # Errors
     /// As [`Runner::run`], and [`ProgramError::Failed`].
-    fn run_checked(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run_checked(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let outcome = self.run(program)?;
         if outcome.success() { Ok(outcome) } else { Err(failed(&outcome)) }
     }
 }
 
 /// The error for an outcome that was not a success.
-pub fn failed(outcome: &Outcome) -> ProgramError {
+pub fn failed(outcome: &ProgramOutcome) -> ProgramError {
     let how = match (outcome.code, outcome.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

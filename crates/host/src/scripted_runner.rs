@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
-use crate::program::{Outcome, Program, ProgramError, Runner};
+use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
 
 /// Answers from a script instead of running anything; for tests.
 #[derive(Debug, Default)]
 pub struct ScriptedRunner {
-    answers: Vec<(String, Outcome)>,
+    answers: Vec<(String, ProgramOutcome)>,
     calls: Mutex<Vec<String>>,
 }
 
@@ -19,7 +19,7 @@ impl ScriptedRunner {
 
     /// A command line that starts with `prefix` ends with `outcome`. The first match answers.
     #[must_use]
-    pub fn answer(mut self, prefix: &str, outcome: Outcome) -> Self {
+    pub fn answer(mut self, prefix: &str, outcome: ProgramOutcome) -> Self {
         self.answers.push((prefix.to_owned(), outcome));
         self
     }
@@ -31,7 +31,7 @@ impl ScriptedRunner {
 }
 
 impl Runner for ScriptedRunner {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let command_line = program.command_line();
         self.calls
             .lock()
@@ -40,7 +40,7 @@ impl Runner for ScriptedRunner {
         self.answers
             .iter()
             .find(|(prefix, _)| command_line.starts_with(prefix))
-            .map(|(_, outcome)| Outcome { command_line, ..outcome.clone() })
+            .map(|(_, outcome)| ProgramOutcome { command_line, ..outcome.clone() })
             .ok_or_else(|| ProgramError::Missing { name: program.name.clone() })
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::exchange::{Stopped, exchange};
 use crate::interrupt::Interrupt;
-use crate::program::{Outcome, Program, ProgramError, Runner};
+use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
 use crate::program_path::{find, for_children};
 
 /// Runs programs on this machine.
@@ -33,7 +33,7 @@ impl SystemRunner {
 }
 
 impl Runner for SystemRunner {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let command_line = program.command_line();
         let start_error =
             |source| ProgramError::Start { command_line: command_line.clone(), source };
@@ -64,7 +64,7 @@ impl Runner for SystemRunner {
             }
         }
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Outcome {
+        Ok(ProgramOutcome {
             code: ended.status.code(),
             signal: ended.status.signal(),
             stdout: text(ended.stdout),
@@ -103,7 +103,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::explain::{ExitClass, Explain};
+    use crate::explain::{ExitClass, UserError};
 
     #[test]
     fn output_and_exit_code_are_kept() {

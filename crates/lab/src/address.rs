@@ -7,8 +7,8 @@
 use flashfit_host::SshAddress;
 
 use crate::error::LabError;
-use crate::literal::Literal;
-use crate::resource::{Resource, Shown};
+use crate::literal::PythonLiteral;
+use crate::resource::{Resource, ResourceView};
 
 /// The class of resources that are reached by ssh.
 const SERVICE: &str = "NetworkService";
@@ -16,7 +16,7 @@ const SERVICE: &str = "NetworkService";
 /// The address of a place: of the service called `name`, or of its only one. Everything goes
 /// through the host `proxy` where there is one.
 pub(crate) fn of_place(
-    shown: &Shown,
+    shown: &ResourceView,
     name: Option<&str>,
     proxy: Option<&str>,
 ) -> Result<SshAddress, LabError> {
@@ -43,12 +43,12 @@ pub(crate) fn of_place(
 }
 
 /// What cannot be used is named; its value is not, as the lab's passwords are beside it.
-fn of_service(params: &Literal, proxy: Option<&str>) -> Result<SshAddress, &'static str> {
-    let text = |field| params.get(field).and_then(Literal::text);
+fn of_service(params: &PythonLiteral, proxy: Option<&str>) -> Result<SshAddress, &'static str> {
+    let text = |field| params.get(field).and_then(PythonLiteral::text);
     let address = text("address").ok_or("address")?;
     let user = text("username").filter(|user| is_plain(user)).ok_or("username")?;
     let port = match params.get("port") {
-        Some(Literal::Int(port)) => u16::try_from(*port).ok().filter(|&port| port > 0),
+        Some(PythonLiteral::Int(port)) => u16::try_from(*port).ok().filter(|&port| port > 0),
         None => Some(22),
         Some(_) => None,
     };
@@ -82,11 +82,11 @@ fn of_service(params: &Literal, proxy: Option<&str>) -> Result<SshAddress, &'sta
 
 /// The host to go through: the exporter where it says that it must be, else the given one. `None`
 /// when the lab's word cannot be used.
-fn jump(params: &Literal, proxy: Option<&str>) -> Option<Option<String>> {
+fn jump(params: &PythonLiteral, proxy: Option<&str>) -> Option<Option<String>> {
     let extra = params.get("extra");
     let required =
-        extra.and_then(|extra| extra.get("proxy_required")) == Some(&Literal::Bool(true));
-    let exporter = extra.and_then(|extra| extra.get("proxy")).and_then(Literal::text);
+        extra.and_then(|extra| extra.get("proxy_required")) == Some(&PythonLiteral::Bool(true));
+    let exporter = extra.and_then(|extra| extra.get("proxy")).and_then(PythonLiteral::text);
     let chosen = match (required, proxy) {
         (false, None) => return Some(None),
         (true, _) => exporter.or(proxy)?,
@@ -105,14 +105,14 @@ fn is_plain(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(services: &[(&str, &str)]) -> Shown {
+    fn shown(services: &[(&str, &str)]) -> ResourceView {
         let resource = |(name, params): &(&str, &str)| Resource {
             name: (*name).to_owned(),
             class: SERVICE.to_owned(),
             available: true,
-            params: Literal::read(params).unwrap(),
+            params: PythonLiteral::read(params).unwrap(),
         };
-        Shown {
+        ResourceView {
             place: "board1".into(),
             resources: services.iter().map(resource).collect(),
             orphaned: Vec::new(),

@@ -25,24 +25,24 @@ pub(crate) struct Client {
 
 /// What came back.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum RpcReply {
     /// It did it, and printed this.
     Done(String),
     /// It did not.
-    No(No),
+    No(RefusedCall),
 }
 
 /// A refusal.
 #[derive(Debug, Clone)]
-pub(crate) struct No {
-    pub(crate) reason: Reason,
+pub(crate) struct RefusedCall {
+    pub(crate) reason: RefusalReason,
     said: String,
     command_line: String,
 }
 
 /// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum RefusalReason {
     /// No connection to the coordinator, or it broke.
     Unreachable,
     /// The place is locked under our own name.
@@ -72,50 +72,50 @@ pub(crate) enum Reason {
 }
 
 /// The first that is found in what was said is the reason.
-const REASONS: [(&str, Reason); 17] = [
-    ("Could not connect to coordinator", Reason::Unreachable),
-    ("coordinator is unavailable", Reason::Unreachable),
-    ("coordinator became unavailable", Reason::Unreachable),
-    ("failed to connect to all addresses", Reason::Unreachable),
-    ("Cancelling all calls", Reason::Unreachable),
-    ("Socket closed", Reason::Unreachable),
-    ("not acquired by your user", Reason::LockedByOther),
-    ("not acquired on this computer", Reason::LockedByOther),
-    ("is already acquired", Reason::LockedByOther),
-    ("is not acquired", Reason::NotLocked),
-    ("was not reserved for", Reason::ReservedForOther),
-    ("matches nothing", Reason::NoSuchPlace),
-    ("has no matching remote resource", Reason::ExporterAway),
-    ("orphaned resource", Reason::ExporterAway),
-    ("no compatible resource available", Reason::NoPower),
-    ("has no attribute 'get'", Reason::PowerUnknown),
-    ("not found in configuration file", Reason::NotInEnvironment),
+const REASONS: [(&str, RefusalReason); 17] = [
+    ("Could not connect to coordinator", RefusalReason::Unreachable),
+    ("coordinator is unavailable", RefusalReason::Unreachable),
+    ("coordinator became unavailable", RefusalReason::Unreachable),
+    ("failed to connect to all addresses", RefusalReason::Unreachable),
+    ("Cancelling all calls", RefusalReason::Unreachable),
+    ("Socket closed", RefusalReason::Unreachable),
+    ("not acquired by your user", RefusalReason::LockedByOther),
+    ("not acquired on this computer", RefusalReason::LockedByOther),
+    ("is already acquired", RefusalReason::LockedByOther),
+    ("is not acquired", RefusalReason::NotLocked),
+    ("was not reserved for", RefusalReason::ReservedForOther),
+    ("matches nothing", RefusalReason::NoSuchPlace),
+    ("has no matching remote resource", RefusalReason::ExporterAway),
+    ("orphaned resource", RefusalReason::ExporterAway),
+    ("no compatible resource available", RefusalReason::NoPower),
+    ("has no attribute 'get'", RefusalReason::PowerUnknown),
+    ("not found in configuration file", RefusalReason::NotInEnvironment),
 ];
 
-fn reason_of(said: &str) -> Reason {
+fn reason_of(said: &str) -> RefusalReason {
     if said.starts_with("usage: ") {
-        return Reason::TooOld;
+        return RefusalReason::TooOld;
     }
     if let Some((_, place)) = said.split_once("You have already acquired place ") {
         // With more than the place, it names another host.
         let ours = !place.lines().next().unwrap_or_default().contains(" on ");
-        return if ours { Reason::LockedByUs } else { Reason::LockedByOther };
+        return if ours { RefusalReason::LockedByUs } else { RefusalReason::LockedByOther };
     }
     if said.contains("Reservation ") && said.contains(" does not exist") {
-        return Reason::NoSuchReservation;
+        return RefusalReason::NoSuchReservation;
     }
     let found = REASONS.iter().find(|(text, _)| said.contains(text));
-    found.map_or(Reason::Other, |(_, reason)| *reason)
+    found.map_or(RefusalReason::Other, |(_, reason)| *reason)
 }
 
-impl No {
+impl RefusedCall {
     /// The error where nothing better is known.
     pub(crate) fn into_error(self, client: &Client) -> LabError {
         match self.reason {
-            Reason::TooOld => {
+            RefusalReason::TooOld => {
                 LabError::ClientTooOld { client: client.settings.client.clone(), said: self.said }
             }
-            Reason::Unreachable => client.unreachable(Duration::ZERO, self.said),
+            RefusalReason::Unreachable => client.unreachable(Duration::ZERO, self.said),
             _ => LabError::Refused { command_line: self.command_line, said: self.said },
         }
     }
@@ -128,14 +128,14 @@ impl Client {
         runner: &dyn Runner,
         args: &[&str],
         limit: Duration,
-    ) -> Result<Answer, LabError> {
+    ) -> Result<RpcReply, LabError> {
         let outcome =
             runner.run(&self.program(args).timeout(limit)).map_err(|error| match error {
                 ProgramError::Missing { name } => LabError::ClientMissing { client: name },
                 error => LabError::Program(error),
             })?;
         if outcome.success() {
-            return Ok(Answer::Done(outcome.stdout));
+            return Ok(RpcReply::Done(outcome.stdout));
         }
         let said = match failed(&outcome) {
             // Only the end of a Python traceback is about the lab.
@@ -146,7 +146,7 @@ impl Client {
             error => error.to_string(),
         };
         let reason = reason_of(&outcome.stderr);
-        Ok(Answer::No(No { reason, said, command_line: outcome.command_line }))
+        Ok(RpcReply::No(RefusedCall { reason, said, command_line: outcome.command_line }))
     }
 
     /// Calls, and for `patience` again and again while the coordinator cannot be reached.
@@ -155,11 +155,11 @@ impl Client {
         runner: &dyn Runner,
         args: &[&str],
         patience: Duration,
-    ) -> Result<Answer, LabError> {
+    ) -> Result<RpcReply, LabError> {
         let started = Instant::now();
         loop {
             let said = match self.once(runner, args, CALL_LIMIT) {
-                Ok(Answer::No(no)) if no.reason == Reason::Unreachable => no.said,
+                Ok(RpcReply::No(no)) if no.reason == RefusalReason::Unreachable => no.said,
                 Err(LabError::Program(ProgramError::TimedOut { limit, .. })) => {
                     format!("no answer in {} s", limit.as_secs())
                 }
@@ -200,27 +200,33 @@ mod tests {
     #[test]
     fn refusals_are_told_apart() {
         let cases = [
-            ("labgrid-client: Error: You have already acquired place b.", Reason::LockedByUs),
+            (
+                "labgrid-client: Error: You have already acquired place b.",
+                RefusalReason::LockedByUs,
+            ),
             (
                 "labgrid-client: Error: You have already acquired place b on h. To work",
-                Reason::LockedByOther,
+                RefusalReason::LockedByOther,
             ),
             (
                 "labgrid-client: Error: Place b is already acquired by h/u. To work",
-                Reason::LockedByOther,
+                RefusalReason::LockedByOther,
             ),
-            ("labgrid-client: Error: place b is not acquired", Reason::NotLocked),
+            ("labgrid-client: Error: place b is not acquired", RefusalReason::NotLocked),
             (
                 "labgrid-client: Error: place b is not acquired by your user, acquired by u.",
-                Reason::LockedByOther,
+                RefusalReason::LockedByOther,
             ),
-            ("Server error: Error: Place b was not reserved for h/u", Reason::ReservedForOther),
-            ("labgrid-client: Error: place pattern b matches nothing", Reason::NoSuchPlace),
-            ("Server error: Error: Reservation A does not exist", Reason::NoSuchReservation),
-            ("Server error: Error: Could not connect to coordinator", Reason::Unreachable),
-            ("RemotePlace b not found in configuration file", Reason::NotInEnvironment),
-            ("usage: labgrid-client [-h]", Reason::TooOld),
-            ("KeyError: 7", Reason::Other),
+            (
+                "Server error: Error: Place b was not reserved for h/u",
+                RefusalReason::ReservedForOther,
+            ),
+            ("labgrid-client: Error: place pattern b matches nothing", RefusalReason::NoSuchPlace),
+            ("Server error: Error: Reservation A does not exist", RefusalReason::NoSuchReservation),
+            ("Server error: Error: Could not connect to coordinator", RefusalReason::Unreachable),
+            ("RemotePlace b not found in configuration file", RefusalReason::NotInEnvironment),
+            ("usage: labgrid-client [-h]", RefusalReason::TooOld),
+            ("KeyError: 7", RefusalReason::Other),
         ];
         for (said, reason) in cases {
             assert_eq!(reason_of(said), reason, "{said}");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain, ProgramError};
+use flashfit_host::{ExitClass, ProgramError, UserError};
 
 use crate::tags::Tags;
 
@@ -134,7 +134,7 @@ pub enum LabError {
     Program(#[from] ProgramError),
 }
 
-impl Explain for LabError {
+impl UserError for LabError {
     fn class(&self) -> ExitClass {
         match self {
             Self::BadTags { .. } | Self::NoMatch { .. } | Self::NoSuchPlace { .. } => {

@@ -7,19 +7,19 @@ use flashfit_host::Runner;
 
 use crate::client::Client;
 use crate::error::LabError;
-use crate::listing::Place;
+use crate::listing::LabPlace;
 use crate::lock::LockedPlace;
 use crate::owner::Owner;
-use crate::recovery::{Recovered, StillHeld};
+use crate::recovery::{Recovered, UnreleasedResources};
 use crate::reservation::Reservation;
-use crate::session::Session;
+use crate::session::LabSession;
 use crate::settings::LabSettings;
 use crate::tags::Tags;
 
 /// A lab. What was taken through it is given back by its guards; the last of them and this one
 /// together leave nothing behind.
 pub struct Lab {
-    session: Arc<Session>,
+    session: Arc<LabSession>,
     recovered: Recovered,
 }
 
@@ -42,14 +42,14 @@ impl Lab {
     ) -> Result<Self, LabError> {
         let client = Client { settings, owner: Owner::of_this_process(&*end) };
         let recovered = Recovered::all(&client, &*work)?;
-        Ok(Self { session: Arc::new(Session::new(client, work, end)), recovered })
+        Ok(Self { session: Arc::new(LabSession::new(client, work, end)), recovered })
     }
 
     /// All places of a lab that nobody has to enter for that, by name.
     ///
     /// # Errors
     /// When labgrid's client is not there, or its coordinator does not answer.
-    pub fn places(settings: &LabSettings, runner: &dyn Runner) -> Result<Vec<Place>, LabError> {
+    pub fn places(settings: &LabSettings, runner: &dyn Runner) -> Result<Vec<LabPlace>, LabError> {
         let owner = Owner::of_this_process(runner);
         Client { settings: settings.clone(), owner }.places(runner)
     }
@@ -61,7 +61,7 @@ impl Lab {
 
     /// What earlier processes may still hold, because their lab did not answer. It is tried again
     /// at the next start.
-    pub fn still_held(&self) -> &[StillHeld] {
+    pub fn still_held(&self) -> &[UnreleasedResources] {
         &self.recovered.still_held
     }
 
@@ -74,7 +74,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::NoMatch`] where there is none, and as [`LabError`] tells.
-    pub fn all_matching(&self, tags: &Tags) -> Result<Vec<Place>, LabError> {
+    pub fn all_matching(&self, tags: &Tags) -> Result<Vec<LabPlace>, LabError> {
         let mut places = self.session.places()?;
         places.retain(|place| tags.are_met_by(&place.name, &place.tags));
         if places.is_empty() {

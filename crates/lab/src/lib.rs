@@ -30,9 +30,9 @@ mod tags;
 
 pub use error::LabError;
 pub use lab::Lab;
-pub use listing::Place;
-pub use lock::{Confirmed, LockedPlace, PowerState};
-pub use recovery::StillHeld;
+pub use listing::LabPlace;
+pub use lock::{LockState, LockedPlace, PowerState};
+pub use recovery::UnreleasedResources;
 pub use reservation::Reservation;
 pub use settings::LabSettings;
 pub use tags::Tags;

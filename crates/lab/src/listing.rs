@@ -9,7 +9,7 @@ use crate::owner::Owner;
 
 /// A place of the lab: usually one board with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LabPlace {
     /// Its name.
     pub name: String,
     /// What the lab says of it.
@@ -20,7 +20,7 @@ pub struct Place {
     pub(crate) reservation: Option<String>,
 }
 
-impl Place {
+impl LabPlace {
     /// Whether nobody has it locked or reserved.
     pub fn is_free(&self) -> bool {
         self.locked_by.is_none() && self.reservation.is_none()
@@ -29,7 +29,7 @@ impl Place {
 
 /// What becomes of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ReservationState {
     /// No place is free yet.
     Waiting,
     /// A place is kept for it, or locked.
@@ -40,18 +40,18 @@ pub(crate) enum Stage {
 
 /// A reservation as the lab lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedReservation {
     /// Its name.
     pub(crate) token: String,
     /// Who made it, as `HOST/USER`.
     pub(crate) owner: String,
     /// How far it is.
-    pub(crate) stage: Stage,
+    pub(crate) stage: ReservationState,
     /// The place that it was given.
     pub(crate) place: Option<String>,
 }
 
-impl Listed {
+impl ListedReservation {
     /// Whether it is this owner's.
     pub(crate) fn is_of(&self, owner: &Owner) -> bool {
         self.owner == owner.to_string()
@@ -59,17 +59,17 @@ impl Listed {
 }
 
 /// Reads what `labgrid-client -v places` prints.
-pub(crate) fn places(text: &str) -> Vec<Place> {
+pub(crate) fn places(text: &str) -> Vec<LabPlace> {
     blocks(text, "Place '").iter().map(|block| block.place()).collect()
 }
 
 /// Reads what `labgrid-client reservations` and `reserve` print.
-pub(crate) fn reservations(text: &str) -> Vec<Listed> {
+pub(crate) fn reservations(text: &str) -> Vec<ListedReservation> {
     blocks(text, "Reservation '").iter().filter_map(Block::reservation).collect()
 }
 
 /// Reads what `labgrid-client wait` prints: the same reservation again and again. The last counts.
-pub(crate) fn last_of_wait(text: &str) -> Option<Listed> {
+pub(crate) fn last_of_wait(text: &str) -> Option<ListedReservation> {
     let mut last = Block { name: String::new(), lines: Vec::new() };
     for line in text.lines() {
         if line.starts_with("owner: ") {
@@ -108,11 +108,11 @@ impl Block<'_> {
         value(last).map(|start| last[start..].trim())
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> LabPlace {
         let tags = self.field("tags").unwrap_or_default().split(", ");
         let pair =
             |tag: &str| tag.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Place {
+        LabPlace {
             name: self.name.clone(),
             tags: tags.filter_map(pair).collect(),
             locked_by: self.field("acquired").filter(|&by| by != "None").map(str::to_owned),
@@ -120,16 +120,16 @@ impl Block<'_> {
         }
     }
 
-    fn reservation(&self) -> Option<Listed> {
+    fn reservation(&self) -> Option<ListedReservation> {
         let stage = match self.field("state")? {
-            "waiting" => Stage::Waiting,
-            "allocated" | "acquired" => Stage::Allocated,
-            _ => Stage::Over,
+            "waiting" => ReservationState::Waiting,
+            "allocated" | "acquired" => ReservationState::Allocated,
+            _ => ReservationState::Over,
         };
         // Filters have a line "  main: …" too; the one of the allocations comes after it.
         let after = self.lines.iter().position(|&line| line == "allocations:");
         let place = after.and_then(|at| self.lines.get(at + 1)?.trim().strip_prefix("main: "));
-        Some(Listed {
+        Some(ListedReservation {
             token: self.field("token")?.to_owned(),
             owner: self.field("owner")?.to_owned(),
             stage,
@@ -193,7 +193,10 @@ Reservation 'RG2X9MVPVR':
     #[test]
     fn a_reservation_has_a_place_when_it_got_one() {
         let given = &reservations(RESERVATION)[0];
-        assert_eq!((given.token.as_str(), given.stage), ("RG2X9MVPVR", Stage::Allocated));
+        assert_eq!(
+            (given.token.as_str(), given.stage),
+            ("RG2X9MVPVR", ReservationState::Allocated)
+        );
         assert_eq!(given.place.as_deref(), Some("board1"));
         let owner = Owner { host: "bench.flashfit-abcd".into(), user: "alice".into() };
         assert!(given.is_of(&owner));
@@ -202,7 +205,7 @@ Reservation 'RG2X9MVPVR':
             .replace("allocated", "waiting")
             .replace("  allocations:\n    main: board1\n", "");
         let waiting = &reservations(&waiting)[0];
-        assert_eq!((waiting.stage, &waiting.place), (Stage::Waiting, &None));
+        assert_eq!((waiting.stage, &waiting.place), (ReservationState::Waiting, &None));
     }
 
     #[test]
@@ -212,8 +215,8 @@ Reservation 'RG2X9MVPVR':
             text.lines().skip(1).map(|line| format!("{}\n", &line[2..])).collect::<String>()
         };
         let text = once("waiting") + &once("allocated");
-        assert_eq!(last_of_wait(&text).unwrap().stage, Stage::Allocated);
-        assert_eq!(last_of_wait(&once("expired")).unwrap().stage, Stage::Over);
+        assert_eq!(last_of_wait(&text).unwrap().stage, ReservationState::Allocated);
+        assert_eq!(last_of_wait(&once("expired")).unwrap().stage, ReservationState::Over);
         assert_eq!(last_of_wait(""), None);
     }
 }

@@ -10,7 +10,7 @@ const DEPTH_MAX: u32 = 32;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Literal {
+pub(crate) enum PythonLiteral {
     /// `None`.
     None,
     /// `True` or `False`.
@@ -22,12 +22,12 @@ pub(crate) enum Literal {
     /// A string.
     Str(String),
     /// A list or a tuple.
-    List(Vec<Literal>),
+    List(Vec<PythonLiteral>),
     /// A dictionary with strings as keys.
-    Dict(BTreeMap<String, Literal>),
+    Dict(BTreeMap<String, PythonLiteral>),
 }
 
-impl Literal {
+impl PythonLiteral {
     /// Reads `text`, all of it; `None` when it is something else.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut reader = Reader { rest: text.chars().peekable() };
@@ -58,35 +58,35 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn value(&mut self, depth: u32) -> Option<Literal> {
+    fn value(&mut self, depth: u32) -> Option<PythonLiteral> {
         if depth > DEPTH_MAX {
             return None;
         }
         self.skip_space();
         match self.rest.peek()? {
             '{' => self.dict(depth),
-            '[' => self.sequence(']', depth).map(|(items, _)| Literal::List(items)),
+            '[' => self.sequence(']', depth).map(|(items, _)| PythonLiteral::List(items)),
             '(' => {
                 let (mut items, commas) = self.sequence(')', depth)?;
                 // Parentheses around one value without a comma only hold it together.
                 if commas == 0 && items.len() == 1 {
                     items.pop()
                 } else {
-                    Some(Literal::List(items))
+                    Some(PythonLiteral::List(items))
                 }
             }
-            '\'' | '"' => self.strings().map(Literal::Str),
+            '\'' | '"' => self.strings().map(PythonLiteral::Str),
             _ => self.word(),
         }
     }
 
-    fn dict(&mut self, depth: u32) -> Option<Literal> {
+    fn dict(&mut self, depth: u32) -> Option<PythonLiteral> {
         self.rest.next();
         let mut entries = BTreeMap::new();
         loop {
             self.skip_space();
             if self.take('}') {
-                return Some(Literal::Dict(entries));
+                return Some(PythonLiteral::Dict(entries));
             }
             let key = self.strings()?;
             self.skip_space();
@@ -101,7 +101,7 @@ impl Reader<'_> {
         }
     }
 
-    fn sequence(&mut self, end: char, depth: u32) -> Option<(Vec<Literal>, usize)> {
+    fn sequence(&mut self, end: char, depth: u32) -> Option<(Vec<PythonLiteral>, usize)> {
         self.rest.next();
         let (mut items, mut commas) = (Vec::new(), 0);
         loop {
@@ -156,7 +156,7 @@ impl Reader<'_> {
         char::from_u32(code)
     }
 
-    fn word(&mut self) -> Option<Literal> {
+    fn word(&mut self) -> Option<PythonLiteral> {
         let mut word = String::new();
         while let Some(&c) = self.rest.peek() {
             if !(c.is_ascii_alphanumeric() || "+-._".contains(c)) {
@@ -166,12 +166,12 @@ impl Reader<'_> {
             self.rest.next();
         }
         Some(match word.as_str() {
-            "None" => Literal::None,
-            "True" => Literal::Bool(true),
-            "False" => Literal::Bool(false),
+            "None" => PythonLiteral::None,
+            "True" => PythonLiteral::Bool(true),
+            "False" => PythonLiteral::Bool(false),
             number => match number.parse() {
-                Ok(whole) => Literal::Int(whole),
-                Err(_) => Literal::Float(number.parse().ok()?),
+                Ok(whole) => PythonLiteral::Int(whole),
+                Err(_) => PythonLiteral::Float(number.parse().ok()?),
             },
         })
     }
@@ -193,32 +193,38 @@ mod tests {
     fn values_are_read_as_python_prints_them() {
         let text = r#"{'avail': True, 'acquired': None, 'n': -3, 'f': 1.5,
                        'l': [1, 2], 't': ('a',), 's': 'it\'s "a"\n\xe4\u20ac'}"#;
-        let value = Literal::read(text).unwrap();
-        assert_eq!(value.get("avail"), Some(&Literal::Bool(true)));
-        assert_eq!(value.get("acquired"), Some(&Literal::None));
-        assert_eq!(value.get("n"), Some(&Literal::Int(-3)));
-        assert_eq!(value.get("f"), Some(&Literal::Float(1.5)));
-        assert_eq!(value.get("l"), Some(&Literal::List(vec![Literal::Int(1), Literal::Int(2)])));
-        assert_eq!(value.get("t"), Some(&Literal::List(vec![Literal::Str("a".into())])));
-        assert_eq!(value.get("s").and_then(Literal::text), Some("it's \"a\"\nä€"));
+        let value = PythonLiteral::read(text).unwrap();
+        assert_eq!(value.get("avail"), Some(&PythonLiteral::Bool(true)));
+        assert_eq!(value.get("acquired"), Some(&PythonLiteral::None));
+        assert_eq!(value.get("n"), Some(&PythonLiteral::Int(-3)));
+        assert_eq!(value.get("f"), Some(&PythonLiteral::Float(1.5)));
+        assert_eq!(
+            value.get("l"),
+            Some(&PythonLiteral::List(vec![PythonLiteral::Int(1), PythonLiteral::Int(2)]))
+        );
+        assert_eq!(
+            value.get("t"),
+            Some(&PythonLiteral::List(vec![PythonLiteral::Str("a".into())]))
+        );
+        assert_eq!(value.get("s").and_then(PythonLiteral::text), Some("it's \"a\"\nä€"));
     }
 
     #[test]
     fn a_long_string_in_pieces_is_one() {
         let text = "{'password': 'it\\'s a \"long\" one '\n             'and more'}";
-        let value = Literal::read(text).unwrap();
+        let value = PythonLiteral::read(text).unwrap();
         assert_eq!(
-            value.get("password").and_then(Literal::text),
+            value.get("password").and_then(PythonLiteral::text),
             Some("it's a \"long\" one and more")
         );
-        assert_eq!(Literal::read("('a '\n 'b')"), Some(Literal::Str("a b".into())));
+        assert_eq!(PythonLiteral::read("('a '\n 'b')"), Some(PythonLiteral::Str("a b".into())));
     }
 
     #[test]
     fn what_is_no_value_is_refused() {
         for text in ["", "{", "{'a': }", "{'a' 1}", "[1 2]", "'open", "set()", "1 2", "'\\q'"] {
-            assert_eq!(Literal::read(text), None, "{text:?}");
+            assert_eq!(PythonLiteral::read(text), None, "{text:?}");
         }
-        assert_eq!(Literal::read(&"[".repeat(100_000)), None);
+        assert_eq!(PythonLiteral::read(&"[".repeat(100_000)), None);
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use flashfit_host::SshAddress;
 
 use crate::address;
-use crate::client::{Answer, Reason};
+use crate::client::{RefusalReason, RpcReply};
 use crate::error::LabError;
 use crate::reservation::Reservation;
 use crate::resource;
-use crate::session::Session;
+use crate::session::LabSession;
 
 /// Between attempts to lock a place whose exporter is not back yet.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// A locked place; unlocked when dropped, its reservation cancelled.
 pub struct LockedPlace {
-    session: Arc<Session>,
+    session: Arc<LabSession>,
     name: String,
     reservation: Option<Reservation>,
     held: bool,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for LockedPlace {
 
 /// What [`LockedPlace::confirm`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confirmed {
+pub enum LockState {
     /// The lock has been ours throughout.
     Kept,
     /// It was lost (the coordinator forgets locks when it restarts) and is ours again. Somebody
@@ -54,7 +54,7 @@ pub enum PowerState {
 
 impl LockedPlace {
     pub(crate) fn new(
-        session: &Arc<Session>,
+        session: &Arc<LabSession>,
         name: &str,
         reservation: Option<Reservation>,
     ) -> Result<Self, LabError> {
@@ -136,17 +136,17 @@ impl LockedPlace {
     ///
     /// # Errors
     /// [`LabError::Taken`] or [`LabError::Reserved`] where it is somebody else's now.
-    pub fn confirm(&self) -> Result<Confirmed, LabError> {
+    pub fn confirm(&self) -> Result<LockState, LabError> {
         let places = self.session.places()?;
         let place = places.into_iter().find(|place| place.name == self.name);
         let place = place.ok_or_else(|| LabError::NoSuchPlace { place: self.name.clone() })?;
         if place.locked_by == Some(self.session.client.owner.to_string()) {
-            return Ok(Confirmed::Kept);
+            return Ok(LockState::Kept);
         }
         let started = Instant::now();
         loop {
             match lock(&self.session, &self.name) {
-                Ok(()) => return Ok(Confirmed::Regained),
+                Ok(()) => return Ok(LockState::Regained),
                 // After a coordinator, exporters come back a little later.
                 Err(LabError::ExporterAway { .. })
                     if started.elapsed() < self.session.client.settings.patience =>
@@ -178,7 +178,9 @@ impl LockedPlace {
     /// What the client printed; `None` where the switch cannot tell.
     fn switch(&self, action: &[&str], extra: Duration) -> Result<Option<String>, LabError> {
         match self.switch_once(action, extra)? {
-            Answer::No(no) if matches!(no.reason, Reason::NotLocked | Reason::Unreachable) => {
+            RpcReply::No(no)
+                if matches!(no.reason, RefusalReason::NotLocked | RefusalReason::Unreachable) =>
+            {
                 // Patient, and an error if the place is somebody else's by now.
                 self.confirm()?;
                 let answer = self.switch_once(action, extra)?;
@@ -188,7 +190,7 @@ impl LockedPlace {
         }
     }
 
-    fn switch_once(&self, action: &[&str], extra: Duration) -> Result<Answer, LabError> {
+    fn switch_once(&self, action: &[&str], extra: Duration) -> Result<RpcReply, LabError> {
         let settings = &self.session.client.settings;
         let mut args = vec!["-p", &self.name, "power"];
         args.extend(action);
@@ -200,22 +202,23 @@ impl LockedPlace {
             let file = file.display().to_string();
             let with_file: Vec<&str> = ["-c", &file].into_iter().chain(args.clone()).collect();
             let answer = self.session.once(&with_file, limit)?;
-            if !matches!(&answer, Answer::No(no) if no.reason == Reason::NotInEnvironment) {
+            if !matches!(&answer, RpcReply::No(no) if no.reason == RefusalReason::NotInEnvironment)
+            {
                 return Ok(answer);
             }
         }
         self.session.once(&args, limit)
     }
 
-    fn switched(&self, answer: Answer) -> Result<Option<String>, LabError> {
+    fn switched(&self, answer: RpcReply) -> Result<Option<String>, LabError> {
         let place = || self.name.clone();
         match answer {
-            Answer::Done(text) => Ok(Some(text)),
-            Answer::No(no) => match no.reason {
-                Reason::PowerUnknown => Ok(None),
-                Reason::NoPower => Err(LabError::NoPower { place: place() }),
-                Reason::ExporterAway => Err(LabError::ExporterAway { place: place() }),
-                Reason::LockedByOther => Err(taken(&self.session, &self.name)?),
+            RpcReply::Done(text) => Ok(Some(text)),
+            RpcReply::No(no) => match no.reason {
+                RefusalReason::PowerUnknown => Ok(None),
+                RefusalReason::NoPower => Err(LabError::NoPower { place: place() }),
+                RefusalReason::ExporterAway => Err(LabError::ExporterAway { place: place() }),
+                RefusalReason::LockedByOther => Err(taken(&self.session, &self.name)?),
                 _ => Err(no.into_error(&self.session.client)),
             },
         }
@@ -230,10 +233,10 @@ impl Drop for LockedPlace {
 }
 
 /// Locks the place called `name`.
-fn lock(session: &Session, name: &str) -> Result<(), LabError> {
+fn lock(session: &LabSession, name: &str) -> Result<(), LabError> {
     let place = || name.to_owned();
     match session.take(&["-p", name, "lock"])? {
-        Answer::Done(text) => {
+        RpcReply::Done(text) => {
             let prefix = "acquired place ";
             let locked = text.lines().find_map(|line| line.strip_prefix(prefix));
             if locked == Some(name) {
@@ -245,20 +248,20 @@ fn lock(session: &Session, name: &str) -> Result<(), LabError> {
             }
             Err(LabError::NoSuchPlace { place: place() })
         }
-        Answer::No(no) => match no.reason {
+        RpcReply::No(no) => match no.reason {
             // An attempt that was cut off had done it.
-            Reason::LockedByUs => Ok(()),
-            Reason::LockedByOther => Err(taken(session, name)?),
-            Reason::ReservedForOther => Err(reserved(session, name)?),
-            Reason::NoSuchPlace => Err(LabError::NoSuchPlace { place: place() }),
-            Reason::ExporterAway => Err(LabError::ExporterAway { place: place() }),
+            RefusalReason::LockedByUs => Ok(()),
+            RefusalReason::LockedByOther => Err(taken(session, name)?),
+            RefusalReason::ReservedForOther => Err(reserved(session, name)?),
+            RefusalReason::NoSuchPlace => Err(LabError::NoSuchPlace { place: place() }),
+            RefusalReason::ExporterAway => Err(LabError::ExporterAway { place: place() }),
             _ => Err(no.into_error(&session.client)),
         },
     }
 }
 
 /// The error that names who has the place.
-fn taken(session: &Session, name: &str) -> Result<LabError, LabError> {
+fn taken(session: &LabSession, name: &str) -> Result<LabError, LabError> {
     let place = session.places()?.into_iter().find(|place| place.name == name);
     let owner = place.and_then(|place| place.locked_by);
     let owner = owner.unwrap_or_else(|| "somebody who has just released it".to_owned());
@@ -266,7 +269,7 @@ fn taken(session: &Session, name: &str) -> Result<LabError, LabError> {
 }
 
 /// The error that names whom the place is kept for.
-fn reserved(session: &Session, name: &str) -> Result<LabError, LabError> {
+fn reserved(session: &LabSession, name: &str) -> Result<LabError, LabError> {
     let made = session.reservations()?;
     let made = made.into_iter().find(|made| made.place.as_deref() == Some(name));
     let owner = made.map_or_else(|| "somebody".to_owned(), |made| made.owner);

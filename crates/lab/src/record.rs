@@ -24,7 +24,7 @@ const ENDING: &str = "json";
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct HeldResources {
     schema_version: u32,
     /// The coordinator of the lab.
     pub(crate) coordinator: String,
@@ -32,7 +32,7 @@ pub(crate) struct Held {
     pub(crate) owner: Owner,
 }
 
-impl Held {
+impl HeldResources {
     pub(crate) fn new(coordinator: &str, owner: &Owner) -> Self {
         let coordinator = coordinator.to_owned();
         Self { schema_version: SCHEMA_VERSION, coordinator, owner: owner.clone() }
@@ -41,15 +41,15 @@ impl Held {
 
 /// A record, locked; it stays on disk unless it is removed.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct LockRecord {
     path: PathBuf,
     // Its lock goes with it.
     _file: File,
 }
 
-impl Record {
+impl LockRecord {
     /// Writes the record of this process into `folder`.
-    pub(crate) fn create(folder: &Path, held: &Held) -> Result<Self, LabError> {
+    pub(crate) fn create(folder: &Path, held: &HeldResources) -> Result<Self, LabError> {
         let _turn = turn(folder)?;
         let path = folder.join(format!("{}.{ENDING}", held.owner.host));
         let text = serde_json::to_string(held).expect("a record has string keys and no odd values");
@@ -68,7 +68,7 @@ impl Record {
     }
 
     /// The records in `folder` of processes that are gone, with what they held.
-    pub(crate) fn left(folder: &Path) -> Result<Vec<(Self, Held)>, LabError> {
+    pub(crate) fn left(folder: &Path) -> Result<Vec<(Self, HeldResources)>, LabError> {
         let _turn = turn(folder)?;
         let failed = |source| LabError::Record { path: folder.to_owned(), source };
         let mut left = Vec::new();
@@ -94,7 +94,7 @@ impl Record {
     }
 }
 
-fn left_at(path: &Path) -> io::Result<Option<(Record, Held)>> {
+fn left_at(path: &Path) -> io::Result<Option<(LockRecord, HeldResources)>> {
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -110,10 +110,10 @@ fn left_at(path: &Path) -> io::Result<Option<(Record, Held)>> {
         std::fs::remove_file(path)?;
         return Ok(None);
     }
-    let held = serde_json::from_str::<Held>(&text).ok();
+    let held = serde_json::from_str::<HeldResources>(&text).ok();
     // What another version or another program wrote is left to them.
     let held = held.filter(|held| held.schema_version == SCHEMA_VERSION && held.owner.is_ours());
-    Ok(held.map(|held| (Record { path: path.to_owned(), _file: file }, held)))
+    Ok(held.map(|held| (LockRecord { path: path.to_owned(), _file: file }, held)))
 }
 
 /// Waits for the right to make records and look through them, which goes with the file.
@@ -137,8 +137,8 @@ mod tests {
 
     use super::*;
 
-    fn held() -> Held {
-        Held::new("127.0.0.1:20408", &Owner::of_this_process(&ScriptedRunner::new()))
+    fn held() -> HeldResources {
+        HeldResources::new("127.0.0.1:20408", &Owner::of_this_process(&ScriptedRunner::new()))
     }
 
     fn records(folder: &Path) -> usize {
@@ -150,12 +150,12 @@ mod tests {
     fn only_what_nobody_holds_any_more_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let (alive, gone) = (held(), held());
-        let ours = Record::create(folder.path(), &alive).unwrap();
-        drop(Record::create(folder.path(), &gone).unwrap());
-        let left = Record::left(folder.path()).unwrap();
+        let ours = LockRecord::create(folder.path(), &alive).unwrap();
+        drop(LockRecord::create(folder.path(), &gone).unwrap());
+        let left = LockRecord::left(folder.path()).unwrap();
         assert_eq!(left.iter().map(|(_, held)| held).collect::<Vec<_>>(), [&gone]);
         // Whoever looks meanwhile does not get the same.
-        assert!(Record::left(folder.path()).unwrap().is_empty());
+        assert!(LockRecord::left(folder.path()).unwrap().is_empty());
         for (record, _) in left {
             record.remove().unwrap();
         }
@@ -169,10 +169,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.json"), "{}").unwrap();
         let by_hand = Owner { host: "bench".into(), user: "alice".into() };
-        let text = serde_json::to_string(&Held::new("lab", &by_hand)).unwrap();
+        let text = serde_json::to_string(&HeldResources::new("lab", &by_hand)).unwrap();
         std::fs::write(folder.path().join("b.json"), text).unwrap();
         std::fs::write(folder.path().join("c.json"), "").unwrap();
-        assert!(Record::left(folder.path()).unwrap().is_empty());
+        assert!(LockRecord::left(folder.path()).unwrap().is_empty());
         assert_eq!(records(folder.path()), 2, "an empty record goes, the others stay");
     }
 }

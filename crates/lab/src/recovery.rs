@@ -7,11 +7,11 @@ use flashfit_host::{ProgramError, Runner};
 
 use crate::client::Client;
 use crate::error::LabError;
-use crate::record::Record;
+use crate::record::LockRecord;
 
 /// What an earlier process may still hold, because its lab could not be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StillHeld {
+pub struct UnreleasedResources {
     /// The coordinator of the lab.
     pub coordinator: String,
     /// The name that it is held under, as `HOST/USER`.
@@ -27,14 +27,14 @@ pub(crate) struct Recovered {
     /// The places that were still locked and are not any more.
     pub(crate) places: Vec<String>,
     /// What stays on record.
-    pub(crate) still_held: Vec<StillHeld>,
+    pub(crate) still_held: Vec<UnreleasedResources>,
 }
 
 impl Recovered {
     /// Asks each lab once: a start is not held up by one that is gone.
     pub(crate) fn all(client: &Client, runner: &dyn Runner) -> Result<Self, LabError> {
         let mut recovered = Self::default();
-        for (record, held) in Record::left(&client.settings.records)? {
+        for (record, held) in LockRecord::left(&client.settings.records)? {
             let mut there = client.clone();
             there.settings.coordinator.clone_from(&held.coordinator);
             match there.give_all_back(runner, &held.owner, Duration::ZERO) {
@@ -45,7 +45,7 @@ impl Recovered {
                 Err(error @ LabError::Program(ProgramError::Interrupted { .. })) => {
                     return Err(error);
                 }
-                Err(_) => recovered.still_held.push(StillHeld {
+                Err(_) => recovered.still_held.push(UnreleasedResources {
                     coordinator: held.coordinator,
                     owner: held.owner.to_string(),
                     record: record.path().to_owned(),

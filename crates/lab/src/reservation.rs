@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::ProgramError;
 
-use crate::client::{Answer, Reason};
+use crate::client::{RefusalReason, RpcReply};
 use crate::error::LabError;
-use crate::listing::{self, Stage};
+use crate::listing::{self, ReservationState};
 use crate::lock::LockedPlace;
-use crate::session::Session;
+use crate::session::LabSession;
 use crate::tags::Tags;
 
 /// A reservation; cancelled when dropped. A place that it was given is kept for a minute.
 pub struct Reservation {
-    session: Arc<Session>,
+    session: Arc<LabSession>,
     tags: Tags,
     token: Option<String>,
 }
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Reservation {
 }
 
 impl Reservation {
-    pub(crate) fn new(session: &Arc<Session>, tags: &Tags) -> Result<Self, LabError> {
+    pub(crate) fn new(session: &Arc<LabSession>, tags: &Tags) -> Result<Self, LabError> {
         let mut made = Self { session: Arc::clone(session), tags: tags.clone(), token: None };
         if made.matching()?.is_empty() {
             return Err(LabError::NoMatch { tags: tags.clone() });
@@ -66,17 +66,20 @@ impl Reservation {
                 return Err(self.none_free(limit)?);
             }
             match self.session.once(&["wait", &token], remaining) {
-                Ok(Answer::Done(text)) => match listing::last_of_wait(&text) {
-                    Some(listed) if listed.stage == Stage::Allocated && listed.place.is_some() => {
+                Ok(RpcReply::Done(text)) => match listing::last_of_wait(&text) {
+                    Some(listed)
+                        if listed.stage == ReservationState::Allocated
+                            && listed.place.is_some() =>
+                    {
                         return Ok(listed.place.expect("just looked at"));
                     }
-                    Some(listed) if listed.stage == Stage::Waiting => {}
+                    Some(listed) if listed.stage == ReservationState::Waiting => {}
                     _ => self.token = None,
                 },
-                Ok(Answer::No(no)) => match no.reason {
-                    Reason::NoSuchReservation => self.token = None,
+                Ok(RpcReply::No(no)) => match no.reason {
+                    RefusalReason::NoSuchReservation => self.token = None,
                     // A patient call finds out whether the coordinator comes back.
-                    Reason::Unreachable => drop(self.session.reservations()?),
+                    RefusalReason::Unreachable => drop(self.session.reservations()?),
                     _ => return Err(no.into_error(&self.session.client)),
                 },
                 Err(LabError::Program(ProgramError::TimedOut { .. })) => {

@@ -3,7 +3,7 @@
 //! Source: `print_place` in labgrid's `remote/client.py`. The lists `show` and `resources -v` are
 //! the only ones that say whether a resource is reached through its exporter alone.
 
-use crate::literal::Literal;
+use crate::literal::PythonLiteral;
 
 /// One resource of a place.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,12 +15,12 @@ pub(crate) struct Resource {
     /// Whether its exporter is there and has it.
     pub(crate) available: bool,
     /// What its class has: address, port …
-    pub(crate) params: Literal,
+    pub(crate) params: PythonLiteral,
 }
 
 /// What a place is said to have.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct ResourceView {
     /// The place that was shown.
     pub(crate) place: String,
     /// Its resources.
@@ -30,8 +30,8 @@ pub(crate) struct Shown {
 }
 
 /// Reads what is printed; `None` when a description is none.
-pub(crate) fn shown(text: &str) -> Option<Shown> {
-    let mut shown = Shown::default();
+pub(crate) fn shown(text: &str) -> Option<ResourceView> {
+    let mut shown = ResourceView::default();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(name) = quoted(line, "Place '") {
@@ -46,7 +46,7 @@ pub(crate) fn shown(text: &str) -> Option<Shown> {
                 description.push_str(more);
                 description.push('\n');
             }
-            shown.resources.push(described(name, &Literal::read(&description)?)?);
+            shown.resources.push(described(name, &PythonLiteral::read(&description)?)?);
         }
     }
     (!shown.place.is_empty()).then_some(shown)
@@ -57,11 +57,11 @@ fn quoted<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
     line.strip_prefix(heading)?.split_once('\'').map(|(name, _)| name)
 }
 
-fn described(name: &str, description: &Literal) -> Option<Resource> {
+fn described(name: &str, description: &PythonLiteral) -> Option<Resource> {
     Some(Resource {
         name: name.to_owned(),
         class: description.get("cls")?.text()?.to_owned(),
-        available: description.get("avail") == Some(&Literal::Bool(true)),
+        available: description.get("avail") == Some(&PythonLiteral::Bool(true)),
         params: description.get("params")?.clone(),
     })
 }
@@ -107,7 +107,7 @@ Matching resource 'ssh' (rack1/board1/NetworkService/NetworkService):
         assert_eq!((power.class.as_str(), power.available), ("NetworkPowerPort", true));
         assert_eq!((ssh.name.as_str(), ssh.class.as_str()), ("ssh", "NetworkService"));
         assert!(!ssh.available);
-        assert_eq!(ssh.params.get("port"), Some(&Literal::Int(2201)));
+        assert_eq!(ssh.params.get("port"), Some(&PythonLiteral::Int(2201)));
     }
 
     #[test]

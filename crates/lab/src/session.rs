@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use flashfit_host::Runner;
 
-use crate::client::{Answer, Client, Reason};
+use crate::client::{Client, RefusalReason, RpcReply};
 use crate::error::LabError;
-use crate::listing::{self, Listed, Place};
+use crate::listing::{self, LabPlace, ListedReservation};
 use crate::owner::Owner;
-use crate::record::{Held, Record};
+use crate::record::{HeldResources, LockRecord};
 
 /// How long giving back tries again; more would look like a hang to who has interrupted.
 const PATIENCE_AT_END: Duration = Duration::from_secs(10);
 
 /// One process in one lab.
-pub(crate) struct Session {
+pub(crate) struct LabSession {
     pub(crate) client: Client,
     work: Arc<dyn Runner>,
     end: Arc<dyn Runner>,
-    record: Mutex<Option<Record>>,
+    record: Mutex<Option<LockRecord>>,
     /// A call may have taken something that no guard knows of, or could not give it back.
     in_doubt: AtomicBool,
     /// Nothing could be given back for want of a connection; the end tries all of it once more.
@@ -31,7 +31,7 @@ pub(crate) struct Session {
     closed: AtomicBool,
 }
 
-impl Session {
+impl LabSession {
     pub(crate) fn new(client: Client, work: Arc<dyn Runner>, end: Arc<dyn Runner>) -> Self {
         Self {
             client,
@@ -45,20 +45,20 @@ impl Session {
     }
 
     /// Calls for work: is patient, and ends when the user interrupts.
-    pub(crate) fn call(&self, args: &[&str]) -> Result<Answer, LabError> {
+    pub(crate) fn call(&self, args: &[&str]) -> Result<RpcReply, LabError> {
         let answer = self.client.call(&*self.work, args, self.client.settings.patience)?;
         self.cut_off.store(false, Ordering::SeqCst);
         Ok(answer)
     }
 
     /// As [`Session::call`], once and for at most `limit`.
-    pub(crate) fn once(&self, args: &[&str], limit: Duration) -> Result<Answer, LabError> {
+    pub(crate) fn once(&self, args: &[&str], limit: Duration) -> Result<RpcReply, LabError> {
         self.client.once(&*self.work, args, limit)
     }
 
     /// As [`Session::call`], for what takes something: the record is there before, and a call
     /// whose end is not known leaves the session in doubt.
-    pub(crate) fn take(&self, args: &[&str]) -> Result<Answer, LabError> {
+    pub(crate) fn take(&self, args: &[&str]) -> Result<RpcReply, LabError> {
         self.keep_record()?;
         let answer = self.call(args);
         if let Err(LabError::Program(_) | LabError::Unreachable { .. }) = answer {
@@ -70,27 +70,27 @@ impl Session {
     fn keep_record(&self) -> Result<(), LabError> {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         if record.is_none() {
-            let held = Held::new(&self.client.settings.coordinator, &self.client.owner);
-            *record = Some(Record::create(&self.client.settings.records, &held)?);
+            let held = HeldResources::new(&self.client.settings.coordinator, &self.client.owner);
+            *record = Some(LockRecord::create(&self.client.settings.records, &held)?);
         }
         Ok(())
     }
 
     /// What the client printed, or the error for its refusal.
-    pub(crate) fn done(&self, answer: Answer) -> Result<String, LabError> {
+    pub(crate) fn done(&self, answer: RpcReply) -> Result<String, LabError> {
         match answer {
-            Answer::Done(text) => Ok(text),
-            Answer::No(no) => Err(no.into_error(&self.client)),
+            RpcReply::Done(text) => Ok(text),
+            RpcReply::No(no) => Err(no.into_error(&self.client)),
         }
     }
 
     /// All places of the lab.
-    pub(crate) fn places(&self) -> Result<Vec<Place>, LabError> {
+    pub(crate) fn places(&self) -> Result<Vec<LabPlace>, LabError> {
         self.done(self.call(&["-v", "places"])?).map(|text| listing::places(&text))
     }
 
     /// All reservations in the lab.
-    pub(crate) fn reservations(&self) -> Result<Vec<Listed>, LabError> {
+    pub(crate) fn reservations(&self) -> Result<Vec<ListedReservation>, LabError> {
         self.done(self.call(&["reservations"])?).map(|text| listing::reservations(&text))
     }
 
@@ -130,11 +130,11 @@ impl Session {
             self.client.give_all_back(&*self.end, &self.client.owner, PATIENCE_AT_END)?;
         }
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        record.take().map_or(Ok(()), Record::remove)
+        record.take().map_or(Ok(()), LockRecord::remove)
     }
 }
 
-impl Drop for Session {
+impl Drop for LabSession {
     fn drop(&mut self) {
         // What could not be given back stays on record for the next start.
         let _ = self.close();
@@ -149,19 +149,21 @@ impl Client {
         patience: Duration,
     ) -> Result<(), LabError> {
         match self.call(runner, args, patience)? {
-            Answer::Done(_) => Ok(()),
-            Answer::No(no) => match no.reason {
-                Reason::NotLocked | Reason::NoSuchPlace | Reason::NoSuchReservation => Ok(()),
+            RpcReply::Done(_) => Ok(()),
+            RpcReply::No(no) => match no.reason {
+                RefusalReason::NotLocked
+                | RefusalReason::NoSuchPlace
+                | RefusalReason::NoSuchReservation => Ok(()),
                 _ => Err(no.into_error(self)),
             },
         }
     }
 
     /// All places of the lab.
-    pub(crate) fn places(&self, runner: &dyn Runner) -> Result<Vec<Place>, LabError> {
+    pub(crate) fn places(&self, runner: &dyn Runner) -> Result<Vec<LabPlace>, LabError> {
         match self.call(runner, &["-v", "places"], self.settings.patience)? {
-            Answer::Done(text) => Ok(listing::places(&text)),
-            Answer::No(no) => Err(no.into_error(self)),
+            RpcReply::Done(text) => Ok(listing::places(&text)),
+            RpcReply::No(no) => Err(no.into_error(self)),
         }
     }
 
@@ -173,8 +175,8 @@ impl Client {
         patience: Duration,
     ) -> Result<Vec<String>, LabError> {
         let list = |args: &[&str]| match self.call(runner, args, patience)? {
-            Answer::Done(text) => Ok(text),
-            Answer::No(no) => Err(no.into_error(self)),
+            RpcReply::Done(text) => Ok(text),
+            RpcReply::No(no) => Err(no.into_error(self)),
         };
         let name = owner.to_string();
         let mut given_back = Vec::new();

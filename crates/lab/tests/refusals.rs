@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flashfit_host::program::{Outcome, ScriptedRunner};
-use flashfit_host::{ExitClass, Explain, Runner};
+use flashfit_host::program::{ProgramOutcome, ScriptedRunner};
+use flashfit_host::{ExitClass, Runner, UserError};
 use flashfit_lab::{Lab, LabError, LabSettings};
 
 fn refused(folder: &Path, runner: ScriptedRunner) -> LabError {
@@ -20,7 +20,8 @@ fn refused(folder: &Path, runner: ScriptedRunner) -> LabError {
 }
 
 fn saying(code: i32, stderr: &str) -> ScriptedRunner {
-    let outcome = Outcome { code: Some(code), stderr: stderr.to_owned(), ..Outcome::default() };
+    let outcome =
+        ProgramOutcome { code: Some(code), stderr: stderr.to_owned(), ..ProgramOutcome::default() };
     ScriptedRunner::new().answer("labgrid-client --coordinator lab.example:20408 ", outcome)
 }
 

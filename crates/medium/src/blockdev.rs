@@ -4,11 +4,11 @@
 //! the capacity. What a write means until the next [`BlockDev::flush`] is the device's own matter:
 //! it may be in a volatile cache.
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 /// The fixed facts of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Description {
+pub struct BlockDevInfo {
     /// Its size.
     pub capacity_bytes: u64,
     /// Its smallest unit of access.
@@ -48,7 +48,7 @@ pub enum BlockDevError {
     },
 }
 
-impl Explain for BlockDevError {
+impl UserError for BlockDevError {
     fn class(&self) -> ExitClass {
         match self {
             Self::OutOfBounds { .. } => ExitClass::Bug,
@@ -78,7 +78,7 @@ impl BlockDevError {
 /// A medium that can be read and written.
 pub trait BlockDev {
     /// Its fixed facts.
-    fn describe(&self) -> Description;
+    fn describe(&self) -> BlockDevInfo;
 
     /// Fills `buffer` from `offset`.
     ///

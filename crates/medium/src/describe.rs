@@ -4,23 +4,23 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::mountinfo::{self, MountEntry};
-use flashfit_host::{ExitClass, Explain, Runner, loop_device};
+use flashfit_host::{ExitClass, Runner, UserError, loop_device};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::declared::{Declared, DeclaredBytes};
-use crate::identity::Identity;
+use crate::declared::{DeclaredBytes, DeclaredFacts};
+use crate::identity::DeviceIdentity;
 use crate::object::{ObjectId, TargetFile};
 use crate::partitions::{self, Partition};
-use crate::queue::Queue;
-use crate::system::{System, device_number};
+use crate::queue::QueueAttributes;
+use crate::system::{SystemRoots, device_number};
 use crate::units::{Bytes, SECTOR_BYTES};
 
 /// What kind of medium it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum DeviceKind {
     /// An SD or microSD card on a native host.
     SdCard,
     /// An eMMC chip.
@@ -43,7 +43,7 @@ pub enum Kind {
     Other,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::SdCard => "SD card",
@@ -73,26 +73,26 @@ pub struct MountedAt {
 
 /// A medium as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Medium {
+pub struct Device {
     /// Its node, or the image file.
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Its size; of the partition when the path is one.
     pub capacity: Bytes,
     /// Where it starts on its disk, when the path is a partition.
     pub partition_start: Option<Bytes>,
     /// Who it is.
-    pub identity: Identity,
+    pub identity: DeviceIdentity,
     /// The request queue; zeros for an image.
-    pub queue: Queue,
+    pub queue: QueueAttributes,
     /// The declared erase unit that plans use: the best of those in `declared`.
     pub declared_erase_unit: Option<DeclaredBytes>,
     /// All that it and the kernel declare of how it is built.
     #[serde(default)]
-    pub declared: Declared,
+    pub declared: DeclaredFacts,
     /// Its partitions.
     pub partitions: Vec<Partition>,
     /// What is mounted of it.
@@ -114,7 +114,7 @@ pub struct Medium {
 
 /// Why a medium cannot be described.
 #[derive(Debug, thiserror::Error)]
-pub enum MediumError {
+pub enum DeviceError {
     /// The kernel does not know it.
     #[error("the kernel has no block device for {}", path.display())]
     Unknown {
@@ -143,7 +143,7 @@ pub enum MediumError {
     },
 }
 
-impl Explain for MediumError {
+impl UserError for DeviceError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Unknown { .. } | Self::Empty { .. } => ExitClass::Usage,
@@ -172,20 +172,24 @@ impl Explain for MediumError {
     }
 }
 
-impl Medium {
+impl Device {
     /// Describes the block device at `node`. Its node stays open (`O_PATH`) as long as the
     /// description is kept.
     ///
     /// # Errors
     /// As [`MediumError`] tells.
-    pub fn of_node(system: &System, runner: &dyn Runner, node: &Path) -> Result<Self, MediumError> {
+    pub fn of_node(
+        system: &SystemRoots,
+        runner: &dyn Runner,
+        node: &Path,
+    ) -> Result<Self, DeviceError> {
         let mut medium = Self::at_a_glance(system, node)?;
         let target = look(node)?;
         if medium.object.is_none_or(|object| !object.is(&target.id())) {
-            return Err(MediumError::Swapped { path: node.to_owned() });
+            return Err(DeviceError::Swapped { path: node.to_owned() });
         }
         medium.object = Some(target.id());
-        if medium.kind == Kind::Loop && medium.partition_start.is_none() {
+        if medium.kind == DeviceKind::Loop && medium.partition_start.is_none() {
             let device = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).ok();
             medium.backing = device.and_then(|device| backing_of(system, &medium.disk, &device));
         }
@@ -204,8 +208,8 @@ impl Medium {
     ///
     /// # Errors
     /// As [`MediumError`] tells.
-    pub fn at_a_glance(system: &System, node: &Path) -> Result<Self, MediumError> {
-        let unknown = || MediumError::Unknown { path: node.to_owned() };
+    pub fn at_a_glance(system: &SystemRoots, node: &Path) -> Result<Self, DeviceError> {
+        let unknown = || DeviceError::Unknown { path: node.to_owned() };
         let object = ObjectId::of(&std::fs::metadata(node).map_err(|_| unknown())?);
         let name =
             device_number(node).and_then(|number| system.name_of(number)).ok_or_else(unknown)?;
@@ -213,11 +217,11 @@ impl Medium {
         let block = system.block(&name);
         let sectors = system.number(&block.join("size")).ok_or_else(unknown)?;
         if sectors == 0 {
-            return Err(MediumError::Empty { path: node.to_owned() });
+            return Err(DeviceError::Empty { path: node.to_owned() });
         }
-        let queue = Queue::read(system, &disk);
+        let queue = QueueAttributes::read(system, &disk);
         let kind = kind_of(system, &disk, &queue);
-        let declared = Declared::read(system, &disk, kind, &queue);
+        let declared = DeclaredFacts::read(system, &disk, kind, &queue);
         let is_partition = name != disk;
         let partitions =
             if is_partition { Vec::new() } else { partitions::known_to_kernel(system, &disk) };
@@ -226,7 +230,7 @@ impl Medium {
             capacity: Bytes(sectors * SECTOR_BYTES),
             partition_start: is_partition
                 .then(|| Bytes(system.number(&block.join("start")).unwrap_or(0) * SECTOR_BYTES)),
-            identity: Identity::read(system, &disk),
+            identity: DeviceIdentity::read(system, &disk),
             declared_erase_unit: declared.best_erase_unit().cloned(),
             declared,
             mounts: mounts_of(system, &name),
@@ -246,32 +250,32 @@ impl Medium {
     ///
     /// # Errors
     /// As [`MediumError`] tells.
-    pub fn of_image(runner: &dyn Runner, path: &Path) -> Result<Self, MediumError> {
-        let unreadable = |source| MediumError::Unreadable { path: path.to_owned(), source };
+    pub fn of_image(runner: &dyn Runner, path: &Path) -> Result<Self, DeviceError> {
+        let unreadable = |source| DeviceError::Unreadable { path: path.to_owned(), source };
         let target = look(path)?;
         // Whoever looks at an image may read it.
         let file = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).map_err(unreadable)?;
         let found = file.metadata().map_err(unreadable)?;
         if !found.is_file() {
-            return Err(MediumError::Swapped { path: path.to_owned() });
+            return Err(DeviceError::Swapped { path: path.to_owned() });
         }
         if found.len() == 0 {
-            return Err(MediumError::Empty { path: path.to_owned() });
+            return Err(DeviceError::Empty { path: path.to_owned() });
         }
         let partitions = partitions::read(runner, path);
         if !ObjectId::at(path).is_ok_and(|now| now.is(&target.id())) {
-            return Err(MediumError::Swapped { path: path.to_owned() });
+            return Err(DeviceError::Swapped { path: path.to_owned() });
         }
         Ok(Self {
             path: path.to_owned(),
             disk: String::new(),
-            kind: Kind::Image,
+            kind: DeviceKind::Image,
             capacity: Bytes(found.len()),
             partition_start: None,
-            identity: Identity::default(),
-            queue: Queue::default(),
+            identity: DeviceIdentity::default(),
+            queue: QueueAttributes::default(),
             declared_erase_unit: None,
-            declared: Declared::default(),
+            declared: DeclaredFacts::default(),
             partitions,
             mounts: Vec::new(),
             read_only: found.permissions().readonly(),
@@ -300,11 +304,11 @@ impl Medium {
 }
 
 /// Opens what a path names, which was a device or a file a moment ago.
-fn look(path: &Path) -> Result<TargetFile, MediumError> {
+fn look(path: &Path) -> Result<TargetFile, DeviceError> {
     let path = path.to_owned();
     TargetFile::look(&path).map_err(|source| match Errno::from_io_error(&source) {
-        None | Some(Errno::LOOP) => MediumError::Swapped { path },
-        Some(_) => MediumError::Unreadable { path, source },
+        None | Some(Errno::LOOP) => DeviceError::Swapped { path },
+        Some(_) => DeviceError::Unreadable { path, source },
     })
 }
 
@@ -315,7 +319,7 @@ pub(crate) fn inspect_again(path: &Path) -> String {
 }
 
 /// The identity of the file behind an attached loop device.
-fn backing_of(system: &System, disk: &str, device: &File) -> Option<ObjectId> {
+fn backing_of(system: &SystemRoots, disk: &str, device: &File) -> Option<ObjectId> {
     let (device, inode) = loop_device::backing_of(device)?;
     let path = system.attribute(&system.block(disk).join("loop/backing_file"))?;
     // Its name says when it was made, as long as it is the file's.
@@ -324,29 +328,29 @@ fn backing_of(system: &System, disk: &str, device: &File) -> Option<ObjectId> {
     Some(named.unwrap_or(ObjectId { device, inode, node: 0, born_ns: 0 }))
 }
 
-fn kind_of(system: &System, disk: &str, queue: &Queue) -> Kind {
+fn kind_of(system: &SystemRoots, disk: &str, queue: &QueueAttributes) -> DeviceKind {
     let device = system.block(disk).join("device");
     let on_usb = device.canonicalize().is_ok_and(|path| path.to_string_lossy().contains("/usb"));
     match system.attribute(&device.join("type")).as_deref() {
-        Some("SD") => return Kind::SdCard,
-        Some("MMC") => return Kind::Emmc,
+        Some("SD") => return DeviceKind::SdCard,
+        Some("MMC") => return DeviceKind::Emmc,
         _ => {}
     }
     if disk.starts_with("loop") {
-        Kind::Loop
+        DeviceKind::Loop
     } else if disk.starts_with("nvme") {
-        Kind::Nvme
+        DeviceKind::Nvme
     } else if on_usb {
-        Kind::Usb
+        DeviceKind::Usb
     } else if disk.starts_with("sd") {
-        if queue.rotational { Kind::Disk } else { Kind::Ssd }
+        if queue.rotational { DeviceKind::Disk } else { DeviceKind::Ssd }
     } else {
-        Kind::Other
+        DeviceKind::Other
     }
 }
 
 /// What is mounted of the device or partition `name`, partitions of a whole disk included.
-fn mounts_of(system: &System, name: &str) -> Vec<MountedAt> {
+fn mounts_of(system: &SystemRoots, name: &str) -> Vec<MountedAt> {
     let Ok(text) = std::fs::read_to_string(system.proc.join("self/mountinfo")) else {
         return Vec::new();
     };
@@ -363,7 +367,7 @@ fn mounts_of(system: &System, name: &str) -> Vec<MountedAt> {
 
 /// Whether a mount is of the block device `name`: by number, or by source where the number is
 /// anonymous, as btrfs has it.
-pub(crate) fn is_mount_of(system: &System, entry: &MountEntry, name: &str) -> bool {
+pub(crate) fn is_mount_of(system: &SystemRoots, entry: &MountEntry, name: &str) -> bool {
     if entry.device.0 == 0 {
         entry.source == format!("/dev/{name}")
     } else {

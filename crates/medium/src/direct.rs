@@ -12,12 +12,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::blockdev::{BlockDev, BlockDevError, Description};
-use crate::describe::Medium;
+use crate::blockdev::{BlockDev, BlockDevError, BlockDevInfo};
+use crate::describe::Device;
 use crate::guard::WriteConsent;
 use crate::refusal::Refusal;
 use crate::units::SECTOR_BYTES;
@@ -43,7 +43,7 @@ pub enum DirectError {
     },
 }
 
-impl Explain for DirectError {
+impl UserError for DirectError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(refusal) => refusal.class(),
@@ -67,16 +67,16 @@ impl Explain for DirectError {
 
 /// A medium, opened.
 #[derive(Debug)]
-pub struct DirectMedium {
+pub struct DirectDevice {
     path: PathBuf,
     file: File,
-    description: Description,
+    description: BlockDevInfo,
     writable: bool,
     buffer: AlignedBuffer,
     notes: Vec<String>,
 }
 
-impl DirectMedium {
+impl DirectDevice {
     /// Opens a medium for reading only; a card whose lock is set can be opened too.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl DirectMedium {
     ///
     /// # Errors
     /// [`DirectError::Open`].
-    pub fn shown(medium: &Medium) -> Result<Self, DirectError> {
+    pub fn shown(medium: &Device) -> Result<Self, DirectError> {
         let path = &medium.path;
         let opened = medium.open_for_reading();
         let file = opened.map_err(|source| DirectError::Open { path: path.clone(), source })?;
@@ -121,7 +121,7 @@ impl DirectMedium {
             false => u32::try_from(SECTOR_BYTES).expect("a small constant"),
         };
         let end = (&file).seek(SeekFrom::End(0)).map_err(failed)?;
-        let description = Description {
+        let description = BlockDevInfo {
             capacity_bytes: end - end % u64::from(sector_bytes),
             sector_bytes,
             discard_granularity_bytes: 0,
@@ -162,7 +162,7 @@ impl DirectMedium {
     }
 
     fn check(&self, offset: u64, length: usize) -> Result<(), BlockDevError> {
-        let Description { capacity_bytes, sector_bytes, .. } = self.description;
+        let BlockDevInfo { capacity_bytes, sector_bytes, .. } = self.description;
         let (length, sector) = (length as u64, u64::from(sector_bytes));
         let within = offset.checked_add(length).is_some_and(|end| end <= capacity_bytes);
         let whole = offset % sector == 0 && length % sector == 0;
@@ -216,8 +216,8 @@ impl DirectMedium {
     }
 }
 
-impl BlockDev for DirectMedium {
-    fn describe(&self) -> Description {
+impl BlockDev for DirectDevice {
+    fn describe(&self) -> BlockDevInfo {
         self.description
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let path = folder.path().join("image");
         let data: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
         std::fs::write(&path, &data).unwrap();
-        let mut medium = DirectMedium::read_only(&path).unwrap();
+        let mut medium = DirectDevice::read_only(&path).unwrap();
         // 10,000 bytes are 19 sectors and a rest that no request reaches.
         assert_eq!(medium.describe().capacity_bytes, 19 * 512);
         let mut sectors = [0; 1024];
@@ -302,11 +302,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         std::fs::write(&path, vec![1; 8192]).unwrap();
-        let mut medium = DirectMedium::read_only(&path).unwrap();
+        let mut medium = DirectDevice::read_only(&path).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(512).unwrap();
         let error = medium.read(4096, &mut [0; 512]).unwrap_err();
         assert!(matches!(error, BlockDevError::Gone(_)), "{error}");
         assert_eq!(error.class(), ExitClass::Io);
-        assert!(DirectMedium::read_only(&folder.path().join("none")).is_err());
+        assert!(DirectDevice::read_only(&folder.path().join("none")).is_err());
     }
 }

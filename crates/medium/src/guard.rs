@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 use flashfit_host::{Runner, loop_device};
 use rustix::fs::OFlags;
 
-use crate::describe::{Kind, Medium};
+use crate::describe::{Device, DeviceKind};
 use crate::in_use::{self, UseReport};
 use crate::list;
 use crate::object::{ObjectId, TargetFile};
 use crate::refusal::Refusal;
-use crate::system::System;
+use crate::system::SystemRoots;
 use crate::units::Bytes;
 
 /// How long a medium may be open elsewhere before it counts as in use.
@@ -47,7 +47,7 @@ pub fn simulated_card_file(server: u32) -> String {
 
 /// How the user agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Agreement {
+pub enum ConsentMethod {
     /// The user typed this, at a prompt or with `--confirm`.
     Named(String),
     /// Nobody could be asked.
@@ -58,7 +58,7 @@ pub enum Agreement {
 #[derive(Debug, Clone)]
 pub struct WriteConsent {
     path: PathBuf,
-    shown: Medium,
+    shown: Device,
     /// The device itself, open as long as the consent lives.
     target: TargetFile,
     /// The image behind a loop device of ours, with its size when work on it began.
@@ -67,7 +67,7 @@ pub struct WriteConsent {
     is_given: bool,
     /// Processes that may have it open: ourselves and the simulated card's server.
     own: Vec<u32>,
-    system: System,
+    system: SystemRoots,
 }
 
 impl WriteConsent {
@@ -76,19 +76,19 @@ impl WriteConsent {
     /// # Errors
     /// Every reason of [`Refusal`].
     pub fn ask(
-        system: &System,
+        system: &SystemRoots,
         runner: &dyn Runner,
-        shown: &Medium,
-        agreement: &Agreement,
+        shown: &Device,
+        agreement: &ConsentMethod,
     ) -> Result<Self, Refusal> {
         let own = std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
         let consent = Self::of(system, shown.clone(), own)?;
         consent.check(runner)?;
         let name = shown.short_name();
         match agreement {
-            Agreement::Named(given) if consent.is_named_by(given) => Ok(consent.given()),
-            Agreement::Named(given) => Err(Refusal::WrongName { given: given.clone(), name }),
-            Agreement::NotAsked => Err(Refusal::NotAgreed { path: shown.path.clone(), name }),
+            ConsentMethod::Named(given) if consent.is_named_by(given) => Ok(consent.given()),
+            ConsentMethod::Named(given) => Err(Refusal::WrongName { given: given.clone(), name }),
+            ConsentMethod::NotAsked => Err(Refusal::NotAgreed { path: shown.path.clone(), name }),
         }
     }
 
@@ -98,17 +98,17 @@ impl WriteConsent {
     /// # Errors
     /// When the device is not a simulated card, or is in use.
     pub fn for_simulated_card(
-        system: &System,
+        system: &SystemRoots,
         runner: &dyn Runner,
         node: &Path,
         server: u32,
     ) -> Result<Self, Refusal> {
-        let shown = Medium::of_node(system, runner, node)?;
+        let shown = Device::of_node(system, runner, node)?;
         let backing = system.attribute(&system.block(&shown.disk).join("loop/backing_file"));
         // The file system that it is on was detached, so its path begins there.
         let simulated =
             backing.is_some_and(|path| path == format!("/{}", simulated_card_file(server)));
-        if shown.kind != Kind::Loop || !simulated {
+        if shown.kind != DeviceKind::Loop || !simulated {
             return Err(Refusal::NotSimulated { path: node.to_owned() });
         }
         let consent = Self::of(system, shown, vec![std::process::id(), server])?;
@@ -122,12 +122,12 @@ impl WriteConsent {
     /// # Errors
     /// When there is no such disk or more than one, it has another size, or is in use.
     pub fn for_attached(
-        system: &System,
+        system: &SystemRoots,
         runner: &dyn Runner,
         serial: &str,
         capacity: Bytes,
     ) -> Result<Self, Refusal> {
-        let has_serial = |medium: &Medium| medium.identity.serial.as_deref() == Some(serial);
+        let has_serial = |medium: &Device| medium.identity.serial.as_deref() == Some(serial);
         let mut found = list::media(system).into_iter().filter(has_serial);
         let (Some(shown), None) = (found.next(), found.next()) else {
             return Err(Refusal::NotAttached { serial: serial.to_owned() });
@@ -146,7 +146,7 @@ impl WriteConsent {
     /// # Errors
     /// When `node` is not a loop device over exactly this image, or is in use.
     pub fn through_loop(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
-        let shown = Medium::of_node(&self.system, runner, node)?;
+        let shown = Device::of_node(&self.system, runner, node)?;
         let mut consent = Self::of(&self.system, shown, self.own.clone())?;
         let image = self.target.id();
         let backing = loop_device::backing_of(consent.target.file());
@@ -165,7 +165,7 @@ impl WriteConsent {
     /// # Errors
     /// When `node` is not on this device, or is in use.
     pub fn for_partition(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
-        let shown = Medium::of_node(&self.system, runner, node)?;
+        let shown = Device::of_node(&self.system, runner, node)?;
         if shown.disk != self.shown.disk || self.shown.disk.is_empty() {
             let what = format!("it is not a partition of {}", self.path.display());
             return Err(Refusal::changed(node, &what));
@@ -180,7 +180,7 @@ impl WriteConsent {
     }
 
     /// Takes hold of what was shown; nobody was asked yet.
-    fn of(system: &System, mut shown: Medium, own: Vec<u32>) -> Result<Self, Refusal> {
+    fn of(system: &SystemRoots, mut shown: Device, own: Vec<u32>) -> Result<Self, Refusal> {
         let path = shown.path.clone();
         let open = |source: std::io::Error| Refusal::Open { path: path.clone(), source };
         let looked = match shown.target.take() {
@@ -194,7 +194,7 @@ impl WriteConsent {
             })?,
         };
         if !shown.object.is_some_and(|object| object.is(&looked.id())) {
-            let is_device = shown.kind != Kind::Image && looked.id().node != 0;
+            let is_device = shown.kind != DeviceKind::Image && looked.id().node != 0;
             return Err(Refusal::changed(&path, if is_device { ANOTHER_DEVICE } else { ANOTHER }));
         }
         names(&path, &looked.id())?;
@@ -227,7 +227,7 @@ impl WriteConsent {
     }
 
     /// The device as it was shown.
-    pub fn medium(&self) -> &Medium {
+    pub fn medium(&self) -> &Device {
         &self.shown
     }
 
@@ -257,7 +257,7 @@ impl WriteConsent {
             return Err(Refusal::Unseen { path: self.path.clone(), what });
         }
         // An image is held for writing already, and nobody can claim it.
-        if self.shown.kind == Kind::Image { Ok(()) } else { self.open().map(drop) }
+        if self.shown.kind == DeviceKind::Image { Ok(()) } else { self.open().map(drop) }
     }
 
     /// Whether it is still what was shown, and as large; not whether anybody uses it. Cheap enough
@@ -270,7 +270,7 @@ impl WriteConsent {
         if let Some((path, image, before)) = &self.image {
             unresized(path, image, *before)?;
         }
-        if self.shown.kind == Kind::Image {
+        if self.shown.kind == DeviceKind::Image {
             return unresized(&self.path, &self.target, self.shown.capacity).map_err(|refusal| {
                 match refusal {
                     Refusal::Resized { path, before, now } if !self.is_given => {
@@ -280,7 +280,7 @@ impl WriteConsent {
                 }
             });
         }
-        let now = Medium::at_a_glance(&self.system, &self.path)?;
+        let now = Device::at_a_glance(&self.system, &self.path)?;
         if let Some(what) = difference(&self.shown, &now) {
             return Err(Refusal::Changed { path: self.path.clone(), what });
         }
@@ -297,7 +297,7 @@ impl WriteConsent {
     /// [`Refusal::Busy`] or [`Refusal::Open`].
     pub fn open(&self) -> Result<File, Refusal> {
         let exclusive = match self.shown.kind {
-            Kind::Image => OFlags::empty(),
+            DeviceKind::Image => OFlags::empty(),
             _ => OFlags::EXCL,
         };
         self.target.reopen(OFlags::RDWR | exclusive).map_err(|source| {
@@ -344,7 +344,7 @@ fn patiently(look: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
 
 /// Why a device would be refused, as far as that is known without opening it for writing; for dry
 /// runs.
-pub fn objection(system: &System, shown: &Medium) -> Option<Refusal> {
+pub fn objection(system: &SystemRoots, shown: &Device) -> Option<Refusal> {
     let path = shown.path.clone();
     let own: Vec<u32> =
         std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
@@ -355,8 +355,8 @@ pub fn objection(system: &System, shown: &Medium) -> Option<Refusal> {
     shown.read_only.then_some(Refusal::ReadOnly { path })
 }
 
-fn uses(system: &System, shown: &Medium, target: &TargetFile, own: &[u32]) -> UseReport {
-    if shown.kind == Kind::Image {
+fn uses(system: &SystemRoots, shown: &Device, target: &TargetFile, own: &[u32]) -> UseReport {
+    if shown.kind == DeviceKind::Image {
         return in_use::of_image(system, &shown.path, target, own);
     }
     let node = target.id().node;
@@ -398,15 +398,15 @@ fn resized(before: Bytes, now: Bytes) -> String {
 
 /// The process that serves a simulated card, which has it open and does not use it. The file behind
 /// the card's loop device is named after it, and lies on no file system that is mounted.
-fn server_of(system: &System, shown: &Medium) -> Option<u32> {
+fn server_of(system: &SystemRoots, shown: &Device) -> Option<u32> {
     let folder = system.block(&shown.disk).join("loop/backing_file");
-    let backing = system.attribute(&folder).filter(|_| shown.kind == Kind::Loop)?;
+    let backing = system.attribute(&folder).filter(|_| shown.kind == DeviceKind::Loop)?;
     let server = backing.strip_prefix('/')?.strip_prefix(SIMULATED_CARD_FILE)?.strip_prefix('-')?;
     server.parse().ok().filter(|server| backing == format!("/{}", simulated_card_file(*server)))
 }
 
 /// What tells two looks at a medium apart, if anything does.
-fn difference(shown: &Medium, now: &Medium) -> Option<String> {
+fn difference(shown: &Device, now: &Device) -> Option<String> {
     if shown.capacity != now.capacity {
         return Some(resized(shown.capacity, now.capacity));
     }
@@ -414,7 +414,7 @@ fn difference(shown: &Medium, now: &Medium) -> Option<String> {
 }
 
 /// What tells the disks of two looks apart, if anything does.
-fn other_disk(shown: &Medium, now: &Medium) -> Option<String> {
+fn other_disk(shown: &Device, now: &Device) -> Option<String> {
     if shown.identity != now.identity {
         let (before, after) = (shown.identity.summary(), now.identity.summary());
         return Some(format!("it was `{before}` and is `{after}`, or was taken out in between"));

@@ -5,15 +5,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
-use flashfit_host::{ExitClass, Explain, Runner};
+use flashfit_host::{ExitClass, Runner, UserError};
 
-use crate::describe::Kind;
+use crate::describe::DeviceKind;
 use crate::guard::WriteConsent;
 use crate::refusal::Refusal;
 
 /// Why a medium cannot be taken.
 #[derive(Debug, thiserror::Error)]
-pub enum HeldError {
+pub enum DeviceLockError {
     /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -22,7 +22,7 @@ pub enum HeldError {
     Loop(#[from] LoopError),
 }
 
-impl Explain for HeldError {
+impl UserError for DeviceLockError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(error) => error.class(),
@@ -49,19 +49,19 @@ enum Attached {
 
 /// A block device that may be written to, taken until the value goes.
 #[derive(Debug)]
-pub struct Held {
+pub struct DeviceLock {
     consent: WriteConsent,
     attached: Attached,
 }
 
-impl Held {
+impl DeviceLock {
     /// Takes the consented medium.
     ///
     /// # Errors
     /// When it cannot be opened, another process has locked it, or no loop device can be had.
-    pub fn take(runner: &dyn Runner, consent: WriteConsent) -> Result<Self, HeldError> {
+    pub fn take(runner: &dyn Runner, consent: WriteConsent) -> Result<Self, DeviceLockError> {
         match consent.medium().kind {
-            Kind::Image => Self::image(runner, &consent),
+            DeviceKind::Image => Self::image(runner, &consent),
             _ => Self::node(consent),
         }
     }
@@ -70,7 +70,7 @@ impl Held {
     ///
     /// # Errors
     /// When it cannot be opened, or another process has locked it.
-    pub fn node(consent: WriteConsent) -> Result<Self, HeldError> {
+    pub fn node(consent: WriteConsent) -> Result<Self, DeviceLockError> {
         let locked = lock(&consent)?;
         Ok(Self { consent, attached: Attached::Node { _locked: locked } })
     }
@@ -79,7 +79,7 @@ impl Held {
     ///
     /// # Errors
     /// When it cannot be attached or is used by someone else.
-    pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, HeldError> {
+    pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, DeviceLockError> {
         // Two that looked at the same time would each attach it.
         let locked = lock(consent)?;
         consent.check(runner)?;

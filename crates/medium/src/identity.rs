@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::system::System;
+use crate::system::SystemRoots;
 
 /// What a device says of itself. All text is the device's own and may hold anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct DeviceIdentity {
     /// Manufacturer, where the bus has such a field.
     pub vendor: Option<String>,
     /// Product name.
@@ -24,9 +24,9 @@ pub struct Identity {
     pub disk_sequence: Option<u64>,
 }
 
-impl Identity {
+impl DeviceIdentity {
     /// Reads it for the whole disk `disk`.
-    pub fn read(system: &System, disk: &str) -> Self {
+    pub fn read(system: &SystemRoots, disk: &str) -> Self {
         let block = system.block(disk);
         let device = block.join("device");
         let first =
@@ -53,7 +53,7 @@ impl Identity {
 }
 
 /// The serial number of the USB device that a disk is behind; a stick's SCSI disk has none itself.
-fn of_usb(system: &System, device: &Path) -> Option<String> {
+fn of_usb(system: &SystemRoots, device: &Path) -> Option<String> {
     let device = device.canonicalize().ok()?;
     let usb = device.ancestors().find(|folder| folder.join("idVendor").exists())?;
     system.attribute(&usb.join("serial"))
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_stick_has_the_serial_number_of_its_usb_device() {
         let root = tempfile::tempdir().expect("a folder");
-        let system = System { sys: root.path().to_owned(), ..System::default() };
+        let system = SystemRoots { sys: root.path().to_owned(), ..SystemRoots::default() };
         let (usb, block) = (root.path().join("devices/usb1/1-1"), system.block("sda"));
         let disk = usb.join("1-1:1.0/host0/target0:0:0/0:0:0:0");
         for folder in [&disk, &block] {
@@ -74,8 +74,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(&disk, block.join("device")).expect("a link");
         std::fs::write(usb.join("serial"), "4C530001\n").expect("a file");
-        assert_eq!(Identity::read(&system, "sda").serial, None, "it is no USB device");
+        assert_eq!(DeviceIdentity::read(&system, "sda").serial, None, "it is no USB device");
         std::fs::write(usb.join("idVendor"), "0781\n").expect("a file");
-        assert_eq!(Identity::read(&system, "sda").serial.as_deref(), Some("4C530001"));
+        assert_eq!(DeviceIdentity::read(&system, "sda").serial.as_deref(), Some("4C530001"));
     }
 }

@@ -19,13 +19,13 @@ use rustix::fs::OFlags;
 
 use crate::describe::is_mount_of;
 use crate::object::{ObjectId, TargetFile};
-use crate::system::{System, device_number};
+use crate::system::{SystemRoots, device_number};
 
 const SYSTEM_POINTS: [&str; 4] = ["/", "/boot", "/boot/efi", "/usr"];
 
 /// One use of a medium.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Use {
+pub enum DeviceUse {
     /// A file system is mounted.
     Mounted {
         /// The device.
@@ -63,7 +63,7 @@ pub enum Use {
     },
 }
 
-impl fmt::Display for Use {
+impl fmt::Display for DeviceUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mounted { node, point } => write!(f, "{node} is mounted on {}", point.display()),
@@ -77,7 +77,7 @@ impl fmt::Display for Use {
     }
 }
 
-impl Use {
+impl DeviceUse {
     /// What ends this use.
     pub fn remedy(&self) -> String {
         match self {
@@ -97,21 +97,21 @@ impl Use {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UseReport {
     /// Who uses it.
-    pub uses: Vec<Use>,
+    pub uses: Vec<DeviceUse>,
     /// What could not be looked at, so that there may be more.
     pub unseen: Option<String>,
 }
 
 /// All uses of the block device `name`, of its partitions, and of the disk that it is part of.
 /// Processes in `own` do not count as users.
-pub fn of_device(system: &System, name: &str, own: &[u32]) -> UseReport {
+pub fn of_device(system: &SystemRoots, name: &str, own: &[u32]) -> UseReport {
     let disk = system.whole_disk(name);
     let mut parts = system.partitions_of(name);
     parts.push(name.to_owned());
     let mut uses = system_disks(system)
         .into_iter()
         .filter(|(system_disk, _)| *system_disk == disk)
-        .map(|(disk, point)| Use::SystemDisk { disk, point })
+        .map(|(disk, point)| DeviceUse::SystemDisk { disk, point })
         .collect::<Vec<_>>();
     for part in &parts {
         uses.extend(mounts(system, part));
@@ -132,14 +132,14 @@ pub fn of_device(system: &System, name: &str, own: &[u32]) -> UseReport {
 }
 
 /// All uses of an image file that is open as `target`.
-pub fn of_image(system: &System, path: &Path, target: &TargetFile, own: &[u32]) -> UseReport {
+pub fn of_image(system: &SystemRoots, path: &Path, target: &TargetFile, own: &[u32]) -> UseReport {
     let file = target.id();
     let mut uses = loops_over(system, path, (file.device, file.inode));
     let same = |found: &std::fs::Metadata| ObjectId::of(found).is(&file);
     let swapped = swap_nodes(system)
         .into_iter()
         .filter(|node| std::fs::metadata(node).is_ok_and(|found| same(&found)));
-    uses.extend(swapped.map(|node| Use::Swap { node }));
+    uses.extend(swapped.map(|node| DeviceUse::Swap { node }));
     let (open, unseen) = open_in_processes(system, own, &path.display().to_string(), &same);
     uses.extend(open);
     let is_ours_alone =
@@ -148,7 +148,7 @@ pub fn of_image(system: &System, path: &Path, target: &TargetFile, own: &[u32]) 
     UseReport { uses, unseen }
 }
 
-fn mount_table(system: &System) -> Vec<mountinfo::MountEntry> {
+fn mount_table(system: &SystemRoots) -> Vec<mountinfo::MountEntry> {
     // The first process sees what a private namespace of ours may not.
     let texts = ["1/mountinfo", "self/mountinfo"]
         .into_iter()
@@ -156,16 +156,19 @@ fn mount_table(system: &System) -> Vec<mountinfo::MountEntry> {
     texts.flat_map(|text| mountinfo::parse(&text)).collect()
 }
 
-fn mounts(system: &System, name: &str) -> Vec<Use> {
+fn mounts(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
     let points: BTreeSet<PathBuf> = mount_table(system)
         .into_iter()
         .filter(|entry| is_mount_of(system, entry, name))
         .map(|entry| entry.point)
         .collect();
-    points.into_iter().map(|point| Use::Mounted { node: format!("/dev/{name}"), point }).collect()
+    points
+        .into_iter()
+        .map(|point| DeviceUse::Mounted { node: format!("/dev/{name}"), point })
+        .collect()
 }
 
-fn swaps(system: &System, name: &str) -> Vec<Use> {
+fn swaps(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
     swap_nodes(system)
         .into_iter()
         .filter(|node| {
@@ -173,28 +176,28 @@ fn swaps(system: &System, name: &str) -> Vec<Use> {
             *node == format!("/dev/{name}")
                 || number.and_then(|number| system.name_of(number)).as_deref() == Some(name)
         })
-        .map(|node| Use::Swap { node })
+        .map(|node| DeviceUse::Swap { node })
         .collect()
 }
 
 /// The files and devices that the kernel swaps to.
-fn swap_nodes(system: &System) -> Vec<String> {
+fn swap_nodes(system: &SystemRoots) -> Vec<String> {
     let text = std::fs::read_to_string(system.proc.join("swaps")).unwrap_or_default();
     let first = |line: &str| line.split_whitespace().next().map(mountinfo::unescape);
     text.lines().skip(1).filter_map(first).collect()
 }
 
-fn holders(system: &System, name: &str) -> Vec<Use> {
+fn holders(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
     system
         .names(&system.block(name).join("holders"))
         .into_iter()
-        .map(|holder| Use::Held { node: format!("/dev/{name}"), holder })
+        .map(|holder| DeviceUse::Held { node: format!("/dev/{name}"), holder })
         .collect()
 }
 
 /// Loop devices whose backing file is at `path`, or under whatever name has this device and inode
 /// number.
-fn loops_over(system: &System, path: &Path, identity: (u64, u64)) -> Vec<Use> {
+fn loops_over(system: &SystemRoots, path: &Path, identity: (u64, u64)) -> Vec<DeviceUse> {
     let blocks = system.sys.join("block");
     system
         .names(&blocks)
@@ -206,12 +209,12 @@ fn loops_over(system: &System, path: &Path, identity: (u64, u64)) -> Vec<Use> {
                     || loop_device::backing_file(&Path::new("/dev").join(name)) == Some(identity)
             })
         })
-        .map(|holder| Use::Held { node: path.display().to_string(), holder })
+        .map(|holder| DeviceUse::Held { node: path.display().to_string(), holder })
         .collect()
 }
 
 /// The disks on which the running system lives, with what lives there.
-fn system_disks(system: &System) -> Vec<(String, PathBuf)> {
+fn system_disks(system: &SystemRoots) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for entry in mount_table(system) {
         if !SYSTEM_POINTS.iter().any(|point| Path::new(point) == entry.point) {
@@ -232,7 +235,7 @@ fn system_disks(system: &System) -> Vec<(String, PathBuf)> {
 }
 
 /// The whole disks that a device is built of, through dm and md.
-fn disks_below(system: &System, name: &str) -> Vec<String> {
+fn disks_below(system: &SystemRoots, name: &str) -> Vec<String> {
     let slaves = system.names(&system.block(name).join("slaves"));
     if slaves.is_empty() {
         return vec![system.whole_disk(name)];
@@ -240,7 +243,11 @@ fn disks_below(system: &System, name: &str) -> Vec<String> {
     slaves.iter().flat_map(|slave| disks_below(system, slave)).collect()
 }
 
-fn openers(system: &System, names: &[String], own: &[u32]) -> (Vec<Use>, Option<String>) {
+fn openers(
+    system: &SystemRoots,
+    names: &[String],
+    own: &[u32],
+) -> (Vec<DeviceUse>, Option<String>) {
     let numbers: Vec<(u32, u32)> =
         names.iter().filter_map(|name| device_number(&Path::new("/dev").join(name))).collect();
     let same = |found: &std::fs::Metadata| {
@@ -254,11 +261,11 @@ fn openers(system: &System, names: &[String], own: &[u32]) -> (Vec<Use>, Option<
 
 /// The processes that have it open, and how many could not be looked at.
 fn open_in_processes(
-    system: &System,
+    system: &SystemRoots,
     own: &[u32],
     node: &str,
     same: &dyn Fn(&std::fs::Metadata) -> bool,
-) -> (Vec<Use>, Option<String>) {
+) -> (Vec<DeviceUse>, Option<String>) {
     let (mut uses, mut hidden) = (Vec::new(), 0_u32);
     for pid in system.names(&system.proc).iter().filter_map(|name| name.parse::<u32>().ok()) {
         let process = system.proc.join(pid.to_string());
@@ -276,7 +283,7 @@ fn open_in_processes(
         };
         if system.names(&fds).iter().any(open) {
             let name = system.attribute(&process.join("comm")).unwrap_or_default();
-            uses.push(Use::Open { node: node.to_owned(), pid, name });
+            uses.push(DeviceUse::Open { node: node.to_owned(), pid, name });
         }
     }
     // Where other users' processes do not even show (hidepid), the first one does not.
@@ -290,7 +297,7 @@ fn open_in_processes(
 
 /// Whether a descriptor was opened with `O_PATH`, with which nothing can be read or written
 /// (proc_pid_fdinfo(5)).
-fn is_only_looked_at(system: &System, fdinfo: &Path) -> bool {
+fn is_only_looked_at(system: &SystemRoots, fdinfo: &Path) -> bool {
     let text = system.attribute(fdinfo).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
@@ -302,7 +309,7 @@ fn is_denied(error: &std::io::Error) -> bool {
 }
 
 /// Whether a process can have files: not the kernel's own threads, and not what has ended.
-fn may_have_files(system: &System, process: &Path) -> bool {
+fn may_have_files(system: &SystemRoots, process: &Path) -> bool {
     const KERNEL_THREAD: u64 = 0x0020_0000;
     let Some(text) = system.attribute(&process.join("stat")) else { return true };
     // Behind the name, which may have anything in it: the state, and as the seventh the flags
@@ -321,13 +328,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("swap file");
         std::fs::write(&image, "x").unwrap();
-        let system = System { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
+        let system =
+            SystemRoots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
         std::fs::create_dir(&system.proc).unwrap();
         let name = image.display().to_string().replace(' ', "\\040");
         let swaps = format!("Filename\tType\tSize\tUsed\tPriority\n{name} file 1 0 -2\n");
         std::fs::write(system.proc.join("swaps"), swaps).unwrap();
         let found = of_image(&system, &image, &TargetFile::look(&image).unwrap(), &[]);
-        assert_eq!(found.uses, [Use::Swap { node: image.display().to_string() }]);
+        assert_eq!(found.uses, [DeviceUse::Swap { node: image.display().to_string() }]);
     }
 
     #[test]
@@ -335,7 +343,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         std::fs::write(&image, "x").unwrap();
-        let system = System { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
+        let system =
+            SystemRoots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
         std::fs::create_dir(&system.proc).unwrap();
         let looked = TargetFile::look(&image).unwrap();
         let unseen = || of_image(&system, &image, &looked, &[]).unseen;
@@ -349,7 +358,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let stat = |text: &str| {
             std::fs::write(folder.path().join("stat"), text).unwrap();
-            may_have_files(&System::default(), folder.path())
+            may_have_files(&SystemRoots::default(), folder.path())
         };
         assert!(!stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0"));
         assert!(!stat("9 (a) b) Z 1 9 9 0 -1 4194304 0 0"));

@@ -8,7 +8,7 @@ use std::path::Path;
 use flashfit_host::{Program, Runner};
 use serde::{Deserialize, Serialize};
 
-use crate::system::System;
+use crate::system::SystemRoots;
 use crate::units::{Bytes, SECTOR_BYTES};
 
 /// A partition.
@@ -74,7 +74,7 @@ pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
 }
 
 /// The partitions of the whole disk `disk` that the kernel knows.
-pub fn known_to_kernel(system: &System, disk: &str) -> Vec<Partition> {
+pub fn known_to_kernel(system: &SystemRoots, disk: &str) -> Vec<Partition> {
     let sectors = |name: &str, attribute: &str| {
         Bytes(system.number(&system.block(name).join(attribute)).unwrap_or(0) * SECTOR_BYTES)
     };
@@ -91,7 +91,7 @@ pub fn known_to_kernel(system: &System, disk: &str) -> Vec<Partition> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::Outcome;
+    use flashfit_host::ProgramOutcome;
     use flashfit_host::program::ScriptedRunner;
 
     use super::*;
@@ -102,7 +102,8 @@ mod tests {
             {"node": "/dev/x1", "start": 16384, "size": 127647744, "type": "83"},
             {"node": "/dev/x2", "start": 127664128, "size": 2095104, "type": "82"},
             {"node": "/dev/x3", "start": 1, "size": 7, "type": "83"}]}}"#;
-        let outcome = Outcome { code: Some(0), stdout: json.into(), ..Outcome::default() };
+        let outcome =
+            ProgramOutcome { code: Some(0), stdout: json.into(), ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer("sfdisk --json", outcome);
         let found = read(&runner, Path::new("/dev/x"));
         let aligned: Vec<bool> = found.iter().map(|p| p.starts_on(Bytes::mib(8))).collect();
@@ -113,14 +114,15 @@ mod tests {
     fn a_table_with_impossible_numbers_is_read_without_overflow() {
         let json = r#"{"partitiontable": {"partitions": [
             {"node": "/dev/x1", "start": 9223372036854775808, "size": 1}]}}"#;
-        let outcome = Outcome { code: Some(0), stdout: json.into(), ..Outcome::default() };
+        let outcome =
+            ProgramOutcome { code: Some(0), stdout: json.into(), ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer("sfdisk", outcome);
         assert_eq!(read(&runner, Path::new("/dev/x"))[0].start, Bytes(u64::MAX));
     }
 
     #[test]
     fn no_table_is_no_partitions() {
-        let outcome = Outcome { code: Some(1), ..Outcome::default() };
+        let outcome = ProgramOutcome { code: Some(1), ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer("sfdisk", outcome);
         assert!(read(&runner, Path::new("/dev/x")).is_empty());
     }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::system::System;
+use crate::system::SystemRoots;
 use crate::units::Bytes;
 
 /// Queue attributes that bear on layout and speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queue {
+pub struct QueueAttributes {
     /// Smallest unit of access.
     pub logical_sector_bytes: u64,
     /// The unit the device says it works in.
@@ -32,9 +32,9 @@ pub struct Queue {
     pub scheduler: Option<String>,
 }
 
-impl Queue {
+impl QueueAttributes {
     /// Reads it for the whole disk `disk`.
-    pub fn read(system: &System, disk: &str) -> Self {
+    pub fn read(system: &SystemRoots, disk: &str) -> Self {
         let folder = system.block(disk).join("queue");
         let number = |name: &str| system.number(&folder.join(name)).unwrap_or(0);
         let line = system.attribute(&folder.join("scheduler")).unwrap_or_default();

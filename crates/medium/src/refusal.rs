@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
-use crate::describe::{MediumError, inspect_again};
-use crate::in_use::Use;
+use crate::describe::{DeviceError, inspect_again};
+use crate::in_use::DeviceUse;
 use crate::units::Bytes;
 
 /// Why nothing will be written.
@@ -17,7 +17,7 @@ pub enum Refusal {
         /// The medium.
         path: PathBuf,
         /// By whom.
-        uses: Vec<Use>,
+        uses: Vec<DeviceUse>,
     },
     /// The kernel says that it is busy, and not why.
     #[error("{} is busy: the kernel does not give it to us alone", path.display())]
@@ -87,7 +87,7 @@ pub enum Refusal {
     },
     /// It cannot be looked at.
     #[error(transparent)]
-    Medium(#[from] MediumError),
+    Medium(#[from] DeviceError),
     /// It cannot be opened for writing.
     #[error("cannot open {} for writing: {source}", path.display())]
     Open {
@@ -98,7 +98,7 @@ pub enum Refusal {
     },
 }
 
-fn list(uses: &[Use]) -> String {
+fn list(uses: &[DeviceUse]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -111,14 +111,16 @@ impl Refusal {
     /// Whether it may be over in a moment, without anybody doing anything.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::InUse { uses, .. } => uses.iter().all(|found| matches!(found, Use::Open { .. })),
+            Self::InUse { uses, .. } => {
+                uses.iter().all(|found| matches!(found, DeviceUse::Open { .. }))
+            }
             Self::Busy { .. } => true,
             _ => false,
         }
     }
 }
 
-impl Explain for Refusal {
+impl UserError for Refusal {
     fn class(&self) -> ExitClass {
         match self {
             Self::Medium(error) => error.class(),
@@ -133,7 +135,7 @@ impl Explain for Refusal {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::InUse { uses, .. } => uses.first().map(Use::remedy),
+            Self::InUse { uses, .. } => uses.first().map(DeviceUse::remedy),
             Self::Busy { .. } => {
                 Some("see who has it: lsof, lsblk, or another mount namespace".into())
             }

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 
 /// The roots of sysfs and procfs.
 #[derive(Debug, Clone)]
-pub struct System {
+pub struct SystemRoots {
     /// `/sys`.
     pub sys: PathBuf,
     /// `/proc`.
     pub proc: PathBuf,
 }
 
-impl Default for System {
+impl Default for SystemRoots {
     fn default() -> Self {
         Self { sys: PathBuf::from("/sys"), proc: PathBuf::from("/proc") }
     }
 }
 
-impl System {
+impl SystemRoots {
     /// The folder of a block device or partition by its kernel name (`sda`, `mmcblk0p1`).
     pub fn block(&self, name: &str) -> PathBuf {
         self.sys.join("class/block").join(name)

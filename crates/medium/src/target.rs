@@ -9,7 +9,7 @@ use std::fmt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 use crate::device_names::{self, DEV};
 
@@ -68,7 +68,7 @@ pub enum TargetError {
     },
 }
 
-impl Explain for TargetError {
+impl UserError for TargetError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Missing { .. } | Self::WrongKind { .. } | Self::FileInDev { .. } => {

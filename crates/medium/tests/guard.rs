@@ -4,9 +4,9 @@ use std::path::Path;
 
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
-use flashfit_host::{ExitClass, Explain, Program, Runner, SystemRunner};
-use flashfit_medium::in_use::Use;
-use flashfit_medium::{Agreement, Medium, Refusal, System, Target, WriteConsent};
+use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError};
+use flashfit_medium::in_use::DeviceUse;
+use flashfit_medium::{ConsentMethod, Device, Refusal, SystemRoots, Target, WriteConsent};
 use flashfit_test_support::{TestNeed, block_devices, program, skip};
 
 /// An image file with an ext4 file system, attached to a loop device.
@@ -14,7 +14,7 @@ struct Fixture {
     folder: tempfile::TempDir,
     device: LoopDevice,
     runner: SystemRunner,
-    system: System,
+    system: SystemRoots,
 }
 
 impl Fixture {
@@ -32,19 +32,19 @@ impl Fixture {
         let runner = SystemRunner::default();
         let mkfs = Program::new("mkfs.ext4").args(["-q", "-F"]).arg(text(device.node()));
         runner.run_checked(&mkfs).expect("mkfs.ext4 works");
-        Some(Self { folder, device, runner, system: System::default() })
+        Some(Self { folder, device, runner, system: SystemRoots::default() })
     }
 
-    fn shown(&self) -> Medium {
-        Medium::of_node(&self.system, &self.runner, self.device.node()).expect("it is attached")
+    fn shown(&self) -> Device {
+        Device::of_node(&self.system, &self.runner, self.device.node()).expect("it is attached")
     }
 
-    fn ask(&self, medium: &Medium, agreement: &Agreement) -> Result<WriteConsent, Refusal> {
+    fn ask(&self, medium: &Device, agreement: &ConsentMethod) -> Result<WriteConsent, Refusal> {
         WriteConsent::ask(&self.system, &self.runner, medium, agreement)
     }
 
-    fn named(&self) -> Agreement {
-        Agreement::Named(text(self.device.node()))
+    fn named(&self) -> ConsentMethod {
+        ConsentMethod::Named(text(self.device.node()))
     }
 }
 
@@ -53,7 +53,7 @@ fn text(path: &Path) -> String {
 }
 
 #[track_caller]
-fn assert_in_use(result: Result<WriteConsent, Refusal>, wanted: impl Fn(&Use) -> bool) {
+fn assert_in_use(result: Result<WriteConsent, Refusal>, wanted: impl Fn(&DeviceUse) -> bool) {
     match result {
         Err(error @ Refusal::InUse { .. }) => {
             assert_eq!(error.class(), ExitClass::Refused);
@@ -70,17 +70,17 @@ fn an_unused_medium_that_is_named_gets_a_consent() {
     let Some(fixture) = Fixture::new() else { return };
     let medium = fixture.shown();
     fixture.ask(&medium, &fixture.named()).unwrap();
-    fixture.ask(&medium, &Agreement::Named(medium.short_name())).unwrap();
+    fixture.ask(&medium, &ConsentMethod::Named(medium.short_name())).unwrap();
 }
 
 #[test]
 fn without_agreement_or_with_a_wrong_name_there_is_none() {
     let Some(fixture) = Fixture::new() else { return };
     let medium = fixture.shown();
-    let not_asked = fixture.ask(&medium, &Agreement::NotAsked).unwrap_err();
+    let not_asked = fixture.ask(&medium, &ConsentMethod::NotAsked).unwrap_err();
     assert!(matches!(not_asked, Refusal::NotAgreed { .. }));
     assert_eq!(not_asked.hint(), Some(format!("add --confirm {}", medium.short_name())));
-    let wrong = fixture.ask(&medium, &Agreement::Named("sda".into())).unwrap_err();
+    let wrong = fixture.ask(&medium, &ConsentMethod::Named("sda".into())).unwrap_err();
     assert!(matches!(wrong, Refusal::WrongName { .. }));
 }
 
@@ -93,7 +93,7 @@ fn a_mounted_medium_is_refused_and_named() {
         Mounted::new(&fixture.runner, fixture.device.node(), "ext4", point.path(), &[]).unwrap();
     assert_in_use(
         fixture.ask(&medium, &fixture.named()),
-        |found| matches!(found, Use::Mounted { point: found, .. } if found == mounted.point()),
+        |found| matches!(found, DeviceUse::Mounted { point: found, .. } if found == mounted.point()),
     );
     mounted.unmount().unwrap();
     fixture.ask(&medium, &fixture.named()).unwrap();
@@ -136,16 +136,16 @@ fn swap_is_refused() {
     }
     let refusal = fixture.ask(&fixture.shown(), &fixture.named());
     fixture.runner.run_checked(&Program::new("swapoff").arg(&node)).unwrap();
-    assert_in_use(refusal, |found| matches!(found, Use::Swap { .. }));
+    assert_in_use(refusal, |found| matches!(found, DeviceUse::Swap { .. }));
 }
 
 #[test]
 fn an_image_behind_a_loop_device_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let image = fixture.folder.path().join("card.img").canonicalize().unwrap();
-    let medium = Medium::of_image(&fixture.runner, &image).unwrap();
-    let refusal = fixture.ask(&medium, &Agreement::Named("card.img".into()));
-    assert_in_use(refusal, |found| matches!(found, Use::Held { .. }));
+    let medium = Device::of_image(&fixture.runner, &image).unwrap();
+    let refusal = fixture.ask(&medium, &ConsentMethod::Named("card.img".into()));
+    assert_in_use(refusal, |found| matches!(found, DeviceUse::Held { .. }));
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn an_image_behind_a_loop_device_is_refused_under_its_other_name() {
     let Some(fixture) = Fixture::new() else { return };
     let other = fixture.folder.path().join("other.img");
     std::fs::hard_link(fixture.folder.path().join("card.img"), &other).unwrap();
-    let medium = Medium::of_image(&fixture.runner, &other).unwrap();
-    let refusal = fixture.ask(&medium, &Agreement::Named("other.img".into()));
-    assert_in_use(refusal, |found| matches!(found, Use::Held { .. }));
+    let medium = Device::of_image(&fixture.runner, &other).unwrap();
+    let refusal = fixture.ask(&medium, &ConsentMethod::Named("other.img".into()));
+    assert_in_use(refusal, |found| matches!(found, DeviceUse::Held { .. }));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_loop_device_over_the_medium_is_a_holder() {
     let above = LoopDevice::attach(fixture.device.node(), options).unwrap();
     assert_in_use(
         fixture.ask(&fixture.shown(), &fixture.named()),
-        |found| matches!(found, Use::Held { holder, .. } if above.node().ends_with(holder)),
+        |found| matches!(found, DeviceUse::Held { holder, .. } if above.node().ends_with(holder)),
     );
 }
 
@@ -178,7 +178,10 @@ fn a_medium_that_another_process_has_open_is_refused() {
     let pid = child.id();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_in_use(refusal, |found| matches!(found, Use::Open { pid: found, .. } if *found == pid));
+    assert_in_use(
+        refusal,
+        |found| matches!(found, DeviceUse::Open { pid: found, .. } if *found == pid),
+    );
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn the_disk_of_the_running_system_is_refused() {
     if skip(block_devices()) {
         return;
     }
-    let (system, runner) = (System::default(), SystemRunner::default());
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let root = flashfit_host::mountinfo::at(Path::new("/")).unwrap().unwrap();
     let Some(disk) = system.name_of(root.device).map(|name| system.whole_disk(&name)) else {
         assert!(skip(Some(TestNeed::Isolation.missing("/ is not on a block device"))));
@@ -209,9 +212,9 @@ fn the_disk_of_the_running_system_is_refused() {
         return;
     };
     let node = target.path().expect("a node has a path");
-    let medium = Medium::of_node(&system, &runner, node).unwrap();
-    let refusal = WriteConsent::ask(&system, &runner, &medium, &Agreement::Named(disk));
-    assert_in_use(refusal, |found| matches!(found, Use::SystemDisk { .. }));
+    let medium = Device::of_node(&system, &runner, node).unwrap();
+    let refusal = WriteConsent::ask(&system, &runner, &medium, &ConsentMethod::Named(disk));
+    assert_in_use(refusal, |found| matches!(found, DeviceUse::SystemDisk { .. }));
 }
 
 #[test]
@@ -261,11 +264,11 @@ fn an_ordinary_loop_device_is_no_simulated_card() {
 }
 
 /// An image of 1 MiB in a folder of its own, and the name that agrees to it.
-fn image() -> (tempfile::TempDir, std::path::PathBuf, Agreement) {
+fn image() -> (tempfile::TempDir, std::path::PathBuf, ConsentMethod) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("t.img");
     std::fs::write(&path, vec![1; 1 << 20]).expect("room for a small file");
-    (folder, path, Agreement::Named("t.img".into()))
+    (folder, path, ConsentMethod::Named("t.img".into()))
 }
 
 #[track_caller]
@@ -277,11 +280,11 @@ fn assert_another_file(refusal: Result<(), Refusal>) {
 
 #[test]
 fn an_image_that_was_replaced_is_refused_here_and_where_only_its_description_came() {
-    let (system, runner) = (System::default(), SystemRunner::default());
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let (folder, path, named) = image();
-    let shown = Medium::of_image(&runner, &path).unwrap();
+    let shown = Device::of_image(&runner, &path).unwrap();
     let sent = serde_json::to_string(&shown).unwrap();
-    let received: Medium = serde_json::from_str(&sent).unwrap();
+    let received: Device = serde_json::from_str(&sent).unwrap();
     let before = WriteConsent::ask(&system, &runner, &received, &named).unwrap();
     let other = folder.path().join("other.img");
     std::fs::write(&other, vec![2; 1 << 20]).unwrap();
@@ -303,9 +306,9 @@ fn an_image_that_was_replaced_is_refused_here_and_where_only_its_description_cam
 
 #[test]
 fn a_description_without_an_identity_is_refused() {
-    let (system, runner) = (System::default(), SystemRunner::default());
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let (_folder, path, named) = image();
-    let mut shown = Medium::of_image(&runner, &path).unwrap();
+    let mut shown = Device::of_image(&runner, &path).unwrap();
     shown.object = None;
     shown.target = None;
     assert_another_file(WriteConsent::ask(&system, &runner, &shown, &named).map(drop));
@@ -313,9 +316,9 @@ fn a_description_without_an_identity_is_refused() {
 
 #[test]
 fn an_image_that_another_became_as_large_as_is_not_set_back() {
-    let (system, runner) = (System::default(), SystemRunner::default());
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let (_folder, path, named) = image();
-    let shown = Medium::of_image(&runner, &path).unwrap();
+    let shown = Device::of_image(&runner, &path).unwrap();
     let resize = |bytes| {
         std::fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
     };
@@ -333,7 +336,7 @@ fn an_image_that_another_became_as_large_as_is_not_set_back() {
 fn a_loop_device_over_another_file_of_that_name_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let (folder, path, named) = image();
-    let shown = Medium::of_image(&fixture.runner, &path).unwrap();
+    let shown = Device::of_image(&fixture.runner, &path).unwrap();
     let consent = fixture.ask(&shown, &named).unwrap();
     std::fs::rename(&path, folder.path().join("aside")).unwrap();
     std::fs::write(&path, vec![2; 1 << 20]).unwrap();
@@ -361,8 +364,8 @@ fn a_node_that_another_device_was_given_is_refused() {
         rustix::fs::mknodat(rustix::fs::CWD, &node, kind, mode, number).unwrap();
     };
     make(fixture.device.node());
-    let shown = Medium::of_node(&fixture.system, &fixture.runner, &node).unwrap();
-    let named = Agreement::Named("node".into());
+    let shown = Device::of_node(&fixture.system, &fixture.runner, &node).unwrap();
+    let named = ConsentMethod::Named("node".into());
     let consent = fixture.ask(&shown, &named).unwrap();
     make(second.node());
     for refusal in [consent.check(&fixture.runner), fixture.ask(&shown, &named).map(drop)] {

@@ -5,8 +5,8 @@
 //! since a merit without them can't be compared.
 
 use crate::figure::FigureGroup;
-use crate::finding::Finding;
-use crate::quantity::Unit;
+use crate::finding::ReportFinding;
+use crate::quantity::FigureUnit;
 
 /// All that is rendered of one run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,13 +16,13 @@ pub struct Report {
     /// Whether the medium was a simulated card; a banner and every caption then say so.
     pub simulated: bool,
     /// What to do, and how sure that is.
-    pub verdict: Verdict,
+    pub verdict: ReportVerdict,
     /// What else was found: ties, effects, the front.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ReportFinding>,
     /// Names and values: medium, kernel, versions, seed, number of trials.
     pub facts: Vec<(String, String)>,
     /// The setups in order of merit: for the medium, then by workload or file system.
-    pub rankings: Vec<Ranking>,
+    pub rankings: Vec<RankingTable>,
     /// The figures, by workload or subject.
     pub figures: Vec<FigureGroup>,
     /// What the names of the setups stand for.
@@ -30,14 +30,14 @@ pub struct Report {
     /// What weakens the result, a sentence each.
     pub warnings: Vec<String>,
     /// The trials that gave no figure.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedTrials>,
     /// The command that does the run again.
     pub reproduce: String,
 }
 
 /// How a run ended, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// A setup was found that is better than the untuned one.
     Better,
     /// The untuned setup is as good as any: keep it.
@@ -49,7 +49,7 @@ pub enum Outcome {
     NoResult,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The outcome as a label.
     pub fn label(self) -> &'static str {
         match self {
@@ -63,32 +63,32 @@ impl Outcome {
 
 /// What to do, and how sure that is.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Verdict {
+pub struct ReportVerdict {
     /// How the run ended. See [`Verdict::outcome_shown`].
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// The verdict in one sentence.
     pub headline: String,
     /// The measured gain over the untuned setup.
-    pub gain: Option<Gain>,
+    pub gain: Option<ReportedGain>,
     /// What led to the verdict, or what would be needed to tell; a paragraph each.
     pub detail: Vec<String>,
     /// The commands that put the verdict into effect, in order.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ReportCommand>,
     /// What the setup costs in safety; empty when there is nothing to say.
     pub risk: String,
 }
 
-impl Verdict {
+impl ReportVerdict {
     /// What is said when the figures don't bear out a "better".
     pub(crate) const DOWNGRADED: &str = "The interval of the gain does not lie above zero, so this \
         setup cannot be called better than the untuned one.";
 
     /// The outcome that the figures bear out: "better" needs a gain whose whole interval lies above
     /// zero, and becomes "cannot tell" without one.
-    pub fn outcome_shown(&self) -> Outcome {
+    pub fn outcome_shown(&self) -> RunOutcome {
         match (self.outcome, self.gain) {
-            (Outcome::Better, Some(gain)) if gain.percent_low > 0.0 => Outcome::Better,
-            (Outcome::Better, _) => Outcome::CannotTell,
+            (RunOutcome::Better, Some(gain)) if gain.percent_low > 0.0 => RunOutcome::Better,
+            (RunOutcome::Better, _) => RunOutcome::CannotTell,
             (other, _) => other,
         }
     }
@@ -101,7 +101,7 @@ impl Verdict {
 
 /// A gain over the untuned setup, in percent, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gain {
+pub struct ReportedGain {
     /// The lower end of the interval.
     pub percent_low: f64,
     /// The estimate.
@@ -114,10 +114,10 @@ pub struct Gain {
     pub repeats: u32,
 }
 
-impl Gain {
+impl ReportedGain {
     /// `+12.4 % (95 % interval +8.1 % to +16.9 %, 8 repeats)`.
     pub fn describe(&self) -> String {
-        let unit = Unit::PercentChange;
+        let unit = FigureUnit::PercentChange;
         format!(
             "{} ({} % interval {} to {}, {} {})",
             unit.show(self.percent_mid),
@@ -132,7 +132,7 @@ impl Gain {
 
 /// A command to type, with what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Command {
+pub struct ReportCommand {
     /// What it does, in a few words.
     pub caption: String,
     /// The line to type, on one line.
@@ -141,7 +141,7 @@ pub struct Command {
 
 /// The part a setup plays in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Role {
+pub enum SetupRole {
     /// What one gets without tuning; the others are compared with it.
     Untuned,
     /// What the verdict recommends.
@@ -151,7 +151,7 @@ pub enum Role {
     Candidate,
 }
 
-impl Role {
+impl SetupRole {
     /// The mark beside a setup's name, where it has one.
     pub fn mark(self) -> Option<&'static str> {
         match self {
@@ -169,7 +169,7 @@ impl Role {
 
 /// What the low and high of a figure are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Spread {
+pub enum RangeMeaning {
     /// The ends of an interval of this confidence in percent (95).
     Interval(u8),
     /// The smallest and the largest figure seen.
@@ -177,7 +177,7 @@ pub enum Spread {
     MinMax,
 }
 
-impl Spread {
+impl RangeMeaning {
     /// As a table's heading: `95 % interval`.
     pub fn heading(self) -> String {
         match self {
@@ -189,15 +189,15 @@ impl Spread {
 
 /// Setups in order of merit.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Ranking {
+pub struct RankingTable {
     /// What they are ranked for: `All workloads`, `Untar, ext4`.
     pub title: String,
     /// How to read the merit: `higher is better; mean of log throughput`.
     pub scale_note: String,
     /// What the merit is counted in.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// What low and high are.
-    pub spread: Spread,
+    pub spread: RangeMeaning,
     /// The rows, best first.
     pub rows: Vec<RankRow>,
 }
@@ -210,7 +210,7 @@ pub struct RankRow {
     /// Its name.
     pub setup: String,
     /// Whether it is the untuned or the recommended one.
-    pub role: Role,
+    pub role: SetupRole,
     /// Its merit in the ranking's unit.
     pub merit: f64,
     /// The lower end of the spread.
@@ -229,14 +229,14 @@ pub struct SetupDetail {
     /// Its name in the rankings and figures.
     pub name: String,
     /// Whether it is the untuned or the recommended one.
-    pub role: Role,
+    pub role: SetupRole,
     /// Names and values of its choices: mkfs options, mount options, scheduler.
     pub choices: Vec<(String, String)>,
 }
 
 /// Trials that gave no figure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Failure {
+pub struct FailedTrials {
     /// The setup's name.
     pub setup: String,
     /// The workload.
@@ -251,8 +251,8 @@ pub struct Failure {
 mod tests {
     use super::*;
 
-    fn gain(low: f64, high: f64) -> Gain {
-        Gain {
+    fn gain(low: f64, high: f64) -> ReportedGain {
+        ReportedGain {
             percent_low: low,
             percent_mid: f64::midpoint(low, high),
             percent_high: high,
@@ -263,16 +263,16 @@ mod tests {
 
     #[test]
     fn better_needs_an_interval_above_zero() {
-        let mut verdict = Verdict { outcome: Outcome::Better, ..Verdict::default() };
-        assert_eq!(verdict.outcome_shown(), Outcome::CannotTell);
+        let mut verdict = ReportVerdict { outcome: RunOutcome::Better, ..ReportVerdict::default() };
+        assert_eq!(verdict.outcome_shown(), RunOutcome::CannotTell);
         verdict.gain = Some(gain(-1.0, 20.0));
         assert!(verdict.is_downgraded());
         verdict.gain = Some(gain(f64::NAN, 20.0));
         assert!(verdict.is_downgraded());
         verdict.gain = Some(gain(0.5, 20.0));
-        assert_eq!(verdict.outcome_shown(), Outcome::Better);
-        verdict.outcome = Outcome::NoGain;
-        assert_eq!(verdict.outcome_shown(), Outcome::NoGain);
+        assert_eq!(verdict.outcome_shown(), RunOutcome::Better);
+        verdict.outcome = RunOutcome::NoGain;
+        assert_eq!(verdict.outcome_shown(), RunOutcome::NoGain);
     }
 
     #[test]

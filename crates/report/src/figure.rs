@@ -3,8 +3,8 @@
 //! A [`LineChart`] is what the CELF methodology's `gdiff` plots: one measured parameter against the
 //! block size or against the work set in units of free memory, one line a setup.
 
-use crate::document::{Ranking, Role, Spread};
-use crate::quantity::Unit;
+use crate::document::{RangeMeaning, RankingTable, SetupRole};
+use crate::quantity::FigureUnit;
 
 /// Figures that belong together, under one heading.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,7 +28,7 @@ pub enum Chart {
 
 /// Which way is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
+pub enum BetterDirection {
     /// Throughputs, merits, gains.
     #[default]
     HigherIsBetter,
@@ -38,7 +38,7 @@ pub enum Direction {
     Neither,
 }
 
-impl Direction {
+impl BetterDirection {
     /// As words, with an arrow.
     pub fn note(self) -> &'static str {
         match self {
@@ -80,33 +80,33 @@ pub struct LineChart {
     /// The vertical axis, in words and without a unit.
     pub y_label: String,
     /// What `y`, `low` and `high` count.
-    pub y_unit: Unit,
+    pub y_unit: FigureUnit,
     /// Which way is good.
-    pub direction: Direction,
+    pub direction: BetterDirection,
     /// What the points' `x` counts.
     pub x_axis: XAxis,
     /// How the vertical axis runs.
     pub y_scale: ValueScale,
     /// What the points' `low` and `high` are.
-    pub spread: Spread,
+    pub spread: RangeMeaning,
     /// The lines.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
 }
 
 /// One line. A setup has the same colour, marker and number in all figures of a report.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Series {
+pub struct ChartSeries {
     /// The setup's name.
     pub name: String,
     /// Whether it is the untuned or the recommended one, which are drawn stronger.
-    pub role: Role,
+    pub role: SetupRole,
     /// Its points, in any order.
-    pub points: Vec<Point>,
+    pub points: Vec<ChartPoint>,
 }
 
 /// One point of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Point {
+pub struct ChartPoint {
     /// Where, as the chart's [`XAxis`] tells.
     pub x: f64,
     /// The value in the chart's unit; one that is not finite or beyond 10^18 is left out.
@@ -127,11 +127,11 @@ pub struct BarChart {
     /// The value, in words and without a unit.
     pub value_label: String,
     /// What the values count.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// Which way is good.
-    pub direction: Direction,
+    pub direction: BetterDirection,
     /// What `low` and `high` are.
-    pub spread: Spread,
+    pub spread: RangeMeaning,
     /// The bars from the top.
     pub bars: Vec<Bar>,
 }
@@ -142,7 +142,7 @@ pub struct Bar {
     /// The setup's name.
     pub name: String,
     /// Whether it is the untuned or the recommended one.
-    pub role: Role,
+    pub role: SetupRole,
     /// The value in the chart's unit; one that is not finite or beyond 10^18 is left out.
     pub value: f64,
     /// The lower end of the spread.
@@ -155,7 +155,7 @@ pub struct Bar {
 
 impl BarChart {
     /// A ranking as bars, best on top; a merit is always better when higher.
-    pub fn of_ranking(ranking: &Ranking, value_label: &str) -> Self {
+    pub fn of_ranking(ranking: &RankingTable, value_label: &str) -> Self {
         let bars = ranking
             .rows
             .iter()
@@ -172,7 +172,7 @@ impl BarChart {
             title: ranking.title.clone(),
             value_label: value_label.to_owned(),
             unit: ranking.unit,
-            direction: Direction::HigherIsBetter,
+            direction: BetterDirection::HigherIsBetter,
             spread: ranking.spread,
             bars,
         }
@@ -194,12 +194,12 @@ impl LineChart {
     }
 
     /// The points of a series that can be drawn, from left to right, with an orderly spread.
-    pub(crate) fn drawable(&self, series: &Series) -> Vec<Point> {
-        let mut points: Vec<Point> = series
+    pub(crate) fn drawable(&self, series: &ChartSeries) -> Vec<ChartPoint> {
+        let mut points: Vec<ChartPoint> = series
             .points
             .iter()
             .filter(|point| self.has_place(point.x) && self.has_height(point.y))
-            .map(|point| Point {
+            .map(|point| ChartPoint {
                 low: if self.has_height(point.low) { point.low.min(point.y) } else { point.y },
                 high: if self.has_height(point.high) { point.high.max(point.y) } else { point.y },
                 ..*point
@@ -237,22 +237,22 @@ fn is_on_log_scale(value: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn chart(x_axis: XAxis, y_scale: ValueScale, points: Vec<Point>) -> LineChart {
+    fn chart(x_axis: XAxis, y_scale: ValueScale, points: Vec<ChartPoint>) -> LineChart {
         LineChart {
             title: String::new(),
             x_label: String::new(),
             y_label: String::new(),
-            y_unit: Unit::Number,
-            direction: Direction::default(),
+            y_unit: FigureUnit::Number,
+            direction: BetterDirection::default(),
             x_axis,
             y_scale,
-            spread: Spread::default(),
-            series: vec![Series { points, ..Series::default() }],
+            spread: RangeMeaning::default(),
+            series: vec![ChartSeries { points, ..ChartSeries::default() }],
         }
     }
 
-    fn point(x: f64, y: f64) -> Point {
-        Point { x, y, low: y, high: y, n: 1 }
+    fn point(x: f64, y: f64) -> ChartPoint {
+        ChartPoint { x, y, low: y, high: y, n: 1 }
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_spread_that_is_no_number_or_upside_down_shrinks_to_the_value() {
-        let odd = Point { x: 1.0, y: 5.0, low: 9.0, high: f64::NAN, n: 1 };
+        let odd = ChartPoint { x: 1.0, y: 5.0, low: 9.0, high: f64::NAN, n: 1 };
         let chart = chart(XAxis::Ratio, ValueScale::Linear, vec![odd]);
         assert_eq!(chart.drawable(&chart.series[0]), [point(1.0, 5.0)]);
     }

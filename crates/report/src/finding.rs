@@ -2,7 +2,7 @@
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// A name, which loses its middle where there is no room.
     Name,
     /// A number, at the right.
@@ -13,25 +13,25 @@ pub enum Kind {
 
 /// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Finding {
+pub struct ReportFinding {
     /// What it is about.
     pub title: String,
     /// How to read it.
     pub explanation: String,
     /// The headings of its columns.
-    pub columns: Vec<(String, Kind)>,
+    pub columns: Vec<(String, ColumnKind)>,
     /// Its rows, the most important first; a cell a column.
     pub rows: Vec<Vec<String>>,
     /// How many rows the terminal shows; the report shows all.
     pub brief_rows: usize,
 }
 
-impl Finding {
+impl ReportFinding {
     /// A finding without rows.
     pub fn new<const N: usize>(
         title: &str,
         explanation: &str,
-        columns: [(&str, Kind); N],
+        columns: [(&str, ColumnKind); N],
         brief_rows: usize,
     ) -> Self {
         Self {

@@ -12,7 +12,7 @@ mod verdict;
 
 use crate::document::Report;
 use crate::markup::Element;
-use crate::svg::{Drawing, Looks};
+use crate::svg::{Drawing, LineStyles};
 
 use parts::{heading, paragraph};
 
@@ -38,7 +38,7 @@ fn head(report: &Report) -> Element {
 }
 
 fn body(report: &Report) -> Element {
-    let drawing = Drawing { looks: Looks::of(&report.figures), simulated: report.simulated };
+    let drawing = Drawing { looks: LineStyles::of(&report.figures), simulated: report.simulated };
     let main = Element::new("main")
         .child(Element::new("h1").text(&report.title))
         .children(report.simulated.then(banner))

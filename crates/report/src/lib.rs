@@ -19,11 +19,13 @@ pub mod terminal;
 pub mod text;
 
 pub use document::{
-    Command, Failure, Gain, Outcome, RankRow, Ranking, Report, Role, SetupDetail, Spread, Verdict,
+    FailedTrials, RangeMeaning, RankRow, RankingTable, Report, ReportCommand, ReportVerdict,
+    ReportedGain, RunOutcome, SetupDetail, SetupRole,
 };
 pub use figure::{
-    Bar, BarChart, Chart, Direction, FigureGroup, LineChart, Point, Series, ValueScale, XAxis,
+    Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, FigureGroup, LineChart,
+    ValueScale, XAxis,
 };
-pub use finding::{Finding, Kind};
-pub use quantity::{Unit, probability};
-pub use table::{Align, Column, Shorten, Table};
+pub use finding::{ColumnKind, ReportFinding};
+pub use quantity::{FigureUnit, probability};
+pub use table::{Align, Column, Shorten, TextTable};

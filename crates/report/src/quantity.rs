@@ -5,7 +5,7 @@
 
 /// What a figure counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unit {
+pub enum FigureUnit {
     /// A bare number, such as a merit.
     #[default]
     Number,
@@ -52,7 +52,7 @@ pub fn probability(probability: f64) -> String {
     }
 }
 
-impl Unit {
+impl FigureUnit {
     /// A value with its unit and the digits a measurement bears: `12.34 MiB/s`, `+8.1 %`.
     pub fn show(self, value: f64) -> String {
         if !value.is_finite() {
@@ -138,19 +138,19 @@ mod tests {
     #[test]
     fn figures_bear_their_unit_and_few_digits() {
         for (unit, value, text) in [
-            (Unit::BytesPerSecond, 12_939_427.0, "12.34 MiB/s"),
-            (Unit::BytesPerSecond, 0.0, "0.000 B/s"),
-            (Unit::Bytes, 4096.0, "4 KiB"),
-            (Unit::Bytes, 6144.0, "6 KiB"),
-            (Unit::Nanoseconds, 1_204_000.0, "1.204 ms"),
-            (Unit::PercentChange, 8.13, "+8.1 %"),
-            (Unit::PercentChange, -0.01, "+0.0 %"),
-            (Unit::Percent, 3.0, "3.0 %"),
-            (Unit::Number, 102_979.0, "102979"),
-            (Unit::Number, 9.81234, "9.8123"),
-            (Unit::RequestsPerSecond, 1234.5, "1234 /s"),
-            (Unit::Number, f64::NAN, "–"),
-            (Unit::Bytes, f64::INFINITY, "–"),
+            (FigureUnit::BytesPerSecond, 12_939_427.0, "12.34 MiB/s"),
+            (FigureUnit::BytesPerSecond, 0.0, "0.000 B/s"),
+            (FigureUnit::Bytes, 4096.0, "4 KiB"),
+            (FigureUnit::Bytes, 6144.0, "6 KiB"),
+            (FigureUnit::Nanoseconds, 1_204_000.0, "1.204 ms"),
+            (FigureUnit::PercentChange, 8.13, "+8.1 %"),
+            (FigureUnit::PercentChange, -0.01, "+0.0 %"),
+            (FigureUnit::Percent, 3.0, "3.0 %"),
+            (FigureUnit::Number, 102_979.0, "102979"),
+            (FigureUnit::Number, 9.81234, "9.8123"),
+            (FigureUnit::RequestsPerSecond, 1234.5, "1234 /s"),
+            (FigureUnit::Number, f64::NAN, "–"),
+            (FigureUnit::Bytes, f64::INFINITY, "–"),
         ] {
             assert_eq!(unit.show(value), text, "{unit:?} {value}");
         }

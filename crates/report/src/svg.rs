@@ -13,7 +13,7 @@ mod look;
 mod scale;
 
 pub(crate) use axis::place_text;
-pub use look::Looks;
+pub use look::LineStyles;
 
 use crate::figure::Chart;
 use crate::markup::Element;
@@ -22,7 +22,7 @@ use crate::markup::Element;
 #[derive(Debug, Clone, Default)]
 pub struct Drawing {
     /// Which setup has which colour, marker and number.
-    pub looks: Looks,
+    pub looks: LineStyles,
     /// Whether the figures come from a simulated card; each figure then says so.
     pub simulated: bool,
 }
@@ -73,8 +73,8 @@ impl Drawing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{BarChart, Direction, LineChart, ValueScale, XAxis};
-    use crate::{Spread, Unit};
+    use crate::figure::{BarChart, BetterDirection, LineChart, ValueScale, XAxis};
+    use crate::{FigureUnit, RangeMeaning};
 
     #[test]
     fn stacked_figures_lie_below_one_another() {
@@ -82,19 +82,19 @@ mod tests {
             title: "lines".into(),
             x_label: String::new(),
             y_label: String::new(),
-            y_unit: Unit::Nanoseconds,
-            direction: Direction::Neither,
+            y_unit: FigureUnit::Nanoseconds,
+            direction: BetterDirection::Neither,
             x_axis: XAxis::Bytes,
             y_scale: ValueScale::Linear,
-            spread: Spread::default(),
+            spread: RangeMeaning::default(),
             series: Vec::new(),
         });
         let bars = Chart::Bars(BarChart {
             title: "bars".into(),
             value_label: String::new(),
-            unit: Unit::Number,
-            direction: Direction::default(),
-            spread: Spread::default(),
+            unit: FigureUnit::Number,
+            direction: BetterDirection::default(),
+            spread: RangeMeaning::default(),
             bars: Vec::new(),
         });
         let drawing = Drawing::default();

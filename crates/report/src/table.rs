@@ -69,12 +69,12 @@ const GAP: usize = 2;
 
 /// A table under construction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Table {
+pub struct TextTable {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// A table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
@@ -164,8 +164,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        let mut table = Table::new([
+    fn table() -> TextTable {
+        let mut table = TextTable::new([
             Column::number("n"),
             Column::text("device").shorten(Shorten::Middle),
             Column::text("state").shorten(Shorten::End),
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_is_its_heading() {
-        let mut empty = Table::new([Column::text("a"), Column::text("b")]);
+        let mut empty = TextTable::new([Column::text("a"), Column::text("b")]);
         assert!(empty.is_empty());
         assert_eq!(empty.render(80), "a  b\n");
         empty.row([""; 0]);

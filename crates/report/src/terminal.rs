@@ -3,9 +3,9 @@
 //! Lines fit the width that is given, except commands: they are printed on one line however long,
 //! so that they can be copied. There is no colour here; the command adds it where it is wanted.
 
-use crate::document::{Command, Ranking, Report, Verdict};
-use crate::finding::{Finding, Kind};
-use crate::table::{Align, Column, Shorten, Table};
+use crate::document::{RankingTable, Report, ReportCommand, ReportVerdict};
+use crate::finding::{ColumnKind, ReportFinding};
+use crate::table::{Align, Column, Shorten, TextTable};
 use crate::text::{self, count_of};
 
 /// The first line of everything that comes from a simulated card.
@@ -21,7 +21,7 @@ pub fn render_verdict(report: &Report, width: usize) -> String {
     let verdict = &report.verdict;
     page.paragraph(&format!("{}: {}", verdict.outcome_shown().label(), verdict.headline), "");
     if verdict.is_downgraded() {
-        page.paragraph(Verdict::DOWNGRADED, "");
+        page.paragraph(ReportVerdict::DOWNGRADED, "");
     }
     if let Some(gain) = verdict.gain {
         page.paragraph(&format!("Gain over the untuned setup: {}", gain.describe()), "");
@@ -48,11 +48,11 @@ pub fn render_verdict(report: &Report, width: usize) -> String {
 }
 
 /// A ranking as a table under its title.
-pub fn render_ranking(ranking: &Ranking, width: usize) -> String {
+pub fn render_ranking(ranking: &RankingTable, width: usize) -> String {
     let mut page = Page { width, text: String::new() };
     page.paragraph(&ranking.title, "");
     page.paragraph(&ranking.scale_note, "");
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         Column::number("#"),
         Column::text("setup").shorten(Shorten::Middle),
         Column::number("merit"),
@@ -110,18 +110,18 @@ impl Page {
         self.line(&format!("  {}", text::plain_command(line)));
     }
 
-    fn finding(&mut self, finding: &Finding) {
+    fn finding(&mut self, finding: &ReportFinding) {
         if finding.brief_rows == 0 || finding.rows.is_empty() {
             return;
         }
         self.gap();
         self.paragraph(&finding.title, "");
         let columns = finding.columns.iter().map(|(heading, kind)| match kind {
-            Kind::Name => Column::text(heading).shorten(Shorten::Middle),
-            Kind::Number => Column::number(heading),
-            Kind::Remark => Column::text(heading).shorten(Shorten::End),
+            ColumnKind::Name => Column::text(heading).shorten(Shorten::Middle),
+            ColumnKind::Number => Column::number(heading),
+            ColumnKind::Remark => Column::text(heading).shorten(Shorten::End),
         });
-        let mut table = Table::new(columns);
+        let mut table = TextTable::new(columns);
         for row in finding.rows.iter().take(finding.brief_rows) {
             table.row(row);
         }
@@ -132,7 +132,7 @@ impl Page {
         }
     }
 
-    fn commands(&mut self, commands: &[Command]) {
+    fn commands(&mut self, commands: &[ReportCommand]) {
         for command in commands {
             self.gap();
             self.paragraph(&command.caption, "");
@@ -163,13 +163,13 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{RankRow, Role};
+    use crate::document::{RankRow, SetupRole};
 
     #[test]
     fn a_long_command_stays_on_one_line() {
         let line = format!("mkfs.ext4 -O {} /dev/mmcblk0p1", "^has_journal,".repeat(20));
-        let command = Command { caption: "make it".into(), line: line.clone() };
-        let verdict = Verdict { commands: vec![command], ..Verdict::default() };
+        let command = ReportCommand { caption: "make it".into(), line: line.clone() };
+        let verdict = ReportVerdict { commands: vec![command], ..ReportVerdict::default() };
         let report = Report { verdict, ..Report::default() };
         assert!(render_verdict(&report, 40).lines().any(|shown| shown == format!("  {line}")));
     }
@@ -179,14 +179,14 @@ mod tests {
         let row = RankRow {
             place: 1,
             setup: "ext4 noatime,nojournal,geometry,lazy_itable_init mq-deadline".into(),
-            role: Role::Untuned,
+            role: SetupRole::Untuned,
             merit: 9.8123,
             low: 9.7,
             high: 9.9,
             trials: 12,
             note: "loses files that were written less than 30 s before a cut".into(),
         };
-        let ranking = Ranking { rows: vec![row], ..Ranking::default() };
+        let ranking = RankingTable { rows: vec![row], ..RankingTable::default() };
         let shown = render_ranking(&ranking, 80);
         assert!(shown.lines().all(|line| text::width(line) <= 80), "{shown}");
         assert!(shown.contains("untuned; "), "{shown}");
@@ -196,7 +196,7 @@ mod tests {
     fn an_empty_report_is_a_verdict_that_cannot_tell() {
         assert_eq!(render_verdict(&Report::default(), 80), "Cannot tell:\n");
         assert_eq!(
-            render_ranking(&Ranking::default(), 80),
+            render_ranking(&RankingTable::default(), 80),
             "#  setup  merit  min to max  n  note\n"
         );
     }

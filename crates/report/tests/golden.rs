@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use flashfit_report::svg::{Drawing, Looks};
+use flashfit_report::svg::{Drawing, LineStyles};
 use flashfit_report::{Chart, Report, html, terminal};
 
 mod sample;
@@ -44,7 +44,7 @@ fn the_html_report() {
 #[test]
 fn the_figures() {
     let report = small_report();
-    let drawing = Drawing { looks: Looks::of(&report.figures), simulated: report.simulated };
+    let drawing = Drawing { looks: LineStyles::of(&report.figures), simulated: report.simulated };
     let charts: Vec<&Chart> = report.figures.iter().flat_map(|group| &group.charts).collect();
     assert_eq!(charts.len(), 2);
     check("bars.svg", &drawing.draw(charts[0]));

@@ -3,7 +3,8 @@
 
 use flashfit_report::svg::Drawing;
 use flashfit_report::{
-    Chart, Command, LineChart, Outcome, Point, Report, Series, html, terminal, text,
+    Chart, ChartPoint, ChartSeries, LineChart, Report, ReportCommand, RunOutcome, html, terminal,
+    text,
 };
 
 mod sample;
@@ -61,7 +62,7 @@ fn hostile_report() -> Report {
     let mut report = sample::report();
     report.title = HOSTILE.into();
     report.verdict.headline = HOSTILE.into();
-    report.verdict.commands.push(Command { caption: HOSTILE.into(), line: HOSTILE.into() });
+    report.verdict.commands.push(ReportCommand { caption: HOSTILE.into(), line: HOSTILE.into() });
     report.facts.push((HOSTILE.into(), HOSTILE.into()));
     report.warnings.push(HOSTILE.into());
     report.reproduce = HOSTILE.into();
@@ -141,14 +142,14 @@ fn a_simulated_card_is_named_at_the_top_and_with_every_figure() {
 fn an_unproved_better_is_shown_as_cannot_tell() {
     let mut report = sample::report();
     report.verdict.gain.as_mut().unwrap().percent_low = -0.1;
-    assert_eq!(report.verdict.outcome, Outcome::Better);
+    assert_eq!(report.verdict.outcome, RunOutcome::Better);
     let page = html::render(&report);
     assert!(page.contains("Verdict: Cannot tell") && !page.contains("Verdict: Better"));
     assert!(terminal::render_verdict(&report, 80).contains("\nCannot tell: "));
 }
 
 /// All line charts of the sample, with the points of each series replaced.
-fn charts_with(points: &[Point]) -> Vec<Chart> {
+fn charts_with(points: &[ChartPoint]) -> Vec<Chart> {
     let charts = sample::report().figures.into_iter().flat_map(|group| group.charts);
     let lines = charts.filter_map(|chart| match chart {
         Chart::Lines(chart) => Some(chart),
@@ -157,7 +158,7 @@ fn charts_with(points: &[Point]) -> Vec<Chart> {
     lines
         .map(|chart: LineChart| {
             let series = chart.series.into_iter();
-            let series = series.map(|series| Series { points: points.to_vec(), ..series });
+            let series = series.map(|series| ChartSeries { points: points.to_vec(), ..series });
             Chart::Lines(LineChart { series: series.collect(), ..chart })
         })
         .collect()
@@ -165,8 +166,8 @@ fn charts_with(points: &[Point]) -> Vec<Chart> {
 
 #[test]
 fn figures_of_no_point_or_no_number_say_so() {
-    let nan = Point { x: 1.0, y: f64::NAN, low: f64::NAN, high: f64::INFINITY, n: 0 };
-    let endless = Point { x: f64::INFINITY, y: f64::NEG_INFINITY, low: 0.0, high: 0.0, n: 0 };
+    let nan = ChartPoint { x: 1.0, y: f64::NAN, low: f64::NAN, high: f64::INFINITY, n: 0 };
+    let endless = ChartPoint { x: f64::INFINITY, y: f64::NEG_INFINITY, low: 0.0, high: 0.0, n: 0 };
     for points in [vec![], vec![nan, endless]] {
         for chart in charts_with(&points) {
             let drawn = Drawing::default().draw(&chart);
@@ -179,10 +180,16 @@ fn figures_of_no_point_or_no_number_say_so() {
 
 #[test]
 fn figures_of_one_point_or_of_extremes_draw() {
-    let one = Point { x: 4096.0, y: 1e6, low: 1e6, high: 1e6, n: 1 };
-    let extremes =
-        [1e-300, 1e-9, 1.0, 1e18, 1e300].map(|y| Point { x: y, y, low: 0.0, high: y * 2.0, n: 1 });
-    for points in [vec![one], extremes.to_vec(), vec![Point { y: 0.0, low: -5.0, ..one }, one]] {
+    let one = ChartPoint { x: 4096.0, y: 1e6, low: 1e6, high: 1e6, n: 1 };
+    let extremes = [1e-300, 1e-9, 1.0, 1e18, 1e300].map(|y| ChartPoint {
+        x: y,
+        y,
+        low: 0.0,
+        high: y * 2.0,
+        n: 1,
+    });
+    for points in [vec![one], extremes.to_vec(), vec![ChartPoint { y: 0.0, low: -5.0, ..one }, one]]
+    {
         for chart in charts_with(&points) {
             let drawn = Drawing::default().draw(&chart);
             assert_well_formed(&drawn);

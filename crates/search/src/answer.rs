@@ -5,11 +5,11 @@
 //! model of all trials, whose intervals are widened by [`WIDEN`] because the doubt about the
 //! model's own variances is not in them.
 
-use crate::confirm::{Confirmed, Gain};
-use crate::history::{Outcome, Table, Told};
+use crate::confirm::{ConfirmingTrials, Gain};
+use crate::history::{Observation, TrialOutcome, TrialTable};
 use crate::limits::Limits;
 use crate::model::{Belief, Coding, Model, Term, Variances};
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::{CandidateIndex, SearchSpace};
 
 /// By how much intervals from the model are widened.
@@ -85,7 +85,7 @@ pub struct Answer {
     /// The interactions that surely are there, strongest first.
     pub interactions: Vec<Interaction>,
     /// Which candidates are out, and why.
-    pub out: Vec<(CandidateIndex, Outcome)>,
+    pub out: Vec<(CandidateIndex, TrialOutcome)>,
 }
 
 impl Answer {
@@ -99,12 +99,12 @@ impl Answer {
 /// each candidate where it is known (less is better), or empty.
 pub fn answer(
     space: &SearchSpace,
-    history: &[Told],
+    history: &[Observation],
     limits: &Limits,
     winner: CandidateIndex,
     wear: &[Option<f64>],
 ) -> Answer {
-    let table = Table::of(history, |_| true);
+    let table = TrialTable::of(history, |_| true);
     let eligible: Vec<CandidateIndex> = (0..space.candidates.len())
         .filter(|&index| space.candidates[index].allowed && table.out(index).is_none())
         .collect();
@@ -112,9 +112,9 @@ pub fn answer(
     interest.push(space.reference);
     let coding = Coding::of(space, &interest);
     let model = Model::fit(space, &coding, history, Variances::Learned);
-    let mut random = Random::stream(limits.seed, u64::MAX);
+    let mut random = RandomStream::stream(limits.seed, u64::MAX);
     let belief = Belief::of(&model, &eligible, limits.goal.within, &mut random);
-    let confirmed = Confirmed::of(space, history);
+    let confirmed = ConfirmingTrials::of(space, history);
     let mut ties = ties(&belief, winner, &table, limits.goal.within);
     // What fresh trials tell from the winner is told from it, whatever the model believes.
     ties.retain(|tie| {
@@ -141,7 +141,7 @@ pub fn answer(
     }
 }
 
-fn ties(belief: &Belief, winner: CandidateIndex, table: &Table, within: f64) -> Vec<Tie> {
+fn ties(belief: &Belief, winner: CandidateIndex, table: &TrialTable, within: f64) -> Vec<Tie> {
     let measured = table.candidates();
     let is_measured = |index: &CandidateIndex| measured.binary_search(index).is_ok();
     let Some(of_winner) = belief.candidates.iter().position(|&index| index == winner) else {

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Purpose, Told};
+use crate::history::{Observation, Purpose};
 use crate::space::{CandidateIndex, SearchSpace};
 use crate::student;
 
@@ -40,15 +40,15 @@ type Rounds = BTreeMap<u32, BTreeMap<usize, f64>>;
 
 /// The confirming trials, sorted.
 #[derive(Debug, Clone)]
-pub struct Confirmed {
+pub struct ConfirmingTrials {
     weights: Vec<f64>,
     reference: CandidateIndex,
     by_candidate: BTreeMap<CandidateIndex, Rounds>,
 }
 
-impl Confirmed {
+impl ConfirmingTrials {
     /// Of a history.
-    pub fn of(space: &SearchSpace, history: &[Told]) -> Self {
+    pub fn of(space: &SearchSpace, history: &[Observation]) -> Self {
         let mut by_candidate: BTreeMap<CandidateIndex, Rounds> = BTreeMap::new();
         for told in history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
             if let Some(log_merit) = told.log_merit() {
@@ -142,21 +142,21 @@ fn variance(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Ask, Batch, Length, Outcome};
-    use crate::landscape::Kind;
+    use crate::history::{Batch, Proposal, TrialLength, TrialOutcome};
+    use crate::landscape::LandscapeKind;
 
-    fn told(candidate: usize, repeat: u32, log_merit: f64) -> Told {
+    fn told(candidate: usize, repeat: u32, log_merit: f64) -> Observation {
         let batch = Batch { number: repeat, size: 3 };
-        let (length, purpose) = (Length::Full, Purpose::Confirm);
-        let ask = Ask { candidate, workload: 0, length, purpose, repeat, batch };
-        Told { ask, visit: 0, outcome: Outcome::Measured { log_merit, excess: None } }
+        let (length, purpose) = (TrialLength::Full, Purpose::Confirm);
+        let ask = Proposal { candidate, workload: 0, length, purpose, repeat, batch };
+        Observation { ask, visit: 0, outcome: TrialOutcome::Measured { log_merit, excess: None } }
     }
 
     #[test]
     fn one_finalist_gives_the_paired_t_interval() {
-        let mut space = Kind::Tiny.make(1).space;
+        let mut space = LandscapeKind::Tiny.make(1).space;
         space.reference = 0;
-        let history: Vec<Told> = [0.1, 0.2, 0.3]
+        let history: Vec<Observation> = [0.1, 0.2, 0.3]
             .iter()
             .zip(0u32..)
             .flat_map(|(gain, round)| {
@@ -164,7 +164,7 @@ mod tests {
                 [told(0, round, common), told(5, round, common + gain)]
             })
             .collect();
-        let gain = Confirmed::of(&space, &history).gain(5, 0).expect("both ran");
+        let gain = ConfirmingTrials::of(&space, &history).gain(5, 0).expect("both ran");
         assert!((gain.mean - 0.2).abs() < 1e-12);
         let (low, high) = gain.interval.expect("three rounds");
         // 4.3027 times 0.1 / sqrt(3)
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn one_round_has_no_interval_and_none_no_gain() {
-        let mut space = Kind::Tiny.make(1).space;
+        let mut space = LandscapeKind::Tiny.make(1).space;
         space.reference = 0;
         let history = [told(0, 0, 1.0), told(5, 0, 1.5)];
-        let confirmed = Confirmed::of(&space, &history);
+        let confirmed = ConfirmingTrials::of(&space, &history);
         assert_eq!(confirmed.gain(5, 0).expect("both ran").interval, None);
         assert_eq!(confirmed.gain(4, 0), None);
     }

@@ -8,7 +8,7 @@ use crate::space::{CandidateIndex, WorkloadIndex};
 
 /// How long a trial measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Length {
+pub enum TrialLength {
     /// The whole run, which is what counts.
     Full,
     /// A part of it, cheaper, noisier and perhaps biased ([`crate::ShortRun`]).
@@ -38,13 +38,13 @@ pub struct Batch {
 
 /// A trial to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct Proposal {
     /// Of what.
     pub candidate: CandidateIndex,
     /// Under what.
     pub workload: WorkloadIndex,
     /// How long.
-    pub length: Length,
+    pub length: TrialLength,
     /// What for.
     pub purpose: Purpose,
     /// How often the same was asked for before; of a confirming trial, how many rounds were before.
@@ -55,7 +55,7 @@ pub struct Ask {
 
 /// What came of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It was measured.
     Measured {
         /// The natural logarithm of its figure, of which more is better (0.01 is 1 %).
@@ -72,49 +72,49 @@ pub enum Outcome {
 
 /// A trial that was made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Told {
+pub struct Observation {
     /// As it was asked for.
-    pub ask: Ask,
+    pub ask: Proposal,
     /// Its place in the order of time.
     pub visit: u64,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
 }
 
 /// What trials cost together, in full-length trials. One that could not be made costs nothing.
-pub fn spent(history: &[Told], limits: &Limits) -> f64 {
-    let made = history.iter().filter(|told| told.outcome != Outcome::Missing);
+pub fn spent(history: &[Observation], limits: &Limits) -> f64 {
+    let made = history.iter().filter(|told| told.outcome != TrialOutcome::Missing);
     made.map(|told| limits.cost(told.ask.length)).sum()
 }
 
 impl Limits {
     /// What a trial of that length costs, in full-length trials.
-    pub fn cost(&self, length: Length) -> f64 {
+    pub fn cost(&self, length: TrialLength) -> f64 {
         match (length, self.short) {
-            (Length::Short, Some(short)) => short.cost,
+            (TrialLength::Short, Some(short)) => short.cost,
             _ => 1.0,
         }
     }
 
     /// What is left to spend, in full-length trials; infinite without a limit.
-    pub fn left(&self, history: &[Told]) -> f64 {
+    pub fn left(&self, history: &[Observation]) -> f64 {
         self.trials.map_or(f64::INFINITY, |trials| trials - spent(history, self))
     }
 }
 
 /// What was measured, by candidate and workload.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
-    cells: BTreeMap<(CandidateIndex, WorkloadIndex), Vec<Told>>,
-    out: BTreeMap<CandidateIndex, Outcome>,
+pub struct TrialTable {
+    cells: BTreeMap<(CandidateIndex, WorkloadIndex), Vec<Observation>>,
+    out: BTreeMap<CandidateIndex, TrialOutcome>,
 }
 
-impl Table {
+impl TrialTable {
     /// Of the trials that `wanted` holds for; failures count whatever they were for.
-    pub fn of(history: &[Told], wanted: impl Fn(&Ask) -> bool) -> Self {
+    pub fn of(history: &[Observation], wanted: impl Fn(&Proposal) -> bool) -> Self {
         let mut table = Self::default();
         for told in history {
-            if !matches!(told.outcome, Outcome::Measured { .. }) {
+            if !matches!(told.outcome, TrialOutcome::Measured { .. }) {
                 table.out.entry(told.ask.candidate).or_insert(told.outcome);
             } else if wanted(&told.ask) {
                 let cell = (told.ask.candidate, told.ask.workload);
@@ -125,22 +125,22 @@ impl Table {
     }
 
     /// The trials of a candidate under a workload, in the order of time.
-    pub fn cell(&self, candidate: CandidateIndex, workload: WorkloadIndex) -> &[Told] {
+    pub fn cell(&self, candidate: CandidateIndex, workload: WorkloadIndex) -> &[Observation] {
         self.cells.get(&(candidate, workload)).map_or(&[], Vec::as_slice)
     }
 
     /// All cells that have trials, by candidate, then workload.
-    pub fn cells(&self) -> impl Iterator<Item = (CandidateIndex, WorkloadIndex, &[Told])> {
+    pub fn cells(&self) -> impl Iterator<Item = (CandidateIndex, WorkloadIndex, &[Observation])> {
         self.cells.iter().map(|(&(candidate, workload), told)| (candidate, workload, &told[..]))
     }
 
     /// Why a candidate is out, if it is: a trial of it failed, or cannot be made.
-    pub fn out(&self, candidate: CandidateIndex) -> Option<Outcome> {
+    pub fn out(&self, candidate: CandidateIndex) -> Option<TrialOutcome> {
         self.out.get(&candidate).copied()
     }
 
     /// All that are out.
-    pub fn all_out(&self) -> impl Iterator<Item = (CandidateIndex, Outcome)> {
+    pub fn all_out(&self) -> impl Iterator<Item = (CandidateIndex, TrialOutcome)> {
         self.out.iter().map(|(&candidate, &outcome)| (candidate, outcome))
     }
 
@@ -152,12 +152,12 @@ impl Table {
     }
 }
 
-impl Told {
+impl Observation {
     /// What was measured, if it was.
     pub fn log_merit(&self) -> Option<f64> {
         match self.outcome {
-            Outcome::Measured { log_merit, .. } => Some(log_merit),
-            Outcome::Failed | Outcome::Missing => None,
+            TrialOutcome::Measured { log_merit, .. } => Some(log_merit),
+            TrialOutcome::Failed | TrialOutcome::Missing => None,
         }
     }
 }

@@ -17,14 +17,16 @@ mod strategy;
 pub mod student;
 
 pub use answer::{Answer, Effect, Interaction, Tie, answer, front};
-pub use confirm::{Confirmed, Gain};
-pub use history::{Ask, Batch, Length, Outcome, Purpose, Table, Told, spent};
+pub use confirm::{ConfirmingTrials, Gain};
+pub use history::{
+    Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
+};
 pub use limits::{Goal, Limits, SearchError, ShortRun};
-pub use random::Random;
+pub use random::RandomStream;
 pub use space::{
-    Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
+    Candidate, CandidateIndex, Factor, FactorRole, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 pub use strategy::{
-    Adaptive, Exhaustive, Greedy, Plan, RandomSearch, Step, Stop, Strategy, Wish, all_failed,
-    next_step,
+    Adaptive, Exhaustive, Greedy, NextStep, RandomSearch, Request, SearchEnd, Strategy,
+    StrategyPlan, all_failed, next_step,
 };

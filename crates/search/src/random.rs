@@ -5,9 +5,9 @@ use flashfit_numbers::SplitMix64;
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
-pub struct Random(SplitMix64);
+pub struct RandomStream(SplitMix64);
 
-impl Random {
+impl RandomStream {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Self(SplitMix64::new(seed));
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn units_and_normals_have_their_moments() {
-        let mut random = Random::new(1);
+        let mut random = RandomStream::new(1);
         let units: Vec<f64> = (0..20_000).map(|_| random.unit()).collect();
         let normals: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / 20_000.0;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn streams_differ_and_repeat() {
-        let draw = |seed, number| Random::stream(seed, number).next_u64();
+        let draw = |seed, number| RandomStream::stream(seed, number).next_u64();
         assert_eq!(draw(1, 2), draw(1, 2));
         assert_ne!(draw(1, 2), draw(2, 1));
         assert_ne!(draw(1, 2), draw(1, 3));
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn below_reaches_all_and_no_more() {
-        let mut random = Random::new(3);
+        let mut random = RandomStream::new(3);
         let mut seen = [false; 7];
         for _ in 0..200 {
             seen[random.below(7)] = true;

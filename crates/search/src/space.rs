@@ -12,7 +12,7 @@ pub type WorkloadIndex = usize;
 
 /// What a factor is to the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum FactorRole {
     /// Every candidate is of one family (a file system); families are searched apart by `greedy`
     /// and each gets its share of a first look.
     Family,
@@ -30,7 +30,7 @@ pub struct Factor {
     /// What its levels are called; at least one.
     pub levels: Vec<String>,
     /// What it is to the candidates.
-    pub role: Role,
+    pub role: FactorRole,
     /// The level of an untuned candidate.
     pub default: u16,
 }
@@ -173,7 +173,7 @@ impl SearchSpace {
 
     /// The factor that divides candidates into families, if there is one.
     pub fn family_factor(&self) -> Option<usize> {
-        self.factors.iter().position(|factor| factor.role == Role::Family)
+        self.factors.iter().position(|factor| factor.role == FactorRole::Family)
     }
 
     /// The candidates of each family, in the order of its levels; families without any are left

@@ -3,17 +3,17 @@
 
 use std::fmt::Write as _;
 
-use flashfit_search::landscape::{Kind, Landscape, run};
-use flashfit_search::model::{Coding, Model, Point, Scales, Surface, Variances};
+use flashfit_search::landscape::{Landscape, LandscapeKind, run};
+use flashfit_search::model::{Coding, MeritEstimate, MeritSurface, Model, Scales, Variances};
 use flashfit_search::{
-    Adaptive, Answer, Exhaustive, Factor, Limits, Outcome, Strategy, Told, answer,
+    Adaptive, Answer, Exhaustive, Factor, Limits, Observation, Strategy, TrialOutcome, answer,
 };
 
 fn limits(trials: f64, seed: u64) -> Limits {
     Limits { trials: Some(trials), seed, ..Limits::default() }
 }
 
-fn answered(landscape: &Landscape, limits: &Limits) -> (Answer, Vec<Told>) {
+fn answered(landscape: &Landscape, limits: &Limits) -> (Answer, Vec<Observation>) {
     let trace = run(&Adaptive::default(), landscape, limits).expect("a search");
     let winner = trace.choice.expect("something was measured");
     (answer(&landscape.space, &trace.history, limits, winner, &[]), trace.history)
@@ -22,7 +22,7 @@ fn answered(landscape: &Landscape, limits: &Limits) -> (Answer, Vec<Told>) {
 #[test]
 fn where_all_are_equal_a_gain_is_hardly_ever_claimed() {
     let claims = (100..160).filter(|&seed| {
-        let landscape = Kind::TinyFlat.make(seed);
+        let landscape = LandscapeKind::TinyFlat.make(seed);
         let (answer, _) = answered(&landscape, &limits(40.0, seed));
         !answer.nothing_gained(&landscape.space)
     });
@@ -33,7 +33,7 @@ fn where_all_are_equal_a_gain_is_hardly_ever_claimed() {
 
 #[test]
 fn the_one_effect_is_found_and_the_others_are_not() {
-    let mut landscape = Kind::OneEffect.make(170);
+    let mut landscape = LandscapeKind::OneEffect.make(170);
     landscape.noise.drift = 0.0;
     let (answer, history) = answered(&landscape, &limits(400.0, 170));
     let of = |factor: usize, level: u16| {
@@ -55,7 +55,7 @@ fn the_one_effect_is_found_and_the_others_are_not() {
 
 #[test]
 fn of_what_cannot_be_told_apart_the_safest_is_recommended() {
-    let mut landscape = Kind::TinyFlat.make(171);
+    let mut landscape = LandscapeKind::TinyFlat.make(171);
     for (index, candidate) in landscape.space.candidates.iter_mut().enumerate() {
         candidate.safety = u8::from(index != 6);
     }
@@ -70,21 +70,21 @@ fn of_what_cannot_be_told_apart_the_safest_is_recommended() {
 
 #[test]
 fn a_failing_candidate_is_told_of() {
-    let mut landscape = Kind::Tiny.make(172);
+    let mut landscape = LandscapeKind::Tiny.make(172);
     let failing = usize::from(landscape.space.reference == 0);
     landscape.failing = vec![failing];
     let limits = limits(50.0, 172);
     let trace = run(&Exhaustive, &landscape, &limits).expect("a search");
     let winner = Exhaustive.choice(&landscape.space, &trace.history, &limits).expect("a choice");
     let answer = answer(&landscape.space, &trace.history, &limits, winner, &[]);
-    assert_eq!(answer.out, vec![(failing, Outcome::Failed)]);
+    assert_eq!(answer.out, vec![(failing, TrialOutcome::Failed)]);
     assert_eq!(answer.gain, None, "nothing was confirmed");
 }
 
 #[test]
 fn drift_is_found_where_it_is_and_only_there() {
     let of = |drift: f64| {
-        let mut landscape = Kind::Tiny.make(173);
+        let mut landscape = LandscapeKind::Tiny.make(173);
         landscape.noise.drift = drift;
         landscape.noise.sigma = vec![0.03];
         let limits = Limits { repeats: 12, ..limits(150.0, 173) };
@@ -100,21 +100,21 @@ fn drift_is_found_where_it_is_and_only_there() {
 
 #[test]
 fn the_posterior_is_the_one_of_the_textbook() {
-    let space = Kind::Tiny.make(174).space;
+    let space = LandscapeKind::Tiny.make(174).space;
     let all: Vec<usize> = (0..space.candidates.len()).collect();
     let coding = Coding::of(&space, &all);
     let scales = Scales::guess(&coding, 0.05);
     let asked = [0, 3, 7];
-    let (_, prior) = Surface::of(&coding, Vec::new(), scales.clone()).joint(&asked);
+    let (_, prior) = MeritSurface::of(&coding, Vec::new(), scales.clone()).joint(&asked);
     let k = |a: usize, b: usize| prior.row(a.max(b))[a.min(b)];
-    let point = |candidate: usize, value: f64, variance: f64| Point {
+    let point = |candidate: usize, value: f64, variance: f64| MeritEstimate {
         candidate,
         short: false,
         value,
         variance,
     };
     let points = vec![point(0, 0.3, 0.01), point(3, -0.1, 0.02)];
-    let surface = Surface::of(&coding, points, scales);
+    let surface = MeritSurface::of(&coding, points, scales);
     let (means, covariance) = surface.joint(&asked);
     // K* (K + V)^-1 y by the inverse of a matrix of two rows.
     let (a, b, d) = (k(0, 0) + 0.01, k(0, 1), k(1, 1) + 0.02);
@@ -138,7 +138,7 @@ fn named(factor: &Factor, level: u16) -> String {
 
 #[test]
 fn a_whole_answer_is_as_it_was() {
-    let landscape = Kind::Tiny.make(175);
+    let landscape = LandscapeKind::Tiny.make(175);
     let limits = limits(60.0, 175);
     let (answer, history) = answered(&landscape, &limits);
     let space = &landscape.space;

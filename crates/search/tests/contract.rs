@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashfit_search::landscape::{Kind, Landscape, run};
+use flashfit_search::landscape::{Landscape, LandscapeKind, run};
 use flashfit_search::{
-    Adaptive, Confirmed, Exhaustive, Greedy, Length, Limits, Outcome, Purpose, RandomSearch,
-    SearchError, ShortRun, SpaceError, Step, Stop, Strategy, Told, next_step, spent,
+    Adaptive, ConfirmingTrials, Exhaustive, Greedy, Limits, NextStep, Observation, Purpose,
+    RandomSearch, SearchEnd, SearchError, ShortRun, SpaceError, Strategy, TrialLength,
+    TrialOutcome, next_step, spent,
 };
 use proptest::prelude::*;
 
@@ -25,7 +26,7 @@ fn limits(trials: f64, seed: u64) -> Limits {
 
 #[test]
 fn nothing_is_asked_for_outside_the_space_or_beyond_the_budget() {
-    for kind in [Kind::Tiny, Kind::Small, Kind::Failing] {
+    for kind in [LandscapeKind::Tiny, LandscapeKind::Small, LandscapeKind::Failing] {
         let landscape = kind.make(150);
         for (at, strategy) in strategies().iter().enumerate() {
             for budget in [5.0, 33.0, 90.0] {
@@ -55,15 +56,15 @@ fn taken_up(
     landscape: &Landscape,
     limits: &Limits,
     trials: usize,
-) -> Vec<Told> {
-    let mut history: Vec<Told> = Vec::new();
+) -> Vec<Observation> {
+    let mut history: Vec<Observation> = Vec::new();
     let mut strategy = strategy;
     loop {
         let step = next_step(strategy, &landscape.space, &history, limits).expect("a space");
-        let Step::Try(asks) = step else { return history };
+        let NextStep::Try(asks) = step else { return history };
         for ask in asks {
             let visit = history.len() as u64;
-            history.push(Told { ask, visit, outcome: landscape.measure(&ask, visit) });
+            history.push(Observation { ask, visit, outcome: landscape.measure(&ask, visit) });
             if history.len() == trials {
                 strategy = fresh;
                 break;
@@ -74,7 +75,7 @@ fn taken_up(
 
 #[test]
 fn a_search_goes_on_after_any_trial_as_if_nothing_had_happened() {
-    let landscape = Kind::Tiny.make(151);
+    let landscape = LandscapeKind::Tiny.make(151);
     let limits = limits(30.0, 151);
     for (strategy, fresh) in strategies().iter().zip(strategies()) {
         let whole = run(strategy.as_ref(), &landscape, &limits).expect("a space").history;
@@ -89,7 +90,7 @@ fn a_search_goes_on_after_any_trial_as_if_nothing_had_happened() {
 fn confirming_rounds_are_of_two_batches_under_other_workloads_whoever_joined_late() {
     let mut joined_late = 0;
     for seed in 150..156 {
-        let landscape = Kind::Small.make(seed);
+        let landscape = LandscapeKind::Small.make(seed);
         let trace = run(&Adaptive::default(), &landscape, &limits(400.0, seed)).expect("a space");
         let mut rounds: BTreeMap<u32, BTreeMap<u32, BTreeMap<usize, BTreeSet<usize>>>> =
             BTreeMap::new();
@@ -116,27 +117,29 @@ fn confirming_rounds_are_of_two_batches_under_other_workloads_whoever_joined_lat
 
 #[test]
 fn when_all_finalists_fail_in_half_a_round_the_reference_does_not_run_the_other_half_alone() {
-    let landscape = Kind::Small.make(155);
+    let landscape = LandscapeKind::Small.make(155);
     let reference = landscape.space.reference;
     let limits = limits(250.0, 155);
     let strategy = Adaptive::default();
-    let mut history: Vec<Told> = Vec::new();
+    let mut history: Vec<Observation> = Vec::new();
     let mut after = None;
     while after.is_none() {
         let step = next_step(&strategy, &landscape.space, &history, &limits).expect("a space");
-        let Step::Try(asks) = step else { panic!("no race was begun") };
+        let NextStep::Try(asks) = step else { panic!("no race was begun") };
         for &ask in &asks {
             let fails = ask.purpose == Purpose::Confirm && ask.candidate != reference;
             let visit = history.len() as u64;
             let measured = landscape.measure(&ask, visit);
-            let outcome = if fails { Outcome::Failed } else { measured };
-            history.push(Told { ask, visit, outcome });
+            let outcome = if fails { TrialOutcome::Failed } else { measured };
+            history.push(Observation { ask, visit, outcome });
         }
         if asks.iter().any(|ask| ask.purpose == Purpose::Confirm) {
             after = Some(next_step(&strategy, &landscape.space, &history, &limits));
         }
     }
-    let Some(Ok(Step::Try(asks))) = after else { panic!("there are others to race: {after:?}") };
+    let Some(Ok(NextStep::Try(asks))) = after else {
+        panic!("there are others to race: {after:?}")
+    };
     assert!(asks.iter().any(|ask| ask.candidate != reference), "{asks:?}");
 }
 
@@ -144,19 +147,19 @@ fn when_all_finalists_fail_in_half_a_round_the_reference_does_not_run_the_other_
 fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift() {
     let (mut rested, mut back) = (0, 0);
     for seed in 150..152 {
-        let landscape = Kind::Smooth.make(seed);
+        let landscape = LandscapeKind::Smooth.make(seed);
         let trace = run(&Adaptive::default(), &landscape, &limits(800.0, seed)).expect("a space");
-        let mut rounds: BTreeMap<u32, Vec<Told>> = BTreeMap::new();
+        let mut rounds: BTreeMap<u32, Vec<Observation>> = BTreeMap::new();
         for told in trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
             rounds.entry(told.ask.repeat).or_default().push(*told);
         }
-        let mut before: Vec<Told> = Vec::new();
+        let mut before: Vec<Observation> = Vec::new();
         let mut was_resting = false;
         for round in rounds.values() {
             let reference = landscape.space.reference;
             let resting = round.iter().all(|told| told.ask.candidate != reference);
             if resting {
-                let confirmed = Confirmed::of(&landscape.space, &before);
+                let confirmed = ConfirmingTrials::of(&landscape.space, &before);
                 let gain = |one: &usize| confirmed.gain(*one, reference);
                 let sure = confirmed.finalists().iter().filter_map(gain).any(|gain| gain.is_sure());
                 assert!(sure, "{seed}: nobody's gain was sure");
@@ -172,7 +175,7 @@ fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift()
 
 #[test]
 fn who_may_be_chosen_can_change_between_batches_without_a_trace() {
-    let landscape = Kind::Small.make(154);
+    let landscape = LandscapeKind::Small.make(154);
     let limits = limits(200.0, 154);
     let trace = run(&RandomSearch, &landscape, &limits).expect("a space");
     let history = &trace.history[..60];
@@ -190,7 +193,7 @@ fn who_may_be_chosen_can_change_between_batches_without_a_trace() {
 
 #[test]
 fn other_seeds_search_otherwise() {
-    let landscape = Kind::Small.make(152);
+    let landscape = LandscapeKind::Small.make(152);
     let first = |seed| {
         let trace = run(&Adaptive::default(), &landscape, &limits(40.0, seed)).expect("a space");
         trace.history.iter().map(|told| told.ask.candidate).collect::<Vec<_>>()
@@ -201,7 +204,7 @@ fn other_seeds_search_otherwise() {
 
 #[test]
 fn a_failing_candidate_is_out_and_never_chosen() {
-    let mut landscape = Kind::Tiny.make(153);
+    let mut landscape = LandscapeKind::Tiny.make(153);
     let best = landscape.best();
     if best == landscape.space.reference {
         landscape.space.reference = usize::from(best == 0);
@@ -218,12 +221,12 @@ fn a_failing_candidate_is_out_and_never_chosen() {
 
 #[test]
 fn when_all_fails_the_search_ends_early_and_says_so() {
-    let mut landscape = Kind::Smooth.make(154);
+    let mut landscape = LandscapeKind::Smooth.make(154);
     landscape.failing = (0..landscape.space.candidates.len()).collect();
     for strategy in strategies() {
         let limits = Limits { trials: None, ..limits(1.0, 154) };
         let trace = run(strategy.as_ref(), &landscape, &limits).expect("a space");
-        assert!(matches!(trace.stop, Stop::AllFailed { .. }), "{:?}", trace.stop);
+        assert!(matches!(trace.stop, SearchEnd::AllFailed { .. }), "{:?}", trace.stop);
         assert!(trace.history.len() <= 600, "{}", trace.history.len());
         assert_eq!(trace.choice, None);
     }
@@ -231,7 +234,7 @@ fn when_all_fails_the_search_ends_early_and_says_so() {
 
 #[test]
 fn a_failing_reference_ends_nothing() {
-    let mut landscape = Kind::Tiny.make(155);
+    let mut landscape = LandscapeKind::Tiny.make(155);
     landscape.failing = vec![landscape.space.reference];
     for strategy in strategies() {
         let trace = run(strategy.as_ref(), &landscape, &limits(40.0, 155)).expect("a space");
@@ -241,35 +244,35 @@ fn a_failing_reference_ends_nothing() {
 
 #[test]
 fn workloads_that_some_candidates_lack_take_those_out() {
-    let landscape = Kind::Small.make(156);
+    let landscape = LandscapeKind::Small.make(156);
     let lacks = |candidate: usize, workload: usize| candidate % 3 == 1 && workload == 2;
     for strategy in strategies() {
         let limits = limits(150.0, 156);
-        let mut history: Vec<Told> = Vec::new();
-        while let Step::Try(asks) =
+        let mut history: Vec<Observation> = Vec::new();
+        while let NextStep::Try(asks) =
             next_step(strategy.as_ref(), &landscape.space, &history, &limits).expect("a space")
         {
             for ask in asks {
                 let visit = history.len() as u64;
                 let outcome = if lacks(ask.candidate, ask.workload) {
-                    Outcome::Missing
+                    TrialOutcome::Missing
                 } else {
                     landscape.measure(&ask, visit)
                 };
-                history.push(Told { ask, visit, outcome });
+                history.push(Observation { ask, visit, outcome });
             }
         }
         let choice = strategy.choice(&landscape.space, &history, &limits).expect("some are whole");
         let lacked = history
             .iter()
-            .any(|told| told.ask.candidate == choice && told.outcome == Outcome::Missing);
+            .any(|told| told.ask.candidate == choice && told.outcome == TrialOutcome::Missing);
         assert!(!lacked);
     }
 }
 
 #[test]
 fn what_may_not_be_chosen_is_not_chosen() {
-    let mut landscape = Kind::Tiny.make(157);
+    let mut landscape = LandscapeKind::Tiny.make(157);
     for candidate in &mut landscape.space.candidates {
         candidate.allowed = candidate.distance <= 1;
     }
@@ -282,22 +285,23 @@ fn what_may_not_be_chosen_is_not_chosen() {
 
 #[test]
 fn a_candidate_that_breaks_a_demand_is_not_chosen() {
-    let landscape = Kind::Tiny.make(158);
+    let landscape = LandscapeKind::Tiny.make(158);
     let best = landscape.best();
     for strategy in strategies() {
         let limits = limits(80.0, 158);
-        let mut history: Vec<Told> = Vec::new();
-        while let Step::Try(asks) =
+        let mut history: Vec<Observation> = Vec::new();
+        while let NextStep::Try(asks) =
             next_step(strategy.as_ref(), &landscape.space, &history, &limits).expect("a space")
         {
             for ask in asks {
                 let visit = history.len() as u64;
-                let Outcome::Measured { log_merit, .. } = landscape.measure(&ask, visit) else {
+                let TrialOutcome::Measured { log_merit, .. } = landscape.measure(&ask, visit)
+                else {
                     panic!("nothing fails here");
                 };
                 let excess = Some(if ask.candidate == best { 0.3 } else { -0.3 });
-                let outcome = Outcome::Measured { log_merit, excess };
-                history.push(Told { ask, visit, outcome });
+                let outcome = TrialOutcome::Measured { log_merit, excess };
+                history.push(Observation { ask, visit, outcome });
             }
         }
         assert_ne!(strategy.choice(&landscape.space, &history, &limits), Some(best));
@@ -306,7 +310,7 @@ fn a_candidate_that_breaks_a_demand_is_not_chosen() {
 
 #[test]
 fn what_cannot_be_searched_is_refused() {
-    let space = Kind::Small.make(159).space;
+    let space = LandscapeKind::Small.make(159).space;
     for strategy in strategies() {
         let refused = |space: &flashfit_search::SearchSpace, limits: &Limits| {
             next_step(strategy.as_ref(), space, &[], limits).expect_err("refused")
@@ -329,7 +333,7 @@ fn what_cannot_be_searched_is_refused() {
 
 #[test]
 fn a_small_budget_still_tries_something_of_each_family() {
-    let landscape = Kind::Smooth.make(160);
+    let landscape = LandscapeKind::Smooth.make(160);
     let trace = run(&Adaptive::default(), &landscape, &limits(4.0, 160)).expect("a space");
     let mut families: Vec<Option<u16>> = trace
         .history
@@ -343,19 +347,23 @@ fn a_small_budget_still_tries_something_of_each_family() {
 
 #[test]
 fn without_a_budget_the_adaptive_search_ends_by_itself() {
-    let landscape = Kind::Tiny.make(161);
+    let landscape = LandscapeKind::Tiny.make(161);
     let limits = Limits { trials: None, ..limits(0.0, 161) };
     let trace = run(&Adaptive::default(), &landscape, &limits).expect("a space");
-    assert!(matches!(trace.stop, Stop::SureEnough { .. } | Stop::Exhausted), "{:?}", trace.stop);
-    let confirming: Vec<&Told> =
+    assert!(
+        matches!(trace.stop, SearchEnd::SureEnough { .. } | SearchEnd::Exhausted),
+        "{:?}",
+        trace.stop
+    );
+    let confirming: Vec<&Observation> =
         trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm).collect();
-    assert!(confirming.iter().all(|told| told.ask.length == Length::Full));
+    assert!(confirming.iter().all(|told| told.ask.length == TrialLength::Full));
     assert!(landscape.regret(trace.choice.expect("a choice")) < 0.05);
 }
 
 #[test]
 fn a_space_of_one_candidate_is_searched_at_once() {
-    let mut landscape = Kind::Tiny.make(162);
+    let mut landscape = LandscapeKind::Tiny.make(162);
     landscape.space.candidates.truncate(1);
     landscape.space.reference = 0;
     let trace = run(&Adaptive::default(), &landscape, &limits(20.0, 162)).expect("a space");
@@ -371,7 +379,7 @@ proptest! {
         short in any::<bool>(),
         which in 0usize..4,
     ) {
-        let landscape = Kind::Small.make(seed);
+        let landscape = LandscapeKind::Small.make(seed);
         let short = short.then_some(ShortRun { cost: 0.3 });
         let limits = Limits { trials: Some(budget), seed, short, ..Limits::default() };
         let trace = run(strategies()[which].as_ref(), &landscape, &limits).expect("a space");

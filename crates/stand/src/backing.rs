@@ -5,27 +5,29 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
 use flashfit_card::served::{CardProcess, ProcessError};
-use flashfit_geometry::{Geometry, Known, Source};
-use flashfit_host::{ExitClass, Explain, Runner};
-use flashfit_medium::{Bytes, Held, HeldError, Medium, Refusal, System, WriteConsent};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_host::{ExitClass, Runner, UserError};
+use flashfit_medium::{
+    Bytes, Device, DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteConsent,
+};
 
 use crate::facts::CardFacts;
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]
-pub enum BackingError {
+pub enum WritableBlockDeviceError {
     /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It cannot be taken.
     #[error(transparent)]
-    Held(#[from] HeldError),
+    Held(#[from] DeviceLockError),
     /// No simulated card.
     #[error(transparent)]
     Card(#[from] ProcessError),
 }
 
-impl Explain for BackingError {
+impl UserError for WritableBlockDeviceError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(error) => error.class(),
@@ -45,37 +47,40 @@ impl Explain for BackingError {
 
 #[derive(Debug)]
 enum Attached {
-    Medium { held: Box<Held> },
+    Medium { held: Box<DeviceLock> },
     Card { process: CardProcess, facts: Box<CardFacts> },
 }
 
 /// A block device that may be written to.
 #[derive(Debug)]
-pub struct Backing {
+pub struct WritableBlockDevice {
     consent: WriteConsent,
     geometry: Geometry,
     attached: Attached,
 }
 
-impl Backing {
+impl WritableBlockDevice {
     /// The user's own device, held until the value goes.
     ///
     /// # Errors
     /// When it cannot be opened, or another process has locked it.
-    pub fn node(consent: WriteConsent) -> Result<Self, BackingError> {
-        Ok(Self::held(Held::node(consent)?))
+    pub fn node(consent: WriteConsent) -> Result<Self, WritableBlockDeviceError> {
+        Ok(Self::held(DeviceLock::node(consent)?))
     }
 
     /// A loop device over the consented image.
     ///
     /// # Errors
     /// When it cannot be attached or is used by someone else.
-    pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, BackingError> {
+    pub fn image(
+        runner: &dyn Runner,
+        consent: &WriteConsent,
+    ) -> Result<Self, WritableBlockDeviceError> {
         let geometry = Geometry::default();
-        Ok(Self { geometry, ..Self::held(Held::image(runner, consent)?) })
+        Ok(Self { geometry, ..Self::held(DeviceLock::image(runner, consent)?) })
     }
 
-    fn held(held: Held) -> Self {
+    fn held(held: DeviceLock) -> Self {
         let consent = held.consent().clone();
         let geometry = declared(consent.medium());
         Self { consent, geometry, attached: Attached::Medium { held: Box::new(held) } }
@@ -86,12 +91,12 @@ impl Backing {
     /// # Errors
     /// When the card cannot be attached to this kernel.
     pub fn card(
-        system: &System,
+        system: &SystemRoots,
         runner: &dyn Runner,
         model: &CardModel,
         program: &Path,
         args: &[String],
-    ) -> Result<Self, BackingError> {
+    ) -> Result<Self, WritableBlockDeviceError> {
         let process = CardProcess::start(program, args)?;
         let consent =
             WriteConsent::for_simulated_card(system, runner, process.device(), process.id())?;
@@ -152,17 +157,16 @@ impl Backing {
 }
 
 /// What a medium declares of its geometry.
-pub fn declared(medium: &Medium) -> Geometry {
-    let erase_unit = medium
-        .declared_erase_unit
-        .as_ref()
-        .map(|declared| Known::new(declared.bytes, Source::Declared(declared.source.clone())));
+pub fn declared(medium: &Device) -> Geometry {
+    let erase_unit = medium.declared_erase_unit.as_ref().map(|declared| {
+        Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))
+    });
     Geometry { erase_unit, write_unit: None }
 }
 
 /// What a card model states of its geometry.
 pub fn modelled(model: &CardModel) -> Geometry {
-    let known = |bytes| Some(Known::new(Bytes(bytes), Source::Modelled));
+    let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Modelled));
     Geometry {
         erase_unit: known(model.erase_unit_bytes()),
         write_unit: known(model.write_unit_bytes()),

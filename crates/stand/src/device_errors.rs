@@ -5,7 +5,7 @@
 //! from there may be too low, and an error that is missing there is blamed on the setup.
 
 use flashfit_host::error_trace::{BlockErrors, ErrorTrace};
-use flashfit_medium::System;
+use flashfit_medium::SystemRoots;
 use serde::{Deserialize, Serialize};
 
 /// Where errors were counted.
@@ -40,7 +40,7 @@ pub(crate) struct ErrorCounter {
 impl ErrorCounter {
     /// Starts the trace, where that is possible.
     pub(crate) fn of(disk: &str) -> Self {
-        let system = System::default();
+        let system = SystemRoots::default();
         let number = system.attribute(&system.block(disk).join("dev"));
         let trace = number.as_deref().and_then(parse_number).map(ErrorTrace::of_disk);
         // Without root, tracefs or the tracepoint there is the log.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use flashfit_host::{ExitClass, Explain, ProgramError, room};
+use flashfit_host::{ExitClass, ProgramError, UserError, room};
 use flashfit_medium::Refusal;
 
 use crate::TrialReport;
-use crate::backing::BackingError;
+use crate::backing::WritableBlockDeviceError;
 
 /// What helps where a disk is full.
 pub(crate) const MAKE_ROOM: &str = "make room, then: flashfit tune --resume DIR";
@@ -41,7 +41,7 @@ pub enum TrialError {
     },
     /// The medium's device is not there to begin with.
     #[error(transparent)]
-    Backing(#[from] BackingError),
+    Backing(#[from] WritableBlockDeviceError),
     /// The machine lacks something, or the user interrupted.
     #[error("{message}")]
     Stopped {
@@ -69,7 +69,7 @@ impl TrialError {
     }
 
     /// An error that ends the run.
-    pub fn stopped(error: &dyn Explain) -> Self {
+    pub fn stopped(error: &dyn UserError) -> Self {
         Self::Stopped { message: error.to_string(), class: error.class(), hint: error.hint() }
     }
 }
@@ -80,7 +80,7 @@ impl From<ProgramError> for TrialError {
     }
 }
 
-impl Explain for TrialError {
+impl UserError for TrialError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Setup { .. } => ExitClass::BadVerdict,

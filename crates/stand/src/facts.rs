@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::plan::Place;
-use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
+use flashfit_filesystem::plan::PlannedPlacement;
+use flashfit_filesystem::{Conditions, LayoutPlan, PartitionLayout, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::known_keys::known_keys;
-use flashfit_medium::Medium;
+use flashfit_medium::Device;
 use serde::{Deserialize, Serialize};
 
 /// A simulated card.
@@ -39,7 +39,7 @@ pub enum MemoryFacts {
 
 /// On what and where trials are made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct TestBedFacts {
     /// The kind of stand.
     pub stand: String,
     /// The kernel's release.
@@ -51,7 +51,7 @@ pub struct Facts {
     /// Programs and what they say of their version.
     pub programs: BTreeMap<String, String>,
     /// The medium as it was before the run.
-    pub medium: Medium,
+    pub medium: Device,
     /// The simulated card that it is, where it is one.
     pub card: Option<CardFacts>,
     /// What is known of how it is built.
@@ -71,7 +71,7 @@ pub struct Facts {
     pub memory: MemoryFacts,
 }
 
-impl Facts {
+impl TestBedFacts {
     /// What the place of the file systems offers the one of that name. Runs of earlier versions
     /// have no numbers of a plan: theirs follow from the geometry alone, as they were tried.
     pub fn conditions_for(&self, filesystem: &str) -> Conditions {
@@ -80,10 +80,12 @@ impl Facts {
     }
 
     /// Where the file systems are made.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> PlannedPlacement {
         match self.layout.layout {
-            Layout::Partition { start_bytes, size_bytes } => Place { start_bytes, size_bytes },
-            Layout::WholeMedium => Place {
+            PartitionLayout::Partition { start_bytes, size_bytes } => {
+                PlannedPlacement { start_bytes, size_bytes }
+            }
+            PartitionLayout::WholeMedium => PlannedPlacement {
                 start_bytes: self.medium.partition_start.map_or(0, |start| start.0),
                 size_bytes: self.medium.capacity.0,
             },

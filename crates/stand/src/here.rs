@@ -6,27 +6,29 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::state::{self, Tools};
-use flashfit_bench::{BenchError, RunPlan, Target, run_workload};
+use flashfit_bench::state::{self, StateTools};
+use flashfit_bench::{BenchError, RunPlan, WorkloadTarget, run_workload};
 use flashfit_filesystem::plan::fitted_conditions;
-use flashfit_filesystem::{Catalogue, Conditions, FileSystem, LayoutPlan, Recipe, scheduler};
+use flashfit_filesystem::{
+    Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, scheduler,
+};
 use flashfit_geometry::Geometry;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::mount::{MountError, Mounted};
 use flashfit_host::program::version;
-use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner};
-use flashfit_medium::{Refusal, System, WriteConsent};
+use flashfit_host::{ExitClass, Program, ProgramError, Runner, UserError};
+use flashfit_medium::{Refusal, SystemRoots, WriteConsent};
 
-use crate::backing::Backing;
+use crate::backing::WritableBlockDevice;
 use crate::device_errors::ErrorCounter;
 use crate::error::{MAKE_ROOM, TrialError};
-use crate::facts::{Facts, MemoryFacts};
-use crate::knob_guard::{KnobGuard, KnobPlaces};
+use crate::facts::{MemoryFacts, TestBedFacts};
+use crate::knob_guard::{KnobGuard, KnobPaths};
 use crate::partition;
 use crate::scheduler_guard::SchedulerGuard;
 use crate::scheduler_modules;
-use crate::{Stand, TrialReport, TrialRequest, Written, written};
+use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, written};
 
 /// What a result of fio takes at the most, with job file and leftovers.
 const RESULT_BYTES: usize = 64 << 10;
@@ -34,7 +36,7 @@ const LEAST_SECTOR_BYTES: u64 = 512;
 
 /// What [`Here`] needs to know.
 #[derive(Debug)]
-pub struct HereOptions {
+pub struct LocalTestBedOptions {
     /// Where file systems are mounted; made if it is not there.
     pub mount_dir: PathBuf,
     /// Where job files and their results are put meanwhile; not on the medium.
@@ -48,32 +50,32 @@ pub struct HereOptions {
 }
 
 /// This machine as a stand.
-pub struct Here<'a> {
+pub struct LocalTestBed<'a> {
     runner: &'a dyn Runner,
-    catalogue: &'a Catalogue,
+    catalogue: &'a FileSystemCatalog,
     /// Leave to write to the place of the file systems. It holds the device open, so it goes before
     /// what the device is attached to.
     consent: WriteConsent,
-    backing: Backing,
+    backing: WritableBlockDevice,
     scheduler: SchedulerGuard,
     memory: Option<MemoryLimit>,
     mount_dir: PathBuf,
     scratch_dir: PathBuf,
-    facts: Facts,
+    facts: TestBedFacts,
     errors: ErrorCounter,
     on_state: Option<&'a dyn Fn()>,
 }
 
-impl<'a> Here<'a> {
+impl<'a> LocalTestBed<'a> {
     /// Takes the medium over: partitions it as the layout says and describes the whole.
     ///
     /// # Errors
     /// As [`TrialError`] tells; [`TrialError::Setup`] does not occur.
     pub fn new(
         runner: &'a dyn Runner,
-        catalogue: &'a Catalogue,
-        backing: Backing,
-        options: HereOptions,
+        catalogue: &'a FileSystemCatalog,
+        backing: WritableBlockDevice,
+        options: LocalTestBedOptions,
     ) -> Result<Self, TrialError> {
         let stopped = |what: &str, error: &std::io::Error| TrialError::Stopped {
             message: format!("{what}: {error}"),
@@ -89,7 +91,7 @@ impl<'a> Here<'a> {
                 .map_err(|error| stopped(&folder.display().to_string(), &error))?;
         }
         let medium = backing.consent().medium().clone();
-        let queue = System::default().block(&medium.disk).join("queue");
+        let queue = SystemRoots::default().block(&medium.disk).join("queue");
         scheduler_modules::bring_in(runner, &queue);
         let scheduler =
             SchedulerGuard::new(queue.clone(), &medium.disk, medium.identity.disk_sequence)
@@ -97,7 +99,7 @@ impl<'a> Here<'a> {
         let consent = partition::make(runner, backing.consent(), &options.layout)?;
         let limit = MemoryLimit::new(options.memory_bytes);
         let geometry = options.given.clone().or(backing.geometry().clone());
-        let mut facts = Facts {
+        let mut facts = TestBedFacts {
             stand: "here".to_owned(),
             kernel: read_line("/proc/sys/kernel/osrelease"),
             machine: std::env::consts::ARCH.to_owned(),
@@ -125,7 +127,7 @@ impl<'a> Here<'a> {
         };
         facts.planned = planned(&facts, catalogue);
         let memory = limit.ok();
-        let HereOptions { mount_dir, scratch_dir, .. } = options;
+        let LocalTestBedOptions { mount_dir, scratch_dir, .. } = options;
         Ok(Self {
             runner,
             catalogue,
@@ -192,7 +194,7 @@ impl<'a> Here<'a> {
         if let (Some(first), Some(second), Some(last)) =
             (written_before, written_in_state, self.written())
         {
-            report.written = Some(Written {
+            report.written = Some(BytesWritten {
                 trial_bytes: last.saturating_sub(first),
                 workload_bytes: last.saturating_sub(second),
             });
@@ -217,13 +219,13 @@ impl<'a> Here<'a> {
         if request.state.is_fresh() {
             return Ok(());
         }
-        let tools = Tools {
+        let tools = StateTools {
             runner: self.runner,
             scratch: &self.scratch_dir,
             memory_limit: self.memory.as_ref(),
             seed: request.seed,
         };
-        let target = Target::Mounted(mounted, node);
+        let target = WorkloadTarget::Mounted(mounted, node);
         report.state = Some(timed(&mut report.phases.state_ns, || {
             state::bring_about(request.state, target, tools)
         })?);
@@ -231,7 +233,7 @@ impl<'a> Here<'a> {
     }
 
     fn written(&self) -> Option<u64> {
-        written::bytes(&System::default().block(&self.facts.medium.disk))
+        written::bytes(&SystemRoots::default().block(&self.facts.medium.disk))
     }
 
     /// Tells the medium that nothing on it is needed, so that every trial begins alike.
@@ -254,9 +256,9 @@ impl<'a> Here<'a> {
     }
 
     fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {
-        let places = KnobPlaces {
+        let places = KnobPaths {
             sysctl: PathBuf::from("/proc/sys"),
-            block: System::default().block(&self.facts.medium.disk),
+            block: SystemRoots::default().block(&self.facts.medium.disk),
         };
         KnobGuard::set(&places, recipe.sysctl(), recipe.sysfs())
             .map_err(|error| Failure::Setup(error.to_string()))
@@ -278,7 +280,7 @@ impl<'a> Here<'a> {
             scratch: self.scratch_dir.clone(),
         };
         let plan = whole.of_length(request.length, request.workload);
-        let target = Target::Mounted(mounted, node);
+        let target = WorkloadTarget::Mounted(mounted, node);
         let result =
             run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
         report.phases.fill_ns = result.fill_ns;
@@ -315,7 +317,7 @@ impl<'a> Here<'a> {
     }
 }
 
-impl Here<'_> {
+impl LocalTestBed<'_> {
     /// Whether there is no room for a result: fio then ends as if all were well, without one.
     fn blame_scratch(&self) -> Option<TrialError> {
         let probe = self.scratch_dir.join("room");
@@ -332,8 +334,8 @@ impl Here<'_> {
     }
 }
 
-impl Stand for Here<'_> {
-    fn facts(&self) -> &Facts {
+impl TestBed for LocalTestBed<'_> {
+    fn facts(&self) -> &TestBedFacts {
         &self.facts
     }
 
@@ -430,7 +432,10 @@ fn read_line(path: &str) -> String {
 }
 
 /// The numbers that a plan has for each file system there.
-fn planned(facts: &Facts, catalogue: &Catalogue) -> BTreeMap<String, BTreeMap<String, u64>> {
+fn planned(
+    facts: &TestBedFacts,
+    catalogue: &FileSystemCatalog,
+) -> BTreeMap<String, BTreeMap<String, u64>> {
     let sector_bytes = facts.medium.queue.logical_sector_bytes.max(LEAST_SECTOR_BYTES);
     let of = |filesystem: &FileSystem| {
         fitted_conditions(filesystem, &facts.conditions, facts.place(), sector_bytes).planned
@@ -438,7 +443,7 @@ fn planned(facts: &Facts, catalogue: &Catalogue) -> BTreeMap<String, BTreeMap<St
     catalogue.filesystems().iter().map(|found| (found.name.clone(), of(found))).collect()
 }
 
-fn programs(runner: &dyn Runner, catalogue: &Catalogue) -> BTreeMap<String, String> {
+fn programs(runner: &dyn Runner, catalogue: &FileSystemCatalog) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let fio = ("fio".to_owned(), vec!["--version".to_owned()]);
     let mkfs = catalogue

@@ -14,7 +14,7 @@ const FORMS: [(&str, &str); 2] =
 
 /// Where the files of knobs lie.
 #[derive(Debug, Clone)]
-pub struct KnobPlaces {
+pub struct KnobPaths {
     /// `/proc/sys`.
     pub sysctl: PathBuf,
     /// The medium's folder in `/sys/block`.
@@ -34,7 +34,7 @@ impl KnobGuard {
     /// # Errors
     /// When one cannot be read or set, or reads back as something else; what was set is put back.
     pub fn set(
-        places: &KnobPlaces,
+        places: &KnobPaths,
         sysctl: &[(String, String)],
         sysfs: &[(String, String)],
     ) -> Result<Self> {
@@ -93,10 +93,10 @@ fn read(file: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn places() -> (tempfile::TempDir, KnobPlaces) {
+    fn places() -> (tempfile::TempDir, KnobPaths) {
         let folder = tempfile::tempdir().unwrap();
         let places =
-            KnobPlaces { sysctl: folder.path().join("sys"), block: folder.path().join("block") };
+            KnobPaths { sysctl: folder.path().join("sys"), block: folder.path().join("block") };
         std::fs::create_dir_all(places.sysctl.join("vm")).unwrap();
         std::fs::create_dir_all(places.block.join("queue")).unwrap();
         for (file, value) in [

@@ -23,22 +23,23 @@ mod scheduler_modules;
 pub mod vm;
 mod written;
 
-use flashfit_bench::{Length, MediumState, PointResult, StateReached, Workload};
+use flashfit_bench::{MeasurementLength, PointResult, StartingState, StateReached, Workload};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
 
-pub use backing::{Backing, BackingError};
+pub use backing::{WritableBlockDevice, WritableBlockDeviceError};
 pub use device_errors::{DeviceErrors, ErrorSource};
 pub use error::TrialError;
-pub use facts::{CardFacts, Facts, MemoryFacts};
-pub use here::{Here, HereOptions};
-pub use on::{NoStand, NoVmDisk, On, VmChoice, VmDisk};
+pub use facts::{CardFacts, MemoryFacts, TestBedFacts};
+pub use here::{LocalTestBed, LocalTestBedOptions};
+pub use on::{TestBedSpec, UnknownTestBed, UnknownVmDisk, VmChoice, VmDisk};
 pub use place::{
-    CardProgram, Leave, LocalPlace, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted,
+    Capabilities, CardProgram, Host, LocalHost, OpenRequest, ProbeRequest, ProbeResult,
+    Requirements, WriteGrant,
 };
-pub use remote::RemotePlace;
+pub use remote::RemoteHost;
 
 /// What is asked of a stand.
 #[derive(Debug, Clone, Copy)]
@@ -48,11 +49,11 @@ pub struct TrialRequest<'a> {
     /// The workload to measure under it.
     pub workload: &'a Workload,
     /// How much of the workload.
-    pub profile: flashfit_bench::Profile,
+    pub profile: flashfit_bench::PointProfile,
     /// All of that, or a part.
-    pub length: Length,
+    pub length: MeasurementLength,
     /// What the file system holds before the workload begins.
-    pub state: MediumState,
+    pub state: StartingState,
     /// How much data it uses.
     pub data_bytes: u64,
     /// How much memory its programs and their page cache may use.
@@ -66,7 +67,7 @@ pub struct TrialRequest<'a> {
 /// How long the phases of a trial took, in nanoseconds; 0 where a run that others wrote lacks one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Phases {
+pub struct TrialPhases {
     /// Bringing the medium to its initial state: the discard.
     pub prepare_ns: u64,
     /// Making the file system.
@@ -88,7 +89,7 @@ pub struct Phases {
     pub total_ns: u64,
 }
 
-impl Phases {
+impl TrialPhases {
     /// What flashfit itself took.
     pub fn own_ns(&self) -> u64 {
         let others = self.prepare_ns
@@ -110,7 +111,7 @@ fn is_zero(value: &u64) -> bool {
 
 /// What was written to the medium, in bytes, as its kernel counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct BytesWritten {
     /// In the whole trial, mkfs and state included.
     pub trial_bytes: u64,
     /// From when the file system was in its state to the end of the unmount: what the workload
@@ -123,7 +124,7 @@ pub struct Written {
 #[serde(deny_unknown_fields)]
 pub struct TrialReport {
     /// How long its phases took; 0 for those that were not reached.
-    pub phases: Phases,
+    pub phases: TrialPhases,
     /// The figures.
     pub points: Vec<PointResult>,
     /// Bytes of files that were laid out for the workload, no part of any figure.
@@ -131,7 +132,7 @@ pub struct TrialReport {
     /// In which state the workload began, where it was not an empty file system.
     pub state: Option<StateReached>,
     /// What was written to the medium, where the kernel counts that.
-    pub written: Option<Written>,
+    pub written: Option<BytesWritten>,
     /// The simulated card's counters from when the file system was in its state to the end of the
     /// unmount.
     pub counters: Option<Counters>,
@@ -148,9 +149,9 @@ pub struct TrialReport {
 }
 
 /// A place where trials are made.
-pub trait Stand {
+pub trait TestBed {
     /// On what and where.
-    fn facts(&self) -> &Facts;
+    fn facts(&self) -> &TestBedFacts;
 
     /// Makes one trial.
     ///

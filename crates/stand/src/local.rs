@@ -5,37 +5,41 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::validity::{Cache, Findings, Means, find_out, kernel};
-use flashfit_filesystem::{Catalogue, Conditions};
+use flashfit_filesystem::validity::{Cache, OptionFindings, OptionProbeTools, find_out, kernel};
+use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::program::find;
-use flashfit_host::{ExitClass, Explain, Program, Runner, SystemRunner, capability, mount};
-use flashfit_medium::{Agreement, Kind, Medium, Refusal, System, Target, WriteConsent, list};
+use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError, capability, mount};
+use flashfit_medium::{
+    ConsentMethod, Device, DeviceKind, Refusal, SystemRoots, Target, WriteConsent, list,
+};
 
-use crate::backing::Backing;
-use crate::here::{Here, HereOptions};
-use crate::place::{Leave, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
+use crate::backing::WritableBlockDevice;
+use crate::here::{LocalTestBed, LocalTestBedOptions};
+use crate::place::{
+    Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements, WriteGrant,
+};
 
-use crate::{Stand, TrialError};
+use crate::{TestBed, TrialError};
 
 /// A large and slow card that is written all over.
 pub(crate) const LONGEST_PROBE: Duration = Duration::from_secs(24 * 3600);
 
 /// Makes the arguments that serve the card of that name.
-pub type CardArgs = Box<dyn Fn(&str) -> Vec<String> + Send>;
+pub type CardCommandLine = Box<dyn Fn(&str) -> Vec<String> + Send>;
 
 /// The program that serves a simulated card, and the arguments that make it serve one.
 pub struct CardProgram {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
-    pub args: CardArgs,
+    pub args: CardCommandLine,
 }
 
 /// This machine.
-pub struct LocalPlace<'a> {
+pub struct LocalHost<'a> {
     runner: &'a SystemRunner,
-    catalogue: &'a Catalogue,
+    catalogue: &'a FileSystemCatalog,
     cards: CardProgram,
     /// Where file systems are mounted, unless the user said where.
     mount_dir: PathBuf,
@@ -44,11 +48,11 @@ pub struct LocalPlace<'a> {
     on_state: Option<Box<dyn Fn() + 'a>>,
 }
 
-impl<'a> LocalPlace<'a> {
+impl<'a> LocalHost<'a> {
     /// With folders for what is only needed while trials are made.
     pub fn new(
         runner: &'a SystemRunner,
-        catalogue: &'a Catalogue,
+        catalogue: &'a FileSystemCatalog,
         cards: CardProgram,
         mount_dir: &Path,
         scratch_dir: &Path,
@@ -63,56 +67,64 @@ impl<'a> LocalPlace<'a> {
         Self { on_state: Some(Box::new(call)), ..self }
     }
 
-    fn backing(&self, leave: &Leave) -> Result<Backing, TrialError> {
-        let system = System::default();
+    fn backing(&self, leave: &WriteGrant) -> Result<WritableBlockDevice, TrialError> {
+        let system = SystemRoots::default();
         let consent = match leave {
-            Leave::Card { name, model } => return self.card(&system, name, model),
-            Leave::Named { shown, named } => {
-                WriteConsent::ask(&system, self.runner, shown, &Agreement::Named(named.clone()))?
-            }
-            Leave::Attached { serial, capacity } => {
+            WriteGrant::Card { name, model } => return self.card(&system, name, model),
+            WriteGrant::Named { shown, named } => WriteConsent::ask(
+                &system,
+                self.runner,
+                shown,
+                &ConsentMethod::Named(named.clone()),
+            )?,
+            WriteGrant::Attached { serial, capacity } => {
                 WriteConsent::for_attached(&system, self.runner, serial, *capacity)?
             }
         };
         let backing = match consent.medium().kind {
-            Kind::Image => Backing::image(self.runner, &consent),
-            _ => Backing::node(consent),
+            DeviceKind::Image => WritableBlockDevice::image(self.runner, &consent),
+            _ => WritableBlockDevice::node(consent),
         };
         Ok(backing?)
     }
 
-    fn card(&self, system: &System, name: &str, model: &CardModel) -> Result<Backing, TrialError> {
+    fn card(
+        &self,
+        system: &SystemRoots,
+        name: &str,
+        model: &CardModel,
+    ) -> Result<WritableBlockDevice, TrialError> {
         let args = (self.cards.args)(name);
-        Ok(Backing::card(system, self.runner, model, &self.cards.program, &args)?)
+        Ok(WritableBlockDevice::card(system, self.runner, model, &self.cards.program, &args)?)
     }
 }
 
-impl Place for LocalPlace<'_> {
-    fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError> {
+impl Host for LocalHost<'_> {
+    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError> {
         let has = |name: &&String| find(name).is_some();
-        Ok(Offers {
+        Ok(Capabilities {
             kernel: kernel::release(),
             machine: std::env::consts::ARCH.to_owned(),
             lacks_devices: capability::missing_for_block_devices(),
             lacks_cards: capability::missing_for_simulated_cards(),
             programs: wanted.programs.iter().filter(has).cloned().collect(),
             kinds: wanted.kinds.iter().filter(|kind| kernel::has(kind)).cloned().collect(),
-            media: list::media(&System::default()),
+            media: list::media(&SystemRoots::default()),
         })
     }
 
-    fn look(&mut self, target: &str) -> Result<Medium, TrialError> {
-        let stopped = |error: &dyn Explain| TrialError::stopped(error);
+    fn look(&mut self, target: &str) -> Result<Device, TrialError> {
+        let stopped = |error: &dyn UserError| TrialError::stopped(error);
         let found = match Target::parse(target).map_err(|error| stopped(&error))? {
-            Target::Image(path) => Medium::of_image(self.runner, &path),
-            Target::Node(path) => Medium::of_node(&System::default(), self.runner, &path),
+            Target::Image(path) => Device::of_image(self.runner, &path),
+            Target::Node(path) => Device::of_node(&SystemRoots::default(), self.runner, &path),
             Target::Simulated(name) => unreachable!("sim:{name} is looked up in the catalogue"),
         };
         found.map_err(|error| stopped(&error))
     }
 
-    fn ask(&mut self, shown: &Medium, agreement: &Agreement) -> Result<(), TrialError> {
-        match WriteConsent::ask(&System::default(), self.runner, shown, agreement) {
+    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError> {
+        match WriteConsent::ask(&SystemRoots::default(), self.runner, shown, agreement) {
             Ok(_) => Ok(()),
             Err(refusal @ Refusal::NotAgreed { .. }) => {
                 Err(TrialError::NotAgreed { message: refusal.to_string(), hint: refusal.hint() })
@@ -126,16 +138,16 @@ impl Place for LocalPlace<'_> {
         filesystem: &str,
         conditions: &Conditions,
         rotational: Option<bool>,
-    ) -> Result<Findings, TrialError> {
+    ) -> Result<OptionFindings, TrialError> {
         let filesystem =
             self.catalogue.filesystem(filesystem).map_err(|error| TrialError::stopped(&error))?;
-        let (means, cache) = (Means::take().rotational(rotational), Cache::of_user());
+        let (means, cache) = (OptionProbeTools::take().rotational(rotational), Cache::of_user());
         find_out(self.runner, filesystem, conditions, &means, &cache, false)
             .map(|found| found.findings)
             .map_err(|error| TrialError::stopped(&error))
     }
 
-    fn probe(&mut self, wanted: &ProbeWanted) -> Result<ProbeMade, TrialError> {
+    fn probe(&mut self, wanted: &ProbeRequest) -> Result<ProbeResult, TrialError> {
         let folder = PrivateFolder::new().map_err(|error| TrialError::Stopped {
             message: format!("cannot make a temporary folder: {error}"),
             class: ExitClass::Environment,
@@ -156,7 +168,7 @@ impl Place for LocalPlace<'_> {
         let read = |(name, path): (&String, PathBuf)| {
             Some((name.clone(), std::fs::read_to_string(path).ok()?))
         };
-        Ok(ProbeMade {
+        Ok(ProbeResult {
             code: outcome.code,
             stdout: outcome.stdout,
             stderr: outcome.stderr,
@@ -164,17 +176,17 @@ impl Place for LocalPlace<'_> {
         })
     }
 
-    fn open<'b>(&'b mut self, opening: &Opening) -> Result<Box<dyn Stand + 'b>, TrialError> {
+    fn open<'b>(&'b mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'b>, TrialError> {
         mount::enter_private_namespace().map_err(|error| TrialError::stopped(&error))?;
         let backing = self.backing(&opening.leave)?;
-        let options = HereOptions {
+        let options = LocalTestBedOptions {
             mount_dir: opening.mount_dir.clone().unwrap_or_else(|| self.mount_dir.clone()),
             scratch_dir: self.scratch_dir.clone(),
             given: opening.given.clone(),
             layout: opening.layout.clone(),
             memory_bytes: opening.memory_bytes,
         };
-        let here = Here::new(self.runner, self.catalogue, backing, options)?;
+        let here = LocalTestBed::new(self.runner, self.catalogue, backing, options)?;
         Ok(Box::new(match &self.on_state {
             Some(call) => here.on_state(call.as_ref()),
             None => here,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Where trials are to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum On {
+pub enum TestBedSpec {
     /// This machine.
     #[default]
     Here,
@@ -92,25 +92,25 @@ impl fmt::Display for VmDisk {
 /// A text that names no disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no disk of a virtual machine: virtio, sd, emmc, nvme or usb")]
-pub struct NoVmDisk(String);
+pub struct UnknownVmDisk(String);
 
 impl FromStr for VmDisk {
-    type Err = NoVmDisk;
+    type Err = UnknownVmDisk;
 
-    fn from_str(text: &str) -> Result<Self, NoVmDisk> {
+    fn from_str(text: &str) -> Result<Self, UnknownVmDisk> {
         let found = VM_DISKS.iter().find(|(_, name)| *name == text);
-        found.map(|(disk, _)| *disk).ok_or_else(|| NoVmDisk(text.to_owned()))
+        found.map(|(disk, _)| *disk).ok_or_else(|| UnknownVmDisk(text.to_owned()))
     }
 }
 
-impl On {
+impl TestBedSpec {
     /// Whether it is this very machine's kernel.
     pub fn is_here(&self) -> bool {
         *self == Self::Here
     }
 }
 
-impl fmt::Display for On {
+impl fmt::Display for TestBedSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here => f.write_str("here"),
@@ -124,12 +124,12 @@ impl fmt::Display for On {
 /// A text that names no stand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no stand: here, vm, ssh:HOST or lab:TAGS")]
-pub struct NoStand(String);
+pub struct UnknownTestBed(String);
 
-impl FromStr for On {
-    type Err = NoStand;
+impl FromStr for TestBedSpec {
+    type Err = UnknownTestBed;
 
-    fn from_str(text: &str) -> Result<Self, NoStand> {
+    fn from_str(text: &str) -> Result<Self, UnknownTestBed> {
         match text.split_once(':') {
             None if text == "here" => Ok(Self::Here),
             None if text == "vm" => Ok(Self::Vm(VmChoice::default())),
@@ -138,7 +138,7 @@ impl FromStr for On {
                 Ok(Self::Ssh { host: host.to_owned() })
             }
             Some(("lab", tags)) if tags.contains('=') => Ok(Self::Lab { tags: tags.to_owned() }),
-            _ => Err(NoStand(text.to_owned())),
+            _ => Err(UnknownTestBed(text.to_owned())),
         }
     }
 }
@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn stands_have_names() {
         for name in ["here", "vm", "ssh:pi@board.local", "lab:board=imx8,media=sd"] {
-            assert_eq!(name.parse::<On>().expect("a stand").to_string(), name);
+            assert_eq!(name.parse::<TestBedSpec>().expect("a stand").to_string(), name);
         }
         for name in ["", "ssh", "ssh:", "ssh:-oProxyCommand=x", "vm:big", "Here", "lab:", "lab:x"] {
-            assert!(name.parse::<On>().is_err(), "{name}");
+            assert!(name.parse::<TestBedSpec>().is_err(), "{name}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Making the layout of trials true: the partition table, and the partition's node.
 
 use flashfit_apply::ApplyError;
-use flashfit_apply::partition::{self, Partition};
-use flashfit_filesystem::{Layout, LayoutPlan};
+use flashfit_apply::partition::{self, NewPartition};
+use flashfit_filesystem::{LayoutPlan, PartitionLayout};
 use flashfit_host::Runner;
 use flashfit_medium::{Bytes, WriteConsent};
 
@@ -20,11 +20,12 @@ pub fn make(
 ) -> Result<WriteConsent, TrialError> {
     let sector_bytes = consent.medium().queue.logical_sector_bytes;
     let sfdisk = plan.layout.partitioning(consent.path(), sector_bytes);
-    let (Some(sfdisk), Layout::Partition { start_bytes, size_bytes }) = (sfdisk, plan.layout)
+    let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes }) =
+        (sfdisk, plan.layout)
     else {
         return Ok(consent.clone());
     };
-    let partition = Partition {
+    let partition = NewPartition {
         sfdisk,
         node: plan.layout.node(consent.path()),
         start: Bytes(start_bytes),

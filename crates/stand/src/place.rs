@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::validity::Findings;
-use flashfit_filesystem::{Catalogue, Conditions, LayoutPlan};
+use flashfit_filesystem::validity::OptionFindings;
+use flashfit_filesystem::{Conditions, FileSystemCatalog, LayoutPlan};
 use flashfit_geometry::Geometry;
-use flashfit_medium::{Agreement, Bytes, Medium};
+use flashfit_medium::{Bytes, ConsentMethod, Device};
 use serde::{Deserialize, Serialize};
 
-use crate::{Stand, TrialError};
+use crate::{TestBed, TrialError};
 
-pub use crate::local::{CardProgram, LocalPlace};
+pub use crate::local::{CardProgram, LocalHost};
 
 /// What a trial needs besides the programs of its file system.
 const TRIAL_PROGRAMS: [&str; 4] = ["fio", "mount", "blkdiscard", "sfdisk"];
@@ -24,16 +24,16 @@ const TRIAL_PROGRAMS: [&str; 4] = ["fio", "mount", "blkdiscard", "sfdisk"];
 /// What is asked of a place: whether it has these.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct Requirements {
     /// Programs by name.
     pub programs: BTreeSet<String>,
     /// File systems as mount(8) calls them.
     pub kinds: BTreeSet<String>,
 }
 
-impl Wanted {
+impl Requirements {
     /// All that trials with the file systems of a catalogue need.
-    pub fn of(catalogue: &Catalogue) -> Self {
+    pub fn of(catalogue: &FileSystemCatalog) -> Self {
         let filesystems = || catalogue.filesystems().iter();
         let mkfs = filesystems().map(|found| found.mkfs.tool.program.clone());
         Self {
@@ -45,7 +45,7 @@ impl Wanted {
 
 /// What a place offers of what was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offers {
+pub struct Capabilities {
     /// The kernel's release.
     pub kernel: String,
     /// The machine's architecture.
@@ -60,10 +60,10 @@ pub struct Offers {
     pub kinds: BTreeSet<String>,
     /// The media there.
     #[serde(default)]
-    pub media: Vec<Medium>,
+    pub media: Vec<Device>,
 }
 
-impl Offers {
+impl Capabilities {
     /// Whether a program is there.
     pub fn has_program(&self, name: &str) -> bool {
         self.programs.contains(name)
@@ -78,11 +78,11 @@ impl Offers {
 /// Leave to write to a medium, on its way to where the medium is; the guard there looks again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Leave {
+pub enum WriteGrant {
     /// The user saw this medium and agreed to lose what is on it.
     Named {
         /// As it was shown.
-        shown: Box<Medium>,
+        shown: Box<Device>,
         /// The name that the user gave.
         named: String,
     },
@@ -106,9 +106,9 @@ pub enum Leave {
 /// What is asked of a place to become a stand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Opening {
+pub struct OpenRequest {
     /// The medium, with leave to write to it.
-    pub leave: Leave,
+    pub leave: WriteGrant,
     /// Geometry that goes before what the medium declares.
     pub given: Geometry,
     /// Where on the medium the file systems go.
@@ -122,7 +122,7 @@ pub struct Opening {
 /// A probe to be made: `flashfit probe` with these arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProbeWanted {
+pub struct ProbeRequest {
     /// The arguments behind `probe`, leave to write among them, which the guard there looks at.
     pub args: Vec<String>,
     /// Those of them that are the names of files to be written, and brought back.
@@ -132,7 +132,7 @@ pub struct ProbeWanted {
 /// A probe that was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProbeMade {
+pub struct ProbeResult {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,
     /// What it printed.
@@ -144,25 +144,25 @@ pub struct ProbeMade {
 }
 
 /// A place where trials can be made.
-pub trait Place {
+pub trait Host {
     /// What it has of what is wanted.
     ///
     /// # Errors
     /// When it cannot be asked.
-    fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError>;
+    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError>;
 
     /// A medium there, by its node or image file.
     ///
     /// # Errors
     /// When there is none.
-    fn look(&mut self, target: &str) -> Result<Medium, TrialError>;
+    fn look(&mut self, target: &str) -> Result<Device, TrialError>;
 
     /// Asks the guard there whether the medium may be written to.
     ///
     /// # Errors
     /// [`TrialError::NotAgreed`] when only the user's word is missing; the guard's refusal
     /// otherwise.
-    fn ask(&mut self, shown: &Medium, agreement: &Agreement) -> Result<(), TrialError>;
+    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError>;
 
     /// What is found there of a file system's options.
     ///
@@ -173,20 +173,20 @@ pub trait Place {
         filesystem: &str,
         conditions: &Conditions,
         rotational: Option<bool>,
-    ) -> Result<Findings, TrialError>;
+    ) -> Result<OptionFindings, TrialError>;
 
     /// Probes a medium there.
     ///
     /// # Errors
     /// When it cannot be begun there.
-    fn probe(&mut self, wanted: &ProbeWanted) -> Result<ProbeMade, TrialError>;
+    fn probe(&mut self, wanted: &ProbeRequest) -> Result<ProbeResult, TrialError>;
 
     /// Makes ready for what will be asked, where the place has to be made for it first. Nothing is
     /// written yet.
     ///
     /// # Errors
     /// When the place cannot be made.
-    fn prepare(&mut self, leave: &Leave) -> Result<(), TrialError> {
+    fn prepare(&mut self, leave: &WriteGrant) -> Result<(), TrialError> {
         let _ = leave;
         Ok(())
     }
@@ -195,5 +195,5 @@ pub trait Place {
     ///
     /// # Errors
     /// As [`TrialError`] tells; [`TrialError::Setup`] does not occur.
-    fn open<'a>(&'a mut self, opening: &Opening) -> Result<Box<dyn Stand + 'a>, TrialError>;
+    fn open<'a>(&'a mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError>;
 }

@@ -11,11 +11,13 @@ mod guest;
 
 use std::path::Path;
 
-use flashfit_filesystem::{Catalogue, Conditions, FileSystem, Layers, Recipe, Scheduler, Setup};
+use flashfit_filesystem::{
+    Conditions, FileSystem, FileSystemCatalog, Layers, Recipe, Scheduler, Setup,
+};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, program};
 use flashfit_test_support::{TestNeed, skip_part};
-use flashfit_vm::{Device, Disk, Vm};
+use flashfit_vm::{Disk, DiskInterface, Vm};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
 /// xfs is not made on less than 300 MiB.
@@ -51,7 +53,7 @@ fn programs(filesystem: &FileSystem) -> [String; 2] {
 #[test]
 fn every_file_system_goes_through_its_life() {
     let Some(kernel) = kernel_or_skip() else { return };
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let (here, missing): (Vec<&FileSystem>, Vec<&FileSystem>) = catalogue
         .filesystems()
         .iter()
@@ -70,7 +72,7 @@ fn every_file_system_goes_through_its_life() {
     options.programs.extend(here.iter().map(|found| format!("mount.{}", found.kind)));
     options.modules = here.iter().map(|found| module(&found.kind).to_owned()).collect();
     options.modules.extend(["loop", "overlay"].map(str::to_owned));
-    options.disks = vec![Disk::file(image, false, Device::Virtio)];
+    options.disks = vec![Disk::file(image, false, DiskInterface::Virtio)];
     options.memory_mib = 512;
     let vm = Vm::start(&options, &Interrupt::new()).unwrap();
     assert!(vm.facts().lacking_modules.is_empty(), "{:?}", vm.facts());

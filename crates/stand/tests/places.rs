@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flashfit_bench::{Length, MediumState, Profile, Workloads};
-use flashfit_filesystem::{Catalogue, Layout, LayoutPlan, Scheduler, Setup};
+use flashfit_bench::{MeasurementLength, PointProfile, StartingState, Workloads};
+use flashfit_filesystem::{FileSystemCatalog, LayoutPlan, PartitionLayout, Scheduler, Setup};
 use flashfit_geometry::Geometry;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain, SystemRunner, mountinfo};
-use flashfit_medium::{Agreement, Bytes};
-use flashfit_stand::agent::{self, About};
-use flashfit_stand::protocol::Request;
-use flashfit_stand::remote::{Ends, Link, LinkError, Talk, Waits};
+use flashfit_host::{ExitClass, SystemRunner, UserError, mountinfo};
+use flashfit_medium::{Bytes, ConsentMethod};
+use flashfit_stand::agent::{self, AgentInfo};
+use flashfit_stand::protocol::AgentRequest;
+use flashfit_stand::remote::{Link, LinkEnds, LinkError, RpcClient, Timeouts};
 use flashfit_stand::{
-    CardProgram, Leave, LocalPlace, Opening, Place, RemotePlace, TrialError, TrialRequest, Wanted,
+    CardProgram, Host, LocalHost, OpenRequest, RemoteHost, Requirements, TrialError, TrialRequest,
+    WriteGrant,
 };
 use flashfit_test_support::{block_devices, skip};
 use tempfile::TempDir;
@@ -25,8 +26,8 @@ use tempfile::TempDir;
 const VERSION: &str = "1.2.3";
 const IMAGE_BYTES: u64 = 64 << 20;
 
-fn about() -> About {
-    About { version: VERSION.to_owned(), cards: Box::new(|_| no_cards()) }
+fn about() -> AgentInfo {
+    AgentInfo { version: VERSION.to_owned(), cards: Box::new(|_| no_cards()) }
 }
 
 fn no_cards() -> CardProgram {
@@ -37,7 +38,7 @@ fn no_cards() -> CardProgram {
 struct Pipe(Interrupt);
 
 impl Link for Pipe {
-    fn connect(&mut self) -> Result<Ends, LinkError> {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         let interrupt = self.0.clone();
         std::thread::spawn(move || {
@@ -45,7 +46,7 @@ impl Link for Pipe {
             agent::serve(input, far, &about(), &interrupt).expect("an agent");
         });
         let output = near.try_clone().expect("a second end");
-        Ok(Ends { input: Box::new(near), output: Box::new(output) })
+        Ok(LinkEnds { input: Box::new(near), output: Box::new(output) })
     }
 
     fn patience(&self) -> Duration {
@@ -82,7 +83,7 @@ impl Read for BreaksAfter {
 }
 
 impl Link for Breaking {
-    fn connect(&mut self) -> Result<Ends, LinkError> {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let near = UnixStream::connect(&self.socket).map_err(|error| LinkError {
             message: format!("nobody listens: {error}"),
             hint: None,
@@ -93,7 +94,7 @@ impl Link for Breaking {
         let input = BreaksAfter(near, self.after_bytes);
         // The answer to the longest request must come through at last.
         self.after_bytes *= 2;
-        Ok(Ends { input: Box::new(input), output: Box::new(output) })
+        Ok(LinkEnds { input: Box::new(input), output: Box::new(output) })
     }
 
     fn patience(&self) -> Duration {
@@ -126,10 +127,10 @@ fn is_mounted_below(folder: &Path) -> bool {
 }
 
 /// What every place does.
-fn contract(place: &mut dyn Place, image: &Path) {
-    let catalogue = Catalogue::load(None).expect("the catalogue");
+fn contract(place: &mut dyn Host, image: &Path) {
+    let catalogue = FileSystemCatalog::load(None).expect("the catalogue");
     let workloads = Workloads::load(None).expect("the workloads");
-    let offers = place.describe(&Wanted::of(&catalogue)).expect("it is described");
+    let offers = place.describe(&Requirements::of(&catalogue)).expect("it is described");
     assert!(offers.has_program("mount") && offers.has_kind("ext4"), "{offers:?}");
     assert!(!offers.has_program("mkfs.nonsense"));
 
@@ -138,19 +139,19 @@ fn contract(place: &mut dyn Place, image: &Path) {
     let shown = place.look(&image.display().to_string()).expect("an image");
     assert_eq!(shown.capacity, Bytes(IMAGE_BYTES));
 
-    let refused = place.ask(&shown, &Agreement::NotAsked).expect_err("nobody agreed");
+    let refused = place.ask(&shown, &ConsentMethod::NotAsked).expect_err("nobody agreed");
     assert!(matches!(refused, TrialError::NotAgreed { .. }), "{refused}");
-    let wrong = Agreement::Named("sda".to_owned());
+    let wrong = ConsentMethod::Named("sda".to_owned());
     let refused = place.ask(&shown, &wrong).expect_err("another's name");
     assert_eq!(refused.class(), ExitClass::Refused, "{refused}");
     let named = shown.short_name();
-    place.ask(&shown, &Agreement::Named(named.clone())).expect("agreed");
+    place.ask(&shown, &ConsentMethod::Named(named.clone())).expect("agreed");
 
-    let opening = |named: &str| Opening {
-        leave: Leave::Named { shown: Box::new(shown.clone()), named: named.to_owned() },
+    let opening = |named: &str| OpenRequest {
+        leave: WriteGrant::Named { shown: Box::new(shown.clone()), named: named.to_owned() },
         given: Geometry::default(),
         layout: LayoutPlan {
-            layout: Layout::WholeMedium,
+            layout: PartitionLayout::WholeMedium,
             unit: Bytes::mib(1),
             reason: "for a test".to_owned(),
         },
@@ -169,9 +170,9 @@ fn contract(place: &mut dyn Place, image: &Path) {
     let request = |setup| TrialRequest {
         setup,
         workload,
-        profile: Profile::Quick,
-        length: Length::Full,
-        state: MediumState::default(),
+        profile: PointProfile::Quick,
+        length: MeasurementLength::Full,
+        state: StartingState::default(),
         data_bytes: 4 << 20,
         memory_bytes: 64 << 20,
         runtime_ns: 100_000_000,
@@ -203,9 +204,10 @@ fn attaching() -> Option<MutexGuard<'static, ()>> {
 fn this_machine_keeps_the_contract() {
     let Some(_alone) = attaching() else { return };
     let folder = TempDir::new().expect("a folder");
-    let (runner, catalogue) = (SystemRunner::default(), Catalogue::load(None).expect("catalogue"));
+    let (runner, catalogue) =
+        (SystemRunner::default(), FileSystemCatalog::load(None).expect("catalogue"));
     let (mount_dir, scratch) = (folder.path().join("mnt"), folder.path().join("scratch"));
-    let mut place = LocalPlace::new(&runner, &catalogue, no_cards(), &mount_dir, &scratch);
+    let mut place = LocalHost::new(&runner, &catalogue, no_cards(), &mount_dir, &scratch);
     contract(&mut place, &image(&folder));
     assert!(!is_mounted_below(folder.path()));
 }
@@ -215,7 +217,7 @@ fn an_agent_behind_a_pipe_keeps_the_contract() {
     let Some(_alone) = attaching() else { return };
     let folder = TempDir::new().expect("a folder");
     let (ours, theirs) = (Interrupt::new(), Interrupt::new());
-    let mut place = RemotePlace::new(Pipe(theirs), "pipe", &ours, VERSION, None).expect("hello");
+    let mut place = RemoteHost::new(Pipe(theirs), "pipe", &ours, VERSION, None).expect("hello");
     contract(&mut place, &image(&folder));
 }
 
@@ -236,7 +238,7 @@ fn an_agent_whose_connection_breaks_keeps_the_contract() {
     }
     let link = Breaking { socket: socket.clone(), after_bytes: 100 };
     let mut place =
-        RemotePlace::new(link, "socket", &Interrupt::new(), VERSION, None).expect("hello");
+        RemoteHost::new(link, "socket", &Interrupt::new(), VERSION, None).expect("hello");
     contract(&mut place, &image(&folder));
     drop(place);
     agent.join().expect("it ends when it is told to");
@@ -245,7 +247,7 @@ fn an_agent_whose_connection_breaks_keeps_the_contract() {
 
 #[test]
 fn an_agent_of_another_version_is_refused() {
-    let error = RemotePlace::new(Pipe(Interrupt::new()), "pipe", &Interrupt::new(), "9.9", None)
+    let error = RemoteHost::new(Pipe(Interrupt::new()), "pipe", &Interrupt::new(), "9.9", None)
         .err()
         .expect("another version");
     assert_eq!(error.class(), ExitClass::Environment);
@@ -260,7 +262,7 @@ fn a_catalogue_of_the_users_goes_along() {
     std::fs::write(&file, "title = 3").expect("a file");
     let interrupt = Interrupt::new();
     let catalog = Some(folder.path());
-    let error = RemotePlace::new(Pipe(Interrupt::new()), "pipe", &interrupt, VERSION, catalog)
+    let error = RemoteHost::new(Pipe(Interrupt::new()), "pipe", &interrupt, VERSION, catalog)
         .err()
         .expect("a broken file");
     assert!(error.to_string().contains("broken.toml"), "{error}");
@@ -302,7 +304,7 @@ fn what_is_asked_twice_is_done_once() {
 struct Says(&'static str);
 
 impl Link for Says {
-    fn connect(&mut self) -> Result<Ends, LinkError> {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
         let text = self.0;
         std::thread::spawn(move || {
@@ -311,7 +313,7 @@ impl Link for Says {
             }
         });
         let output = near.try_clone().expect("a second end");
-        Ok(Ends { input: Box::new(near), output: Box::new(output) })
+        Ok(LinkEnds { input: Box::new(near), output: Box::new(output) })
     }
 
     fn patience(&self) -> Duration {
@@ -329,10 +331,11 @@ impl Link for Says {
 
 #[test]
 fn an_agent_that_hangs_is_given_up() {
-    let waits = Waits { silence: Duration::from_millis(300), answer: Duration::from_millis(900) };
+    let waits =
+        Timeouts { silence: Duration::from_millis(300), answer: Duration::from_millis(900) };
     let asked = |says: &'static str| {
-        let mut talk = Talk::new(Says(says), &Interrupt::new());
-        talk.ask(Request::Close {}, waits, &mut || {}).expect_err("no answer").to_string()
+        let mut talk = RpcClient::new(Says(says), &Interrupt::new());
+        talk.ask(AgentRequest::Close {}, waits, &mut || {}).expect_err("no answer").to_string()
     };
     let silent = asked("");
     assert!(silent.contains("a wall is gone: it was silent"), "{silent}");

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flashfit_filesystem::{Catalogue, Durability, Setup};
-use flashfit_search::{Outcome, Stop};
-use flashfit_tune::replay::{Question, Recording, Replayed, replay};
-use flashfit_tune::{Ended, Limits, Purpose, Rules, StrategyKind, Weight};
+use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
+use flashfit_search::{SearchEnd, TrialOutcome};
+use flashfit_tune::replay::{Recording, ReplayRequest, Replayed, replay};
+use flashfit_tune::{Budget, DriverRules, RunEnd, StrategyKind, TrialPurpose, Weight};
 
 /// How many seeds are played, from 0.
 const SEEDS: u64 = 50;
@@ -89,7 +89,7 @@ fn main() {
     if grids.is_empty() {
         println!("\nNo grid is recorded yet.");
     }
-    let catalogue = Catalogue::load(None).expect("the built-in catalogue");
+    let catalogue = FileSystemCatalog::load(None).expect("the built-in catalogue");
     for grid in grids {
         match Recording::read(&grid.runs) {
             Ok(recording) => one_grid(&grid.name, &recording, &catalogue, seeds),
@@ -126,8 +126,8 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-fn one_grid(name: &str, recording: &Recording, catalogue: &Catalogue, seeds: u64) {
-    let play = |rules: Rules| play(recording, catalogue, rules);
+fn one_grid(name: &str, recording: &Recording, catalogue: &FileSystemCatalog, seeds: u64) {
+    let play = |rules: DriverRules| play(recording, catalogue, rules);
     let first = play(rules(StrategyKind::Greedy, None, 0));
     println!("\n### {name}\n\n{}\n", described(recording, &first));
     println!(
@@ -135,7 +135,7 @@ fn one_grid(name: &str, recording: &Recording, catalogue: &Catalogue, seeds: u64
     );
     println!("|---|---|---|---|---|---|");
     let once = |seed: u64| rules(StrategyKind::Greedy, None, seed);
-    let confirmed = |seed: u64| Rules {
+    let confirmed = |seed: u64| DriverRules {
         repeats: DEFAULT_REPEATS,
         confirm_rounds: DEFAULT_CONFIRM_ROUNDS,
         ..once(seed)
@@ -158,17 +158,17 @@ fn one_grid(name: &str, recording: &Recording, catalogue: &Catalogue, seeds: u64
     }
 }
 
-fn rules(strategy: StrategyKind, trials: Option<u32>, seed: u64) -> Rules {
-    let limits = Limits { trials, ..Limits::default() };
-    Rules { strategy, repeats: 1, confirm_rounds: 0, limits, seed, short: true }
+fn rules(strategy: StrategyKind, trials: Option<u32>, seed: u64) -> DriverRules {
+    let limits = Budget { trials, ..Budget::default() };
+    DriverRules { strategy, repeats: 1, confirm_rounds: 0, limits, seed, short: true }
 }
 
-fn play(recording: &Recording, catalogue: &Catalogue, rules: Rules) -> Replayed {
+fn play(recording: &Recording, catalogue: &FileSystemCatalog, rules: DriverRules) -> Replayed {
     let weight = |workload: &str| {
         let known = recording.weights_thousandths.get(workload);
         known.map_or(Weight::ONE, |weight| Weight(*weight)).value()
     };
-    let question = Question {
+    let question = ReplayRequest {
         rules,
         judge: recording.judge,
         workloads: Vec::new(),
@@ -184,7 +184,7 @@ fn played(replayed: &Replayed) -> Played {
     Played {
         trials: replayed.full_length_trials(),
         regret: regret.map_or(1.0, |log| 1.0 - (-log).exp()),
-        sure: matches!(replayed.ended, Ended::Search(Stop::SureEnough { .. })),
+        sure: matches!(replayed.ended, RunEnd::Search(SearchEnd::SureEnough { .. })),
     }
 }
 
@@ -220,9 +220,9 @@ fn described(recording: &Recording, replayed: &Replayed) -> String {
 /// variance), and how many repeats there are in the median.
 fn noise(recording: &Recording) -> Option<(f64, f64)> {
     let mut cells: BTreeMap<(&str, &Setup), Vec<f64>> = BTreeMap::new();
-    for trial in recording.trials.iter().filter(|trial| trial.key.purpose == Purpose::Search) {
+    for trial in recording.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Search) {
         let outcome = recording.judge.outcome(trial).ok()?;
-        if let Outcome::Measured { log_merit, .. } = outcome {
+        if let TrialOutcome::Measured { log_merit, .. } = outcome {
             cells.entry((&trial.key.workload, &trial.key.setup)).or_default().push(log_merit);
         }
     }

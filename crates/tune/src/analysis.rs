@@ -3,8 +3,8 @@
 
 use flashfit_filesystem::Setup;
 
-use crate::choice::By;
-use crate::results::Results;
+use crate::choice::Criterion;
+use crate::results::MeritResults;
 use crate::stats::Estimate;
 
 /// A place in a ranking.
@@ -26,14 +26,14 @@ pub struct Ranking {
     /// The workload; `None` for the medium as a whole.
     pub workload: Option<String>,
     /// By which merit.
-    pub by: By,
+    pub by: Criterion,
     /// The setups.
     pub rows: Vec<Ranked>,
 }
 
 /// All rankings of a run by one merit: the medium first, then each workload, each by file system.
 /// Setups that failed or lack a workload are left out of the medium's.
-pub fn rankings(results: &Results, filesystems: &[String], by: By) -> Vec<Ranking> {
+pub fn rankings(results: &MeritResults, filesystems: &[String], by: Criterion) -> Vec<Ranking> {
     let subjects = std::iter::once(None).chain(results.workloads().iter().map(Some));
     subjects
         .flat_map(|workload| {
@@ -44,7 +44,12 @@ pub fn rankings(results: &Results, filesystems: &[String], by: By) -> Vec<Rankin
         .collect()
 }
 
-fn ranking(results: &Results, filesystem: &str, workload: Option<&str>, by: By) -> Ranking {
+fn ranking(
+    results: &MeritResults,
+    filesystem: &str,
+    workload: Option<&str>,
+    by: Criterion,
+) -> Ranking {
     let mut rows: Vec<Ranked> = results
         .setups()
         .filter(|setup| setup.filesystem == filesystem)
@@ -67,7 +72,7 @@ fn ranking(results: &Results, filesystem: &str, workload: Option<&str>, by: By) 
 
 /// The sum of the workloads' merits, repeat by repeat; `None` unless all were measured and none
 /// failed.
-fn whole_medium(results: &Results, setup: &Setup, by: By) -> Option<Estimate> {
+fn whole_medium(results: &MeritResults, setup: &Setup, by: Criterion) -> Option<Estimate> {
     if results.failure(setup).is_some() {
         return None;
     }

@@ -34,7 +34,7 @@ pub enum StrategyKind {
 /// The merit by which setups are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum By {
+pub enum Criterion {
     /// Mean logarithm of throughput over a workload's points.
     Throughput,
     /// The reciprocal of the worst completion latency.
@@ -44,7 +44,7 @@ pub enum By {
     Wear,
 }
 
-impl std::fmt::Display for By {
+impl std::fmt::Display for Criterion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Throughput => "throughput",

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashfit_host::{ExitClass, Explain};
-use flashfit_search::{Answer, CandidateIndex, Purpose, Told};
+use flashfit_host::{ExitClass, UserError};
+use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
 
 use crate::choice::StrategyKind;
-use crate::course::{Cost, Course, Rules};
+use crate::course::{DriverRules, SearchDriver, TrialCost};
 use crate::demand;
 use crate::drift::drift;
-use crate::front::{Profile, profiles};
+use crate::front::{RelativeFigures, profiles};
 use crate::problem::{Problem, ProblemError};
 use crate::recommend::Recommendation;
 use crate::record::TrialRecord;
 use crate::space::Space;
 use crate::spec::RunSpec;
-use crate::spread::Levels;
+use crate::spread::DeviceEffects;
 use crate::stats::Estimate;
 use crate::told::{self, NoFigure};
 
@@ -33,7 +33,7 @@ pub enum ConclusionError {
     NoFigure(#[from] NoFigure),
 }
 
-impl Explain for ConclusionError {
+impl UserError for ConclusionError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Problem(error) => error.class(),
@@ -55,9 +55,9 @@ pub struct Conclusion {
     /// What was searched.
     pub problem: Problem,
     /// What the search was told.
-    pub history: Vec<Told>,
+    pub history: Vec<Observation>,
     /// What that cost.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<TrialCost>,
     /// What the search says; `None` before anything that may be chosen was measured.
     pub answer: Option<Answer>,
     /// What follows from it for the user.
@@ -67,7 +67,7 @@ pub struct Conclusion {
     /// How the untuned setup changed over time, where that can be told.
     pub drift: Option<Estimate>,
     /// What setups are like in every respect.
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<RelativeFigures>,
 }
 
 impl Conclusion {
@@ -81,7 +81,7 @@ impl Conclusion {
         trials: &[TrialRecord],
     ) -> Result<Self, ConclusionError> {
         let problem = Problem::of_run(space, spec)?;
-        let trials = &Levels::of_whole_batches(trials).applied_to_all(trials);
+        let trials = &DeviceEffects::of_whole_batches(trials).applied_to_all(trials);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = told::history(&problem, spec.judge(), &known)?;
@@ -94,9 +94,9 @@ impl Conclusion {
     /// has a copy confirms nothing.
     pub fn of(
         problem: Problem,
-        history: Vec<Told>,
-        costs: Vec<Cost>,
-        rules: &Rules,
+        history: Vec<Observation>,
+        costs: Vec<TrialCost>,
+        rules: &DriverRules,
         trials: &[TrialRecord],
         copied: &[bool],
     ) -> Self {
@@ -106,7 +106,7 @@ impl Conclusion {
             wear[profile.candidate] = profile.wear.map(|wear| -(wear / WEAR_STEP).round());
         }
         let evidence = without_copied_rounds(&history, copied);
-        let course = Course::new(&problem, rules);
+        let course = SearchDriver::new(&problem, rules);
         let winner = course.choice(&history, &costs);
         let answer = winner.map(|winner| course.answer(winner, &evidence, &costs, &wear));
         let recommendation = answer.as_ref().map(|answer| {
@@ -125,8 +125,8 @@ impl Conclusion {
 }
 
 /// The same trials, with those of a candidate's round that has a copy in it no longer confirming.
-fn without_copied_rounds(history: &[Told], copied: &[bool]) -> Vec<Told> {
-    let round = |told: &Told| (told.ask.candidate, told.ask.repeat);
+fn without_copied_rounds(history: &[Observation], copied: &[bool]) -> Vec<Observation> {
+    let round = |told: &Observation| (told.ask.candidate, told.ask.repeat);
     let spoiled: BTreeSet<(CandidateIndex, u32)> = history
         .iter()
         .zip(copied)
@@ -145,11 +145,11 @@ fn without_copied_rounds(history: &[Told], copied: &[bool]) -> Vec<Told> {
 /// What would be chosen if everything were safe enough.
 fn if_all_were_allowed(
     problem: &Problem,
-    rules: &Rules,
-    history: &[Told],
-    costs: &[Cost],
+    rules: &DriverRules,
+    history: &[Observation],
+    costs: &[TrialCost],
 ) -> Option<CandidateIndex> {
     let mut all = problem.clone();
     all.space.candidates.iter_mut().for_each(|candidate| candidate.allowed = true);
-    Course::new(&all, rules).choice(history, costs)
+    SearchDriver::new(&all, rules).choice(history, costs)
 }

@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flashfit_bench::Profile;
+use flashfit_bench::PointProfile;
 use flashfit_catalogue::nearest;
 use flashfit_filesystem::Scheduler;
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
-use flashfit_stand::{On, VmChoice, VmDisk};
+use flashfit_stand::{TestBedSpec, VmChoice, VmDisk};
 use serde::{Deserialize, Serialize};
 
-use crate::choice::{By, OptionChoice, StrategyKind};
-use crate::quantity::{Percent, Span, Weight};
+use crate::choice::{Criterion, OptionChoice, StrategyKind};
+use crate::quantity::{Percent, TimeSpan, Weight};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
@@ -91,9 +91,9 @@ pub struct Config {
     /// How the next setup is chosen.
     pub strategy: Option<StrategyKind>,
     /// How long each trial measures.
-    pub profile: Option<Profile>,
+    pub profile: Option<PointProfile>,
     /// What is ranked by.
-    pub by: Option<By>,
+    pub by: Option<Criterion>,
     /// Trials of each setup under each workload.
     pub repeats: Option<u32>,
     /// Rounds of fresh trials of the winner against the untuned file system.
@@ -113,9 +113,9 @@ pub struct Config {
     /// The same as `allow`, seen from the other side: what a recommended setup must be at least.
     pub require: Option<flashfit_filesystem::Durability>,
     /// The longest that 99 of 100 writes may take under a recommended setup.
-    pub p99_write_max: Option<Span>,
+    pub p99_write_max: Option<TimeSpan>,
     /// How long the trials may take together.
-    pub budget: Option<Span>,
+    pub budget: Option<TimeSpan>,
     /// How much may be written to the medium.
     pub max_write: Option<Bytes>,
     /// How many trials may be made.
@@ -159,7 +159,7 @@ pub enum ConfigError {
     },
 }
 
-impl Explain for ConfigError {
+impl UserError for ConfigError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
@@ -184,8 +184,10 @@ impl From<&RunSpec> for Config {
             (!names.is_empty()).then_some(names)
         };
         let vm = match &spec.on {
-            On::Vm(choice) => choice.clone(),
-            On::Here | On::Ssh { .. } | On::Lab { .. } => VmChoice::default(),
+            TestBedSpec::Vm(choice) => choice.clone(),
+            TestBedSpec::Here | TestBedSpec::Ssh { .. } | TestBedSpec::Lab { .. } => {
+                VmChoice::default()
+            }
         };
         Self {
             on: Some(spec.on.to_string()),
@@ -213,8 +215,8 @@ impl From<&RunSpec> for Config {
             memory: Some(spec.memory),
             runtime_ms: Some(spec.runtime_ms),
             require: None,
-            p99_write_max: spec.p99_write_max_ns.map(Span),
-            budget: spec.limits.budget_ns.map(Span),
+            p99_write_max: spec.p99_write_max_ns.map(TimeSpan),
+            budget: spec.limits.budget_ns.map(TimeSpan),
             max_write: spec.limits.max_write_bytes.map(Bytes),
             trials: spec.limits.trials,
             within: Some(Percent(spec.limits.within_hundredths)),

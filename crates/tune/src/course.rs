@@ -9,13 +9,13 @@
 use std::collections::BTreeSet;
 
 use flashfit_search::{
-    self as search, Ask, Batch, CandidateIndex, Goal, Purpose, SearchError, ShortRun, Step, Stop,
-    Strategy, Told,
+    self as search, Batch, CandidateIndex, Goal, NextStep, Observation, Proposal, Purpose,
+    SearchEnd, SearchError, ShortRun, Strategy,
 };
 
 use crate::choice::StrategyKind;
 use crate::demand;
-use crate::limits::{Limits, Spent};
+use crate::limits::{Budget, Spent};
 use crate::order;
 use crate::problem::Problem;
 
@@ -28,7 +28,7 @@ const ENOUGH_FOR_COST: usize = 3;
 
 /// What a course depends on beside the history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
+pub struct DriverRules {
     /// How trials are chosen.
     pub strategy: StrategyKind,
     /// Trials of each setup under each workload, of the strategies that fix it.
@@ -36,7 +36,7 @@ pub struct Rules {
     /// Rounds of confirming trials at the end of strategies that only rank.
     pub confirm_rounds: u32,
     /// What may be spent.
-    pub limits: Limits,
+    pub limits: Budget,
     /// The seed of everything random.
     pub seed: u64,
     /// Whether short trials can be made.
@@ -45,7 +45,7 @@ pub struct Rules {
 
 /// What a trial has cost, where that is known; zeros elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct TrialCost {
     /// Its time in nanoseconds.
     pub time_ns: u64,
     /// The bytes it wrote to the medium.
@@ -63,15 +63,15 @@ pub fn strategy(kind: StrategyKind) -> Box<dyn Strategy> {
 }
 
 /// The course of one search.
-pub struct Course<'a> {
+pub struct SearchDriver<'a> {
     problem: &'a Problem,
-    rules: &'a Rules,
+    rules: &'a DriverRules,
     strategy: Box<dyn Strategy>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> SearchDriver<'a> {
     /// By these rules.
-    pub fn new(problem: &'a Problem, rules: &'a Rules) -> Self {
+    pub fn new(problem: &'a Problem, rules: &'a DriverRules) -> Self {
         Self { problem, rules, strategy: strategy(rules.strategy) }
     }
 
@@ -79,30 +79,36 @@ impl<'a> Course<'a> {
     ///
     /// # Errors
     /// When the space or the limits make no search possible.
-    pub fn next(&self, history: &[Told], costs: &[Cost]) -> Result<Step, SearchError> {
+    pub fn next(
+        &self,
+        history: &[Observation],
+        costs: &[TrialCost],
+    ) -> Result<NextStep, SearchError> {
         if self.turns_to_confirming(history, costs) {
-            return Ok(self.confirming(history).map_or(Step::Done(Stop::Budget), Step::Try));
+            return Ok(self
+                .confirming(history)
+                .map_or(NextStep::Done(SearchEnd::Budget), NextStep::Try));
         }
         let limits = self.limits(history, costs);
         let before = whole_batches(history);
-        let known: Vec<Told> = history.iter().filter(|told| before(told)).copied().collect();
+        let known: Vec<Observation> = history.iter().filter(|told| before(told)).copied().collect();
         let space = demand::without_broken(&self.problem.space, &known);
         if !space.candidates.iter().any(|candidate| candidate.allowed) {
             // Nothing that may be tried meets the demand.
             self.problem.space.check().map_err(SearchError::from)?;
-            return Ok(Step::Done(Stop::Exhausted));
+            return Ok(NextStep::Done(SearchEnd::Exhausted));
         }
         let plain = without_demands(history);
         match search::next_step(self.strategy.as_ref(), &space, &plain, &limits)? {
-            Step::Done(stop) if !self.confirms_itself() => {
-                Ok(self.confirming(history).map_or(Step::Done(stop), Step::Try))
+            NextStep::Done(stop) if !self.confirms_itself() => {
+                Ok(self.confirming(history).map_or(NextStep::Done(stop), NextStep::Try))
             }
             step => Ok(step),
         }
     }
 
     /// What is chosen after these trials.
-    pub fn choice(&self, history: &[Told], costs: &[Cost]) -> Option<CandidateIndex> {
+    pub fn choice(&self, history: &[Observation], costs: &[TrialCost]) -> Option<CandidateIndex> {
         let limits = self.limits(history, costs);
         let space = demand::without_broken(&self.problem.space, history);
         if self.confirms_itself() {
@@ -116,8 +122,8 @@ impl<'a> Course<'a> {
     pub fn answer(
         &self,
         winner: CandidateIndex,
-        history: &[Told],
-        costs: &[Cost],
+        history: &[Observation],
+        costs: &[TrialCost],
         wear: &[Option<f64>],
     ) -> search::Answer {
         let space = demand::without_broken(&self.problem.space, history);
@@ -126,7 +132,7 @@ impl<'a> Course<'a> {
     }
 
     /// How many trials will be made at the most, as far as that is known.
-    pub fn most_trials(&self, history: &[Told], costs: &[Cost]) -> f64 {
+    pub fn most_trials(&self, history: &[Observation], costs: &[TrialCost]) -> f64 {
         let limits = self.limits(history, costs);
         let strategy = self.strategy.most_trials(&self.problem.space, &limits);
         let confirming = if self.confirms_itself() { 0.0 } else { self.confirming_cost() };
@@ -137,7 +143,7 @@ impl<'a> Course<'a> {
 
     /// Whether what is left only suffices to confirm, or confirming has begun; never for a strategy
     /// that sees to that itself.
-    pub fn turns_to_confirming(&self, history: &[Told], costs: &[Cost]) -> bool {
+    pub fn turns_to_confirming(&self, history: &[Observation], costs: &[TrialCost]) -> bool {
         let limits = &self.rules.limits;
         let limited = limits.budget_ns.is_some() || limits.max_write_bytes.is_some();
         if !limited
@@ -155,10 +161,10 @@ impl<'a> Course<'a> {
     }
 
     /// The limits as the strategy is given them: those at the beginning of the batch under way.
-    fn limits(&self, history: &[Told], costs: &[Cost]) -> search::Limits {
-        let Rules { limits, repeats, seed, short, .. } = self.rules;
+    fn limits(&self, history: &[Observation], costs: &[TrialCost]) -> search::Limits {
+        let DriverRules { limits, repeats, seed, short, .. } = self.rules;
         let before = whole_batches(history);
-        let known: Vec<(&Told, &Cost)> =
+        let known: Vec<(&Observation, &TrialCost)> =
             history.iter().zip(costs).filter(|(told, _)| before(told)).collect();
         let mut found = search::Limits {
             trials: limits.trials.map(f64::from),
@@ -170,9 +176,9 @@ impl<'a> Course<'a> {
             repeats: (*repeats).max(1),
             seed: *seed,
         };
-        let costs: Vec<Cost> = known.iter().map(|(_, cost)| **cost).collect();
+        let costs: Vec<TrialCost> = known.iter().map(|(_, cost)| **cost).collect();
         if let Some(left) = limits.trials_left(&spent(&costs)) {
-            let told: Vec<Told> = known.iter().map(|(told, _)| **told).collect();
+            let told: Vec<Observation> = known.iter().map(|(told, _)| **told).collect();
             let made = search::spent(&told, &found);
             // Those that are left are like those that were made, short ones among them.
             let affordable = made + to_f64(left) * made / to_f64(count(told.len())).max(1.0);
@@ -207,7 +213,7 @@ impl<'a> Course<'a> {
     }
 
     /// The confirming trials that are still to be made, if any.
-    fn confirming(&self, history: &[Told]) -> Option<Vec<Ask>> {
+    fn confirming(&self, history: &[Observation]) -> Option<Vec<Proposal>> {
         let reference = self.problem.space.reference;
         let searched = searched(history);
         let plain = without_demands(&searched);
@@ -241,15 +247,15 @@ impl<'a> Course<'a> {
             let mut round = Vec::new();
             for &candidate in finalists.iter().filter(|candidate| !is_out(history, **candidate)) {
                 for workload in 0..self.problem.workloads.len() {
-                    let ask = Ask {
+                    let ask = Proposal {
                         candidate,
                         workload,
-                        length: search::Length::Full,
+                        length: search::TrialLength::Full,
                         purpose: Purpose::Confirm,
                         repeat,
                         batch,
                     };
-                    let same = |told: &Told| Ask { batch, ..told.ask } == ask;
+                    let same = |told: &Observation| Proposal { batch, ..told.ask } == ask;
                     if !history.iter().any(same) {
                         round.push(ask);
                     }
@@ -274,13 +280,13 @@ pub(crate) fn in_words(error: &SearchError) -> String {
 }
 
 /// Whether a trial of a candidate failed or could not be made: no more are made of it.
-pub fn is_out(history: &[Told], candidate: CandidateIndex) -> bool {
+pub fn is_out(history: &[Observation], candidate: CandidateIndex) -> bool {
     history.iter().any(|told| told.ask.candidate == candidate && told.log_merit().is_none())
 }
 
 /// The last batch is over although trials of candidates that are out were not made: it counts as
 /// whole. A run that goes on finds the same, because it passes over the same.
-pub fn close_batch(history: &mut [Told]) {
+pub fn close_batch(history: &mut [Observation]) {
     let Some(last) = history.iter().map(|told| told.ask.batch.number).max() else { return };
     let made = history.iter().filter(|told| told.ask.batch.number == last).count();
     for told in history.iter_mut().filter(|told| told.ask.batch.number == last) {
@@ -289,23 +295,24 @@ pub fn close_batch(history: &mut [Told]) {
 }
 
 /// Without what breaks demands: who is out for that is told by the space, where it is beyond noise.
-fn without_demands(history: &[Told]) -> Vec<Told> {
-    let plain = |told: &Told| match told.outcome {
-        search::Outcome::Measured { log_merit, .. } => {
-            Told { outcome: search::Outcome::Measured { log_merit, excess: None }, ..*told }
-        }
+fn without_demands(history: &[Observation]) -> Vec<Observation> {
+    let plain = |told: &Observation| match told.outcome {
+        search::TrialOutcome::Measured { log_merit, .. } => Observation {
+            outcome: search::TrialOutcome::Measured { log_merit, excess: None },
+            ..*told
+        },
         _ => *told,
     };
     history.iter().map(plain).collect()
 }
 
 /// Without confirming trials: what a strategy that only ranks has chosen by.
-fn searched(history: &[Told]) -> Vec<Told> {
+fn searched(history: &[Observation]) -> Vec<Observation> {
     history.iter().filter(|told| told.ask.purpose != Purpose::Confirm).copied().collect()
 }
 
 /// Tells the trials of whole batches from those of one under way.
-pub(crate) fn whole_batches(history: &[Told]) -> impl Fn(&Told) -> bool + use<> {
+pub(crate) fn whole_batches(history: &[Observation]) -> impl Fn(&Observation) -> bool + use<> {
     let last = history.iter().map(|told| told.ask.batch.number).max().unwrap_or(0);
     let of_last = || history.iter().filter(|told| told.ask.batch.number == last);
     let size = of_last().next().map_or(0, |told| told.ask.batch.size);
@@ -315,13 +322,13 @@ pub(crate) fn whole_batches(history: &[Told]) -> impl Fn(&Told) -> bool + use<> 
 
 /// What trials cost together, in full-length ones: short ones by their time beside that of whole
 /// ones.
-pub fn full_length_trials(history: &[Told], costs: &[Cost]) -> f64 {
-    let known: Vec<(&Told, &Cost)> = history.iter().zip(costs).collect();
+pub fn full_length_trials(history: &[Observation], costs: &[TrialCost]) -> f64 {
+    let known: Vec<(&Observation, &TrialCost)> = history.iter().zip(costs).collect();
     let short = Some(ShortRun { cost: short_cost(&known) });
     search::spent(history, &search::Limits { short, ..search::Limits::default() })
 }
 
-fn spent(costs: &[Cost]) -> Spent {
+fn spent(costs: &[TrialCost]) -> Spent {
     let mut spent = Spent::default();
     for cost in costs {
         spent.add(*cost);
@@ -330,8 +337,8 @@ fn spent(costs: &[Cost]) -> Spent {
 }
 
 /// What a short trial costs beside a whole one, by the mean time of both.
-fn short_cost(known: &[(&Told, &Cost)]) -> f64 {
-    let mean = |length: search::Length| {
+fn short_cost(known: &[(&Observation, &TrialCost)]) -> f64 {
+    let mean = |length: search::TrialLength| {
         let times: Vec<u64> = known
             .iter()
             .filter(|(told, cost)| told.ask.length == length && cost.time_ns > 0)
@@ -340,7 +347,7 @@ fn short_cost(known: &[(&Told, &Cost)]) -> f64 {
         (times.len() >= ENOUGH_FOR_COST)
             .then(|| times.iter().map(|ns| to_f64(*ns)).sum::<f64>() / to_f64(count(times.len())))
     };
-    match (mean(search::Length::Short), mean(search::Length::Full)) {
+    match (mean(search::TrialLength::Short), mean(search::TrialLength::Full)) {
         (Some(short), Some(full)) => (short / full).clamp(0.05, 0.95),
         _ => SHORT_COST,
     }

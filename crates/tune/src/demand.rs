@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_search::{CandidateIndex, Outcome, SearchSpace, Told};
+use flashfit_search::{CandidateIndex, Observation, SearchSpace, TrialOutcome};
 
 /// How many standard errors are beyond noise: 19 times of 20, one-sided.
 const SURE: f64 = 1.645;
@@ -17,10 +17,10 @@ const GUESSED_SD: f64 = 0.3;
 const GUESS_COUNT: f64 = 4.0;
 
 /// By how much each candidate that is out breaks the demand, as a logarithm.
-pub fn broken(history: &[Told]) -> BTreeMap<CandidateIndex, f64> {
+pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, f64> {
     let mut cells: BTreeMap<(CandidateIndex, usize), Vec<f64>> = BTreeMap::new();
     for told in history {
-        if let Outcome::Measured { excess: Some(excess), .. } = told.outcome {
+        if let TrialOutcome::Measured { excess: Some(excess), .. } = told.outcome {
             cells.entry((told.ask.candidate, told.ask.workload)).or_default().push(excess);
         }
     }
@@ -45,7 +45,7 @@ pub fn broken(history: &[Told]) -> BTreeMap<CandidateIndex, f64> {
 }
 
 /// The space in which those that break the demand may not be chosen.
-pub fn without_broken(space: &SearchSpace, history: &[Told]) -> SearchSpace {
+pub fn without_broken(space: &SearchSpace, history: &[Observation]) -> SearchSpace {
     let mut space = space.clone();
     for candidate in broken(history).into_keys() {
         space.candidates[candidate].allowed = false;
@@ -55,15 +55,15 @@ pub fn without_broken(space: &SearchSpace, history: &[Told]) -> SearchSpace {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_search::{Ask, Batch, Length, Purpose};
+    use flashfit_search::{Batch, Proposal, Purpose, TrialLength};
 
     use super::*;
 
-    fn told(candidate: usize, excess: Option<f64>) -> Told {
+    fn told(candidate: usize, excess: Option<f64>) -> Observation {
         let batch = Batch { number: 0, size: 1 };
-        let (length, purpose) = (Length::Full, Purpose::Search);
-        let ask = Ask { candidate, workload: 0, length, purpose, repeat: 0, batch };
-        Told { ask, visit: 0, outcome: Outcome::Measured { log_merit: 0.0, excess } }
+        let (length, purpose) = (TrialLength::Full, Purpose::Search);
+        let ask = Proposal { candidate, workload: 0, length, purpose, repeat: 0, batch };
+        Observation { ask, visit: 0, outcome: TrialOutcome::Measured { log_merit: 0.0, excess } }
     }
 
     #[test]
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_too_slow_again_and_again_is_out() {
         let again = [0.1, 0.12, 0.09, 0.11].map(|excess| told(1, Some(excess)));
-        let calm: Vec<Told> =
+        let calm: Vec<Observation> =
             (0..40).map(|at| told(2, Some(-1.0 + f64::from(at % 2) / 50.0))).collect();
         let history = [&again[..], &calm].concat();
         assert_eq!(broken(&history).into_keys().collect::<Vec<_>>(), [1]);

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_search::{Length, Told};
+use flashfit_search::{Observation, TrialLength};
 
 use crate::problem::Problem;
 use crate::stats::{Estimate, student_95};
@@ -19,11 +19,11 @@ const LEAST_TRIALS: usize = 5;
 pub const OVER_TRIALS: f64 = 100.0;
 
 /// The change of the untuned setup's logarithm over [`OVER_TRIALS`] trials.
-pub fn drift(problem: &Problem, history: &[Told]) -> Option<Estimate> {
+pub fn drift(problem: &Problem, history: &[Observation]) -> Option<Estimate> {
     let mut cells: BTreeMap<(usize, bool), Vec<(f64, f64)>> = BTreeMap::new();
     for told in history.iter().filter(|told| told.ask.candidate == problem.space.reference) {
         if let Some(log_merit) = told.log_merit() {
-            let cell = (told.ask.workload, told.ask.length == Length::Short);
+            let cell = (told.ask.workload, told.ask.length == TrialLength::Short);
             cells.entry(cell).or_default().push((told.visit as f64 / OVER_TRIALS, log_merit));
         }
     }

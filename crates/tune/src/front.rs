@@ -20,7 +20,7 @@ const STEP: f64 = 0.02;
 
 /// A setup's figures as logarithms of ratios to the untuned setup; more is better in all of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
+pub struct RelativeFigures {
     /// Which.
     pub candidate: CandidateIndex,
     /// The setup.
@@ -50,7 +50,7 @@ struct Cell {
 
 /// The profiles of all setups that have a whole trial under every workload, the best throughput
 /// first.
-pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<Profile> {
+pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigures> {
     let cells = cells(problem, trials);
     let weights = problem.space.weights();
     let mean = |candidate: CandidateIndex, figure: fn(&Cell) -> &Vec<f64>| {
@@ -68,9 +68,9 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<Profile> {
     let relative = |candidate: CandidateIndex, figure: fn(&Cell) -> &Vec<f64>| {
         Some(mean(candidate, figure)? - mean(reference, figure)?)
     };
-    let mut profiles: Vec<Profile> = (0..problem.setups.len())
+    let mut profiles: Vec<RelativeFigures> = (0..problem.setups.len())
         .filter_map(|candidate| {
-            Some(Profile {
+            Some(RelativeFigures {
                 candidate,
                 setup: problem.setups[candidate].clone(),
                 throughput: relative(candidate, |cell| &cell.throughput)?,

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::course::Cost;
-use crate::quantity::{Percent, Span};
+use crate::course::TrialCost;
+use crate::quantity::{Percent, TimeSpan};
 use flashfit_medium::Bytes;
 
 /// How near to the best is near enough where the user does not say.
@@ -15,7 +15,7 @@ const DEFAULT_WITHIN: Percent = Percent(200);
 
 /// The limits of a run; what is `None` is not limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct Budget {
     /// Time in trials, in nanoseconds.
     pub budget_ns: Option<u64>,
     /// Bytes written to the medium.
@@ -26,7 +26,7 @@ pub struct Limits {
     pub within_hundredths: u32,
 }
 
-impl Default for Limits {
+impl Default for Budget {
     fn default() -> Self {
         Self {
             budget_ns: None,
@@ -50,7 +50,7 @@ pub struct Spent {
 
 impl Spent {
     /// Takes one more trial in.
-    pub fn add(&mut self, cost: Cost) {
+    pub fn add(&mut self, cost: TrialCost) {
         self.trials += 1;
         self.time_ns = self.time_ns.saturating_add(cost.time_ns);
         self.written_bytes = self.written_bytes.saturating_add(cost.written_bytes);
@@ -69,14 +69,14 @@ impl Spent {
 
 /// The limit that a run came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum BudgetReached {
     /// The time.
     Budget,
     /// The bytes written.
     MaxWrite,
 }
 
-impl std::fmt::Display for Reached {
+impl std::fmt::Display for BudgetReached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Budget => "the time budget is spent",
@@ -85,9 +85,9 @@ impl std::fmt::Display for Reached {
     }
 }
 
-impl Limits {
+impl Budget {
     /// The limit that one more trial would break, by the mean trial so far; never before the first.
-    pub fn reached(&self, spent: &Spent) -> Option<Reached> {
+    pub fn reached(&self, spent: &Spent) -> Option<BudgetReached> {
         if spent.trials == 0 {
             return None;
         }
@@ -95,9 +95,9 @@ impl Limits {
             limit.is_some_and(|limit| used.saturating_add(next) > limit)
         };
         if over(self.budget_ns, spent.time_ns, spent.mean_ns()) {
-            Some(Reached::Budget)
+            Some(BudgetReached::Budget)
         } else if over(self.max_write_bytes, spent.written_bytes, spent.mean_written_bytes()) {
-            Some(Reached::MaxWrite)
+            Some(BudgetReached::MaxWrite)
         } else {
             None
         }
@@ -118,7 +118,7 @@ impl Limits {
     /// The limits in words, for what the user is told at the beginning.
     pub fn describe(&self) -> String {
         let parts = [
-            self.budget_ns.map(|ns| format!("{} in trials", Span(ns))),
+            self.budget_ns.map(|ns| format!("{} in trials", TimeSpan(ns))),
             self.max_write_bytes.map(|bytes| format!("{} written", Bytes(bytes))),
             self.trials.map(|count| format!("{count} trials")),
         ];
@@ -137,19 +137,19 @@ mod tests {
 
     #[test]
     fn a_limit_is_reached_before_the_trial_that_would_break_it() {
-        let limits = Limits { budget_ns: Some(100), ..Limits::default() };
+        let limits = Budget { budget_ns: Some(100), ..Budget::default() };
         assert_eq!(limits.reached(&spent(0, 0, 0)), None);
         assert_eq!(limits.reached(&spent(9, 90, 0)), None);
-        assert_eq!(limits.reached(&spent(9, 91, 0)), Some(Reached::Budget));
-        let limits = Limits { max_write_bytes: Some(10), ..Limits::default() };
-        assert_eq!(limits.reached(&spent(2, 1 << 40, 8)), Some(Reached::MaxWrite));
-        assert_eq!(Limits::default().reached(&spent(9, u64::MAX, u64::MAX)), None);
+        assert_eq!(limits.reached(&spent(9, 91, 0)), Some(BudgetReached::Budget));
+        let limits = Budget { max_write_bytes: Some(10), ..Budget::default() };
+        assert_eq!(limits.reached(&spent(2, 1 << 40, 8)), Some(BudgetReached::MaxWrite));
+        assert_eq!(Budget::default().reached(&spent(9, u64::MAX, u64::MAX)), None);
     }
 
     #[test]
     fn the_scarcer_of_two_limits_says_how_many_trials_are_left() {
         let limits =
-            Limits { budget_ns: Some(100), max_write_bytes: Some(1000), ..Limits::default() };
+            Budget { budget_ns: Some(100), max_write_bytes: Some(1000), ..Budget::default() };
         assert_eq!(limits.trials_left(&spent(0, 0, 0)), None);
         assert_eq!(limits.trials_left(&spent(5, 50, 100)), Some(5));
         assert_eq!(limits.trials_left(&spent(5, 10, 900)), Some(0));

@@ -9,7 +9,7 @@
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
-use crate::choice::By;
+use crate::choice::Criterion;
 use crate::record::TrialRecord;
 use crate::told;
 
@@ -53,21 +53,21 @@ impl Merit {
     }
 
     /// The one of them; `None` for wear where nothing counted it.
-    pub fn by(&self, by: By) -> Option<f64> {
+    pub fn by(&self, by: Criterion) -> Option<f64> {
         match by {
-            By::Throughput => Some(self.throughput),
-            By::Latency => Some(self.latency),
-            By::Wear => self.log_wear.map(f64::exp),
+            Criterion::Throughput => Some(self.throughput),
+            Criterion::Latency => Some(self.latency),
+            Criterion::Wear => self.log_wear.map(f64::exp),
         }
     }
 
     /// The logarithm whose difference between two setups is the logarithm of their ratio; `None`
     /// for wear where nothing counted it.
-    pub fn log(&self, by: By) -> Option<f64> {
+    pub fn log(&self, by: Criterion) -> Option<f64> {
         match by {
-            By::Throughput => Some(self.mean_log_rate),
-            By::Latency => Some(self.latency.ln()),
-            By::Wear => self.log_wear,
+            Criterion::Throughput => Some(self.mean_log_rate),
+            Criterion::Latency => Some(self.latency.ln()),
+            Criterion::Wear => self.log_wear,
         }
     }
 
@@ -102,7 +102,7 @@ fn rate(kind: FigureKind, figures: &Figures) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_bench::{Latency, Point, Stage};
+    use flashfit_bench::{Latency, StageResult, WorkloadPoint};
 
     use super::*;
 
@@ -112,10 +112,15 @@ mod tests {
     }
 
     fn point(read: Option<Figures>, write: Option<Figures>) -> PointResult {
-        let stage =
-            Stage { name: "s".into(), kind: FigureKind::Throughput, read, write, steady: None };
+        let stage = StageResult {
+            name: "s".into(),
+            kind: FigureKind::Throughput,
+            read,
+            write,
+            steady: None,
+        };
         PointResult {
-            point: Point::Only,
+            point: WorkloadPoint::Only,
             stages: vec![stage],
             fio_version: String::new(),
             runtime_ns: 1,

@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_filesystem::{Durability, Setup};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{
-    Candidate, CandidateIndex, Factor, Role, SearchSpace, SpaceError, Weighted, WorkloadIndex,
+    Candidate, CandidateIndex, Factor, FactorRole, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
 
-use crate::record::{Purpose, TrialKey};
-use crate::space::{Choices, Space};
+use crate::record::{TrialKey, TrialPurpose};
+use crate::space::{FileSystemChoices, Space};
 use crate::spec::RunSpec;
 
 /// More setups than this are not listed: the search thinks about each of them after each batch.
@@ -34,7 +34,7 @@ pub enum ProblemError {
     NoReference,
 }
 
-impl Explain for ProblemError {
+impl UserError for ProblemError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
@@ -59,7 +59,7 @@ impl Explain for ProblemError {
 
 /// What is known of a setup beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct SetupStanding {
     /// What a power cut may do under it.
     pub durability: Durability,
     /// Whether it may be chosen.
@@ -95,9 +95,10 @@ impl Problem {
             let filesystem = space.of(&setup.filesystem).map(|choices| &choices.filesystem);
             let verdict = filesystem.and_then(|filesystem| setup.durability(filesystem).ok());
             let durability = verdict.map_or(Durability::MayCorrupt, |verdict| verdict.durability);
-            Standing { durability, allowed: listed && durability <= space.allow }
+            SetupStanding { durability, allowed: listed && durability <= space.allow }
         };
-        let order: Vec<String> = space.choices.iter().flat_map(Choices::option_names).collect();
+        let order: Vec<String> =
+            space.choices.iter().flat_map(FileSystemChoices::option_names).collect();
         Self::new(setups, &reference, &order, &spec.workloads, |w| spec.weight(w), standing)
     }
 
@@ -112,7 +113,7 @@ impl Problem {
         order: &[String],
         workloads: &[String],
         weight: impl Fn(&str) -> f64,
-        standing: impl Fn(&Setup, bool) -> Standing,
+        standing: impl Fn(&Setup, bool) -> SetupStanding,
     ) -> Result<Self, ProblemError> {
         let listed = setups.len();
         if !setups.contains(reference) {
@@ -158,7 +159,7 @@ impl Problem {
 
     /// Whether a trial is one of its search: it has its setup and workload.
     pub fn has(&self, key: &TrialKey) -> bool {
-        key.purpose != Purpose::Overlap
+        key.purpose != TrialPurpose::Overlap
             && self.candidate(&key.setup).is_some()
             && self.workload(&key.workload).is_some()
     }
@@ -220,19 +221,19 @@ impl Factors {
                 name: "file system".to_owned(),
                 default: place(&filesystems, &reference.filesystem),
                 levels: filesystems.clone(),
-                role: Role::Family,
+                role: FactorRole::Family,
             },
             Factor {
                 name: "scheduler".to_owned(),
                 default: place(&schedulers, reference.scheduler.name()),
                 levels: schedulers.clone(),
-                role: Role::Companion,
+                role: FactorRole::Companion,
             },
         ];
         list.extend(options.iter().map(|(filesystem, option)| Factor {
             name: format!("{filesystem}/{option}"),
             levels: vec!["off".to_owned(), "on".to_owned()],
-            role: Role::Choice,
+            role: FactorRole::Choice,
             default: 0,
         }));
         Self { list, filesystems, schedulers, options }

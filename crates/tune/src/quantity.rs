@@ -34,7 +34,7 @@ pub struct BadQuantity {
 
 /// A span of time, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span(pub u64);
+pub struct TimeSpan(pub u64);
 
 /// A share, in hundredths of a percent: 0 to 10,000.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,14 +44,14 @@ pub struct Percent(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(pub u32);
 
-impl Span {
+impl TimeSpan {
     /// A number of seconds.
     pub const fn seconds(count: u64) -> Self {
         Self(count * 1_000_000_000)
     }
 }
 
-impl FromStr for Span {
+impl FromStr for TimeSpan {
     type Err = BadQuantity;
 
     fn from_str(text: &str) -> Result<Self, BadQuantity> {
@@ -90,7 +90,7 @@ impl FromStr for Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for TimeSpan {
     /// In the largest units that tell it whole: `1h30min`, `50ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0;
@@ -242,7 +242,7 @@ macro_rules! as_text {
     };
 }
 
-as_text!(Span, "a duration such as \"2h\" or \"50ms\"");
+as_text!(TimeSpan, "a duration such as \"2h\" or \"50ms\"");
 as_text!(Percent, "a percent such as \"2%\"");
 as_text!(Weight, "a weight such as 3 or 0.5");
 
@@ -261,7 +261,7 @@ mod tests {
             ("0.25 ms", 250_000),
             ("1d 2 hours 3s", 93_603_000_000_000),
         ] {
-            assert_eq!(text.parse(), Ok(Span(ns)), "{text}");
+            assert_eq!(text.parse(), Ok(TimeSpan(ns)), "{text}");
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
             ("99999999999999999999s", "number is missing"),
             ("1.2.3s", "number is missing"),
         ] {
-            let error = text.parse::<Span>().unwrap_err().to_string();
+            let error = text.parse::<TimeSpan>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }
@@ -303,14 +303,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         for ns in [1, 50_000_000, 5_400_000_000_000, 93_603_000_000_000] {
-            assert_eq!(Span(ns).to_string().parse(), Ok(Span(ns)));
+            assert_eq!(TimeSpan(ns).to_string().parse(), Ok(TimeSpan(ns)));
         }
-        assert_eq!(Span(5_400_000_000_000).to_string(), "1h30min");
+        assert_eq!(TimeSpan(5_400_000_000_000).to_string(), "1h30min");
         assert_eq!(Percent(250).to_string(), "2.5%");
         assert_eq!(Weight(3000).to_string(), "3");
         assert_eq!(serde_json::to_string(&Weight(500)).unwrap(), "\"0.5\"");
         assert_eq!(serde_json::from_str::<Weight>("0.5").unwrap(), Weight(500));
         assert_eq!(serde_json::from_str::<Percent>("2").unwrap(), Percent(200));
-        assert!(serde_json::from_str::<Span>("2").is_err(), "a duration needs its unit");
+        assert!(serde_json::from_str::<TimeSpan>("2").is_err(), "a duration needs its unit");
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
-use flashfit_search::{Answer, CandidateIndex, Gain, Outcome, Purpose, Told};
+use flashfit_search::{Answer, CandidateIndex, Gain, Observation, Purpose, TrialOutcome};
 
 use crate::demand;
 use crate::problem::Problem;
@@ -14,7 +14,7 @@ use crate::stats::{Estimate, paired_difference};
 
 /// What can be said of the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GainVerdict {
     /// It is better than the untuned file system.
     Better,
     /// The trials do not tell the two apart.
@@ -42,7 +42,7 @@ pub struct Recommendation {
     /// that every setup is to have, or breaks a demand beyond noise.
     pub untuned_will_do: bool,
     /// What can be said.
-    pub verdict: Verdict,
+    pub verdict: GainVerdict,
     /// The chance that the winner is within the asked distance of the best, 0 to 1, as the search
     /// believes it.
     pub within: f64,
@@ -65,18 +65,23 @@ impl Recommendation {
     /// compared with, unless that is not what the user asked for.
     pub fn recommended(&self) -> &Setup {
         match self.verdict {
-            Verdict::Better => &self.best_of_ties,
+            GainVerdict::Better => &self.best_of_ties,
             _ if !self.untuned_will_do => &self.best_of_ties,
-            Verdict::CannotTell
-            | Verdict::Worse
-            | Verdict::NothingBeatsUntuned
-            | Verdict::NotConfirmed => &self.untuned,
+            GainVerdict::CannotTell
+            | GainVerdict::Worse
+            | GainVerdict::NothingBeatsUntuned
+            | GainVerdict::NotConfirmed => &self.untuned,
         }
     }
 
     /// Of the trials so far and what the search says of them. Where the winner was `chosen_before`
     /// the confirming trials, its interval need not allow for the other finalists.
-    pub fn of(problem: &Problem, history: &[Told], answer: &Answer, chosen_before: bool) -> Self {
+    pub fn of(
+        problem: &Problem,
+        history: &[Observation],
+        answer: &Answer,
+        chosen_before: bool,
+    ) -> Self {
         let (winner, untuned) = (answer.winner, problem.space.reference);
         let confirmed = Confirmed::of(problem, history);
         let failed = |candidate| confirmed.failed.contains(&candidate);
@@ -86,13 +91,13 @@ impl Recommendation {
         };
         let gain = gain.filter(|_| !failed(untuned));
         let verdict = if winner == untuned {
-            Verdict::NothingBeatsUntuned
+            GainVerdict::NothingBeatsUntuned
         } else if failed(winner) {
-            Verdict::Worse
+            GainVerdict::Worse
         } else {
             verdict(gain)
         };
-        let gain = gain.filter(|_| verdict != Verdict::NothingBeatsUntuned && !failed(winner));
+        let gain = gain.filter(|_| verdict != GainVerdict::NothingBeatsUntuned && !failed(winner));
         let gain_by_workload = match gain {
             // Of a single workload the gain says all.
             Some(_) if problem.workloads.len() == 1 => Vec::new(),
@@ -145,20 +150,20 @@ struct Confirmed {
 }
 
 impl Confirmed {
-    fn of(problem: &Problem, history: &[Told]) -> Self {
+    fn of(problem: &Problem, history: &[Observation]) -> Self {
         let mut merits: BTreeMap<usize, BTreeMap<u32, BTreeMap<usize, f64>>> = BTreeMap::new();
         let mut failed = Vec::new();
-        for Told { ask, outcome, .. } in history {
+        for Observation { ask, outcome, .. } in history {
             if ask.purpose != Purpose::Confirm {
                 continue;
             }
             match outcome {
-                Outcome::Measured { log_merit, .. } => {
+                TrialOutcome::Measured { log_merit, .. } => {
                     let rounds = merits.entry(ask.candidate).or_default();
                     rounds.entry(ask.repeat).or_default().insert(ask.workload, *log_merit);
                 }
-                Outcome::Failed => failed.push(ask.candidate),
-                Outcome::Missing => {}
+                TrialOutcome::Failed => failed.push(ask.candidate),
+                TrialOutcome::Missing => {}
             }
         }
         Self { merits, failed, weights: problem.space.weights() }
@@ -203,11 +208,11 @@ pub fn percent(log_ratio: f64) -> f64 {
     100.0 * (log_ratio.exp() - 1.0)
 }
 
-fn verdict(gain: Option<Estimate>) -> Verdict {
+fn verdict(gain: Option<Estimate>) -> GainVerdict {
     match gain {
-        None => Verdict::NotConfirmed,
-        Some(gain) if gain.is_above(0.0) => Verdict::Better,
-        Some(gain) if gain.is_below(0.0) => Verdict::Worse,
-        Some(_) => Verdict::CannotTell,
+        None => GainVerdict::NotConfirmed,
+        Some(gain) if gain.is_above(0.0) => GainVerdict::Better,
+        Some(gain) if gain.is_below(0.0) => GainVerdict::Worse,
+        Some(_) => GainVerdict::CannotTell,
     }
 }

@@ -3,14 +3,14 @@
 //! The format is versioned; within a version keys are only added. Sizes are in bytes and times in
 //! nanoseconds, integers all.
 
-use flashfit_bench::{Length, PointResult, StateReached};
+use flashfit_bench::{MeasurementLength, PointResult, StateReached};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
-use flashfit_stand::{DeviceErrors, Phases, Written};
+use flashfit_stand::{BytesWritten, DeviceErrors, TrialPhases};
 use serde::{Deserialize, Serialize};
 
-use crate::course::Cost;
+use crate::course::TrialCost;
 
 /// The version that is written.
 pub const RECORD_VERSION: u32 = 1;
@@ -18,7 +18,7 @@ pub const RECORD_VERSION: u32 = 1;
 /// What a trial is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum TrialPurpose {
     /// Looking for a good setup.
     Search,
     /// Looking for drift: the untuned setup again.
@@ -31,7 +31,7 @@ pub enum Purpose {
 
 /// The batch that a trial was asked for in: a strategy decides between batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Batch {
+pub struct TrialBatch {
     /// Counted from 0.
     pub number: u32,
     /// How many trials it has.
@@ -42,14 +42,14 @@ pub struct Batch {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrialKey {
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: TrialPurpose,
     /// The setup.
     pub setup: Setup,
     /// The workload's name.
     pub workload: String,
     /// How long it measures; a whole trial where it is absent.
-    #[serde(default, skip_serializing_if = "Length::is_full")]
-    pub length: Length,
+    #[serde(default, skip_serializing_if = "MeasurementLength::is_full")]
+    pub length: MeasurementLength,
     /// Counts the trials of this setup under this workload, of this length and for this purpose,
     /// from 0.
     #[serde(default)]
@@ -59,14 +59,14 @@ pub struct TrialKey {
 /// One of several places of a run. A medium in another board is another one: what is measured is
 /// both of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct MadeOn {
+pub struct TrialDevice {
     /// The board's name in its lab.
     pub board: String,
     /// The medium by its name, and by its serial number where it has one.
     pub medium: String,
 }
 
-impl std::fmt::Display for MadeOn {
+impl std::fmt::Display for TrialDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} on {}", self.medium, self.board)
     }
@@ -84,18 +84,18 @@ pub struct TrialRecord {
     pub key: TrialKey,
     /// The batch it was asked for in; records of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<Batch>,
+    pub batch: Option<TrialBatch>,
     /// On which board and medium it was made, where the run had several to choose from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_on: Option<MadeOn>,
+    pub made_on: Option<TrialDevice>,
     /// When it began, in seconds since 1970.
     #[serde(default)]
     pub started_unix_s: u64,
     /// How long its phases took.
     #[serde(default)]
-    pub phases: Phases,
+    pub phases: TrialPhases,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RecordedOutcome,
     /// In which state the workload began, where it was not an empty file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateReached>,
@@ -104,7 +104,7 @@ pub struct TrialRecord {
     pub fill_bytes: u64,
     /// What was written to the medium, where the kernel counts that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Written>,
+    pub written: Option<BytesWritten>,
     /// The simulated card's counters over the trial, where the medium is one.
     #[serde(default)]
     pub counters: Option<Counters>,
@@ -130,7 +130,7 @@ fn is_zero(value: &u64) -> bool {
 /// What came of a trial.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum RecordedOutcome {
     /// It was measured.
     Completed {
         /// The figures, point by point.
@@ -147,14 +147,14 @@ impl TrialRecord {
     /// The figures, if it was measured.
     pub fn points(&self) -> Option<&[PointResult]> {
         match &self.outcome {
-            Outcome::Completed { points } => Some(points),
-            Outcome::Failed { .. } => None,
+            RecordedOutcome::Completed { points } => Some(points),
+            RecordedOutcome::Failed { .. } => None,
         }
     }
 
     /// What it has cost.
-    pub fn cost(&self) -> Cost {
-        Cost { time_ns: self.phases.total_ns, written_bytes: self.written_bytes() }
+    pub fn cost(&self) -> TrialCost {
+        TrialCost { time_ns: self.phases.total_ns, written_bytes: self.written_bytes() }
     }
 
     /// Bytes written to the medium in the whole trial, by the best count there is; 0 without any.

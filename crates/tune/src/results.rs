@@ -7,25 +7,25 @@ use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
 
-use crate::choice::By;
+use crate::choice::Criterion;
 use crate::merit::Merit;
-use crate::record::{Outcome, Purpose, TrialRecord};
+use crate::record::{RecordedOutcome, TrialPurpose, TrialRecord};
 
 /// The merits measured of one setup under one workload, in the order of time.
 #[derive(Debug, Clone, Default)]
 struct Measured {
-    merits: Vec<(Purpose, Merit)>,
+    merits: Vec<(TrialPurpose, Merit)>,
 }
 
 /// Merits by setup and workload.
 #[derive(Debug, Clone)]
-pub struct Results {
+pub struct MeritResults {
     by_setup: BTreeMap<Setup, BTreeMap<String, Measured>>,
     failed: BTreeMap<Setup, String>,
     workloads: Vec<String>,
 }
 
-impl Results {
+impl MeritResults {
     /// Of a run's trials under these workloads.
     pub fn of(trials: &[TrialRecord], workloads: &[String]) -> Self {
         let mut results = Self {
@@ -44,12 +44,12 @@ impl Results {
         let key = &trial.key;
         let by_workload = self.by_setup.entry(key.setup.clone()).or_default();
         match &trial.outcome {
-            Outcome::Completed { points } if key.length.is_full() => {
+            RecordedOutcome::Completed { points } if key.length.is_full() => {
                 let measured = by_workload.entry(key.workload.clone()).or_default();
                 measured.merits.push((key.purpose, Merit::of_trial(trial, points)));
             }
-            Outcome::Completed { .. } => {}
-            Outcome::Failed { message } => {
+            RecordedOutcome::Completed { .. } => {}
+            RecordedOutcome::Failed { message } => {
                 self.failed.entry(key.setup.clone()).or_insert_with(|| message.clone());
             }
         }
@@ -66,7 +66,7 @@ impl Results {
     }
 
     /// The merits of a setup under a workload, in the order of time.
-    pub fn merits(&self, setup: &Setup, workload: &str, by: By) -> Vec<f64> {
+    pub fn merits(&self, setup: &Setup, workload: &str, by: Criterion) -> Vec<f64> {
         let measured = self.measured(setup, workload);
         measured.iter().filter_map(|(_, merit)| merit.by(by)).collect()
     }
@@ -76,7 +76,7 @@ impl Results {
         self.failed.get(setup).map(String::as_str)
     }
 
-    fn measured(&self, setup: &Setup, workload: &str) -> &[(Purpose, Merit)] {
+    fn measured(&self, setup: &Setup, workload: &str) -> &[(TrialPurpose, Merit)] {
         let found = self.by_setup.get(setup).and_then(|by_workload| by_workload.get(workload));
         found.map_or(&[], |measured| &measured.merits)
     }

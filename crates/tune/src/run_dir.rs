@@ -55,7 +55,7 @@ pub struct RunDir {
 
 /// A run as read from its directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Run {
+pub struct StoredRun {
     /// What was run on what.
     pub header: RunHeader,
     /// The trials, in the order in which they were made.
@@ -68,21 +68,21 @@ impl RunDir {
     /// # Errors
     /// As [`RunDirError`] tells.
     pub fn create(path: &Path, header: &RunHeader) -> Result<Self, RunDirError> {
-        Claimed::new(path, &header.spec)?.begin(header)
+        RunDirLock::new(path, &header.spec)?.begin(header)
     }
 
     /// Opens an existing run to go on with it. A last line that was not written whole is cut off.
     ///
     /// # Errors
     /// As [`RunDirError`] tells.
-    pub fn resume(path: &Path) -> Result<(Self, Run), RunDirError> {
+    pub fn resume(path: &Path) -> Result<(Self, StoredRun), RunDirError> {
         let folder = open(path)?;
         let header: RunHeader = reading::header(&folder)?;
         let lock = lock(&folder)?;
         let mut trials = folder.open_log(TRIALS)?;
         let (records, whole_bytes) = reading::trials(&folder)?;
         trials.cut(whole_bytes)?;
-        let run = Run { header, trials: records };
+        let run = StoredRun { header, trials: records };
         let (fio, kernel) = (folder.create_dir(FIO)?, folder.create_dir(KERNEL)?);
         Ok((Self { folder, fio, kernel, trials, _lock: lock }, run))
     }
@@ -117,7 +117,7 @@ impl RunDir {
     }
 }
 
-impl Run {
+impl StoredRun {
     /// Reads a run without locking it, also while it is under way.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ pub fn write_report(path: &Path, html: &str) -> Result<PathBuf, RunDirError> {
 /// A directory taken for a run that is about to begin, before its medium is touched: what stands in
 /// the way of keeping it shows now. Dropped without a run, it leaves nothing of its own.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct RunDirLock {
     /// `None` once a run has begun in it.
     taken: Option<Taken>,
 }
@@ -153,7 +153,7 @@ struct Taken {
     lock: File,
 }
 
-impl Claimed {
+impl RunDirLock {
     /// Takes `path`, which may exist if nothing in it would be overwritten.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl Claimed {
     }
 }
 
-impl Drop for Claimed {
+impl Drop for RunDirLock {
     fn drop(&mut self) {
         if let Some(taken) = &self.taken {
             forget(&taken.folder);

@@ -2,22 +2,25 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flashfit_bench::{Point, Workload};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_bench::{Workload, WorkloadPoint};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{
-    self as search, Ask, CandidateIndex, Outcome as Found, SearchError, Step, Stop, Told,
+    self as search, CandidateIndex, NextStep, Observation, Proposal, SearchEnd, SearchError,
+    TrialOutcome as Found,
 };
-use flashfit_stand::{Stand, TrialError, TrialReport, TrialRequest};
+use flashfit_stand::{TestBed, TrialError, TrialReport, TrialRequest};
 
-use crate::course::{self, Cost, Course, Rules};
-use crate::limits::{Limits, Reached, Spent};
+use crate::course::{self, DriverRules, SearchDriver, TrialCost};
+use crate::limits::{Budget, BudgetReached, Spent};
 use crate::order;
 use crate::problem::Problem;
-use crate::record::{Batch, MadeOn, Outcome, RECORD_VERSION, TrialKey, TrialRecord};
+use crate::record::{
+    RECORD_VERSION, RecordedOutcome, TrialBatch, TrialDevice, TrialKey, TrialRecord,
+};
 use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
-use crate::spread::{Levels, Team};
-use crate::told::{self, Judge, NoFigure};
+use crate::spread::{DeviceEffects, WorkerPool};
+use crate::told::{self, NoFigure, Objective};
 
 /// Why a run ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +59,7 @@ pub enum TuneError {
     NoFigure(#[from] NoFigure),
 }
 
-impl Explain for TuneError {
+impl UserError for TuneError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Dir(error) => error.class(),
@@ -91,30 +94,30 @@ impl Explain for TuneError {
 /// Watches a run; the command shows its progress this way.
 pub trait Observer {
     /// A trial begins.
-    fn began(&mut self, key: &TrialKey, so_far: &SoFar<'_>);
+    fn began(&mut self, key: &TrialKey, so_far: &RunProgress<'_>);
 
     /// A trial was kept.
     fn ended(&mut self, record: &TrialRecord);
 
     /// One of several boards is of no use any more; the others go on.
-    fn lost(&mut self, made_on: &MadeOn, why: &TrialError) {
+    fn lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
         let _ = (made_on, why);
     }
 
     /// A batch is over, after which the search thinks anew; it would choose `leader` now.
-    fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>);
+    fn thought(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>);
 }
 
 /// Where a run stands.
-pub struct SoFar<'a> {
+pub struct RunProgress<'a> {
     /// What is searched.
     pub problem: &'a Problem,
     /// What the search was told.
-    pub history: &'a [Told],
+    pub history: &'a [Observation],
     /// What that cost.
     pub spent: Spent,
     /// What may be spent.
-    pub limits: &'a Limits,
+    pub limits: &'a Budget,
     /// Trials that are still to be made, at the most, the one that begins included; `None` where
     /// that cannot be told.
     pub left: Option<u64>,
@@ -122,46 +125,46 @@ pub struct SoFar<'a> {
 
 /// Why a run ended in its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ended {
+pub enum RunEnd {
     /// The search has said so.
-    Search(Stop),
+    Search(SearchEnd),
     /// A limit of time or of writing.
-    Limit(Reached),
+    Limit(BudgetReached),
 }
 
 /// A run under way.
-pub struct Session<'a> {
+pub struct TuneSession<'a> {
     pub(crate) spec: &'a RunSpec,
     pub(crate) problem: &'a Problem,
-    pub(crate) rules: Rules,
-    pub(crate) judge: Judge,
+    pub(crate) rules: DriverRules,
+    pub(crate) judge: Objective,
     workloads: &'a [Workload],
     dir: RunDir,
     pub(crate) trials: Vec<TrialRecord>,
-    pub(crate) history: Vec<Told>,
-    pub(crate) costs: Vec<Cost>,
+    pub(crate) history: Vec<Observation>,
+    pub(crate) costs: Vec<TrialCost>,
     /// How the media differ on which the trials were made; nothing where it was one.
-    pub(crate) levels: Levels,
+    pub(crate) levels: DeviceEffects,
 }
 
 /// Who makes the trials.
-enum Hands<'a> {
-    One(&'a mut dyn Stand),
-    Many(&'a mut Team),
+enum Executor<'a> {
+    One(&'a mut dyn TestBed),
+    Many(&'a mut WorkerPool),
 }
 
 /// A trial that came back, before it is kept.
-pub(crate) struct Made {
+pub(crate) struct CompletedTrial {
     pub key: TrialKey,
     pub batch: Option<flashfit_search::Batch>,
-    pub made_on: Option<MadeOn>,
+    pub made_on: Option<TrialDevice>,
     pub started_unix_s: u64,
     pub report: TrialReport,
     /// Why the setup did not work, if it did not.
     pub message: Option<String>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> TuneSession<'a> {
     /// Goes on from the trials that were made before; none for a new run.
     ///
     /// # Errors
@@ -178,7 +181,7 @@ impl<'a> Session<'a> {
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
         let history = told::history(problem, judge, &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
-        let (rules, levels) = (spec.rules(), Levels::default());
+        let (rules, levels) = (spec.rules(), DeviceEffects::default());
         let mut session =
             Self { spec, problem, rules, judge, workloads, dir, trials, history, costs, levels };
         session.charge_overlap();
@@ -192,10 +195,10 @@ impl<'a> Session<'a> {
     /// As [`TuneError`] tells; what was kept stays, and the run can be resumed.
     pub fn run(
         &mut self,
-        stand: &mut dyn Stand,
+        stand: &mut dyn TestBed,
         observer: &mut dyn Observer,
-    ) -> Result<Ended, TuneError> {
-        self.go(Hands::One(stand), observer)
+    ) -> Result<RunEnd, TuneError> {
+        self.go(Executor::One(stand), observer)
     }
 
     /// As [`Session::run`], with the trials spread over several boards.
@@ -204,36 +207,36 @@ impl<'a> Session<'a> {
     /// As [`TuneError`] tells; [`TuneError::NoBoardLeft`] when all of them are lost.
     pub fn run_spread(
         &mut self,
-        team: &mut Team,
+        team: &mut WorkerPool,
         observer: &mut dyn Observer,
-    ) -> Result<Ended, TuneError> {
+    ) -> Result<RunEnd, TuneError> {
         let rules = self.rules.clone();
-        self.overlap(&Course::new(self.problem, &rules), team, observer)?;
-        self.go(Hands::Many(team), observer)
+        self.overlap(&SearchDriver::new(self.problem, &rules), team, observer)?;
+        self.go(Executor::Many(team), observer)
     }
 
     fn go(
         &mut self,
-        mut hands: Hands<'_>,
+        mut hands: Executor<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<Ended, TuneError> {
+    ) -> Result<RunEnd, TuneError> {
         let rules = self.rules.clone();
-        let course = Course::new(self.problem, &rules);
+        let course = SearchDriver::new(self.problem, &rules);
         loop {
             self.stop_if_all_failed()?;
             match course.next(&self.history, &self.costs)? {
-                Step::Done(stop) => {
+                NextStep::Done(stop) => {
                     // Nothing may be left to try because nothing worked.
                     let worked = self.history.iter().any(is_measured);
-                    return if worked { Ok(Ended::Search(stop)) } else { Err(self.all_failed()) };
+                    return if worked { Ok(RunEnd::Search(stop)) } else { Err(self.all_failed()) };
                 }
-                Step::Try(asks) => {
+                NextStep::Try(asks) => {
                     let reached = match &mut hands {
-                        Hands::One(stand) => self.make(&course, &asks, *stand, observer)?,
-                        Hands::Many(team) => self.make_spread(&course, &asks, team, observer)?,
+                        Executor::One(stand) => self.make(&course, &asks, *stand, observer)?,
+                        Executor::Many(team) => self.make_spread(&course, &asks, team, observer)?,
                     };
                     if let Some(reached) = reached {
-                        return Ok(Ended::Limit(reached));
+                        return Ok(RunEnd::Limit(reached));
                     }
                 }
             }
@@ -250,11 +253,11 @@ impl<'a> Session<'a> {
     /// Makes trials until they are all made, a limit is reached, or it is time to confirm.
     fn make(
         &mut self,
-        course: &Course<'_>,
-        asks: &[Ask],
-        stand: &mut dyn Stand,
+        course: &SearchDriver<'_>,
+        asks: &[Proposal],
+        stand: &mut dyn TestBed,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Reached>, TuneError> {
+    ) -> Result<Option<BudgetReached>, TuneError> {
         let confirms = course.turns_to_confirming(&self.history, &self.costs);
         for ask in asks {
             if course::is_out(&self.history, ask.candidate) {
@@ -282,9 +285,9 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    pub(crate) fn tell(&mut self, ask: Ask, outcome: Found) {
+    pub(crate) fn tell(&mut self, ask: Proposal, outcome: Found) {
         let visit = u64::try_from(self.history.len()).expect("a run has few trials");
-        self.history.push(Told { ask, visit, outcome });
+        self.history.push(Observation { ask, visit, outcome });
     }
 
     pub(crate) fn spent(&self) -> Spent {
@@ -318,7 +321,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    pub(crate) fn so_far(&self, course: &Course<'_>) -> SoFar<'_> {
+    pub(crate) fn so_far(&self, course: &SearchDriver<'_>) -> RunProgress<'_> {
         let spent = self.spent();
         let most = course.most_trials(&self.history, &self.costs);
         let made = self.history.len() as f64;
@@ -326,15 +329,15 @@ impl<'a> Session<'a> {
         let by_search = (most.is_finite()).then(|| (most - made).max(1.0).ceil() as u64);
         let left = by_search.into_iter().chain(by_limits.map(|left| left.max(1))).min();
         let limits = &self.rules.limits;
-        SoFar { problem: self.problem, history: &self.history, spent, limits, left }
+        RunProgress { problem: self.problem, history: &self.history, spent, limits, left }
     }
 
     /// Makes one trial and keeps it.
     fn one(
         &mut self,
-        stand: &mut dyn Stand,
+        stand: &mut dyn TestBed,
         key: TrialKey,
-        ask: &Ask,
+        ask: &Proposal,
     ) -> Result<TrialRecord, TuneError> {
         let started_unix_s = unix_seconds();
         let made = stand.run_trial(&request(self.spec, self.workloads, &key));
@@ -344,12 +347,12 @@ impl<'a> Session<'a> {
             Err(fatal) => return Err(fatal.into()),
         };
         let batch = Some(ask.batch);
-        self.keep(Made { key, batch, made_on: None, started_unix_s, report, message })
+        self.keep(CompletedTrial { key, batch, made_on: None, started_unix_s, report, message })
     }
 
     /// Keeps a trial.
-    pub(crate) fn keep(&mut self, made: Made) -> Result<TrialRecord, TuneError> {
-        let Made { key, batch, made_on, started_unix_s, report, message } = made;
+    pub(crate) fn keep(&mut self, made: CompletedTrial) -> Result<TrialRecord, TuneError> {
+        let CompletedTrial { key, batch, made_on, started_unix_s, report, message } = made;
         let TrialReport {
             phases,
             mut points,
@@ -372,12 +375,13 @@ impl<'a> Session<'a> {
             version: RECORD_VERSION,
             number: last.saturating_add(1),
             key,
-            batch: batch.map(|batch| Batch { number: batch.number, size: batch.size }),
+            batch: batch.map(|batch| TrialBatch { number: batch.number, size: batch.size }),
             made_on,
             started_unix_s,
             phases,
-            outcome: message
-                .map_or(Outcome::Completed { points }, |message| Outcome::Failed { message }),
+            outcome: message.map_or(RecordedOutcome::Completed { points }, |message| {
+                RecordedOutcome::Failed { message }
+            }),
             state,
             fill_bytes,
             written,
@@ -400,8 +404,8 @@ impl<'a> Session<'a> {
 
     fn all_failed(&self) -> TuneError {
         let last = self.trials.iter().rev().find_map(|trial| match &trial.outcome {
-            Outcome::Failed { message } => Some(message.clone()),
-            Outcome::Completed { .. } => None,
+            RecordedOutcome::Failed { message } => Some(message.clone()),
+            RecordedOutcome::Completed { .. } => None,
         });
         TuneError::AllFailed { last: last.unwrap_or_else(|| "nothing".to_owned()) }
     }
@@ -430,16 +434,16 @@ pub(crate) fn request<'a>(
     }
 }
 
-fn is_measured(told: &Told) -> bool {
+fn is_measured(told: &Observation) -> bool {
     matches!(told.outcome, Found::Measured { .. })
 }
 
 /// A point's part of a file name.
-fn file_label(point: Point) -> String {
+fn file_label(point: WorkloadPoint) -> String {
     match point {
-        Point::BlockSize(bytes) => format!("bs{bytes}"),
-        Point::WorkSet(hundredths) => format!("ws{hundredths}"),
-        Point::Only => "only".to_owned(),
+        WorkloadPoint::BlockSize(bytes) => format!("bs{bytes}"),
+        WorkloadPoint::WorkSet(hundredths) => format!("ws{hundredths}"),
+        WorkloadPoint::Only => "only".to_owned(),
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use flashfit_catalogue::EntryError;
-use flashfit_filesystem::{Catalogue, Conditions, Durability, FileSystem, Scheduler, Setup};
+use flashfit_catalogue::CatalogEntryError;
+use flashfit_filesystem::{
+    Conditions, Durability, FileSystem, FileSystemCatalog, Scheduler, Setup,
+};
 
 use crate::spec::{ChoiceNames, RunHeader};
 
 /// The choices for one file system.
 #[derive(Debug, Clone)]
-pub struct Choices {
+pub struct FileSystemChoices {
     /// The file system.
     pub filesystem: FileSystem,
     /// Options that every setup has.
@@ -26,14 +28,14 @@ pub struct Choices {
 #[derive(Debug, Clone)]
 pub struct Space {
     /// One entry a file system.
-    pub choices: Vec<Choices>,
+    pub choices: Vec<FileSystemChoices>,
     /// The least safe setup that may be adopted and recommended.
     pub allow: Durability,
     /// The scheduler that the kernel chose for this medium.
     pub default_scheduler: Scheduler,
 }
 
-impl Choices {
+impl FileSystemChoices {
     /// The setup with these options beside those always on; `None` where they exclude another.
     pub fn setup(&self, options: &[String], scheduler: &Scheduler) -> Option<Setup> {
         let mut all = self.always.clone();
@@ -84,9 +86,12 @@ impl Space {
     ///
     /// # Errors
     /// When the catalogue no longer has one of its file systems.
-    pub fn of_run(header: &RunHeader, catalogue: &Catalogue) -> Result<Self, EntryError> {
+    pub fn of_run(
+        header: &RunHeader,
+        catalogue: &FileSystemCatalog,
+    ) -> Result<Self, CatalogEntryError> {
         let choices = header.choices.iter().map(|names| {
-            Ok(Choices {
+            Ok(FileSystemChoices {
                 filesystem: catalogue.filesystem(&names.filesystem)?.clone(),
                 always: names.always.clone(),
                 free: names.free.clone(),
@@ -95,7 +100,7 @@ impl Space {
             })
         });
         Ok(Self {
-            choices: choices.collect::<Result<_, EntryError>>()?,
+            choices: choices.collect::<Result<_, CatalogEntryError>>()?,
             allow: header.spec.allow,
             default_scheduler: header.facts.default_scheduler.clone(),
         })
@@ -103,7 +108,7 @@ impl Space {
 
     /// What is tried, by name, as it is kept with a run.
     pub fn names(&self) -> Vec<ChoiceNames> {
-        let names = |choices: &Choices| ChoiceNames {
+        let names = |choices: &FileSystemChoices| ChoiceNames {
             filesystem: choices.filesystem.name.clone(),
             always: choices.always.clone(),
             free: choices.free.clone(),
@@ -140,7 +145,7 @@ impl Space {
     }
 
     /// The choices for a file system.
-    pub fn of(&self, filesystem: &str) -> Option<&Choices> {
+    pub fn of(&self, filesystem: &str) -> Option<&FileSystemChoices> {
         self.choices.iter().find(|choices| choices.filesystem.name == filesystem)
     }
 

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flashfit_bench::{MediumState, Profile};
-use flashfit_catalogue::{Checksum, Entry, EntryError};
+use flashfit_bench::{PointProfile, StartingState};
+use flashfit_catalogue::{CatalogChecksum, CatalogEntry, CatalogEntryError};
 use flashfit_filesystem::{Durability, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::known_keys::known_keys;
 use flashfit_medium::Bytes;
-use flashfit_stand::{Facts, On};
+use flashfit_stand::{TestBedFacts, TestBedSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::choice::{By, OptionChoice, StrategyKind};
-use crate::course::Rules;
-use crate::limits::Limits;
+use crate::choice::{Criterion, OptionChoice, StrategyKind};
+use crate::course::DriverRules;
+use crate::limits::Budget;
 use crate::quantity::Weight;
-use crate::told::Judge;
+use crate::told::Objective;
 
 /// The name of the format in `run.json`.
 pub const SCHEMA: &str = "flashfit.run";
@@ -27,8 +27,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// Where trials are made; runs of earlier versions were made here.
-    #[serde(default, skip_serializing_if = "On::is_here")]
-    pub on: On,
+    #[serde(default, skip_serializing_if = "TestBedSpec::is_here")]
+    pub on: TestBedSpec,
     /// The medium as the user named it.
     pub target: String,
     /// File systems, in order.
@@ -43,9 +43,9 @@ pub struct RunSpec {
     /// How the next setup is chosen.
     pub strategy: StrategyKind,
     /// How long each trial measures.
-    pub profile: Profile,
+    pub profile: PointProfile,
     /// What is ranked by.
-    pub by: By,
+    pub by: Criterion,
     /// Trials of each setup under each workload.
     pub repeats: u32,
     /// Rounds of confirming trials.
@@ -82,10 +82,10 @@ pub struct RunSpec {
     pub p99_write_max_ns: Option<u64>,
     /// What the run may spend.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: Budget,
     /// What the file system holds when a workload begins.
     #[serde(default)]
-    pub state: MediumState,
+    pub state: StartingState,
 }
 
 impl RunSpec {
@@ -95,13 +95,13 @@ impl RunSpec {
     }
 
     /// By what its trials are judged.
-    pub fn judge(&self) -> Judge {
-        Judge { by: self.by, p99_write_max_ns: self.p99_write_max_ns }
+    pub fn judge(&self) -> Objective {
+        Objective { by: self.by, p99_write_max_ns: self.p99_write_max_ns }
     }
 
     /// How its trials are chosen.
-    pub fn rules(&self) -> Rules {
-        Rules {
+    pub fn rules(&self) -> DriverRules {
+        DriverRules {
             strategy: self.strategy,
             repeats: self.repeats,
             confirm_rounds: self.confirm_rounds,
@@ -154,7 +154,7 @@ pub struct RunHeader {
     /// What it does.
     pub spec: RunSpec,
     /// On what and where it does it.
-    pub facts: Facts,
+    pub facts: TestBedFacts,
     /// What is tried of each file system.
     pub choices: Vec<ChoiceNames>,
     /// What the user was told before it began.
@@ -172,7 +172,7 @@ impl CatalogUsed {
     ///
     /// # Errors
     /// When a file of the user's catalog cannot be read.
-    pub fn of(spec: &RunSpec, user_dir: Option<&Path>) -> Result<Self, EntryError> {
+    pub fn of(spec: &RunSpec, user_dir: Option<&Path>) -> Result<Self, CatalogEntryError> {
         let mut used = Vec::new();
         for (kind, ending, names) in [
             ("filesystems", "toml", Some(&spec.filesystems)),
@@ -180,11 +180,12 @@ impl CatalogUsed {
             ("workloads", "fio", Some(&spec.workloads)),
         ] {
             let entries = flashfit_catalogue::entries(kind, ending, user_dir)?;
-            let is_used = |entry: &Entry| names.is_none_or(|names| names.contains(&entry.name));
+            let is_used =
+                |entry: &CatalogEntry| names.is_none_or(|names| names.contains(&entry.name));
             used.extend(entries.into_iter().filter(is_used).map(|entry| (kind, entry)));
         }
-        let Checksum { sha256, built_in } =
-            Checksum::of(used.iter().map(|(kind, entry)| (*kind, entry)));
+        let CatalogChecksum { sha256, built_in } =
+            CatalogChecksum::of(used.iter().map(|(kind, entry)| (*kind, entry)));
         Ok(Self { sha256, built_in })
     }
 }
@@ -194,7 +195,7 @@ impl RunHeader {
     pub fn new(
         tool_version: &str,
         spec: RunSpec,
-        facts: Facts,
+        facts: TestBedFacts,
         choices: Vec<ChoiceNames>,
         warnings: Vec<String>,
     ) -> Self {

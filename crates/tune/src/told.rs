@@ -2,17 +2,17 @@
 
 use flashfit_search as search;
 
-use crate::choice::By;
+use crate::choice::Criterion;
 use crate::merit::Merit;
 use crate::problem::Problem;
-use crate::record::{Outcome, Purpose, TrialKey, TrialRecord};
-use flashfit_bench::{Figures, Length, PointResult};
+use crate::record::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
+use flashfit_bench::{Figures, MeasurementLength, PointResult};
 
 /// By what a trial is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Judge {
+pub struct Objective {
     /// The merit.
-    pub by: By,
+    pub by: Criterion,
     /// The longest that 99 of 100 writes may take, in nanoseconds.
     pub p99_write_max_ns: Option<u64>,
 }
@@ -32,33 +32,33 @@ pub enum NoFigure {
         /// The trial's number.
         number: u32,
         /// What is asked for.
-        by: By,
+        by: Criterion,
     },
 }
 
-impl Judge {
+impl Objective {
     /// What the search is told of a trial.
     ///
     /// # Errors
     /// [`NoFigure`] for a trial that was measured without what is asked for.
-    pub fn outcome(&self, trial: &TrialRecord) -> Result<search::Outcome, NoFigure> {
-        let Outcome::Completed { points } = &trial.outcome else {
-            return Ok(search::Outcome::Failed);
+    pub fn outcome(&self, trial: &TrialRecord) -> Result<search::TrialOutcome, NoFigure> {
+        let RecordedOutcome::Completed { points } = &trial.outcome else {
+            return Ok(search::TrialOutcome::Failed);
         };
         let log_merit = self.log_merit(trial, points)?;
         let excess = self.p99_write_max_ns.and_then(|most| excess(points, most));
-        Ok(search::Outcome::Measured { log_merit, excess })
+        Ok(search::TrialOutcome::Measured { log_merit, excess })
     }
 
     fn log_merit(&self, trial: &TrialRecord, points: &[PointResult]) -> Result<f64, NoFigure> {
         let zero = NoFigure::Zero { number: trial.number, by: self.by };
         match self.by {
-            By::Wear => {
+            Criterion::Wear => {
                 log_wear_merit(trial, points).ok_or(NoFigure::Wear { number: trial.number })
             }
-            By::Throughput if Merit::has_no_rate(points) => Err(zero),
-            By::Latency if Merit::has_no_latency(points) => Err(zero),
-            By::Throughput | By::Latency => {
+            Criterion::Throughput if Merit::has_no_rate(points) => Err(zero),
+            Criterion::Latency if Merit::has_no_latency(points) => Err(zero),
+            Criterion::Throughput | Criterion::Latency => {
                 Ok(Merit::of(points).log(self.by).expect("points tell throughput and latency"))
             }
         }
@@ -90,36 +90,36 @@ pub fn p99_ns(write: &Figures) -> u64 {
 }
 
 /// The length as the search knows it.
-pub fn length(length: Length) -> search::Length {
+pub fn length(length: MeasurementLength) -> search::TrialLength {
     match length {
-        Length::Full => search::Length::Full,
-        Length::Short => search::Length::Short,
+        MeasurementLength::Full => search::TrialLength::Full,
+        MeasurementLength::Short => search::TrialLength::Short,
     }
 }
 
 /// `None` for what the search did not ask for.
-fn purpose(purpose: Purpose) -> Option<search::Purpose> {
+fn purpose(purpose: TrialPurpose) -> Option<search::Purpose> {
     match purpose {
-        Purpose::Search => Some(search::Purpose::Search),
-        Purpose::Sentinel => Some(search::Purpose::Sentinel),
-        Purpose::Confirm => Some(search::Purpose::Confirm),
-        Purpose::Overlap => None,
+        TrialPurpose::Search => Some(search::Purpose::Search),
+        TrialPurpose::Sentinel => Some(search::Purpose::Sentinel),
+        TrialPurpose::Confirm => Some(search::Purpose::Confirm),
+        TrialPurpose::Overlap => None,
     }
 }
 
 /// The key of the trial that the search asks for.
-pub fn key(problem: &Problem, ask: &search::Ask) -> TrialKey {
+pub fn key(problem: &Problem, ask: &search::Proposal) -> TrialKey {
     TrialKey {
         purpose: match ask.purpose {
-            search::Purpose::Search => Purpose::Search,
-            search::Purpose::Sentinel => Purpose::Sentinel,
-            search::Purpose::Confirm => Purpose::Confirm,
+            search::Purpose::Search => TrialPurpose::Search,
+            search::Purpose::Sentinel => TrialPurpose::Sentinel,
+            search::Purpose::Confirm => TrialPurpose::Confirm,
         },
         setup: problem.setups[ask.candidate].clone(),
         workload: problem.workloads[ask.workload].clone(),
         length: match ask.length {
-            search::Length::Full => Length::Full,
-            search::Length::Short => Length::Short,
+            search::TrialLength::Full => MeasurementLength::Full,
+            search::TrialLength::Short => MeasurementLength::Short,
         },
         repeat: ask.repeat,
     }
@@ -133,9 +133,9 @@ pub fn key(problem: &Problem, ask: &search::Ask) -> TrialKey {
 /// [`NoFigure`] for the first trial that does not tell what is asked for.
 pub fn history(
     problem: &Problem,
-    judge: Judge,
+    judge: Objective,
     trials: &[TrialRecord],
-) -> Result<Vec<search::Told>, NoFigure> {
+) -> Result<Vec<search::Observation>, NoFigure> {
     let without = trials.iter().filter(|trial| trial.batch.is_none()).count();
     let unbatched = search::Batch { number: 0, size: u32::try_from(without).unwrap_or(u32::MAX) };
     let mut told = Vec::new();
@@ -145,15 +145,15 @@ pub fn history(
             .map_or(unbatched, |batch| search::Batch { number: batch.number, size: batch.size });
         if let Some(ask) = ask(problem, &trial.key, batch) {
             let visit = u64::try_from(told.len()).expect("a run has few trials");
-            told.push(search::Told { ask, visit, outcome: judge.outcome(trial)? });
+            told.push(search::Observation { ask, visit, outcome: judge.outcome(trial)? });
         }
     }
     Ok(told)
 }
 
 /// What was asked for; `None` where the problem does not have it, or the search did not ask.
-pub fn ask(problem: &Problem, key: &TrialKey, batch: search::Batch) -> Option<search::Ask> {
-    Some(search::Ask {
+pub fn ask(problem: &Problem, key: &TrialKey, batch: search::Batch) -> Option<search::Proposal> {
+    Some(search::Proposal {
         candidate: problem.candidate(&key.setup)?,
         workload: problem.workload(&key.workload)?,
         length: length(key.length),

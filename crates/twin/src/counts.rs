@@ -6,11 +6,11 @@
 
 use flashfit_card::{Card, InProcessCard};
 use flashfit_geometry::flashbench::procedure::part_of;
-use flashfit_geometry::flashbench::{Access, Cell, OpenUnitProcedure, ProcedureError};
+use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, ProcedureError, TableCell};
 use flashfit_medium::{BlockDev, Bytes, VirtualClock};
 
-use crate::structure::Structure;
-use crate::target::Target;
+use crate::structure::CardStructure;
+use crate::target::FitTarget;
 use crate::times::{TIMES, Times};
 
 /// The size of the writes with which a card is filled beforehand.
@@ -24,7 +24,7 @@ const LOG_NS: u64 = 1 << 45;
 
 /// What is done in a cell and takes time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Count {
+pub struct CountedWork {
     /// What passes while the NAND waits, in seconds: data on the bus.
     pub fixed: f64,
     /// How often, in the order of [`Times`].
@@ -33,7 +33,7 @@ pub struct Count {
 
 /// What is done in a cell, whatever the bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Done {
+pub struct BusFreeWork {
     of: [f64; TIMES],
     request_bytes: f64,
     page_bytes: f64,
@@ -41,40 +41,40 @@ pub struct Done {
 
 /// A bus, and which of it and the NAND is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bus {
+pub struct FitBus {
     /// How fast data passes.
     pub bytes_per_second: u64,
     /// Whether a page takes longer on the bus than in the NAND.
     pub limits: bool,
 }
 
-impl Done {
+impl BusFreeWork {
     /// What of it takes time. Data passes while the page before it is programmed: of the bus and
     /// the NAND the slower one counts, and the faster one for a page.
-    pub fn on(&self, bus: Bus) -> Count {
+    pub fn on(&self, bus: FitBus) -> CountedWork {
         let [requests, programs, ..] = self.of;
         let mut of = self.of;
         let rate = bus.bytes_per_second as f64;
         let pages = (self.request_bytes / self.page_bytes).max(1.0);
         if bus.limits {
             of[1] = (programs - (pages - 1.0) * requests).max(0.0);
-            return Count { fixed: requests * self.request_bytes / rate, of };
+            return CountedWork { fixed: requests * self.request_bytes / rate, of };
         }
-        Count { fixed: requests * self.request_bytes.min(self.page_bytes) / rate, of }
+        CountedWork { fixed: requests * self.request_bytes.min(self.page_bytes) / rate, of }
     }
 }
 
 /// A cell's key: how many units, in which order, the size of a write.
-pub type Key = (u32, Access, Bytes);
+pub type CellKey = (u32, AccessOrder, Bytes);
 
 /// The key of a cell.
-pub fn key(cell: &Cell) -> Key {
+pub fn key(cell: &TableCell) -> CellKey {
     (cell.units, cell.access, cell.write)
 }
 
 /// The procedure by which a target was measured.
-pub fn procedure(target: &Target) -> OpenUnitProcedure {
-    OpenUnitProcedure {
+pub fn procedure(target: &FitTarget) -> OpenBlockProcedure {
+    OpenBlockProcedure {
         erase_unit: target.erase_unit,
         least_write: target.least_write,
         most_units: target.most_units(),
@@ -103,7 +103,10 @@ pub fn used(
 ///
 /// # Errors
 /// As [`ProcedureError`] tells: the sizes of the target do not fit the card.
-pub fn count(target: &Target, structure: &Structure) -> Result<Vec<(Key, Done)>, ProcedureError> {
+pub fn count(
+    target: &FitTarget,
+    structure: &CardStructure,
+) -> Result<Vec<(CellKey, BusFreeWork)>, ProcedureError> {
     let none = Times {
         command: 0.0,
         program: 0.0,
@@ -132,7 +135,7 @@ pub fn count(target: &Target, structure: &Structure) -> Result<Vec<(Key, Done)>,
             let requests = (u64::from(units) * target.erase_unit.0 / write.0) as f64;
             let programs = (after.nand_programmed_bytes - before.nand_programmed_bytes) / page;
             let reads = (after.nand_read_bytes - before.nand_read_bytes) / page;
-            let jumps = if access == Access::Linear { 0.0 } else { requests };
+            let jumps = if access == AccessOrder::Linear { 0.0 } else { requests };
             let switches = if units == 1 { 0.0 } else { requests };
             let of = [
                 requests,
@@ -144,7 +147,7 @@ pub fn count(target: &Target, structure: &Structure) -> Result<Vec<(Key, Done)>,
                 jumps,
                 switches,
             ];
-            let done = Done { of, request_bytes: write.0 as f64, page_bytes: page as f64 };
+            let done = BusFreeWork { of, request_bytes: write.0 as f64, page_bytes: page as f64 };
             counts.push(((units, access, write), done));
         }
     }

@@ -17,27 +17,29 @@ pub mod times;
 
 use flashfit_card::CardModel;
 use flashfit_geometry::flashbench::inference::align_step;
-use flashfit_geometry::flashbench::{Comparison, Imported, OpenUnitTable, ProcedureError};
-use flashfit_geometry::probed::Watch;
-use flashfit_geometry::{Findings, Value};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_geometry::flashbench::{Comparison, Imported, OpenBlockTable, ProcedureError};
+use flashfit_geometry::probed::ProbeObserver;
+use flashfit_geometry::{GeometryFindings, QuantityValue};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 
-use search::{Interrupted, Known, Search};
-use structure::Structure;
-use target::Target;
+use search::{FitInterrupted, Search, SimulatedCounts};
+use structure::CardStructure;
+use target::FitTarget;
 
 /// What is known of a medium besides its open-unit tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct DeviceHints {
     /// What a read takes longer that reaches into another erase unit, in nanoseconds.
     pub lookup_ns: u64,
 }
 
-impl Hints {
+impl DeviceHints {
     /// What imported alignment tables and what was found in them say.
-    pub fn of(imported: &Imported, findings: &Findings) -> Self {
-        let Some(Value::Bytes(unit)) = findings.erase_unit.value else { return Self::default() };
+    pub fn of(imported: &Imported, findings: &GeometryFindings) -> Self {
+        let Some(QuantityValue::Bytes(unit)) = findings.erase_unit.value else {
+            return Self::default();
+        };
         let rows = align_step::pool(&imported.align);
         let level = |above: bool| {
             let extra = rows.iter().filter(|row| (row.align.0 >= unit) == above);
@@ -54,9 +56,9 @@ pub struct Twin {
     /// The model.
     pub model: CardModel,
     /// How it is built, as the search knows it.
-    pub structure: Structure,
+    pub structure: CardStructure,
     /// What it makes of the same procedure. All of it is simulated.
-    pub rates: OpenUnitTable,
+    pub rates: OpenBlockTable,
     /// The rates that it was fitted to beside its own.
     pub comparison: Comparison,
 }
@@ -83,7 +85,7 @@ pub enum TwinError {
     Procedure(#[from] ProcedureError),
 }
 
-impl Explain for TwinError {
+impl UserError for TwinError {
     fn class(&self) -> ExitClass {
         match self {
             Self::TooLittle | Self::NoModel { .. } => ExitClass::Usage,
@@ -112,13 +114,13 @@ impl Explain for TwinError {
 /// # Errors
 /// As [`TwinError`] tells.
 pub fn fit(
-    tables: &[OpenUnitTable],
-    hints: Hints,
+    tables: &[OpenBlockTable],
+    hints: DeviceHints,
     (name, what): (&str, &str),
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProbeObserver,
 ) -> Result<Twin, TwinError> {
-    let target = Target::of(tables).ok_or(TwinError::TooLittle)?;
-    fit_to(&target, &mut Known::default(), hints, (name, what), watch)
+    let target = FitTarget::of(tables).ok_or(TwinError::TooLittle)?;
+    fit_to(&target, &mut SimulatedCounts::default(), hints, (name, what), watch)
 }
 
 /// As [`fit`], to a target of which structures may have been simulated before.
@@ -126,14 +128,14 @@ pub fn fit(
 /// # Errors
 /// As [`TwinError`] tells.
 pub fn fit_to(
-    target: &Target,
-    known: &mut Known,
-    hints: Hints,
+    target: &FitTarget,
+    known: &mut SimulatedCounts,
+    hints: DeviceHints,
     (name, what): (&str, &str),
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProbeObserver,
 ) -> Result<Twin, TwinError> {
     let best =
-        Search::new(target, known, watch).run().map_err(|Interrupted| TwinError::Interrupted)?;
+        Search::new(target, known, watch).run().map_err(|FitInterrupted| TwinError::Interrupted)?;
     let best = best.ok_or(TwinError::NoModel {
         erase_unit: target.erase_unit,
         least_write: target.least_write,
@@ -146,7 +148,7 @@ pub fn fit_to(
         format!("fitted by flashfit to {} open-unit rates of {what}", target.cells.len());
     model.layer.lookup_ns = hints.lookup_ns;
     let rates = predict::predict(&model, target)?;
-    let known = OpenUnitTable { cells: target.cells.clone() };
+    let known = OpenBlockTable { cells: target.cells.clone() };
     let comparison = Comparison::of(&known, &rates).ok_or(TwinError::TooLittle)?;
     Ok(Twin { model, structure: best.structure, rates, comparison })
 }

@@ -2,16 +2,16 @@
 
 use flashfit_card::CardModel;
 use flashfit_geometry::flashbench::procedure::part_of;
-use flashfit_geometry::flashbench::{Cell, OpenUnitTable, ProcedureError};
+use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
 use crate::counts::{procedure, used};
-use crate::target::Target;
+use crate::target::FitTarget;
 
 /// The rates of a model in every cell that a target's runs have. All of it is simulated.
 ///
 /// # Errors
 /// As [`ProcedureError`] tells.
-pub fn predict(model: &CardModel, target: &Target) -> Result<OpenUnitTable, ProcedureError> {
+pub fn predict(model: &CardModel, target: &FitTarget) -> Result<OpenBlockTable, ProcedureError> {
     let procedure = procedure(target);
     let mut device = used(model)?;
     let clock = device.clock().clone();
@@ -24,8 +24,8 @@ pub fn predict(model: &CardModel, target: &Target) -> Result<OpenUnitTable, Proc
             let bytes = u128::from(units) * u128::from(target.erase_unit.0);
             let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
             let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
-            cells.push(Cell { units, access, write, bytes_per_second });
+            cells.push(TableCell { units, access, write, bytes_per_second });
         }
     }
-    Ok(OpenUnitTable { cells })
+    Ok(OpenBlockTable { cells })
 }

@@ -12,13 +12,13 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use flashfit_geometry::belief::median;
-use flashfit_geometry::flashbench::Access;
-use flashfit_geometry::probed::Watch;
+use flashfit_geometry::flashbench::AccessOrder;
+use flashfit_geometry::probed::ProbeObserver;
 
-use crate::counts::{self, Bus, Count, Done, Key, key};
-use crate::structure::{KINDS, Kind, Structure, bus_for};
-use crate::target::Target;
-use crate::times::{self, Fitted};
+use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
+use crate::structure::{CardStructure, KINDS, OrderedLayerKind, bus_for};
+use crate::target::FitTarget;
+use crate::times::{self, FittedTimes};
 
 /// How many of the kinds are searched further.
 const KINDS_SEARCHED: usize = 3;
@@ -39,45 +39,49 @@ const MOST_ROUNDS: usize = 3;
 
 /// The counts of structures that were simulated; good for any subset of a target's cells.
 #[derive(Debug, Default)]
-pub struct Known {
-    counts: BTreeMap<Structure, Option<BTreeMap<KeyOrder, Done>>>,
+pub struct SimulatedCounts {
+    counts: BTreeMap<CardStructure, Option<BTreeMap<KeyOrder, BusFreeWork>>>,
 }
 
 /// A key with an order of its own.
 type KeyOrder = (u32, bool, u64);
 
-fn ordered((units, access, write): Key) -> KeyOrder {
-    (units, access == Access::Random, write.0)
+fn ordered((units, access, write): CellKey) -> KeyOrder {
+    (units, access == AccessOrder::Random, write.0)
 }
 
 /// A structure with the times that fit it best.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Best {
+pub struct BestFit {
     /// How it is built.
-    pub structure: Structure,
+    pub structure: CardStructure,
     /// Its times, and how far the rates lie off with them.
-    pub fitted: Fitted,
+    pub fitted: FittedTimes,
     /// Its bus.
-    pub bus: Bus,
+    pub bus: FitBus,
 }
 
 /// The search was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interrupted;
+pub struct FitInterrupted;
 
 /// A search, and what it knows so far.
 pub struct Search<'a> {
-    target: &'a Target,
+    target: &'a FitTarget,
     took: Vec<f64>,
-    buses: [Bus; 2],
-    known: &'a mut Known,
-    watch: &'a mut dyn Watch,
+    buses: [FitBus; 2],
+    known: &'a mut SimulatedCounts,
+    watch: &'a mut dyn ProbeObserver,
     tried: usize,
 }
 
 impl<'a> Search<'a> {
     /// A search for the structure that explains a target.
-    pub fn new(target: &'a Target, known: &'a mut Known, watch: &'a mut dyn Watch) -> Self {
+    pub fn new(
+        target: &'a FitTarget,
+        known: &'a mut SimulatedCounts,
+        watch: &'a mut dyn ProbeObserver,
+    ) -> Self {
         let unit = target.erase_unit.0 as f64;
         let took = target
             .cells
@@ -91,7 +95,7 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// [`Interrupted`] when whoever watches ends it.
-    pub fn run(&mut self) -> Result<Option<Best>, Interrupted> {
+    pub fn run(&mut self) -> Result<Option<BestFit>, FitInterrupted> {
         let mut begun = Vec::new();
         for kind in KINDS {
             let all = self.weigh(&self.starts(kind))?;
@@ -117,11 +121,11 @@ impl<'a> Search<'a> {
     }
 
     /// Changes one value after another, as long as that helps.
-    fn improve(&mut self, mut best: Best) -> Result<Best, Interrupted> {
+    fn improve(&mut self, mut best: BestFit) -> Result<BestFit, FitInterrupted> {
         for _ in 0..MOST_ROUNDS {
             let before = best.fitted.off;
             for value in 0..VALUES {
-                let others: Vec<Structure> = self.alternatives(best.structure, value);
+                let others: Vec<CardStructure> = self.alternatives(best.structure, value);
                 let all = self.weigh(&others)?;
                 if let Some(other) = all.into_iter().min_by(nearer) {
                     if other.fitted.off < best.fitted.off - WORTH {
@@ -137,8 +141,8 @@ impl<'a> Search<'a> {
     }
 
     /// Simulates what was not simulated yet and fits the times of each.
-    fn weigh(&mut self, structures: &[Structure]) -> Result<Vec<Best>, Interrupted> {
-        let mut new: Vec<Structure> = structures.to_vec();
+    fn weigh(&mut self, structures: &[CardStructure]) -> Result<Vec<BestFit>, FitInterrupted> {
+        let mut new: Vec<CardStructure> = structures.to_vec();
         new.sort_unstable();
         new.dedup();
         new.retain(|structure| !self.known.counts.contains_key(structure));
@@ -148,7 +152,7 @@ impl<'a> Search<'a> {
             // How many will be tried is not known; the share comes nearer to all with each.
             let done = 1.0 - 1.0 / (1.0 + self.tried as f64 / 100.0);
             if let ControlFlow::Break(()) = self.watch.step(done, "trying card models") {
-                return Err(Interrupted);
+                return Err(FitInterrupted);
             }
             let target = self.target;
             let counted = thread::scope(|scope| {
@@ -168,24 +172,24 @@ impl<'a> Search<'a> {
         Ok(structures.iter().filter_map(|structure| self.fitted(*structure)).collect())
     }
 
-    fn fitted(&self, structure: Structure) -> Option<Best> {
+    fn fitted(&self, structure: CardStructure) -> Option<BestFit> {
         let all = self.known.counts.get(&structure)?.as_ref()?;
-        let done: Option<Vec<Done>> =
+        let done: Option<Vec<BusFreeWork>> =
             self.target.cells.iter().map(|cell| all.get(&ordered(key(cell))).copied()).collect();
         let done = done?;
         let on_each = self.buses.into_iter().map(|bus| {
-            let counts: Vec<Count> = done.iter().map(|done| done.on(bus)).collect();
-            Best { structure, fitted: times::fit(&counts, &self.took, structure.page), bus }
+            let counts: Vec<CountedWork> = done.iter().map(|done| done.on(bus)).collect();
+            BestFit { structure, fitted: times::fit(&counts, &self.took, structure.page), bus }
         });
         on_each.min_by(nearer)
     }
 
     /// What the search begins with: every number of open units.
-    fn starts(&self, kind: Kind) -> Vec<Structure> {
+    fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_unit.0;
         let mut starts = Vec::new();
         for open_units in 1..=self.most_open() {
-            let structure = Structure {
+            let structure = CardStructure {
                 kind,
                 page: START_PAGE,
                 open_units,
@@ -195,7 +199,7 @@ impl<'a> Search<'a> {
                 buffer: true,
                 log_units: 2,
                 log_request: 4096,
-                chunk: if kind == Kind::PageMapped { START_PAGE } else { unit / 8 },
+                chunk: if kind == OrderedLayerKind::PageMapped { START_PAGE } else { unit / 8 },
                 spare_units: 6,
             };
             starts.push(structure.plain());
@@ -212,18 +216,18 @@ impl<'a> Search<'a> {
     }
 
     /// The structures that differ from one in one of its values.
-    fn alternatives(&self, from: Structure, value: usize) -> Vec<Structure> {
+    fn alternatives(&self, from: CardStructure, value: usize) -> Vec<CardStructure> {
         let unit = self.target.erase_unit.0;
         let powers = |least: u64, most: u64| {
             std::iter::successors(Some(least), |size| Some(size * 2))
                 .take_while(move |&size| size <= most)
         };
-        let with = |change: &dyn Fn(&mut Structure)| {
+        let with = |change: &dyn Fn(&mut CardStructure)| {
             let mut structure = from;
             change(&mut structure);
             structure
         };
-        let mut others: Vec<Structure> = match value {
+        let mut others: Vec<CardStructure> = match value {
             // A log out of order holds as many bytes as before.
             0 => powers(4096, 65536)
                 .map(|page| {
@@ -265,14 +269,14 @@ impl<'a> Search<'a> {
             _ => [0, 2, 4, 8, 12, 24].map(|spare| with(&|s| s.spare_units = spare)).to_vec(),
         };
         for structure in &mut others {
-            if structure.kind == Kind::PageMapped {
+            if structure.kind == OrderedLayerKind::PageMapped {
                 structure.chunk = structure.chunk.min(structure.page);
             } else {
                 structure.chunk = structure.chunk.max(structure.page);
             }
             *structure = structure.plain();
         }
-        if from.kind == Kind::PageMapped && value == 5 {
+        if from.kind == OrderedLayerKind::PageMapped && value == 5 {
             others =
                 powers(4096, from.page).map(|chunk| with(&|s| s.chunk = chunk).plain()).collect();
         }
@@ -284,18 +288,26 @@ impl<'a> Search<'a> {
 
     /// A structure as it would be with a layer of another kind, where that has a log with several
     /// of the largest writes to it.
-    fn as_other_kinds(&self, from: Structure) -> Vec<Structure> {
+    fn as_other_kinds(&self, from: CardStructure) -> Vec<CardStructure> {
         let kinds = KINDS.into_iter().filter(|&kind| kind != from.kind);
-        let mut others: Vec<Structure> = kinds
+        let mut others: Vec<CardStructure> = kinds
             .flat_map(|kind| LOG_REQUESTS.map(|log_request| (kind, log_request)))
             .map(|(kind, log_request)| {
-                let by_page = kind == Kind::PageMapped;
+                let by_page = kind == OrderedLayerKind::PageMapped;
                 let chunk = if by_page { from.page } else { self.target.erase_unit.0 / 8 };
                 let (log_units, spare_units) = (from.log_units.max(2), 6);
                 let open_units = from.open_units.max(1);
-                Structure { kind, open_units, log_units, log_request, chunk, spare_units, ..from }
+                CardStructure {
+                    kind,
+                    open_units,
+                    log_units,
+                    log_request,
+                    chunk,
+                    spare_units,
+                    ..from
+                }
             })
-            .map(Structure::plain)
+            .map(CardStructure::plain)
             .collect();
         others.retain(|structure| self.can_be(structure));
         others.sort_unstable();
@@ -304,32 +316,33 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the sizes fit into each other.
-    fn can_be(&self, structure: &Structure) -> bool {
+    fn can_be(&self, structure: &CardStructure) -> bool {
         let unit = self.target.erase_unit.0;
         let divides = |size: u64| size == 0 || unit % size == 0;
         divides(structure.page)
             && divides(structure.chunk)
             && structure.page % 512 == 0
-            && (structure.kind != Kind::UpdateLog || structure.chunk % structure.page == 0)
+            && (structure.kind != OrderedLayerKind::UpdateLog
+                || structure.chunk % structure.page == 0)
     }
 }
 
 /// The values of a structure that are changed.
 const VALUES: usize = 10;
 
-fn nearer(one: &Best, other: &Best) -> std::cmp::Ordering {
+fn nearer(one: &BestFit, other: &BestFit) -> std::cmp::Ordering {
     one.fitted.off.total_cmp(&other.fitted.off).then(one.structure.cmp(&other.structure))
 }
 
 /// A bus that limits none of the rates, and one that limits the fastest; single rates that are far
 /// off do not count.
-fn buses_of(target: &Target) -> [Bus; 2] {
+fn buses_of(target: &FitTarget) -> [FitBus; 2] {
     let mut rates: Vec<f64> =
         target.cells.iter().map(|cell| cell.bytes_per_second as f64).collect();
     rates.sort_by(f64::total_cmp);
     let upper = median(&rates[rates.len() * 9 / 10..]);
     [
-        Bus { bytes_per_second: bus_for(upper as u64), limits: false },
-        Bus { bytes_per_second: (upper * SLOWEST_BUS).max(1000.0) as u64, limits: true },
+        FitBus { bytes_per_second: bus_for(upper as u64), limits: false },
+        FitBus { bytes_per_second: (upper * SLOWEST_BUS).max(1000.0) as u64, limits: true },
     ]
 }

@@ -2,7 +2,7 @@
 
 use flashfit_card::CardModel;
 use flashfit_card::model::{
-    BusModel, CacheModel, CacheOrder, Cell, LayerKind, LayerModel, NandModel, QueueModel,
+    BusModel, CacheModel, CacheOrder, CellType, LayerKind, LayerModel, NandModel, QueueModel,
 };
 use flashfit_medium::Bytes;
 
@@ -19,9 +19,9 @@ const BUSES: [u64; 5] = [25_000_000, 50_000_000, 104_000_000, 400_000_000, 2_000
 
 /// A card model without its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Structure {
+pub struct CardStructure {
     /// The translation layer.
-    pub kind: Kind,
+    pub kind: OrderedLayerKind,
     /// The write unit, in bytes.
     pub page: u64,
     /// Units that can be open; layers that are not page-mapped.
@@ -46,7 +46,7 @@ pub struct Structure {
 
 /// The kinds of layer, as [`LayerKind`] with an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum OrderedLayerKind {
     /// As [`LayerKind::BlockMapped`].
     BlockMapped,
     /// As [`LayerKind::LogBlock`].
@@ -58,16 +58,22 @@ pub enum Kind {
 }
 
 /// All of them.
-pub const KINDS: [Kind; 4] = [Kind::BlockMapped, Kind::LogBlock, Kind::UpdateLog, Kind::PageMapped];
+pub const KINDS: [OrderedLayerKind; 4] = [
+    OrderedLayerKind::BlockMapped,
+    OrderedLayerKind::LogBlock,
+    OrderedLayerKind::UpdateLog,
+    OrderedLayerKind::PageMapped,
+];
 
-impl Structure {
+impl CardStructure {
     /// What is kept of the values that mean nothing to the kind of layer: nothing, so that equal
     /// cards are equal.
     #[must_use]
     pub fn plain(mut self) -> Self {
-        let by_page = self.kind == Kind::PageMapped;
-        let has_log = matches!(self.kind, Kind::LogBlock | Kind::UpdateLog);
-        let has_open_logs = matches!(self.kind, Kind::BlockMapped | Kind::LogBlock);
+        let by_page = self.kind == OrderedLayerKind::PageMapped;
+        let has_log = matches!(self.kind, OrderedLayerKind::LogBlock | OrderedLayerKind::UpdateLog);
+        let has_open_logs =
+            matches!(self.kind, OrderedLayerKind::BlockMapped | OrderedLayerKind::LogBlock);
         if by_page {
             self.open_units = 0;
         } else {
@@ -93,9 +99,10 @@ impl Structure {
     /// The model with these times.
     pub fn model(&self, erase_unit: Bytes, bus: u64, times: &Times) -> CardModel {
         let ns = |seconds: f64| (seconds * 1e9).round().clamp(0.0, 6e10) as u64;
-        let has_log = matches!(self.kind, Kind::LogBlock | Kind::UpdateLog);
-        let has_open_logs = matches!(self.kind, Kind::BlockMapped | Kind::LogBlock);
-        let by_page = self.kind == Kind::PageMapped;
+        let has_log = matches!(self.kind, OrderedLayerKind::LogBlock | OrderedLayerKind::UpdateLog);
+        let has_open_logs =
+            matches!(self.kind, OrderedLayerKind::BlockMapped | OrderedLayerKind::LogBlock);
+        let by_page = self.kind == OrderedLayerKind::PageMapped;
         let mapped = Bytes(if by_page { self.chunk } else { self.page });
         CardModel {
             name: "twin".to_owned(),
@@ -105,7 +112,7 @@ impl Structure {
             capacity: Bytes(CAPACITY_UNITS * erase_unit.0),
             sector_bytes: 512,
             nand: NandModel {
-                cell: Cell::default(),
+                cell: CellType::default(),
                 page: Bytes(self.page),
                 planes: 1,
                 dies: 1,
@@ -133,7 +140,7 @@ impl Structure {
                 log_units: has_log.then_some(self.log_units),
                 log_request: has_log.then_some(Bytes(self.log_request)),
                 log_ns: has_log.then_some(ns(times.log)),
-                chunk: (self.kind == Kind::UpdateLog).then_some(Bytes(self.chunk)),
+                chunk: (self.kind == OrderedLayerKind::UpdateLog).then_some(Bytes(self.chunk)),
                 map_unit: by_page.then_some(Bytes(self.chunk)),
                 map_cache: None,
                 collection: None,
@@ -158,10 +165,10 @@ impl Structure {
 
     fn layer_kind(&self) -> LayerKind {
         match self.kind {
-            Kind::BlockMapped => LayerKind::BlockMapped,
-            Kind::LogBlock => LayerKind::LogBlock,
-            Kind::UpdateLog => LayerKind::UpdateLog,
-            Kind::PageMapped => LayerKind::PageMapped,
+            OrderedLayerKind::BlockMapped => LayerKind::BlockMapped,
+            OrderedLayerKind::LogBlock => LayerKind::LogBlock,
+            OrderedLayerKind::UpdateLog => LayerKind::UpdateLog,
+            OrderedLayerKind::PageMapped => LayerKind::PageMapped,
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_geometry::belief::median;
-use flashfit_geometry::flashbench::{Access, Cell, OpenUnitTable};
+use flashfit_geometry::flashbench::{AccessOrder, OpenBlockTable, TableCell};
 use flashfit_medium::Bytes;
 
 /// With fewer cells a model could be anything.
@@ -17,26 +17,26 @@ pub const MOST_UNITS: u32 = 64;
 
 /// The rates, and how they were got.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
+pub struct FitTarget {
     /// The rates that are known, each cell once.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TableCell>,
     /// The runs in the order of measurement: how many units, in which order. Each writes all sizes.
-    pub runs: Vec<(u32, Access)>,
+    pub runs: Vec<(u32, AccessOrder)>,
     /// The erase unit that was supposed by the measurement: the largest write.
     pub erase_unit: Bytes,
     /// The smallest write.
     pub least_write: Bytes,
 }
 
-impl Target {
+impl FitTarget {
     /// What tables of one medium say together; `None` where they say too little for a fit.
-    pub fn of(tables: &[OpenUnitTable]) -> Option<Self> {
+    pub fn of(tables: &[OpenBlockTable]) -> Option<Self> {
         let all = || tables.iter().flat_map(|table| &table.cells);
         let erase_unit = all().map(|cell| cell.write).max()?;
         // Larger and smaller ones of other tables would need a procedure of their own.
         let divides = |write: Bytes| erase_unit.0 % write.0 == 0;
         let halves = |write: Bytes| divides(write) && (erase_unit.0 / write.0).is_power_of_two();
-        let mut rates: BTreeMap<(u32, Access, Bytes), Vec<f64>> = BTreeMap::new();
+        let mut rates: BTreeMap<(u32, AccessOrder, Bytes), Vec<f64>> = BTreeMap::new();
         let mut runs = Vec::new();
         for cell in all().filter(|cell| halves(cell.write) && cell.units <= MOST_UNITS) {
             let run = (cell.units, cell.access);
@@ -48,11 +48,11 @@ impl Target {
                 rates.entry(key).or_default().push(cell.bytes_per_second as f64);
             }
         }
-        let cells: Vec<Cell> = rates
+        let cells: Vec<TableCell> = rates
             .into_iter()
             .map(|((units, access, write), rates)| {
                 let bytes_per_second = median(&rates) as u64;
-                Cell { units, access, write, bytes_per_second }
+                TableCell { units, access, write, bytes_per_second }
             })
             .collect();
         let least_write = cells.iter().map(|cell| cell.write).min()?;

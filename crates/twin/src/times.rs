@@ -5,7 +5,7 @@
 //! off; by Levenberg's and Marquardt's method from several starts, over the logarithms of the
 //! times, which keeps them positive. Where nothing speaks for a time it stays near what is usual.
 
-use crate::counts::Count;
+use crate::counts::CountedWork;
 
 /// How many times there are.
 pub const TIMES: usize = 8;
@@ -38,7 +38,7 @@ impl Times {
     }
 
     /// The time of a cell, in seconds.
-    pub fn of(&self, count: &Count) -> f64 {
+    pub fn of(&self, count: &CountedWork) -> f64 {
         let times = [
             self.command,
             self.program,
@@ -71,7 +71,7 @@ const STEPS: usize = 40;
 
 /// Times and how far the rates lie off with them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fitted {
+pub struct FittedTimes {
     /// The times.
     pub times: Times,
     /// The mean of the residuals' amounts, each at most `MOST_OFF`.
@@ -82,7 +82,7 @@ pub struct Fitted {
 const MOST_OFF: f64 = 2.303;
 
 /// Fits the times to what the cells took, in seconds.
-pub fn fit(counts: &[Count], took: &[f64], page: u64) -> Fitted {
+pub fn fit(counts: &[CountedWork], took: &[f64], page: u64) -> FittedTimes {
     let usual = usual(page);
     let starts = [
         [0.0; TIMES],
@@ -96,11 +96,11 @@ pub fn fit(counts: &[Count], took: &[f64], page: u64) -> Fitted {
     let (logs, _) =
         fitted.min_by(|one, other| one.1.total_cmp(&other.1)).expect("there are several starts");
     let times = Times::from_logs(&logs);
-    Fitted { times, off: off(&times, counts, took) }
+    FittedTimes { times, off: off(&times, counts, took) }
 }
 
 /// How far the times lie off.
-pub fn off(times: &Times, counts: &[Count], took: &[f64]) -> f64 {
+pub fn off(times: &Times, counts: &[CountedWork], took: &[f64]) -> f64 {
     let offs = counts
         .iter()
         .zip(took)
@@ -113,7 +113,7 @@ fn loss(residual: f64) -> f64 {
     2.0 * ROBUST * ROBUST * ((1.0 + (residual / ROBUST).powi(2)).sqrt() - 1.0)
 }
 
-fn total(logs: &[f64; TIMES], counts: &[Count], took: &[f64], usual: &[f64; TIMES]) -> f64 {
+fn total(logs: &[f64; TIMES], counts: &[CountedWork], took: &[f64], usual: &[f64; TIMES]) -> f64 {
     let times = Times::from_logs(logs);
     let cells: f64 =
         counts.iter().zip(took).map(|(count, took)| loss((times.of(count) / took).ln())).sum();
@@ -122,7 +122,7 @@ fn total(logs: &[f64; TIMES], counts: &[Count], took: &[f64], usual: &[f64; TIME
 }
 
 fn descend(
-    counts: &[Count],
+    counts: &[CountedWork],
     took: &[f64],
     start: [f64; TIMES],
     usual: &[f64; TIMES],
@@ -161,7 +161,7 @@ fn descend(
 /// Half the gradient, and Gauss and Newton's half curvature.
 fn derivatives(
     logs: &[f64; TIMES],
-    counts: &[Count],
+    counts: &[CountedWork],
     took: &[f64],
     usual: &[f64; TIMES],
 ) -> ([f64; TIMES], [[f64; TIMES]; TIMES]) {
@@ -231,8 +231,8 @@ mod tests {
             jump: 1e-4,
             switch: 1e-3,
         };
-        let counts: Vec<Count> = (0..60_u32)
-            .map(|cell| Count {
+        let counts: Vec<CountedWork> = (0..60_u32)
+            .map(|cell| CountedWork {
                 fixed: 0.01,
                 of: std::array::from_fn(|at| {
                     f64::from((cell * 7 + 3) % (11 + 2 * at as u32)) * 10.0

@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 
 use flashfit_card::CardModel;
 use flashfit_catalogue::Origin;
-use flashfit_geometry::flashbench::{Comparison, OpenUnitProcedure, OpenUnitTable};
-use flashfit_geometry::probed::{Unwatched, Watch};
+use flashfit_geometry::flashbench::{Comparison, OpenBlockProcedure, OpenBlockTable};
+use flashfit_geometry::probed::{NoObserver, ProbeObserver};
 use flashfit_medium::Bytes;
 use flashfit_medium::random::Random;
 use flashfit_twin::counts::used;
-use flashfit_twin::{Hints, Twin, TwinError, fit};
+use flashfit_twin::{DeviceHints, Twin, TwinError, fit};
 
 /// Small units, so that it is quickly simulated.
 const CARD: &str = r#"
@@ -36,12 +36,12 @@ bytes_per_second = 25_000_000
 [layer]
 "#;
 
-fn table(layer: &str) -> OpenUnitTable {
+fn table(layer: &str) -> OpenBlockTable {
     let origin = Origin::File("small.toml".into());
     let model = CardModel::parse(&format!("{CARD}{layer}"), &origin).unwrap();
     let mut device = used(&model).unwrap();
     let clock = device.clock().clone();
-    let procedure = OpenUnitProcedure {
+    let procedure = OpenBlockProcedure {
         erase_unit: model.nand.erase_unit,
         least_write: Bytes::kib(4),
         most_units: 4,
@@ -50,25 +50,25 @@ fn table(layer: &str) -> OpenUnitTable {
     procedure.run(&mut device, &clock).unwrap()
 }
 
-fn twin(table: &OpenUnitTable) -> Twin {
+fn twin(table: &OpenBlockTable) -> Twin {
     fit(
         std::slice::from_ref(table),
-        Hints::default(),
+        DeviceHints::default(),
         ("my card/1", "a small card"),
-        &mut Unwatched,
+        &mut NoObserver,
     )
     .unwrap()
 }
 
 /// Half of the cells are hidden from the fit; how well the twin predicts those.
-fn prediction(table: &OpenUnitTable) -> Comparison {
+fn prediction(table: &OpenBlockTable) -> Comparison {
     let mut order: Vec<usize> = (0..table.cells.len()).collect();
     Random::new(3).shuffle(&mut order);
     let (hidden, visible) = order.split_at(order.len() / 2);
     let of = |cells: &[usize]| {
         let all = table.cells.iter().enumerate();
         let cells = all.filter(|(at, _)| cells.contains(at)).map(|(_, cell)| *cell);
-        OpenUnitTable { cells: cells.collect() }
+        OpenBlockTable { cells: cells.collect() }
     };
     Comparison::of(&of(hidden), &twin(&of(visible)).rates).unwrap()
 }
@@ -104,16 +104,17 @@ fn the_same_table_gives_the_same_card_file_and_it_can_be_used() {
 fn too_few_rates_and_an_interruption_are_told() {
     let mut few = table("kind = \"block-mapped\"\nopen_units = 2");
     struct Impatient;
-    impl Watch for Impatient {
+    impl ProbeObserver for Impatient {
         fn step(&mut self, _: f64, _: &str) -> ControlFlow<()> {
             ControlFlow::Break(())
         }
     }
-    let error = fit(&[few.clone()], Hints::default(), ("a", "b"), &mut Impatient).unwrap_err();
+    let error =
+        fit(&[few.clone()], DeviceHints::default(), ("a", "b"), &mut Impatient).unwrap_err();
     assert!(matches!(error, TwinError::Interrupted));
     few.cells.truncate(5);
-    let error = fit(&[few], Hints::default(), ("a", "b"), &mut Unwatched).unwrap_err();
+    let error = fit(&[few], DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
     assert!(matches!(error, TwinError::TooLittle));
-    let error = fit(&[], Hints::default(), ("a", "b"), &mut Unwatched).unwrap_err();
+    let error = fit(&[], DeviceHints::default(), ("a", "b"), &mut NoObserver).unwrap_err();
     assert!(matches!(error, TwinError::TooLittle));
 }

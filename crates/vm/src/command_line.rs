@@ -16,7 +16,7 @@ use crate::architecture::Architecture;
 use crate::facts::Accelerator;
 use crate::initramfs::Initramfs;
 use crate::kvm;
-use crate::options::{Device, Disk, Port, Source, Speed, VmOptions};
+use crate::options::{ClockSpeed, Disk, DiskInterface, DiskSource, Port, VmOptions};
 
 /// Sockets and logs in the machine's folder.
 pub(crate) const CHANNEL: &str = "channel";
@@ -30,7 +30,7 @@ const NETWORK_BITS: u8 = 24;
 
 /// What is decided about a machine beside what its options say.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Decided<'a> {
+pub(crate) struct MachineDecisions<'a> {
     /// What QEMU boots.
     pub image: &'a Path,
     /// The guest's first file system.
@@ -48,9 +48,9 @@ pub(crate) struct Decided<'a> {
 /// What stands behind `qemu-system-…`.
 pub(crate) fn arguments(
     options: &VmOptions,
-    decided: &Decided<'_>,
+    decided: &MachineDecisions<'_>,
 ) -> Result<Vec<String>, VmError> {
-    let Decided { initramfs, architecture, folder, .. } = *decided;
+    let MachineDecisions { initramfs, architecture, folder, .. } = *decided;
     check(options)?;
     let mut args = Args::default();
     args.flag("-nodefaults").flag("-no-user-config").flag("-no-reboot");
@@ -72,7 +72,7 @@ pub(crate) fn arguments(
     }
     args.pair("-device", "virtserialport,chardev=channel,name=flashfit");
     args.pair("-mon", "chardev=monitor,mode=control");
-    if options.disks.iter().any(|disk| disk.device == Device::Usb) {
+    if options.disks.iter().any(|disk| disk.device == DiskInterface::Usb) {
         args.pair("-device", "qemu-xhci,id=usb");
     }
     network(&mut args, options);
@@ -101,7 +101,7 @@ impl Args {
 
 fn check(options: &VmOptions) -> Result<(), VmError> {
     let wrong = |what: String| Err(VmError::Options { what });
-    if let Speed::Counted { shift } = options.speed {
+    if let ClockSpeed::Counted { shift } = options.speed {
         if shift > MOST_SHIFT {
             return wrong(format!("an instruction takes at most 2^{MOST_SHIFT} ns, not 2^{shift}"));
         }
@@ -112,8 +112,8 @@ fn check(options: &VmOptions) -> Result<(), VmError> {
             return wrong(format!("a disk has no sectors of {sector} bytes"));
         }
         let path = match &disk.source {
-            Source::Nbd { socket } => socket,
-            Source::File { path, .. } => path,
+            DiskSource::Nbd { socket } => socket,
+            DiskSource::File { path, .. } => path,
         };
         if path.to_str().is_none() {
             return wrong(format!("the path of a disk is not UTF-8: {}", path.display()));
@@ -124,13 +124,13 @@ fn check(options: &VmOptions) -> Result<(), VmError> {
 
 fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
     match (options.speed, accelerator) {
-        (Speed::RealTime, Accelerator::Kvm) => {
+        (ClockSpeed::RealTime, Accelerator::Kvm) => {
             args.pair("-accel", "kvm").pair("-cpu", kvm::PROCESSOR);
         }
-        (Speed::RealTime, Accelerator::Tcg) => {
+        (ClockSpeed::RealTime, Accelerator::Tcg) => {
             args.pair("-accel", "tcg").pair("-cpu", "max");
         }
-        (Speed::Counted { shift }, _) => {
+        (ClockSpeed::Counted { shift }, _) => {
             args.pair("-accel", "tcg,thread=single").pair("-cpu", "max");
             // With `sleep` the clock waits when the guest does; without, it skips.
             let is_alone = options.disks.is_empty() && options.ports.is_empty();
@@ -190,7 +190,7 @@ fn network(args: &mut Args, options: &VmOptions) {
 fn source(disk: &Disk, number: usize) -> Result<Value, VmError> {
     let name = format!("source{number}");
     Ok(match &disk.source {
-        Source::Nbd { socket } => json!({
+        DiskSource::Nbd { socket } => json!({
             "driver": "nbd",
             "node-name": name,
             "server": { "type": "unix", "path": socket },
@@ -198,7 +198,7 @@ fn source(disk: &Disk, number: usize) -> Result<Value, VmError> {
             "discard": "unmap",
             "cache": { "direct": true, "no-flush": false },
         }),
-        Source::File { path, read_only } => {
+        DiskSource::File { path, read_only } => {
             let facts = std::fs::metadata(path).map_err(VmError::file("use the disk", path))?;
             let is_device = facts.file_type().is_block_device();
             json!({
@@ -228,17 +228,17 @@ fn device(args: &mut Args, disk: &Disk, number: usize) {
     }
     let errors = "werror=report,rerror=report";
     match disk.device {
-        Device::Virtio => {
+        DiskInterface::Virtio => {
             args.pair("-device", format!("virtio-blk-pci,{common},{serial},{blocks},{errors}"));
         }
-        Device::Nvme => {
+        DiskInterface::Nvme => {
             args.pair("-device", format!("nvme,{common},{serial},{blocks}"));
         }
-        Device::SdCard | Device::Emmc => {
+        DiskInterface::SdCard | DiskInterface::Emmc => {
             let card = disk.device.qemu_name();
             args.pair("-device", "sdhci-pci").pair("-device", format!("{card},{common}"));
         }
-        Device::Usb => {
+        DiskInterface::Usb => {
             let usb = "usb-storage,bus=usb.0";
             args.pair("-device", format!("{usb},{common},{serial},{blocks},{errors}"));
         }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
 
-    fn options(disks: Vec<Disk>, speed: Speed) -> VmOptions {
+    fn options(disks: Vec<Disk>, speed: ClockSpeed) -> VmOptions {
         VmOptions {
             kernel: Kernel {
                 image: "/boot/vmlinuz".into(),
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    fn line(disks: Vec<Disk>, speed: Speed) -> Result<String, VmError> {
+    fn line(disks: Vec<Disk>, speed: ClockSpeed) -> Result<String, VmError> {
         line_of(&options(disks, speed))
     }
 
@@ -289,7 +289,7 @@ mod tests {
             lacking_programs: Vec::new(),
             lacking_modules: Vec::new(),
         };
-        let decided = Decided {
+        let decided = MachineDecisions {
             image: &options.kernel.image,
             initramfs: &initramfs,
             boot_modules: &["virtio_pci"],
@@ -303,7 +303,8 @@ mod tests {
     #[test]
     fn a_card_over_nbd_is_passed_on_as_it_is() {
         let line =
-            line(vec![Disk::nbd("/tmp/card.sock", Device::Virtio)], Speed::RealTime).unwrap();
+            line(vec![Disk::nbd("/tmp/card.sock", DiskInterface::Virtio)], ClockSpeed::RealTime)
+                .unwrap();
         for expected in [
             "\"path\":\"/tmp/card.sock\"",
             "\"reconnect-delay\":0",
@@ -321,31 +322,33 @@ mod tests {
 
     #[test]
     fn counted_instructions_are_emulated() {
-        let line = line(Vec::new(), Speed::Counted { shift: 3 }).unwrap();
+        let line = line(Vec::new(), ClockSpeed::Counted { shift: 3 }).unwrap();
         assert!(line.contains("-icount shift=3,sleep=off"), "{line}");
         assert!(line.contains("thread=single") && !line.contains("flashfit.disks"), "{line}");
     }
 
     #[test]
     fn a_disk_from_outside_is_waited_for() {
-        let disks = vec![Disk::nbd("/tmp/card.sock", Device::Virtio)];
-        let line = line(disks, Speed::Counted { shift: 0 }).unwrap();
+        let disks = vec![Disk::nbd("/tmp/card.sock", DiskInterface::Virtio)];
+        let line = line(disks, ClockSpeed::Counted { shift: 0 }).unwrap();
         assert!(line.contains("-icount shift=0,sleep=on"), "{line}");
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(line(Vec::new(), Speed::Counted { shift: 11 }).is_err());
-        let mut disk = Disk::nbd("/x", Device::Virtio);
+        assert!(line(Vec::new(), ClockSpeed::Counted { shift: 11 }).is_err());
+        let mut disk = Disk::nbd("/x", DiskInterface::Virtio);
         disk.sector_bytes = 513;
-        assert!(line(vec![disk], Speed::RealTime).is_err());
-        let gone = Disk::file("/nowhere/card.img", false, Device::Usb);
-        assert!(line(vec![gone], Speed::RealTime).unwrap_err().to_string().contains("/nowhere"));
+        assert!(line(vec![disk], ClockSpeed::RealTime).is_err());
+        let gone = Disk::file("/nowhere/card.img", false, DiskInterface::Usb);
+        assert!(
+            line(vec![gone], ClockSpeed::RealTime).unwrap_err().to_string().contains("/nowhere")
+        );
     }
 
     #[test]
     fn ports_lead_in_and_nothing_leads_out() {
-        let mut options = options(Vec::new(), Speed::Counted { shift: 0 });
+        let mut options = options(Vec::new(), ClockSpeed::Counted { shift: 0 });
         assert!(!line_of(&options).unwrap().contains("net"));
         options.ports = vec![Port { here: 2201, guest: 22 }, Port { here: 8001, guest: 80 }];
         let line = line_of(&options).unwrap();
@@ -359,8 +362,8 @@ mod tests {
     #[test]
     fn there_is_one_usb_controller_for_all() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let disk = Disk::file(file, true, Device::Usb);
-        let line = line(vec![disk.clone(), disk], Speed::RealTime).unwrap();
+        let disk = Disk::file(file, true, DiskInterface::Usb);
+        let line = line(vec![disk.clone(), disk], ClockSpeed::RealTime).unwrap();
         assert_eq!(line.matches("qemu-xhci").count(), 1);
         assert_eq!(line.matches("usb-storage,bus=usb.0").count(), 2);
         assert!(line.contains("\"read-only\":true"));

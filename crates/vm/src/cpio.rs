@@ -11,12 +11,12 @@ const KIND_LINK: u32 = 0o120_000;
 const KIND_CHARACTER: u32 = 0o020_000;
 
 /// Writes an archive, entry by entry; a folder must come before what is in it.
-pub(crate) struct Writer<W> {
+pub(crate) struct CpioWriter<W> {
     to: W,
     entries: u32,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> CpioWriter<W> {
     pub(crate) fn new(to: W) -> Self {
         Self { to, entries: 0 }
     }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn headers_and_contents_begin_on_multiples_of_four() {
-        let mut archive = Writer::new(Vec::new());
+        let mut archive = CpioWriter::new(Vec::new());
         archive.folder("a", 0o755).unwrap();
         archive.bytes("a/b", 0o644, b"hello").unwrap();
         archive.link("a/c", "b").unwrap();
@@ -140,7 +140,7 @@ mod tests {
             return;
         }
         let busybox = flashfit_host::program::find("busybox").unwrap();
-        let mut archive = Writer::new(Vec::new());
+        let mut archive = CpioWriter::new(Vec::new());
         archive.folder("a", 0o755).unwrap();
         archive.copy("a/b", 0o644, &b"hello and more"[..], 5).unwrap();
         archive.link("a/c", "b").unwrap();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_file_that_became_shorter_is_an_error() {
-        let mut archive = Writer::new(Vec::new());
+        let mut archive = CpioWriter::new(Vec::new());
         assert!(archive.copy("a", 0o644, &b"abc"[..], 5).is_err());
     }
 }

@@ -1,18 +1,18 @@
 //! What virtual machines need, and whether it is here: plain data, for a command to show.
 
 use flashfit_host::private_folder::PrivateFolder;
-use flashfit_host::{Explain, ProgramError, Runner, program};
+use flashfit_host::{ProgramError, Runner, UserError, program};
 use serde::Serialize;
 
 use crate::architecture;
 use crate::kernel::Kernel;
 use crate::kvm;
-use crate::modules::{Modules, Presence};
+use crate::modules::{ModulePresence, Modules};
 use crate::vm;
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
-pub struct Needs {
+pub struct DoctorNeeds {
     /// A kernel given by the user, instead of one to be found.
     pub kernel: Option<Kernel>,
     /// Modules, e.g. of file systems.
@@ -25,24 +25,24 @@ pub struct Needs {
 #[derive(Debug, Clone, Serialize)]
 pub struct Examination {
     /// QEMU: the path and the version, or why not.
-    pub qemu: Finding,
+    pub qemu: DoctorFinding,
     /// Busybox, whose shell starts the guest.
-    pub busybox: Finding,
+    pub busybox: DoctorFinding,
     /// The kernel that would be booted.
-    pub kernel: Finding,
+    pub kernel: DoctorFinding,
     /// Whether the processor itself can run the guest. Not needed: without it, guests are
     /// emulated.
-    pub kvm: Finding,
+    pub kvm: DoctorFinding,
     /// Each module, and where that kernel has it; empty when there is no kernel.
-    pub modules: Vec<(String, Presence)>,
+    pub modules: Vec<(String, ModulePresence)>,
     /// Each program.
-    pub programs: Vec<(String, Finding)>,
+    pub programs: Vec<(String, DoctorFinding)>,
 }
 
 /// Whether one thing is here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum DoctorFinding {
     /// It is.
     Here {
         /// Where, and which version.
@@ -57,13 +57,13 @@ pub enum Finding {
     },
 }
 
-impl Finding {
+impl DoctorFinding {
     /// Whether it is here.
     pub fn is_here(&self) -> bool {
         matches!(self, Self::Here { .. })
     }
 
-    fn missing(error: &dyn Explain) -> Self {
+    fn missing(error: &dyn UserError) -> Self {
         Self::Missing { why: error.to_string(), hint: error.hint() }
     }
 }
@@ -71,7 +71,7 @@ impl Finding {
 impl Examination {
     /// Whether a machine can be started, be it without some modules and programs.
     pub fn is_enough(&self) -> bool {
-        [&self.qemu, &self.busybox, &self.kernel].into_iter().all(Finding::is_here)
+        [&self.qemu, &self.busybox, &self.kernel].into_iter().all(DoctorFinding::is_here)
     }
 
     /// One `apt-get` line for all that is missing; `None` when nothing is, or nothing of it has a
@@ -80,8 +80,10 @@ impl Examination {
         let programs = self.programs.iter().map(|(_, finding)| finding);
         let findings = [&self.qemu, &self.busybox, &self.kernel].into_iter().chain(programs);
         let hints = findings.filter_map(|finding| match finding {
-            Finding::Missing { hint, .. } => hint.as_deref()?.strip_prefix("apt-get install "),
-            Finding::Here { .. } => None,
+            DoctorFinding::Missing { hint, .. } => {
+                hint.as_deref()?.strip_prefix("apt-get install ")
+            }
+            DoctorFinding::Here { .. } => None,
         });
         let mut packages: Vec<&str> =
             hints.map(|names| names.split(',').next().unwrap_or(names)).collect();
@@ -93,7 +95,7 @@ impl Examination {
 
 /// Looks for all of `needs`. Downloads nothing: a kernel that would have to be downloaded is
 /// missing, with the way to have it.
-pub fn examine(needs: &Needs, runner: &dyn Runner) -> Examination {
+pub fn examine(needs: &DoctorNeeds, runner: &dyn Runner) -> Examination {
     let qemu = architecture::host().qemu;
     let kernel = needs.kernel.clone().or_else(|| best_here(&needs.modules));
     let presences = |kernel: &Kernel| {
@@ -102,8 +104,8 @@ pub fn examine(needs: &Needs, runner: &dyn Runner) -> Examination {
     };
     Examination {
         qemu: match found(qemu) {
-            Finding::Here { what } => {
-                Finding::Here { what: format!("{what} {}", vm::version(qemu, runner)) }
+            DoctorFinding::Here { what } => {
+                DoctorFinding::Here { what: format!("{what} {}", vm::version(qemu, runner)) }
             }
             missing => missing,
         },
@@ -120,9 +122,11 @@ fn best_here(wanted: &[String]) -> Option<Kernel> {
     here.min_by_key(|kernel| kernel.lacking(wanted).len())
 }
 
-fn kernel_finding(kernel: Option<&Kernel>, runner: &dyn Runner) -> Finding {
+fn kernel_finding(kernel: Option<&Kernel>, runner: &dyn Runner) -> DoctorFinding {
     if let Some(kernel) = kernel {
-        return Finding::Here { what: format!("{} {}", kernel.image.display(), kernel.release) };
+        return DoctorFinding::Here {
+            what: format!("{} {}", kernel.image.display(), kernel.release),
+        };
     }
     let package = architecture::host().kernel_package;
     let why = if program::version(runner, "apt-get", &["--version".to_owned()]).is_some() {
@@ -130,24 +134,24 @@ fn kernel_finding(kernel: Option<&Kernel>, runner: &dyn Runner) -> Finding {
     } else {
         "none is here, and there is no apt to download one".to_owned()
     };
-    Finding::Missing { why, hint: Some(format!("apt-get install {package}")) }
+    DoctorFinding::Missing { why, hint: Some(format!("apt-get install {package}")) }
 }
 
-fn kvm_finding(qemu: &str, kernel: Option<&Kernel>, runner: &dyn Runner) -> Finding {
+fn kvm_finding(qemu: &str, kernel: Option<&Kernel>, runner: &dyn Runner) -> DoctorFinding {
     let image = kernel.map(|kernel| kernel.image.as_path());
     let tried = PrivateFolder::new()
         .map_err(|error| error.to_string())
         .and_then(|folder| kvm::works(qemu, image, folder.path(), runner));
     match tried {
-        Ok(()) => Finding::Here { what: "/dev/kvm runs a guest".to_owned() },
-        Err(why) => Finding::Missing { why, hint: None },
+        Ok(()) => DoctorFinding::Here { what: "/dev/kvm runs a guest".to_owned() },
+        Err(why) => DoctorFinding::Missing { why, hint: None },
     }
 }
 
-fn found(name: &str) -> Finding {
+fn found(name: &str) -> DoctorFinding {
     match program::find(name) {
-        Some(path) => Finding::Here { what: path.display().to_string() },
-        None => Finding::missing(&ProgramError::Missing { name: name.to_owned() }),
+        Some(path) => DoctorFinding::Here { what: path.display().to_string() },
+        None => DoctorFinding::missing(&ProgramError::Missing { name: name.to_owned() }),
     }
 }
 
@@ -157,18 +161,18 @@ mod tests {
 
     use super::*;
 
-    fn missing(hint: &str) -> Finding {
-        Finding::Missing { why: "it is not here".to_owned(), hint: Some(hint.to_owned()) }
+    fn missing(hint: &str) -> DoctorFinding {
+        DoctorFinding::Missing { why: "it is not here".to_owned(), hint: Some(hint.to_owned()) }
     }
 
     #[test]
     fn one_line_installs_all_that_is_missing() {
-        let here = Finding::Here { what: "/usr/bin/x".to_owned() };
+        let here = DoctorFinding::Here { what: "/usr/bin/x".to_owned() };
         let mut examined = Examination {
             qemu: missing("apt-get install qemu-system-x86"),
             busybox: missing("apt-get install busybox-static"),
             kernel: here.clone(),
-            kvm: Finding::Missing { why: "no".to_owned(), hint: None },
+            kvm: DoctorFinding::Missing { why: "no".to_owned(), hint: None },
             modules: Vec::new(),
             programs: vec![
                 ("mkfs.ext4".to_owned(), missing("apt-get install e2fsprogs")),
@@ -185,8 +189,10 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_said_with_the_way_to_have_it() {
-        let needs =
-            Needs { programs: vec!["flashfit-no-such-program".to_owned()], ..Needs::default() };
+        let needs = DoctorNeeds {
+            programs: vec!["flashfit-no-such-program".to_owned()],
+            ..DoctorNeeds::default()
+        };
         let examined = examine(&needs, &ScriptedRunner::new());
         assert!(!examined.programs[0].1.is_here());
         assert!(!examined.kvm.is_here());

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain, ProgramError};
+use flashfit_host::{ExitClass, ProgramError, UserError};
 
 /// Why a virtual machine cannot be started or used.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +88,7 @@ pub enum VmError {
     Interrupted,
 }
 
-impl Explain for VmError {
+impl UserError for VmError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Program(error) => error.class(),

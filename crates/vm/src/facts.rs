@@ -1,6 +1,6 @@
 //! What is known of a machine that runs.
 
-use crate::options::Speed;
+use crate::options::ClockSpeed;
 
 /// What runs the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct VmFacts {
     /// How large the initramfs is, in bytes.
     pub initramfs_bytes: u64,
     /// How the guest's clock goes.
-    pub speed: Speed,
+    pub speed: ClockSpeed,
     /// Programs that were asked for and are not on the host.
     pub lacking_programs: Vec<String>,
     /// Modules that were asked for and that this kernel neither has nor has built in.

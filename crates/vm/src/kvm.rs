@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_host::{Outcome, Program, ProgramError, Runner, durable, program};
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, durable, program};
 
 use crate::cache_folder::cache_folder;
 
@@ -127,7 +127,7 @@ fn runs_firmware(
     judge(outcome, EXIT_CODE)
 }
 
-fn judge(outcome: Result<Outcome, ProgramError>, expected: i32) -> Result<(), String> {
+fn judge(outcome: Result<ProgramOutcome, ProgramError>, expected: i32) -> Result<(), String> {
     match outcome {
         Ok(outcome) if outcome.code == Some(expected) => Ok(()),
         Ok(outcome) => {

@@ -34,5 +34,5 @@ mod vm;
 pub use error::VmError;
 pub use facts::{Accelerator, VmFacts};
 pub use kernel::{Kernel, KernelError};
-pub use options::{Device, Disk, Port, Source, Speed, VmOptions};
+pub use options::{ClockSpeed, Disk, DiskInterface, DiskSource, Port, VmOptions};
 pub use vm::Vm;

@@ -34,7 +34,7 @@ pub struct VmOptions {
     /// The guest's memory in MiB, beside the memory that the files brought in take.
     pub memory_mib: u32,
     /// How the guest's clock goes.
-    pub speed: Speed,
+    pub speed: ClockSpeed,
     /// What the guest's random numbers begin with.
     pub seed: u64,
     /// How long to wait for the guest to be ready.
@@ -55,9 +55,9 @@ pub struct Port {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     /// Where its bytes are.
-    pub source: Source,
+    pub source: DiskSource,
     /// As what the guest sees it.
-    pub device: Device,
+    pub device: DiskInterface,
     /// Its logical and physical sector in bytes: 512 or 4096.
     pub sector_bytes: u32,
     /// The unit in which the guest is told that it discards; without it, a sector.
@@ -66,23 +66,23 @@ pub struct Disk {
 
 impl Disk {
     /// What a server gives over NBD on a unix socket, as a device with sectors of 512 bytes.
-    pub fn nbd(socket: impl Into<PathBuf>, device: Device) -> Self {
-        Self::new(Source::Nbd { socket: socket.into() }, device)
+    pub fn nbd(socket: impl Into<PathBuf>, device: DiskInterface) -> Self {
+        Self::new(DiskSource::Nbd { socket: socket.into() }, device)
     }
 
-    fn new(source: Source, device: Device) -> Self {
+    fn new(source: DiskSource, device: DiskInterface) -> Self {
         Self { source, device, sector_bytes: 512, discard_bytes: None }
     }
 
     /// A file or block device of the host, as a device with sectors of 512 bytes.
-    pub fn file(path: impl Into<PathBuf>, read_only: bool, device: Device) -> Self {
-        Self::new(Source::File { path: path.into(), read_only }, device)
+    pub fn file(path: impl Into<PathBuf>, read_only: bool, device: DiskInterface) -> Self {
+        Self::new(DiskSource::File { path: path.into(), read_only }, device)
     }
 }
 
 /// Where a disk's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum DiskSource {
     /// Served over NBD, with an empty export name. A server that dies is an I/O error in the
     /// guest, not a wait.
     Nbd {
@@ -100,7 +100,7 @@ pub enum Source {
 
 /// As what the guest sees a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Device {
+pub enum DiskInterface {
     /// `/dev/vda`: passes requests on as they are, flushes and discards included.
     Virtio,
     /// `/dev/nvme0n1`: as virtio, with forced unit access and an NVMe health log.
@@ -115,7 +115,7 @@ pub enum Device {
     Usb,
 }
 
-impl Device {
+impl DiskInterface {
     /// The name by which the guest's start script knows it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -189,7 +189,7 @@ impl Device {
 
 /// How the guest's clock goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speed {
+pub enum ClockSpeed {
     /// With the host's; how fast the processor is then depends on the host and what else it does.
     RealTime,
     /// By instructions, emulated, on one processor. While the guest has nothing to do its clock
@@ -208,28 +208,28 @@ pub enum Speed {
 #[cfg(test)]
 mod tests {
     use flashfit_host::program::ScriptedRunner;
-    use flashfit_host::{Explain, Outcome};
+    use flashfit_host::{ProgramOutcome, UserError};
 
     use super::*;
 
     #[test]
     fn a_device_that_qemu_has_not_is_said_before_anything_starts() {
         let stdout = "Storage devices:\nname \"sd-card\", bus sd-bus\n".to_owned();
-        let outcome = Outcome { code: Some(0), stdout, ..Outcome::default() };
+        let outcome = ProgramOutcome { code: Some(0), stdout, ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer(architecture::host().qemu, outcome);
-        assert!(Device::SdCard.is_offered(&runner).is_ok());
-        let error = Device::Emmc.is_offered(&runner).expect_err("too old");
+        assert!(DiskInterface::SdCard.is_offered(&runner).is_ok());
+        let error = DiskInterface::Emmc.is_offered(&runner).expect_err("too old");
         assert!(error.to_string().contains("has no device `emmc`"), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("QEMU 10.2")));
     }
 
     #[test]
     fn cards_come_in_powers_of_two() {
-        assert!(Device::SdCard.refuses_size(512 << 20).is_none());
-        assert!(Device::SdCard.refuses_size(160 << 20).is_some());
-        assert!(Device::SdCard.refuses_size(3 << 30).is_some());
-        assert!(Device::Emmc.refuses_size(160 << 20).is_some());
-        assert!(Device::Emmc.refuses_size(3 << 30).is_none());
-        assert!(Device::Nvme.refuses_size(160 << 20).is_none());
+        assert!(DiskInterface::SdCard.refuses_size(512 << 20).is_none());
+        assert!(DiskInterface::SdCard.refuses_size(160 << 20).is_some());
+        assert!(DiskInterface::SdCard.refuses_size(3 << 30).is_some());
+        assert!(DiskInterface::Emmc.refuses_size(160 << 20).is_some());
+        assert!(DiskInterface::Emmc.refuses_size(3 << 30).is_none());
+        assert!(DiskInterface::Nvme.refuses_size(160 << 20).is_none());
     }
 }

@@ -19,7 +19,7 @@ const MOST_LINKS: usize = 40;
 
 /// A file of the host that went into an archive, and how to see that it has changed since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Input {
+pub(crate) struct TreeInput {
     /// Where it is.
     pub path: PathBuf,
     bytes: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Input {
     changed_ns: i64,
 }
 
-impl Input {
+impl TreeInput {
     fn new(path: PathBuf, facts: &Metadata) -> Self {
         Self { path, bytes: facts.len(), changed_s: facts.ctime(), changed_ns: facts.ctime_nsec() }
     }
@@ -44,7 +44,7 @@ enum Node {
     Folder,
     Link(PathBuf),
     Bytes { mode: u32, bytes: Vec<u8> },
-    Host { mode: u32, input: Input },
+    Host { mode: u32, input: TreeInput },
     Character { mode: u32, at: (u32, u32) },
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Tree {
     /// By absolute path without the first `/`; a folder therefore comes before what is in it.
     nodes: BTreeMap<PathBuf, Node>,
     /// Files of the host that are not in it, but from which something in it was made.
-    sources: Vec<Input>,
+    sources: Vec<TreeInput>,
 }
 
 impl Tree {
@@ -92,7 +92,7 @@ impl Tree {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let mode = facts.mode() & 0o7777;
-        self.put(place.as_ref(), Node::Host { mode, input: Input::new(path, &facts) });
+        self.put(place.as_ref(), Node::Host { mode, input: TreeInput::new(path, &facts) });
         Ok(())
     }
 
@@ -149,12 +149,12 @@ impl Tree {
     pub(crate) fn made_from(&mut self, host: &Path) -> io::Result<()> {
         let path = host.canonicalize()?;
         let facts = std::fs::metadata(&path)?;
-        self.sources.push(Input::new(path, &facts));
+        self.sources.push(TreeInput::new(path, &facts));
         Ok(())
     }
 
     /// The host's files that are in the tree, or from which something in it was made.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Input> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &TreeInput> {
         let inside = self.nodes.values().filter_map(|node| match node {
             Node::Host { input, .. } => Some(input),
             _ => None,
@@ -164,7 +164,7 @@ impl Tree {
 
     /// Writes all of it as an archive.
     pub(crate) fn archive<W: Write>(&self, to: W) -> io::Result<W> {
-        let mut archive = cpio::Writer::new(to);
+        let mut archive = cpio::CpioWriter::new(to);
         for (path, node) in &self.nodes {
             let name = text(path)?;
             match node {

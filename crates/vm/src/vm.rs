@@ -20,9 +20,9 @@ use serde_json::json;
 use crate::VmError;
 use crate::architecture;
 use crate::cache_folder::cache_folder;
-use crate::command_line::{self, CHANNEL, CONSOLE, Decided, MONITOR};
+use crate::command_line::{self, CHANNEL, CONSOLE, MONITOR, MachineDecisions};
 use crate::facts::{Accelerator, VmFacts};
-use crate::options::{Speed, VmOptions};
+use crate::options::{ClockSpeed, VmOptions};
 use crate::qemu::{self, Qemu};
 use crate::qmp::Monitor;
 use crate::{initramfs, kernel, kvm, saved};
@@ -87,7 +87,7 @@ impl Vm {
         let accelerator = accelerator(options, host.qemu, folder.path(), &runner);
         let kept = cache_folder().map_or_else(|| folder.join("kernel"), |it| it.join("vmlinux"));
         let plain = kernel::plain::image(&options.kernel, &kept, &runner);
-        let decided = Decided {
+        let decided = MachineDecisions {
             image: plain.as_ref().unwrap_or(&options.kernel.image),
             initramfs: &initramfs,
             boot_modules: &initramfs::boot_modules(options),
@@ -300,7 +300,11 @@ fn accelerator(
     static WORKS: OnceLock<bool> = OnceLock::new();
     let kernel = Some(options.kernel.image.as_path());
     let works = || *WORKS.get_or_init(|| kvm::works(qemu, kernel, scratch, runner).is_ok());
-    if options.speed == Speed::RealTime && works() { Accelerator::Kvm } else { Accelerator::Tcg }
+    if options.speed == ClockSpeed::RealTime && works() {
+        Accelerator::Kvm
+    } else {
+        Accelerator::Tcg
+    }
 }
 
 /// `7.2.22` in `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
@@ -351,7 +355,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::Outcome;
+    use flashfit_host::ProgramOutcome;
     use flashfit_host::program::ScriptedRunner;
 
     use super::*;
@@ -359,7 +363,7 @@ mod tests {
     #[test]
     fn the_version_is_read_from_what_qemu_says() {
         let stdout = "QEMU emulator version 7.2.22 (Debian 1:7.2)\nCopyright\n".to_owned();
-        let outcome = Outcome { code: Some(0), stdout, ..Outcome::default() };
+        let outcome = ProgramOutcome { code: Some(0), stdout, ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer("qemu", outcome);
         assert_eq!(version("qemu", &runner), "7.2.22");
         assert_eq!(version("qemu", &ScriptedRunner::new()), "unknown");

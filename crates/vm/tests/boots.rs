@@ -12,10 +12,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use flashfit_host::Explain;
+use flashfit_host::UserError;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_test_support::{TestNeed, skip};
-use flashfit_vm::{Device, Disk, Port, Speed, Vm, VmError};
+use flashfit_vm::{ClockSpeed, Disk, DiskInterface, Port, Vm, VmError};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
 #[test]
@@ -79,7 +79,8 @@ fn disks_are_found_in_their_order_and_file_systems_by_the_kernel() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let images = [64, 32, 128, 16].map(|mib| image(&guest, mib));
-    let devices = [Device::Virtio, Device::Nvme, Device::SdCard, Device::Usb];
+    let devices =
+        [DiskInterface::Virtio, DiskInterface::Nvme, DiskInterface::SdCard, DiskInterface::Usb];
     let mut options = options(kernel, &guest);
     options.disks =
         images.iter().zip(devices).map(|(path, device)| Disk::file(path, false, device)).collect();
@@ -122,7 +123,7 @@ fn counted_instructions_take_the_same_time_each_time() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let mut options = options(kernel, &guest);
-    options.speed = Speed::Counted { shift: 0 };
+    options.speed = ClockSpeed::Counted { shift: 0 };
     let vm = Vm::start(&options, &Interrupt::new()).unwrap();
     let mut talk = Talk::new(&vm);
     // A guest's clock in hundredths of a second, before and after work and a pause of its own.
@@ -146,7 +147,7 @@ fn a_saved_machine_goes_on() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let mut options = options(kernel, &guest);
-    options.disks = vec![Disk::file(image(&guest, 64), false, Device::Virtio)];
+    options.disks = vec![Disk::file(image(&guest, 64), false, DiskInterface::Virtio)];
     let mut vm = Vm::start(&options, &Interrupt::new()).unwrap();
     let mut talk = Talk::new(&vm);
     assert_eq!(talk.ask("NAME=kept; echo set"), "set");
@@ -176,7 +177,7 @@ fn what_cannot_start_says_why() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let mut gone = options(kernel.clone(), &guest);
-    gone.disks = vec![Disk::nbd(guest.folder().join("nobody.sock"), Device::Virtio)];
+    gone.disks = vec![Disk::nbd(guest.folder().join("nobody.sock"), DiskInterface::Virtio)];
     let error = Vm::start(&gone, &Interrupt::new()).unwrap_err();
     assert!(matches!(error, VmError::Ended { .. }), "{error}");
     assert!(error.to_string().contains("nobody.sock"), "{error}");

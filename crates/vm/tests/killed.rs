@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("hold") => return hold(),
         Some("tidy") => {
-            doctor::examine(&doctor::Needs::default(), &SystemRunner::default());
+            doctor::examine(&doctor::DoctorNeeds::default(), &SystemRunner::default());
             return ExitCode::SUCCESS;
         }
         _ => {}

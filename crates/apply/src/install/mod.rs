@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::error::ApplyError;
-use crate::work::{UUID_PLACE, Work};
+use crate::work::{ApplyJob, UUID_PLACE};
 
 const FSTAB: &str = "etc/fstab";
 const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
@@ -21,7 +21,7 @@ const UDEV_SOCKET: &str = "/run/udev/control";
 
 /// Where to install.
 #[derive(Debug, Clone)]
-pub struct Install {
+pub struct InstallTarget {
     /// The root of the system: `/`, or the folder of an image.
     pub root: PathBuf,
     /// Whether the medium has a name of its own in the kernel, by which a rule can know it.
@@ -39,12 +39,12 @@ pub struct Installed {
     pub notes: Vec<String>,
 }
 
-impl Install {
+impl InstallTarget {
     /// Whether the system's files could take this work: looked at before the medium is touched.
     ///
     /// # Errors
     /// When a file cannot be read, or has a line of somebody else's for the same mount point.
-    pub fn check(&self, work: &Work) -> Result<(), ApplyError> {
+    pub fn check(&self, work: &ApplyJob) -> Result<(), ApplyError> {
         let path = self.path(FSTAB)?;
         let text = read(&path)?;
         let marked = |reason| ApplyError::Marked { path: path.clone(), reason };
@@ -66,7 +66,7 @@ impl Install {
     pub fn write(
         &self,
         runner: &dyn Runner,
-        work: &Work,
+        work: &ApplyJob,
         uuid: &str,
     ) -> Result<Installed, ApplyError> {
         let mut done = Installed::default();
@@ -196,7 +196,7 @@ mod tests {
         std::fs::create_dir(&outside).unwrap();
         let link = root.join("etc/udev/rules.d");
         std::os::unix::fs::symlink(&outside, &link).unwrap();
-        let install = Install { root: root.clone(), with_rule: true };
+        let install = InstallTarget { root: root.clone(), with_rule: true };
         let error = install.path(RULES).unwrap_err().to_string();
         assert!(error.contains("outside of"), "{error}");
         std::fs::remove_file(&link).unwrap();

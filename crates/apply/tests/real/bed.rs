@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use flashfit_apply::partition::Partition;
-use flashfit_apply::{Records, Unfinished, Work, unfinished};
+use flashfit_apply::partition::NewPartition;
+use flashfit_apply::{ApplyJob, UnfinishedChange, UnfinishedRecords, unfinished};
 use flashfit_host::{Program, SystemRunner};
-use flashfit_medium::{Bytes, Medium, System, TargetFile, WriteConsent, in_use};
+use flashfit_medium::{Bytes, Device, SystemRoots, TargetFile, WriteConsent, in_use};
 use flashfit_test_support::{self as test_support, MissingNeed};
 
 use crate::worker::Order;
@@ -58,7 +58,7 @@ pub fn missing() -> Option<MissingNeed> {
 }
 
 /// The work of a kind on a block device.
-pub fn work(kind: Kind, consent: &WriteConsent) -> Work {
+pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
     let disk = consent.path();
     let capacity = consent.medium().capacity.0;
     let label = match kind {
@@ -72,7 +72,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> Work {
         .arg(disk.display().to_string())
         .stdin(script);
     let node = PathBuf::from(format!("{}p1", disk.display()));
-    let partition = Partition { sfdisk, node, start: Bytes(start), size: Bytes(size) };
+    let partition = NewPartition { sfdisk, node, start: Bytes(start), size: Bytes(size) };
     let has_table = matches!(kind, Kind::Gpt | Kind::Mbr);
     let partition = has_table.then_some(partition);
     let node = partition.as_ref().map_or_else(|| disk.to_owned(), |found| found.node.clone());
@@ -80,7 +80,7 @@ pub fn work(kind: Kind, consent: &WriteConsent) -> Work {
         .args(["-q", "-F", "-b", "4096", "-E", "stride=2,stripe-width=1024"])
         .arg(node.display().to_string());
     let stride = if kind == Kind::Wrong { 4 } else { 2 };
-    Work {
+    ApplyJob {
         partition,
         making: vec![mkfs],
         node,
@@ -194,15 +194,15 @@ impl Bed {
     }
 
     /// What is said of the image.
-    pub fn unfinished(&self) -> Option<Unfinished> {
+    pub fn unfinished(&self) -> Option<UnfinishedChange> {
         self.unfinished_as("state")
     }
 
     /// What is said of it on a machine that remembers this.
-    pub fn unfinished_as(&self, state: &str) -> Option<Unfinished> {
-        let medium = Medium::of_image(&SystemRunner::default(), &self.image()).unwrap();
-        let records = Records::in_folder(&self.path(state));
-        unfinished(&System::default(), &medium, &records).unwrap()
+    pub fn unfinished_as(&self, state: &str) -> Option<UnfinishedChange> {
+        let medium = Device::of_image(&SystemRunner::default(), &self.image()).unwrap();
+        let records = UnfinishedRecords::in_folder(&self.path(state));
+        unfinished(&SystemRoots::default(), &medium, &records).unwrap()
     }
 
     /// Waits until nobody has the image any more: the kernel detaches a dead process's loop device
@@ -211,7 +211,8 @@ impl Bed {
     pub fn wait_until_free(&self) {
         let began = Instant::now();
         let image = TargetFile::look(&self.image()).unwrap();
-        while !in_use::of_image(&System::default(), &self.image(), &image, &[]).uses.is_empty() {
+        while !in_use::of_image(&SystemRoots::default(), &self.image(), &image, &[]).uses.is_empty()
+        {
             assert!(began.elapsed() < PATIENCE, "the image stays in use");
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use flashfit_apply::Stage;
+use flashfit_apply::ApplyStage;
 
 use crate::Test;
 use crate::bed::{Bed, Kind, ended};
@@ -45,15 +45,17 @@ fn at_every_step(kind: Kind) {
 #[track_caller]
 fn is_known(bed: &Bed, when: &str) {
     match bed.unfinished() {
-        Some(found) => assert!(found.stage.is_some_and(Stage::is_unfinished), "{when}: {found:?}"),
+        Some(found) => {
+            assert!(found.stage.is_some_and(ApplyStage::is_unfinished), "{when}: {found:?}")
+        }
         None => assert!(bed.is_original() || is_as_planned(bed), "{when}: neither nor"),
     }
 }
 
 /// The journal says so, and nothing else can: it is the last that is written.
 fn is_as_planned(bed: &Bed) -> bool {
-    let journal = flashfit_apply::Journal::read(&bed.path("backup")).unwrap();
-    journal.is_some_and(|journal| journal.stage() == Stage::Done)
+    let journal = flashfit_apply::ApplyJournal::read(&bed.path("backup")).unwrap();
+    journal.is_some_and(|journal| journal.stage() == ApplyStage::Done)
 }
 
 #[track_caller]
@@ -83,7 +85,7 @@ fn taking_it_back() {
             bed.wait_until_free();
             match bed.unfinished() {
                 Some(found) => {
-                    assert_eq!(found.stage, Some(Stage::Restoring));
+                    assert_eq!(found.stage, Some(ApplyStage::Restoring));
                     assert_eq!(found.again.as_deref(), Some("undo"), "it would be made again");
                 }
                 None => bed.assert_ends(),
@@ -129,7 +131,7 @@ fn is_told_by_medium(bed: &Bed, when: &str) -> bool {
     match bed.unfinished() {
         None => assert_eq!(found, None, "{when}"),
         // Between the record here and the marker there, and back.
-        Some(here) if matches!(here.stage, Some(Stage::Marking | Stage::Finishing)) => {}
+        Some(here) if matches!(here.stage, Some(ApplyStage::Marking | ApplyStage::Finishing)) => {}
         Some(here) => {
             let told = found.as_ref().and_then(|found| found.backup.clone());
             assert_eq!(told, here.backup, "{when}");

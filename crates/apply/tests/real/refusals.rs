@@ -1,7 +1,7 @@
 //! What stands in the way is found before anything is written to the medium.
 
 use flashfit_apply::ApplyError;
-use flashfit_host::{ExitClass, Explain, Program, Runner, SystemRunner};
+use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError};
 
 use crate::Test;
 use crate::bed::{Bed, Kind, ended, files_in};
@@ -139,7 +139,7 @@ fn not_as_planned() {
     assert_eq!(error.to_string(), "the medium is not as planned: stride_blocks is 2, not 4");
     assert_eq!(error.class(), ExitClass::BadVerdict);
     let stage = bed.unfinished().and_then(|found| found.stage);
-    assert_eq!(stage, Some(flashfit_apply::Stage::Verifying));
+    assert_eq!(stage, Some(flashfit_apply::ApplyStage::Verifying));
     bed.order(None, 0).here().unwrap();
     bed.assert_ends();
 }
@@ -151,7 +151,7 @@ fn kept_when_made() {
         let (code, _) = ended(bed.order(Some(Kind::Whole), *event).start());
         bed.wait_until_free();
         let stage = bed.unfinished().and_then(|found| found.stage);
-        code.is_none() && stage == Some(flashfit_apply::Stage::Verifying)
+        code.is_none() && stage == Some(flashfit_apply::ApplyStage::Verifying)
     });
     assert!(whole.is_some(), "it is never interrupted while verifying");
     // A block that the file system does not use; mkfs discards it.

@@ -4,10 +4,12 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use flashfit_apply::{Applied, ApplyError, Backup, Records, Request, Tools, apply, restore};
+use flashfit_apply::{
+    Applied, ApplyError, ApplyRequest, ApplyTools, Backup, UnfinishedRecords, apply, restore,
+};
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{Explain, SystemRunner};
-use flashfit_medium::{Agreement, Held, Medium, System, WriteConsent};
+use flashfit_host::{SystemRunner, UserError};
+use flashfit_medium::{ConsentMethod, Device, DeviceLock, SystemRoots, WriteConsent};
 
 use crate::bed::{Kind, work};
 
@@ -72,17 +74,17 @@ pub fn main(args: &[String]) -> ExitCode {
 
 /// A consent as a user who names the image gives it.
 pub fn consent(image: &Path) -> Result<WriteConsent, ApplyError> {
-    let (system, runner) = (System::default(), SystemRunner::default());
-    let medium = Medium::of_image(&runner, image)?;
-    let agreement = Agreement::Named(medium.short_name());
+    let (system, runner) = (SystemRoots::default(), SystemRunner::default());
+    let medium = Device::of_image(&runner, image)?;
+    let agreement = ConsentMethod::Named(medium.short_name());
     Ok(WriteConsent::ask(&system, &runner, &medium, &agreement)?)
 }
 
 fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
     let runner = SystemRunner::default();
-    let held = Held::take(&runner, consent(&order.image)?)?;
-    let (system, interrupt) = (System::default(), Interrupt::new());
-    let records = Records::in_folder(&order.state);
+    let held = DeviceLock::take(&runner, consent(&order.image)?)?;
+    let (system, interrupt) = (SystemRoots::default(), Interrupt::new());
+    let records = UnfinishedRecords::in_folder(&order.state);
     let seen = Cell::new(0);
     let tell = |_: &_| {
         seen.set(seen.get() + 1);
@@ -91,7 +93,7 @@ fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
             rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
         }
     };
-    let tools = Tools {
+    let tools = ApplyTools {
         system: &system,
         runner: &runner,
         records: &records,
@@ -103,7 +105,7 @@ fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
         return restore(&tools, held.consent(), &backup, false, "undo").map(|()| None);
     };
     let work = work(kind, held.consent());
-    let request = Request {
+    let request = ApplyRequest {
         consent: held.consent(),
         work: &work,
         backup: order.backup.clone(),

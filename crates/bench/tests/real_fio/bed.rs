@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::{
-    BenchError, Profile, RunPlan, Target, WorkloadResult, Workloads, run_workload,
+    BenchError, PointProfile, RunPlan, WorkloadResult, WorkloadTarget, Workloads, run_workload,
 };
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Outcome, Program, ProgramError, Runner, SystemRunner};
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 use flashfit_test_support::{MissingNeed, TestNeed, block_devices, program, programs, skip};
 
 /// Enters a mount namespace and looks whether the machine has what is needed.
@@ -67,14 +67,14 @@ impl Bed {
 
     pub fn run_with(&self, runner: &dyn Runner, name: &str) -> Result<WorkloadResult, BenchError> {
         let workloads = Workloads::load(None).unwrap();
-        let target = Target::Mounted(&self.mounted, self.node());
+        let target = WorkloadTarget::Mounted(&self.mounted, self.node());
         run_workload(runner, workloads.find(name).unwrap(), &self.plan, target, None)
     }
 }
 
 pub fn plan(scratch: PathBuf) -> RunPlan {
     RunPlan {
-        points: Points::Profile(Profile::Quick),
+        points: Points::Profile(PointProfile::Quick),
         data_size_bytes: 16 << 20,
         memory_bytes: 64 << 20,
         runtime_ns: 1_000_000_000,
@@ -90,7 +90,7 @@ pub struct Around<'a> {
 }
 
 impl Runner for Around<'_> {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         (self.before)();
         let outcome = SystemRunner::default().run(program);
         (self.after)();
@@ -120,7 +120,7 @@ impl Traced {
 }
 
 impl Runner for Traced {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let trace = flashfit_host::program::quote(&self.trace.display().to_string());
         let command =
             format!("exec strace -f -o {trace} {} {}", self.options, program.command_line());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::{BenchError, Point, Target, Workloads, run_workload};
+use flashfit_bench::{BenchError, WorkloadPoint, WorkloadTarget, Workloads, run_workload};
 use flashfit_host::SystemRunner;
 
 use crate::Test;
@@ -86,8 +86,11 @@ fn waiting_is_in_the_time() {
         ("database", "-e trace=msync -e inject=msync:delay_enter=300000:when=1"),
     ] {
         let mut bed = Bed::new(128);
-        let point =
-            if name.ends_with("write") { Point::BlockSize(1 << 20) } else { Point::WorkSet(25) };
+        let point = if name.ends_with("write") {
+            WorkloadPoint::BlockSize(1 << 20)
+        } else {
+            WorkloadPoint::WorkSet(25)
+        };
         bed.plan.points = Points::These(vec![point]);
         bed.plan.runtime_ns = 60_000_000_000;
         let Some(traced) = Traced::new(&bed, options) else { return };
@@ -114,7 +117,7 @@ fn data_of(name: &str, seed: u64) -> BTreeMap<PathBuf, Vec<u8>> {
     let look = || *files.lock().unwrap() = contents(&point.join("flashfit-bench"));
     let around = Around { before: &|| (), after: &look };
     let workload = workloads.find(name).unwrap();
-    run_workload(&around, workload, &plan, Target::Directory(&point), None).unwrap();
+    run_workload(&around, workload, &plan, WorkloadTarget::Directory(&point), None).unwrap();
     files.into_inner().unwrap()
 }
 
@@ -168,7 +171,7 @@ fn other_files_are_left_alone() {
     let mine = bed.mounted.point().join("mine");
     std::fs::write(&mine, "precious").unwrap();
     bed.run("sync-files").unwrap();
-    let target = Target::Directory(bed.mounted.point());
+    let target = WorkloadTarget::Directory(bed.mounted.point());
     let workloads = Workloads::load(None).unwrap();
     let workload = workloads.find("grep").unwrap();
     run_workload(&SystemRunner::default(), workload, &bed.plan, target, None).unwrap();

@@ -1,8 +1,8 @@
 //! File systems brought into a state, and the watch for a steady one.
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::state::{self, Tools};
-use flashfit_bench::{MediumState, Profile, StateReached, Target};
+use flashfit_bench::state::{self, StateTools};
+use flashfit_bench::{PointProfile, StartingState, StateReached, WorkloadTarget};
 use flashfit_host::SystemRunner;
 
 use crate::Test;
@@ -17,9 +17,10 @@ pub const TESTS: &[Test] = &[
 
 fn reach(bed: &Bed, fill_hundredths: u32, age_rounds: u32) -> StateReached {
     let runner = SystemRunner::default();
-    let tools = Tools { runner: &runner, scratch: &bed.plan.scratch, memory_limit: None, seed: 3 };
-    let target = Target::Mounted(&bed.mounted, bed.node());
-    state::bring_about(MediumState { fill_hundredths, age_rounds }, target, tools).unwrap()
+    let tools =
+        StateTools { runner: &runner, scratch: &bed.plan.scratch, memory_limit: None, seed: 3 };
+    let target = WorkloadTarget::Mounted(&bed.mounted, bed.node());
+    state::bring_about(StartingState { fill_hundredths, age_rounds }, target, tools).unwrap()
 }
 
 fn a_file_system_is_filled_to_its_share() {
@@ -63,7 +64,7 @@ fn steadiness_is_told() {
     bed.plan.data_size_bytes = 200 << 20;
     let quick = bed.run("sync-files").unwrap();
     assert_eq!(quick.points[0].stages[0].steady, None);
-    bed.plan.points = Points::Profile(Profile::Standard);
+    bed.plan.points = Points::Profile(PointProfile::Standard);
     bed.plan.runtime_ns = 6_000_000_000;
     let standard = bed.run("sync-files").unwrap();
     let stage = &standard.points[0].stages[0];

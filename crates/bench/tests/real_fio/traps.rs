@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_bench::fio::{Invocation, run};
-use flashfit_bench::result::{Asked, read};
+use flashfit_bench::fio::{FioRun, run};
+use flashfit_bench::result::{ExpectedRun, read};
 use flashfit_bench::{
-    BenchError, Direction, FigureKind, StageSpec, Target, Workloads, run_workload,
+    BenchError, Direction, FigureKind, StageSpec, WorkloadTarget, Workloads, run_workload,
 };
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
-use flashfit_host::{ExitClass, Explain, Outcome, Program, Runner, SystemRunner};
+use flashfit_host::{ExitClass, Program, ProgramOutcome, Runner, SystemRunner, UserError};
 
 use crate::Test;
 use crate::bed::{Around, Bed, plan};
@@ -41,13 +41,18 @@ fn stage(direction: Direction) -> StageSpec {
 }
 
 /// Judges an outcome as that of a run that was asked for `bytes` within a minute.
-fn judge(outcome: &Outcome, output: &str, direction: Direction, bytes: u64) -> Option<BenchError> {
-    let asked = Asked { stage: &stage(direction), bytes, runtime_ns: 60_000_000_000 };
+fn judge(
+    outcome: &ProgramOutcome,
+    output: &str,
+    direction: Direction,
+    bytes: u64,
+) -> Option<BenchError> {
+    let asked = ExpectedRun { stage: &stage(direction), bytes, runtime_ns: 60_000_000_000 };
     read(outcome, output, asked).err()
 }
 
-fn run_text(text: &str, bare_device: bool, scratch: &Path) -> (Outcome, String) {
-    let invocation = Invocation {
+fn run_text(text: &str, bare_device: bool, scratch: &Path) -> (ProgramOutcome, String) {
+    let invocation = FioRun {
         text,
         sections: &[],
         variables: &[],
@@ -83,7 +88,7 @@ fn mistyped_device() {
         &SystemRunner::default(),
         workloads.find("linear-read").unwrap(),
         &plan(folder.path().to_owned()),
-        Target::BlockDevice(mistyped),
+        WorkloadTarget::BlockDevice(mistyped),
         None,
     )
     .unwrap_err();
@@ -113,24 +118,22 @@ fn shortened() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("fio.json");
     let outcome = SystemRunner::default()
-        .run(&Program::new("timeout").args(["-s", "INT", "--preserve-status", "0.7", "fio"]).args(
-            [
-                &format!("--output={}", output.display()),
-                "--output-format=json",
-                "--name=r",
-                "--filename=/dev/zero",
-                "--rw=read",
-                "--size=1t",
-                "--runtime=60",
-                "--group_reporting",
-            ],
-        ))
+        .run(&Program::new("timeout").args(["-s", "INT", "--preserve-status", "4", "fio"]).args([
+            &format!("--output={}", output.display()),
+            "--output-format=json",
+            "--name=r",
+            "--filename=/dev/zero",
+            "--rw=read",
+            "--size=1t",
+            "--runtime=60",
+            "--group_reporting",
+        ]))
         .unwrap();
     let output = std::fs::read_to_string(output).unwrap();
     assert!(output.contains("\"error\" : 0"), "{output}");
     let stopped = judge(&outcome, &output, Direction::Read, 1 << 40).unwrap();
     assert_eq!(stopped.class(), ExitClass::Interrupted, "{stopped}");
-    let silent = Outcome { code: Some(0), ..outcome };
+    let silent = ProgramOutcome { code: Some(0), ..outcome };
     let document = &output[output.find('{').unwrap()..];
     let short = judge(&silent, document, Direction::Read, 1 << 40).unwrap();
     assert!(matches!(short, BenchError::CutShort { .. }), "{short}");
@@ -163,7 +166,7 @@ fn medium_error() {
         &SystemRunner::default(),
         workloads.find("linear-read").unwrap(),
         &plan(folder.path().to_owned()),
-        Target::BlockDevice(device.node()),
+        WorkloadTarget::BlockDevice(device.node()),
         None,
     )
     .unwrap_err();

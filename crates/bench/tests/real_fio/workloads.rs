@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::{
-    Direction, Point, PointResult, Profile, RunPlan, Target, Workload, WorkloadResult, Workloads,
-    estimate_ns, run_workload,
+    Direction, PointProfile, PointResult, RunPlan, Workload, WorkloadPoint, WorkloadResult,
+    WorkloadTarget, Workloads, estimate_ns, run_workload,
 };
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::{Program, Runner, SystemRunner};
@@ -56,7 +56,7 @@ fn every_workload_can_be_run_by_hand() {
 }
 
 fn check(workload: &Workload, result: &WorkloadResult) {
-    assert_eq!(result.points.len(), workload.points(Profile::Quick).len());
+    assert_eq!(result.points.len(), workload.points(PointProfile::Quick).len());
     assert_eq!(result.fill_ns > 0, !workload.fill.is_empty());
     assert!(result.fio_ns > 0 && result.notes.is_empty(), "{:?}", result.notes);
     result.points.iter().for_each(|point| check_point(workload, point));
@@ -89,10 +89,10 @@ fn a_memory_limit_is_kept_and_enough() {
         }
     };
     bed.plan.memory_bytes = limit.limit_bytes();
-    bed.plan.points = Points::These(vec![Point::WorkSet(200)]);
+    bed.plan.points = Points::These(vec![WorkloadPoint::WorkSet(200)]);
     let workloads = Workloads::load(None).unwrap();
     for name in ["fileserver", "database", "untar"] {
-        let target = Target::Mounted(&bed.mounted, bed.node());
+        let target = WorkloadTarget::Mounted(&bed.mounted, bed.node());
         let workload = workloads.find(name).unwrap();
         let runner = SystemRunner::default();
         let result = run_workload(&runner, workload, &bed.plan, target, Some(&limit)).unwrap();
@@ -110,12 +110,12 @@ fn a_memory_limit_is_kept_and_enough() {
 
 fn a_run_ends_when_its_time_is_up() {
     let mut bed = Bed::new(320);
-    bed.plan.points = Points::These(vec![Point::BlockSize(512)]);
+    bed.plan.points = Points::These(vec![WorkloadPoint::BlockSize(512)]);
     bed.plan.data_size_bytes = 256 << 20;
     bed.plan.runtime_ns = 200_000_000;
     let workloads = Workloads::load(None).unwrap();
     let workload = workloads.find("random-read").unwrap();
-    let target = Target::BlockDevice(bed.node());
+    let target = WorkloadTarget::BlockDevice(bed.node());
     let runner = SystemRunner::default();
     let result = run_workload(&runner, workload, &bed.plan, target, None).unwrap();
     let read = result.points[0].stages[0].read.unwrap();
@@ -126,9 +126,12 @@ fn a_run_ends_when_its_time_is_up() {
 fn a_bare_device_is_read_only() {
     let bed = Bed::new(64);
     let workloads = Workloads::load(None).unwrap();
-    let plan = RunPlan { points: Points::These(vec![Point::BlockSize(65536)]), ..bed.plan.clone() };
+    let plan = RunPlan {
+        points: Points::These(vec![WorkloadPoint::BlockSize(65536)]),
+        ..bed.plan.clone()
+    };
     let run = |name: &str| {
-        let target = Target::BlockDevice(bed.node());
+        let target = WorkloadTarget::BlockDevice(bed.node());
         run_workload(&SystemRunner::default(), workloads.find(name).unwrap(), &plan, target, None)
     };
     for name in ["linear-read", "random-read"] {
@@ -140,8 +143,8 @@ fn a_bare_device_is_read_only() {
         let error = run_workload(
             &SystemRunner::default(),
             workload,
-            &RunPlan { points: Points::Profile(Profile::Quick), ..plan.clone() },
-            Target::BlockDevice(bed.node()),
+            &RunPlan { points: Points::Profile(PointProfile::Quick), ..plan.clone() },
+            WorkloadTarget::BlockDevice(bed.node()),
             None,
         )
         .unwrap_err();

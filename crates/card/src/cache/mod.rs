@@ -24,7 +24,7 @@ pub use dirty_page::DirtyPage;
 pub use loss::CacheLoss;
 
 use crate::model::{CacheModel, CacheOrder, CardModel};
-use crate::nand::contents::Content;
+use crate::nand::contents::PageContent;
 use crate::pieces::in_memory;
 
 /// A volatile write cache. Pages are logical; places in them are in bytes, in whole sectors.
@@ -130,7 +130,7 @@ impl WriteCache {
     }
 
     /// A page with what waits of it put over its content in the NAND.
-    pub fn over(&self, page: u32, content: Content) -> Content {
+    pub fn over(&self, page: u32, content: PageContent) -> PageContent {
         if self.of_page(page).next().is_none() {
             return content;
         }

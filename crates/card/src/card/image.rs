@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use flashfit_medium::BlockDevError;
 
 use super::{Card, Power, broken, number};
-use crate::nand::contents::Content;
+use crate::nand::contents::PageContent;
 use crate::pieces::pieces;
 
 impl Card {
@@ -45,7 +45,7 @@ impl Card {
         let mut unreadable = 0;
         for page in 0..self.model.capacity.0 / page_bytes {
             let content = self.visible(number(page));
-            if content != Content::Zeros {
+            if content != PageContent::Zeros {
                 file.write_all_at(&content.to_vec(page_bytes), page * page_bytes)?;
             }
             let lost = content.lost_sectors() * crate::nand::contents::DAMAGE_BYTES;

@@ -14,23 +14,23 @@ mod transfer;
 
 use std::fs::File;
 
-use flashfit_medium::{BlockDevError, Description};
+use flashfit_medium::{BlockDevError, BlockDevInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::WriteCache;
 use crate::counters::Counters;
-use crate::cut::journal::Journal;
+use crate::cut::journal::RecentWrites;
 use crate::layer::{Layer, TranslationLayer};
 use crate::model::CardModel;
 use crate::nand::Nand;
-use crate::nand::contents::Keep;
-use crate::noise::Noise;
-use crate::zeroed::Zeroed;
+use crate::nand::contents::RetentionPolicy;
+use crate::noise::CardNoise;
+use crate::zeroed::ZeroedSectors;
 use streams::Streams;
 
 /// What a host asks of a card. Offsets and lengths are in bytes, in whole sectors.
 #[derive(Debug)]
-pub enum Request<'a> {
+pub enum CardRequest<'a> {
     /// Fill the buffer.
     Read {
         /// From where.
@@ -81,8 +81,8 @@ pub struct Card {
     pub(crate) nand: Nand,
     pub(crate) layer: Layer,
     pub(crate) cache: Option<WriteCache>,
-    pub(crate) zeroed: Zeroed,
-    noise: Option<Noise>,
+    pub(crate) zeroed: ZeroedSectors,
+    noise: Option<CardNoise>,
     pub(crate) power: Power,
     /// When the bus is free for another command, in the card's time.
     command_free_ns: u64,
@@ -99,7 +99,7 @@ pub struct Card {
     #[serde(skip)]
     streams: Streams,
     #[serde(skip)]
-    pub(crate) journal: Journal,
+    pub(crate) journal: RecentWrites,
     /// What the host asked for and how long it took; the rest is counted where it happens.
     pub(crate) host: Counters,
     /// The counters at their last reset.
@@ -112,7 +112,7 @@ impl Card {
     /// # Panics
     /// May panic, here or later, for a model that did not pass [`CardModel::parse`].
     pub fn new(model: &CardModel) -> Self {
-        Self::keeping(model, Keep::InMemory)
+        Self::keeping(model, RetentionPolicy::InMemory)
     }
 
     /// A card that keeps no bytes: every read gives zeros. For counts and times alone.
@@ -120,7 +120,7 @@ impl Card {
     /// # Panics
     /// As [`Card::new`].
     pub fn counting(model: &CardModel) -> Self {
-        Self::keeping(model, Keep::Nothing)
+        Self::keeping(model, RetentionPolicy::Nothing)
     }
 
     /// A card as [`Card::new`] that keeps its bytes in an empty file, sparse, instead of memory.
@@ -134,14 +134,15 @@ impl Card {
         card
     }
 
-    fn keeping(model: &CardModel, keep: Keep) -> Self {
+    fn keeping(model: &CardModel, keep: RetentionPolicy) -> Self {
         let cache = model.cache.as_ref();
         Self {
             nand: Nand::new(model, keep),
             layer: Layer::new(model),
-            cache: cache.map(|cache| WriteCache::new(model, cache, keep != Keep::Nothing)),
-            zeroed: Zeroed::default(),
-            noise: model.noise.as_ref().map(Noise::new),
+            cache: cache
+                .map(|cache| WriteCache::new(model, cache, keep != RetentionPolicy::Nothing)),
+            zeroed: ZeroedSectors::default(),
+            noise: model.noise.as_ref().map(CardNoise::new),
             power: Power::On,
             command_free_ns: 0,
             bus_free_ns: 0,
@@ -150,7 +151,7 @@ impl Card {
             done_ns: 0,
             last_write: None,
             streams: Streams::default(),
-            journal: Journal::default(),
+            journal: RecentWrites::default(),
             host: Counters::default(),
             base: Counters::default(),
             model: model.clone(),
@@ -168,9 +169,9 @@ impl Card {
     }
 
     /// Its fixed facts.
-    pub fn description(&self) -> Description {
+    pub fn description(&self) -> BlockDevInfo {
         let model = &self.model;
-        Description {
+        BlockDevInfo {
             capacity_bytes: model.capacity.0,
             sector_bytes: model.sector_bytes,
             discard_granularity_bytes: model.discard.as_ref().map_or(0, |d| d.granularity.0),
@@ -190,7 +191,7 @@ impl Card {
     /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or [`BlockDevError::Gone`]
     /// while the card has no power or is broken; then nothing has changed. [`BlockDevError::Io`]
     /// where flash cannot be read, or where the file that keeps the bytes cannot take them.
-    pub fn serve(&mut self, request: Request<'_>) -> Result<u64, BlockDevError> {
+    pub fn serve(&mut self, request: CardRequest<'_>) -> Result<u64, BlockDevError> {
         let arrival_ns = self.done_ns;
         Ok(self.submit(arrival_ns, request)? - arrival_ns)
     }
@@ -201,12 +202,16 @@ impl Card {
     ///
     /// # Errors
     /// As [`Card::serve`].
-    pub fn submit(&mut self, arrival_ns: u64, request: Request<'_>) -> Result<u64, BlockDevError> {
+    pub fn submit(
+        &mut self,
+        arrival_ns: u64,
+        request: CardRequest<'_>,
+    ) -> Result<u64, BlockDevError> {
         self.check(&request)?;
         self.idle_until(arrival_ns);
         self.journal.forget_before(arrival_ns);
         // A flush waits for what other requests before it let the dies do.
-        let queued = self.model.queue.depth > 1 && !matches!(request, Request::Flush);
+        let queued = self.model.queue.depth > 1 && !matches!(request, CardRequest::Flush);
         let begin_ns = arrival_ns.max(if queued { self.command_free_ns } else { self.done_ns });
         self.last_begin_ns = begin_ns;
         // While data waits for the flash, a bus with a queue takes the commands that follow.
@@ -214,10 +219,10 @@ impl Card {
         self.bus_free_ns = self.bus_free_ns.max(self.command_free_ns);
         self.nand.begin(self.command_free_ns);
         let served = match request {
-            Request::Read { offset, buffer } => self.read(offset, buffer),
-            Request::Write { offset, data } => self.write(offset, data),
-            Request::Flush => self.flush(),
-            Request::Discard { offset, length } => {
+            CardRequest::Read { offset, buffer } => self.read(offset, buffer),
+            CardRequest::Write { offset, data } => self.write(offset, data),
+            CardRequest::Flush => self.flush(),
+            CardRequest::Discard { offset, length } => {
                 self.discard(offset, length);
                 Ok(())
             }
@@ -260,7 +265,7 @@ impl Card {
         }
     }
 
-    fn check(&self, request: &Request<'_>) -> Result<(), BlockDevError> {
+    fn check(&self, request: &CardRequest<'_>) -> Result<(), BlockDevError> {
         match self.power {
             Power::On => {}
             Power::Off => {
@@ -269,13 +274,13 @@ impl Card {
             Power::Broken => return Err(broken()),
         }
         let (offset, length) = match request {
-            Request::Read { offset, buffer } => (*offset, buffer.len() as u64),
-            Request::Write { offset, data } => (*offset, data.len() as u64),
-            Request::Flush => return Ok(()),
-            Request::Discard { .. } if self.model.discard.is_none() => {
+            CardRequest::Read { offset, buffer } => (*offset, buffer.len() as u64),
+            CardRequest::Write { offset, data } => (*offset, data.len() as u64),
+            CardRequest::Flush => return Ok(()),
+            CardRequest::Discard { .. } if self.model.discard.is_none() => {
                 return Err(BlockDevError::NoDiscard);
             }
-            Request::Discard { offset, length } => (*offset, *length),
+            CardRequest::Discard { offset, length } => (*offset, *length),
         };
         self.check_range(offset, length)
     }

@@ -1,7 +1,7 @@
 //! Requests and their times, the cache, discards, and bounds.
 
 use super::*;
-use crate::cut::{CutOptions, Fault, FaultClass};
+use crate::cut::{CutOptions, EnabledFault, FaultClass};
 use crate::model::tests::{SMALL, parse, small_but};
 
 const PAGE: usize = 4096;
@@ -12,12 +12,12 @@ fn cached() -> Card {
 }
 
 fn write(card: &mut Card, offset: u64, data: &[u8]) -> u64 {
-    card.serve(Request::Write { offset, data }).unwrap()
+    card.serve(CardRequest::Write { offset, data }).unwrap()
 }
 
 fn read(card: &mut Card, offset: u64, length: usize) -> (u64, Vec<u8>) {
     let mut buffer = vec![0xff; length];
-    let time_ns = card.serve(Request::Read { offset, buffer: &mut buffer }).unwrap();
+    let time_ns = card.serve(CardRequest::Read { offset, buffer: &mut buffer }).unwrap();
     (time_ns, buffer)
 }
 
@@ -28,7 +28,7 @@ fn a_request_takes_command_transfer_and_nand_time() {
     assert_eq!(write(&mut card, 0, &[1; PAGE]), 10 + 4096 + 700);
     assert_eq!(write(&mut card, 512, &[2; 512]), 10 + 512 + 50 + 700);
     assert_eq!(read(&mut card, 0, PAGE).0, 10 + 4096 + 50);
-    assert_eq!(card.serve(Request::Flush).unwrap(), 10);
+    assert_eq!(card.serve(CardRequest::Flush).unwrap(), 10);
     assert_eq!(card.counters().busy_ns, 5 * 10 + 3 * 4096 + 512 + 2 * 700 + 2 * 50);
 }
 
@@ -110,7 +110,7 @@ fn a_cache_gathers_sectors_into_pages() {
     }
     assert_eq!(card.counters().nand_programmed_bytes, 0);
     assert_eq!(read(&mut card, 0, PAGE), (10 + 4096, vec![3; PAGE]));
-    assert_eq!(card.serve(Request::Flush).unwrap(), 10 + 700);
+    assert_eq!(card.serve(CardRequest::Flush).unwrap(), 10 + 700);
     assert_eq!(card.counters().write_amplification_thousandths, Some(1000));
 }
 
@@ -118,14 +118,14 @@ fn a_cache_gathers_sectors_into_pages() {
 fn a_cut_loses_what_was_not_flushed() {
     let mut card = cached();
     write(&mut card, 0, &[1; 512]);
-    card.serve(Request::Flush).unwrap();
+    card.serve(CardRequest::Flush).unwrap();
     write(&mut card, 0, &[2; 1024]);
     assert_eq!(read(&mut card, 0, 512).1, [2; 512]);
-    let nothing_kept = Fault { class: FaultClass::LostCache, value: Some(0) };
+    let nothing_kept = EnabledFault { class: FaultClass::LostCache, value: Some(0) };
     let report = card.power_cut(&CutOptions::honest(1).with(nothing_kept));
     assert_eq!((report.count(FaultClass::LostCache), report.lost_cache_bytes), (1, 1024));
     assert!(report.is_honest());
-    assert!(matches!(card.serve(Request::Flush), Err(BlockDevError::Gone(_))));
+    assert!(matches!(card.serve(CardRequest::Flush), Err(BlockDevError::Gone(_))));
     card.power_on().unwrap();
     assert_eq!(read(&mut card, 0, 512).1, [1; 512]);
     assert_eq!(read(&mut card, 512, 512).1, [0; 512]);
@@ -135,9 +135,9 @@ fn a_cut_loses_what_was_not_flushed() {
 fn a_discard_reads_as_zeros_even_where_it_frees_nothing() {
     let mut card = cached();
     write(&mut card, 0, &[1; 2 * PAGE]);
-    card.serve(Request::Flush).unwrap();
+    card.serve(CardRequest::Flush).unwrap();
     write(&mut card, 512, &[2; 512]);
-    card.serve(Request::Discard { offset: 512, length: 7680 }).unwrap();
+    card.serve(CardRequest::Discard { offset: 512, length: 7680 }).unwrap();
     let (_, bytes) = read(&mut card, 0, 2 * PAGE);
     assert!(bytes[..512].iter().all(|&byte| byte == 1));
     assert!(bytes[512..].iter().all(|&byte| byte == 0));
@@ -151,10 +151,10 @@ fn what_lies_outside_is_refused() {
     let mut card = Card::new(&small_but(&[("[discard]\ngranularity = \"4KiB\"", "")]).unwrap());
     for (offset, length) in [(1 << 20, 512), (0, 100), (100, 512), (u64::MAX - 511, 512)] {
         let data = vec![0; length];
-        let refused = card.serve(Request::Write { offset, data: &data });
+        let refused = card.serve(CardRequest::Write { offset, data: &data });
         assert!(matches!(refused, Err(BlockDevError::OutOfBounds { .. })), "{offset}");
     }
-    let refused = card.serve(Request::Discard { offset: 0, length: 512 });
+    let refused = card.serve(CardRequest::Discard { offset: 0, length: 512 });
     assert!(matches!(refused, Err(BlockDevError::NoDiscard)));
     assert_eq!(card.counters(), Counters::default());
 }
@@ -169,7 +169,7 @@ fn adjoining_dirty_pages_reach_the_layer_as_one_request() {
     for page in (0..16).rev() {
         write(&mut card, page * 4096, &[1; PAGE]);
     }
-    card.serve(Request::Flush).unwrap();
+    card.serve(CardRequest::Flush).unwrap();
     // Backwards, but written back as one run in order: nothing needs copying.
     assert_eq!(card.counters().merges, crate::Merges { switch: 1, ..Default::default() });
 }
@@ -185,7 +185,7 @@ fn a_cache_is_written_back_in_idle_time_and_a_flush_has_its_own_cost() {
     assert_eq!(card.counters().background_ns, 0);
     card.idle_until(done_ns + 1000);
     assert_eq!(card.counters().background_ns, 700);
-    assert_eq!(card.serve(Request::Flush).unwrap(), 10 + 90);
+    assert_eq!(card.serve(CardRequest::Flush).unwrap(), 10 + 90);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_flush_that_is_a_barrier_waits_for_no_flash() {
     let section = "[cache]\nbytes = \"8KiB\"\norder = \"barrier\"\n[discard]";
     let mut card = Card::new(&small_but(&[("[discard]", section)]).unwrap());
     write(&mut card, 0, &[1; PAGE]);
-    assert_eq!(card.serve(Request::Flush).unwrap(), 10);
+    assert_eq!(card.serve(CardRequest::Flush).unwrap(), 10);
     assert_eq!(card.counters().nand_programmed_bytes, 0);
     let report = card.power_cut(&CutOptions::honest(0).with("lost-cache=0".parse().unwrap()));
     assert_eq!(report.flushed_entries_lost, 1);
@@ -221,19 +221,19 @@ fn noise_changes_times_and_nothing_else() {
 fn what_cannot_be_read_is_an_error_until_it_is_written() {
     let mut card = cached();
     write(&mut card, 0, &[1; PAGE]);
-    card.serve(Request::Flush).unwrap();
+    card.serve(CardRequest::Flush).unwrap();
     let page = card.layer.locate(&card.nand, 0).unwrap();
-    card.nand.contents_mut().replace(page, crate::nand::contents::Content::lost(4096));
-    let error = card.serve(Request::Read { offset: 512, buffer: &mut [0; 512] }).unwrap_err();
+    card.nand.contents_mut().replace(page, crate::nand::contents::PageContent::lost(4096));
+    let error = card.serve(CardRequest::Read { offset: 512, buffer: &mut [0; 512] }).unwrap_err();
     assert!(matches!(error, BlockDevError::Io { offset: 512, .. }), "{error}");
     write(&mut card, 0, &[2; 512]);
     // From the cache over the damaged page, and from the NAND.
     for _ in 0..2 {
         assert_eq!(read(&mut card, 0, 512).1, [2; 512]);
-        assert!(card.serve(Request::Read { offset: 0, buffer: &mut [0; PAGE] }).is_err());
-        card.serve(Request::Flush).unwrap();
+        assert!(card.serve(CardRequest::Read { offset: 0, buffer: &mut [0; PAGE] }).is_err());
+        card.serve(CardRequest::Flush).unwrap();
     }
-    card.serve(Request::Discard { offset: 512, length: 3584 }).unwrap();
+    card.serve(CardRequest::Discard { offset: 512, length: 3584 }).unwrap();
     assert_eq!(read(&mut card, 0, PAGE).1[511..514], [2, 0, 0]);
 }
 
@@ -242,9 +242,9 @@ fn a_full_disk_is_an_error_of_the_card() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let only_read = File::open(file.path()).unwrap();
     let mut card = Card::in_file(&parse(SMALL).unwrap(), only_read);
-    let error = card.serve(Request::Write { offset: 0, data: &[1; PAGE] }).unwrap_err();
+    let error = card.serve(CardRequest::Write { offset: 0, data: &[1; PAGE] }).unwrap_err();
     assert!(matches!(error, BlockDevError::Io { length: 4096, .. }), "{error}");
-    card.serve(Request::Write { offset: 4096, data: &[0; PAGE] }).unwrap();
+    card.serve(CardRequest::Write { offset: 4096, data: &[0; PAGE] }).unwrap();
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn reads_of_a_queue_overlap_in_the_dies() {
         write(&mut card, 0, &[1; 2 * PAGE]);
         let begin_ns = card.done_ns();
         for offset in [0, PAGE as u64] {
-            card.submit(begin_ns, Request::Read { offset, buffer: &mut [0; 512] }).unwrap();
+            card.submit(begin_ns, CardRequest::Read { offset, buffer: &mut [0; 512] }).unwrap();
         }
         card.done_ns() - begin_ns
     };

@@ -4,11 +4,11 @@ use flashfit_medium::BlockDevError;
 
 use super::{Card, LastWrite, number};
 use crate::cache::{DirtyPage, WriteCache};
-use crate::cut::journal::Program;
+use crate::cut::journal::ProgrammedPage;
 use crate::layer::{PageWrite, TranslationLayer};
 use crate::model::CacheOrder;
-use crate::nand::contents::Content;
-use crate::pieces::{Piece, pieces};
+use crate::nand::contents::PageContent;
+use crate::pieces::{RequestPart, pieces};
 
 impl Card {
     pub(super) fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
@@ -39,7 +39,7 @@ impl Card {
 
     fn read_piece(
         &mut self,
-        piece: &Piece,
+        piece: &RequestPart,
         part: &mut [u8],
     ) -> Result<(), crate::nand::contents::Unreadable> {
         let page = number(piece.unit);
@@ -55,7 +55,7 @@ impl Card {
             self.nand.contents_mut().wear_by_reading(found);
         }
         let content = self.in_nand(page, found);
-        if matches!(content, Content::Damaged(_)) {
+        if matches!(content, PageContent::Damaged(_)) {
             return self.over_cached(page, content).read(piece.inside.start, part);
         }
         content.read(piece.inside.start, part)?;
@@ -63,13 +63,13 @@ impl Card {
         Ok(())
     }
 
-    fn overlay(&self, page: u32, piece: &Piece, part: &mut [u8]) {
+    fn overlay(&self, page: u32, piece: &RequestPart, part: &mut [u8]) {
         if let Some(cache) = &self.cache {
             cache.overlay(page, &piece.inside, part);
         }
     }
 
-    fn over_cached(&self, page: u32, content: Content) -> Content {
+    fn over_cached(&self, page: u32, content: PageContent) -> PageContent {
         match &self.cache {
             Some(cache) => cache.over(page, content),
             None => content,
@@ -77,14 +77,14 @@ impl Card {
     }
 
     /// A logical page as the NAND has it, at `found`.
-    pub(crate) fn in_nand(&self, logical_page: u32, found: Option<u32>) -> Content {
-        let Some(page) = found else { return Content::Zeros };
+    pub(crate) fn in_nand(&self, logical_page: u32, found: Option<u32>) -> PageContent {
+        let Some(page) = found else { return PageContent::Zeros };
         let (page_bytes, sector_bytes) = (self.nand.page_bytes(), self.model.sector_bytes as usize);
         self.zeroed.over(logical_page, self.nand.content(page), page_bytes, sector_bytes)
     }
 
     /// A logical page as the host would read it.
-    pub(crate) fn visible(&self, logical_page: u32) -> Content {
+    pub(crate) fn visible(&self, logical_page: u32) -> PageContent {
         let found = self.layer.locate(&self.nand, logical_page);
         self.over_cached(logical_page, self.in_nand(logical_page, found))
     }
@@ -118,7 +118,7 @@ impl Card {
 
     /// A part of a page waits in the controller's buffer until the page is whole or something else
     /// is written; a whole page does not.
-    fn gather(&mut self, piece: &Piece, part: &[u8], request_bytes: u64) {
+    fn gather(&mut self, piece: &RequestPart, part: &[u8], request_bytes: u64) {
         let page = number(piece.unit);
         let cache = self.cache.as_ref().expect("a model with a buffer has a cache");
         if !cache.is_empty() && !cache.goes_on(page, piece.inside.start) {
@@ -143,13 +143,13 @@ impl Card {
         }
     }
 
-    fn program(&mut self, piece: &Piece, part: &[u8], request_bytes: u64) {
+    fn program(&mut self, piece: &RequestPart, part: &[u8], request_bytes: u64) {
         let page_bytes = self.nand.page_bytes();
         let whole = part.len() as u64 == page_bytes;
         let write = PageWrite { logical_page: number(piece.unit), whole, request_bytes };
         self.put_page(write, |before| {
             if whole {
-                Content::from_bytes(part)
+                PageContent::from_bytes(part)
             } else {
                 before.with(page_bytes, piece.inside.clone(), part)
             }
@@ -157,7 +157,11 @@ impl Card {
     }
 
     /// Has the layer write a page, whose content is made of the one before.
-    pub(crate) fn put_page(&mut self, write: PageWrite, content: impl FnOnce(&Content) -> Content) {
+    pub(crate) fn put_page(
+        &mut self,
+        write: PageWrite,
+        content: impl FnOnce(&PageContent) -> PageContent,
+    ) {
         let logical_page = write.logical_page;
         if !self.nand.keeps_contents() {
             self.layer.write(&mut self.nand, write);
@@ -176,7 +180,7 @@ impl Card {
             _ => self.layer.locate(&self.nand, logical_page).unwrap_or(last),
         };
         let write_unit = page / self.nand.pages_per_write_unit();
-        self.journal.programmed(Program { done_ns, logical_page, page, write_unit, before });
+        self.journal.programmed(ProgrammedPage { done_ns, logical_page, page, write_unit, before });
         self.journal.copied(done_ns, self.nand.contents_mut().take_copies());
     }
 
@@ -233,7 +237,7 @@ impl Card {
         let page_bytes = self.nand.page_bytes();
         let write = PageWrite { logical_page: dirty.page, whole: dirty.is_whole(), request_bytes };
         self.put_page(write, |before| match dirty.whole_data() {
-            Some(data) => Content::from_bytes(data),
+            Some(data) => PageContent::from_bytes(data),
             None => before.with_all(page_bytes, dirty.parts()),
         });
     }

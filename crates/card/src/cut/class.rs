@@ -11,7 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 /// A kind of damage.
@@ -135,14 +135,14 @@ impl fmt::Display for FaultClass {
 
 /// A class that is switched on, as `NAME` or `NAME=VALUE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct EnabledFault {
     /// Which.
     pub class: FaultClass,
     /// Its value, where one was given.
     pub value: Option<u64>,
 }
 
-impl Fault {
+impl EnabledFault {
     /// A class with its usual value.
     pub fn new(class: FaultClass) -> Self {
         Self { class, value: None }
@@ -176,7 +176,7 @@ pub enum FaultError {
     },
 }
 
-impl Explain for FaultError {
+impl UserError for FaultError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
@@ -196,7 +196,7 @@ impl FromStr for FaultClass {
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for EnabledFault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
@@ -212,7 +212,7 @@ impl FromStr for Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for EnabledFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
             Some(value) => write!(f, "{}={value}", self.class),
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn faults_are_read_as_they_are_written() {
         for text in ["lost-cache", "rollback=250", "brick", "weak-page=0"] {
-            assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<EnabledFault>().unwrap().to_string(), text);
         }
         for class in FaultClass::ALL {
             assert_eq!(class.name().parse(), Ok(class));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_is_no_fault_is_refused_with_the_reason() {
-        let refused = |text: &str| text.parse::<Fault>().unwrap_err();
+        let refused = |text: &str| text.parse::<EnabledFault>().unwrap_err();
         assert!(refused("tornwrite").hint().unwrap().contains("torn-write"));
         assert_eq!(refused("brick=1").to_string(), "`brick` takes no value");
         assert!(refused("rollback=701").to_string().contains("up to 700"));

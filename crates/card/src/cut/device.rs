@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 use flashfit_medium::random::Random;
 
-use super::{Cut, DamageUnit, Fault, FaultClass};
+use super::{Cut, DamageUnit, EnabledFault, FaultClass};
 use crate::layer::{PageWrite, TranslationLayer};
-use crate::nand::contents::Content;
+use crate::nand::contents::PageContent;
 use crate::pieces::in_memory;
 
 /// How long SD cards were seen to work on after a write (OLPC, 2010).
@@ -82,12 +82,12 @@ impl Cut<'_> {
     fn destroy(&mut self, page: u32) -> bool {
         let Some(logical_page) = self.logical_page(page) else { return false };
         let card = &mut *self.card;
-        let lost = Content::lost(card.nand.page_bytes());
+        let lost = PageContent::lost(card.nand.page_bytes());
         card.nand.contents_mut().replace(page, lost);
         card.layer.locate(&card.nand, logical_page) == Some(page)
     }
 
-    fn roll_back(&mut self, fault: Fault) -> Result<u64, &'static str> {
+    fn roll_back(&mut self, fault: EnabledFault) -> Result<u64, &'static str> {
         if self.card.journal.window_ns() == 0 {
             return Err("the card keeps no history");
         }
@@ -116,14 +116,14 @@ impl Cut<'_> {
             let Some(logical_page) = self.logical_page(page) else { continue };
             let card = &mut *self.card;
             if card.layer.locate(&card.nand, logical_page) == Some(page) {
-                card.nand.contents_mut().replace(page, Content::Zeros);
+                card.nand.contents_mut().replace(page, PageContent::Zeros);
                 pages += 1;
             }
         }
         Ok(pages)
     }
 
-    fn folding_window(&mut self, fault: Fault) -> Result<u64, &'static str> {
+    fn folding_window(&mut self, fault: EnabledFault) -> Result<u64, &'static str> {
         let last = self.card.last_write.ok_or("nothing was ever written")?;
         if self.at_ns().saturating_sub(last.done_ns) > FOLDING_WINDOW_NS {
             return Err("the last write is more than 1.6 s ago");
@@ -145,7 +145,7 @@ impl Cut<'_> {
         Ok(lost.into_iter().filter(|&page| self.destroy(page)).count() as u64)
     }
 
-    fn weak_page(&mut self, fault: Fault) -> Result<u64, &'static str> {
+    fn weak_page(&mut self, fault: EnabledFault) -> Result<u64, &'static str> {
         let last = self.card.last_write.ok_or("nothing was ever written")?;
         let found = self.card.layer.locate(&self.card.nand, last.logical_page);
         let page = found.ok_or(NOT_IN_NAND)?;
@@ -156,7 +156,7 @@ impl Cut<'_> {
 
     /// Maps discarded pages again, to any of the copies that the NAND still has; one in four comes
     /// back garbled.
-    fn stale_discard(&mut self, fault: Fault) -> u64 {
+    fn stale_discard(&mut self, fault: EnabledFault) -> u64 {
         let mut random = self.random(FaultClass::StaleDiscard);
         let thousandths = fault.value_or_default();
         let mut pages = 0;
@@ -195,14 +195,14 @@ impl Cut<'_> {
         copies
     }
 
-    fn map_again(&mut self, logical_page: u32, content: Content) {
+    fn map_again(&mut self, logical_page: u32, content: PageContent) {
         let write = PageWrite::whole(logical_page, self.card.nand.page_bytes());
         self.card.put_page(write, |_| content);
     }
 
-    fn garbage(&self, random: &mut Random) -> Content {
+    fn garbage(&self, random: &mut Random) -> PageContent {
         let words = (0..self.card.nand.page_bytes().div_ceil(8)).map(|_| random.next_u64());
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        Content::from_bytes(&bytes[..in_memory(self.card.nand.page_bytes())])
+        PageContent::from_bytes(&bytes[..in_memory(self.card.nand.page_bytes())])
     }
 }

@@ -11,16 +11,16 @@ use std::collections::{BTreeSet, VecDeque};
 
 use flashfit_medium::random::Random;
 
-use super::journal::Program;
+use super::journal::ProgrammedPage;
 use super::{Cut, DamageUnit, FaultClass};
 use crate::cache::DirtyPage;
 use crate::layer::TranslationLayer;
 use crate::model::CacheOrder;
-use crate::nand::contents::{Content, DAMAGE_BYTES};
+use crate::nand::contents::{DAMAGE_BYTES, PageContent};
 
 /// What became of the pages of one write unit that were programmed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum PowerCutOutcome {
     There,
     Gone,
     /// Some sectors of it are there.
@@ -44,7 +44,7 @@ impl Cut<'_> {
         if let Some(first) = under_way {
             let torn = programs.split_off(first);
             let fates = self.fates(&torn);
-            anything_gone = fates.iter().any(|&fate| fate != Fate::There);
+            anything_gone = fates.iter().any(|&fate| fate != PowerCutOutcome::There);
             programs.extend(self.undo(torn, &fates));
         } else if self.options.fault(FaultClass::TornSector).is_some() {
             self.report.missing(FaultClass::TornSector, "no write was under way");
@@ -54,7 +54,7 @@ impl Cut<'_> {
     }
 
     /// The fate of each program operation, the same for all pages of a write unit.
-    fn fates(&mut self, torn: &VecDeque<Program>) -> Vec<Fate> {
+    fn fates(&mut self, torn: &VecDeque<ProgrammedPage>) -> Vec<PowerCutOutcome> {
         let mut random = self.random(FaultClass::TornWrite);
         let in_order = self.card.cache.as_ref().is_some_and(|c| c.order() != CacheOrder::Unordered);
         // So many write units are being programmed at a time.
@@ -64,11 +64,11 @@ impl Cut<'_> {
             let same = last.replace(program.write_unit) == Some(program.write_unit);
             let fate = match fates.last() {
                 Some(&fate) if same => fate,
-                _ if program.done_ns <= self.at_ns() => Fate::There,
+                _ if program.done_ns <= self.at_ns() => PowerCutOutcome::There,
                 _ => {
                     busy += 1;
                     if busy > dies {
-                        Fate::Gone
+                        PowerCutOutcome::Gone
                     } else {
                         self.interrupted.push(program.page);
                         self.chance(&mut random)
@@ -80,48 +80,52 @@ impl Cut<'_> {
         fates
     }
 
-    fn chance(&self, random: &mut Random) -> Fate {
+    fn chance(&self, random: &mut Random) -> PowerCutOutcome {
         let collateral = self.options.fault(FaultClass::TornWrite);
-        let collateral = collateral.map_or(0, super::Fault::value_or_default);
+        let collateral = collateral.map_or(0, super::EnabledFault::value_or_default);
         let (there, destroyed) = (random.below(2) == 0, random.below(1000) < collateral);
         if destroyed {
-            Fate::Destroyed
+            PowerCutOutcome::Destroyed
         } else if self.options.fault(FaultClass::TornSector).is_some() {
-            Fate::InPart
+            PowerCutOutcome::InPart
         } else if there {
-            Fate::There
+            PowerCutOutcome::There
         } else {
-            Fate::Gone
+            PowerCutOutcome::Gone
         }
     }
 
     /// Gives each page what it held before, but for what is there; from the newest on, because a
     /// page holds the newest that is there. Returns the programs that remain.
-    fn undo(&mut self, torn: VecDeque<Program>, fates: &[Fate]) -> Vec<Program> {
+    fn undo(
+        &mut self,
+        torn: VecDeque<ProgrammedPage>,
+        fates: &[PowerCutOutcome],
+    ) -> Vec<ProgrammedPage> {
         let mut settled = BTreeSet::new();
         let (mut remain, mut pages) = (Vec::new(), BTreeSet::new());
         let (mut torn_sectors, mut sectors) = (0, self.random(FaultClass::TornSector));
         for (program, &fate) in torn.into_iter().zip(fates).rev() {
             let logical_page = program.logical_page;
-            if fate == Fate::There || settled.contains(&logical_page) {
+            if fate == PowerCutOutcome::There || settled.contains(&logical_page) {
                 settled.insert(logical_page);
                 remain.push(program);
                 continue;
             }
             pages.insert(logical_page);
             let content = match fate {
-                Fate::InPart => {
+                PowerCutOutcome::InPart => {
                     settled.insert(logical_page);
                     let (content, count) = self.in_part(&program, &mut sectors);
                     torn_sectors += count;
                     content
                 }
-                Fate::Destroyed => {
+                PowerCutOutcome::Destroyed => {
                     settled.insert(logical_page);
                     self.report.collateral_sectors += self.untouched_sectors(&program);
-                    Content::lost(self.card.nand.page_bytes())
+                    PageContent::lost(self.card.nand.page_bytes())
                 }
-                Fate::There | Fate::Gone => program.before,
+                PowerCutOutcome::There | PowerCutOutcome::Gone => program.before,
             };
             self.set(logical_page, content);
         }
@@ -132,7 +136,7 @@ impl Cut<'_> {
     }
 
     /// What a torn page holds when only some of its sectors are there, and how many are not.
-    fn in_part(&self, program: &Program, random: &mut Random) -> (Content, u64) {
+    fn in_part(&self, program: &ProgrammedPage, random: &mut Random) -> (PageContent, u64) {
         let page_bytes = self.card.nand.page_bytes();
         let now = self.nand_content(program.logical_page).to_vec(page_bytes);
         let parts = now.chunks(DAMAGE_BYTES).enumerate();
@@ -143,7 +147,7 @@ impl Cut<'_> {
     }
 
     /// How many sectors of a program operation are as they were before it.
-    fn untouched_sectors(&self, program: &Program) -> u64 {
+    fn untouched_sectors(&self, program: &ProgrammedPage) -> u64 {
         let page_bytes = self.card.nand.page_bytes();
         let now = self.nand_content(program.logical_page).to_vec(page_bytes);
         let before = program.before.to_vec(page_bytes);
@@ -169,13 +173,13 @@ impl Cut<'_> {
     }
 
     /// A logical page as the NAND has it.
-    pub(super) fn nand_content(&self, logical_page: u32) -> Content {
+    pub(super) fn nand_content(&self, logical_page: u32) -> PageContent {
         let found = self.card.layer.locate(&self.card.nand, logical_page);
-        found.map_or(Content::Zeros, |page| self.card.nand.content(page))
+        found.map_or(PageContent::Zeros, |page| self.card.nand.content(page))
     }
 
     /// Lets a logical page hold something else, where it is mapped.
-    pub(super) fn set(&mut self, logical_page: u32, content: Content) -> bool {
+    pub(super) fn set(&mut self, logical_page: u32, content: PageContent) -> bool {
         let found = self.card.layer.locate(&self.card.nand, logical_page);
         if let Some(page) = found {
             self.card.nand.contents_mut().replace(page, content);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::nand::contents::Content;
+use crate::nand::contents::PageContent;
 use crate::pieces::in_memory;
 
 /// Old contents held for the sake of a cut that may never come.
@@ -15,7 +15,7 @@ const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// A logical page that was programmed.
 #[derive(Debug)]
-pub struct Program {
+pub struct ProgrammedPage {
     /// When that was done, in the card's time.
     pub done_ns: u64,
     /// Which logical page.
@@ -25,12 +25,12 @@ pub struct Program {
     /// The write unit of that.
     pub write_unit: u32,
     /// What the logical page read as before.
-    pub before: Content,
+    pub before: PageContent,
 }
 
 /// A page that was copied by the card itself.
 #[derive(Debug)]
-pub struct Copied {
+pub struct CopiedPage {
     /// When that was done at the latest, in the card's time.
     pub done_ns: u64,
     /// To where in the NAND.
@@ -39,14 +39,14 @@ pub struct Copied {
 
 /// The recent past of a card, oldest first.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub struct RecentWrites {
     window_ns: u64,
-    programs: VecDeque<Program>,
-    copies: VecDeque<Copied>,
+    programs: VecDeque<ProgrammedPage>,
+    copies: VecDeque<CopiedPage>,
     held_bytes: u64,
 }
 
-impl Journal {
+impl RecentWrites {
     /// Keeps what was done so long ago, too.
     pub fn keep_for(&mut self, window_ns: u64) {
         self.window_ns = window_ns;
@@ -70,7 +70,7 @@ impl Journal {
     }
 
     /// Notes a program operation. The pages of a write unit are done together.
-    pub fn programmed(&mut self, program: Program) {
+    pub fn programmed(&mut self, program: ProgrammedPage) {
         let together = self.programs.iter_mut().rev();
         for earlier in together.take_while(|earlier| earlier.write_unit == program.write_unit) {
             earlier.done_ns = program.done_ns;
@@ -85,7 +85,7 @@ impl Journal {
 
     /// Notes copies.
     pub fn copied(&mut self, done_ns: u64, copies: impl Iterator<Item = (u32, u32)>) {
-        self.copies.extend(copies.map(|(_, to)| Copied { done_ns, to }));
+        self.copies.extend(copies.map(|(_, to)| CopiedPage { done_ns, to }));
     }
 
     /// A range of bytes was discarded: whatever a cut undoes, it is zeros.
@@ -93,7 +93,7 @@ impl Journal {
         for program in &mut self.programs {
             let start = u64::from(program.logical_page) * page_bytes;
             let inside = range.start.max(start)..range.end.min(start + page_bytes);
-            if !inside.is_empty() && program.before != Content::Zeros {
+            if !inside.is_empty() && program.before != PageContent::Zeros {
                 self.held_bytes -= held(&program.before);
                 let zeros = vec![0; in_memory(inside.end - inside.start)];
                 let place = in_memory(inside.start - start);
@@ -105,19 +105,19 @@ impl Journal {
     }
 
     /// Takes out everything programmed, oldest first.
-    pub fn take_programs(&mut self) -> VecDeque<Program> {
+    pub fn take_programs(&mut self) -> VecDeque<ProgrammedPage> {
         self.held_bytes = 0;
         std::mem::take(&mut self.programs)
     }
 
     /// Puts back what was taken out.
-    pub fn put_programs(&mut self, programs: VecDeque<Program>) {
+    pub fn put_programs(&mut self, programs: VecDeque<ProgrammedPage>) {
         self.held_bytes = programs.iter().map(|program| held(&program.before)).sum();
         self.programs = programs;
     }
 
     /// What was copied, oldest first.
-    pub fn copies(&self) -> &VecDeque<Copied> {
+    pub fn copies(&self) -> &VecDeque<CopiedPage> {
         &self.copies
     }
 
@@ -127,11 +127,11 @@ impl Journal {
     }
 }
 
-fn held(content: &Content) -> u64 {
+fn held(content: &PageContent) -> u64 {
     match content {
-        Content::Zeros => 0,
-        Content::Bytes(bytes) => bytes.len() as u64,
-        Content::Damaged(damaged) => damaged.bytes.len() as u64,
+        PageContent::Zeros => 0,
+        PageContent::Bytes(bytes) => bytes.len() as u64,
+        PageContent::Damaged(damaged) => damaged.bytes.len() as u64,
     }
 }
 
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn the_past_is_kept_for_its_window() {
-        let mut journal = Journal::default();
-        let program = |done_ns| Program {
+        let mut journal = RecentWrites::default();
+        let program = |done_ns| ProgrammedPage {
             done_ns,
             logical_page: 1,
             page: 2,
             write_unit: u32::try_from(done_ns).unwrap(),
-            before: Content::from_bytes(&[1; 512]),
+            before: PageContent::from_bytes(&[1; 512]),
         };
         journal.keep_for(100);
         journal.programmed(program(50));
@@ -162,15 +162,22 @@ mod tests {
 
     #[test]
     fn what_was_discarded_is_zeros_in_all_of_the_past() {
-        let mut journal = Journal::default();
+        let mut journal = RecentWrites::default();
         for (logical_page, write_unit) in [(0, 0), (1, 1), (2, 2)] {
-            let before = Content::from_bytes(&[1; 1024]);
-            journal.programmed(Program { done_ns: 9, logical_page, page: 0, write_unit, before });
+            let before = PageContent::from_bytes(&[1; 1024]);
+            journal.programmed(ProgrammedPage {
+                done_ns: 9,
+                logical_page,
+                page: 0,
+                write_unit,
+                before,
+            });
         }
         journal.discarded(&(512..2048), 1024);
         assert_eq!(journal.held_bytes, 2048);
-        let before: Vec<Content> = journal.take_programs().into_iter().map(|p| p.before).collect();
-        let half = Content::Zeros.with(1024, 0..512, &[1; 512]);
-        assert_eq!(before, [half, Content::Zeros, Content::from_bytes(&[1; 1024])]);
+        let before: Vec<PageContent> =
+            journal.take_programs().into_iter().map(|p| p.before).collect();
+        let half = PageContent::Zeros.with(1024, 0..512, &[1; 512]);
+        assert_eq!(before, [half, PageContent::Zeros, PageContent::from_bytes(&[1; 1024])]);
     }
 }

@@ -20,8 +20,8 @@ mod tests;
 use flashfit_medium::BlockDevError;
 use flashfit_medium::random::Random;
 
-pub use class::{Fault, FaultClass, FaultError};
-pub use report::{Absent, CutReport, Damage, DamageUnit};
+pub use class::{EnabledFault, FaultClass, FaultError};
+pub use report::{AbsentFault, CutReport, Damage, DamageUnit};
 
 use crate::card::{Card, Power, broken};
 
@@ -46,7 +46,7 @@ pub struct CutOptions {
     pub moment: CutMoment,
     /// What happens beyond what an honest device does; and the values of that, where the usual
     /// ones are not meant.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<EnabledFault>,
 }
 
 impl CutOptions {
@@ -63,12 +63,12 @@ impl CutOptions {
 
     /// The same, with a fault more.
     #[must_use]
-    pub fn with(mut self, fault: Fault) -> Self {
+    pub fn with(mut self, fault: EnabledFault) -> Self {
         self.faults.push(fault);
         self
     }
 
-    fn fault(&self, class: FaultClass) -> Option<Fault> {
+    fn fault(&self, class: FaultClass) -> Option<EnabledFault> {
         self.faults.iter().rev().find(|fault| fault.class == class).copied()
     }
 }

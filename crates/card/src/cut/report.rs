@@ -29,7 +29,7 @@ pub enum DamageUnit {
 
 /// A class that was asked for and could not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Absent {
+pub struct AbsentFault {
     /// Which.
     pub class: FaultClass,
     /// Why not.
@@ -46,7 +46,7 @@ pub struct CutReport {
     /// The damage, in the order of the classes.
     pub happened: Vec<Damage>,
     /// What was asked for and could not happen.
-    pub absent: Vec<Absent>,
+    pub absent: Vec<AbsentFault>,
     /// Bytes of the cache that were lost.
     pub lost_cache_bytes: u64,
     /// Of the lost entries of the cache, those that came before a flush that was only a barrier.
@@ -93,6 +93,6 @@ impl CutReport {
     }
 
     pub(super) fn missing(&mut self, class: FaultClass, reason: &str) {
-        self.absent.push(Absent { class, reason: reason.to_owned() });
+        self.absent.push(AbsentFault { class, reason: reason.to_owned() });
     }
 }

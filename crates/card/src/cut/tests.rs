@@ -1,7 +1,7 @@
 //! That each class does its damage and nothing else, and tells of it.
 
 use super::*;
-use crate::card::Request;
+use crate::card::CardRequest;
 use crate::model::tests::small_but;
 
 const PAGE: usize = 4096;
@@ -14,7 +14,7 @@ fn card(changes: &[(&str, &str)]) -> Card {
 
 fn write(card: &mut Card, page: u64, value: u8) {
     let offset = page * PAGE as u64;
-    card.serve(Request::Write { offset, data: &[value; PAGE] }).unwrap();
+    card.serve(CardRequest::Write { offset, data: &[value; PAGE] }).unwrap();
 }
 
 /// The first byte of each page; `None` where it cannot be read.
@@ -35,10 +35,10 @@ fn cut(card: &mut Card, seed: u64, moment: CutMoment, fault: &str) -> CutReport 
 /// The last write of several pages, cut by the seed.
 fn torn(changes: &[(&str, &str)], seed: u64, fault: Option<&str>) -> (Card, CutReport) {
     let mut card = card(changes);
-    card.serve(Request::Write { offset: 0, data: &[1; 8 * PAGE] }).unwrap();
-    card.serve(Request::Write { offset: 0, data: &[2; 8 * PAGE] }).unwrap();
+    card.serve(CardRequest::Write { offset: 0, data: &[1; 8 * PAGE] }).unwrap();
+    card.serve(CardRequest::Write { offset: 0, data: &[2; 8 * PAGE] }).unwrap();
     let mut options = CutOptions::honest(seed).at(CutMoment::DuringLast);
-    options.faults.extend(fault.map(|fault| fault.parse::<Fault>().unwrap()));
+    options.faults.extend(fault.map(|fault| fault.parse::<EnabledFault>().unwrap()));
     let report = card.power_cut(&options);
     (card, report)
 }
@@ -77,13 +77,13 @@ fn the_pages_of_a_write_unit_share_their_fate_and_dies_do_not() {
 fn a_torn_write_can_take_its_neighbours_along() {
     let mut card = card(&[]);
     write(&mut card, 0, 1);
-    card.serve(Request::Write { offset: 0, data: &[2; 512] }).unwrap();
+    card.serve(CardRequest::Write { offset: 0, data: &[2; 512] }).unwrap();
     let end_ns = card.done_ns();
     let report = cut(&mut card, 1, CutMoment::At(end_ns - 1), "torn-write=1000");
     assert_eq!(report.collateral_sectors, 7);
     assert!(!report.is_honest());
     card.power_on().unwrap();
-    assert!(card.serve(Request::Read { offset: 3584, buffer: &mut [0; 512] }).is_err());
+    assert!(card.serve(CardRequest::Read { offset: 3584, buffer: &mut [0; 512] }).is_err());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_interrupted_upper_page_destroys_its_lower_one() {
     for page in 0..5 {
         write(&mut card, page, 1);
     }
-    card.serve(Request::Flush).unwrap();
+    card.serve(CardRequest::Flush).unwrap();
     let during = card.done_ns() - 20;
     let report = cut(&mut card, 1, CutMoment::At(during), "paired-page");
     assert_eq!(report.count(FaultClass::PairedPage), 1);
@@ -142,7 +142,7 @@ fn a_rollback_undoes_what_was_flushed_within_its_time() {
     let mut card = card(&[("program_ns = 700", "program_ns = 100_000_000")]);
     for (page, value) in [(0, 1), (1, 2), (2, 3), (1, 4), (3, 5)] {
         write(&mut card, page, value);
-        card.serve(Request::Flush).unwrap();
+        card.serve(CardRequest::Flush).unwrap();
     }
     let report = cut(&mut card, 1, CutMoment::Now, "rollback=250");
     assert_eq!(report.count(FaultClass::Rollback), 3);
@@ -182,7 +182,7 @@ fn a_cut_soon_after_a_write_can_destroy_a_unit_or_the_card() {
     for seed in 0..40 {
         let mut card = card(&[]);
         (0..8).for_each(|page| write(&mut card, page, 1));
-        card.serve(Request::Flush).unwrap();
+        card.serve(CardRequest::Flush).unwrap();
         let moment = CutMoment::At(card.done_ns() + 1_500_000_000);
         let report = cut(&mut card, seed, moment, "folding-window=1000");
         units += u64::from(report.count(FaultClass::FoldingWindow) > 0);
@@ -212,7 +212,7 @@ fn a_weak_page_is_read_so_often_and_no_more() {
     write(&mut card, 1, 2);
     assert_eq!(cut(&mut card, 1, CutMoment::Now, "weak-page=2").count(FaultClass::WeakPage), 1);
     card.power_on().unwrap();
-    let mut read = |offset| card.serve(Request::Read { offset, buffer: &mut [0; 512] }).is_ok();
+    let mut read = |offset| card.serve(CardRequest::Read { offset, buffer: &mut [0; 512] }).is_ok();
     assert_eq!([4096, 4096, 4096, 0].map(&mut read), [true, true, false, true]);
     write(&mut card, 1, 3);
     assert_eq!(first_bytes(&card, 0..2), [Some(1), Some(3)]);
@@ -225,8 +225,8 @@ fn what_was_discarded_comes_back_old_or_garbled() {
         (0..64).for_each(|page| write(&mut card, page, value));
     }
     // The first and the last page are only marked.
-    card.serve(Request::Discard { offset: 4096, length: 62 * 4096 }).unwrap();
-    card.serve(Request::Flush).unwrap();
+    card.serve(CardRequest::Discard { offset: 4096, length: 62 * 4096 }).unwrap();
+    card.serve(CardRequest::Flush).unwrap();
     assert!(first_bytes(&card, 1..63).iter().all(|&byte| byte == Some(0)));
     let report = cut(&mut card, 1, CutMoment::Now, "stale-discard");
     assert_eq!(report.count(FaultClass::StaleDiscard), 62);
@@ -241,7 +241,7 @@ fn a_brick_answers_nothing_ever_again() {
     write(&mut card, 0, 1);
     let report = cut(&mut card, 1, CutMoment::Now, "brick");
     assert_eq!(report.count(FaultClass::Brick), 1);
-    assert!(card.power_on().is_err() && card.serve(Request::Flush).is_err());
+    assert!(card.power_on().is_err() && card.serve(CardRequest::Flush).is_err());
     assert!(card.peek(0, &mut [0; 512]).is_err());
     let mut bytes = Vec::new();
     card.save(&mut bytes).unwrap();

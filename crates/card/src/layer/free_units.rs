@@ -12,11 +12,11 @@ use crate::nand::Nand;
 
 /// Free erase units, ordered by wear and then by number.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct FreeUnits {
+pub struct FreeBlocks {
     by_wear: BTreeSet<(u32, u32)>,
 }
 
-impl FreeUnits {
+impl FreeBlocks {
     /// The first `count` units of a card that was never used.
     pub fn all(count: u32) -> Self {
         Self::of(0..count)

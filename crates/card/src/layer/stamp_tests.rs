@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{Layer, PageWrite, TranslationLayer};
 use crate::model::tests::small_but;
 use crate::nand::Nand;
-use crate::nand::contents::{Content, Keep};
+use crate::nand::contents::{PageContent, RetentionPolicy};
 
 const PAGES: u32 = 256;
 const PAGE_BYTES: u64 = 4096;
@@ -61,8 +61,8 @@ struct Stamped {
     writes: u64,
 }
 
-fn content_of(write: u64) -> Content {
-    Content::from_bytes(&write.to_le_bytes().repeat(1024 / 8))
+fn content_of(write: u64) -> PageContent {
+    PageContent::from_bytes(&write.to_le_bytes().repeat(1024 / 8))
 }
 
 impl Stamped {
@@ -79,7 +79,7 @@ impl Stamped {
         let model = small_but(&changes).unwrap();
         Self {
             layer: Layer::new(&model),
-            nand: Nand::new(&model, Keep::InMemory),
+            nand: Nand::new(&model, RetentionPolicy::InMemory),
             latest: HashMap::new(),
             writes: 0,
         }

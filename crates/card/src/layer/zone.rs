@@ -101,7 +101,7 @@ mod tests {
     use super::super::Layer;
     use super::*;
     use crate::model::tests::small_but;
-    use crate::nand::contents::Keep;
+    use crate::nand::contents::RetentionPolicy;
 
     const UNIT: u32 = 16;
 
@@ -112,7 +112,7 @@ mod tests {
             ("[discard]", "[zone]\nunits = 3\nspare_units = 2\nextra_read_ns = 25\n[discard]"),
         ]);
         let model = model.unwrap();
-        (Layer::new(&model), Nand::new(&model, Keep::Nothing))
+        (Layer::new(&model), Nand::new(&model, RetentionPolicy::Nothing))
     }
 
     fn time(nand: &mut Nand, work: impl FnOnce(&mut Nand)) -> u64 {

@@ -32,15 +32,15 @@ const RANDOM_PAGES: &str = "layer.random_pages";
 
 /// A key and why its value cannot be.
 #[derive(Debug)]
-pub struct Fault {
+pub struct InvalidKey {
     pub key: &'static str,
     pub reason: String,
 }
 
-type Checked = Result<(), Fault>;
+type Checked = Result<(), InvalidKey>;
 
 fn require(holds: bool, key: &'static str, reason: impl FnOnce() -> String) -> Checked {
-    if holds { Ok(()) } else { Err(Fault { key, reason: reason() }) }
+    if holds { Ok(()) } else { Err(InvalidKey { key, reason: reason() }) }
 }
 
 /// Checks a whole model.
@@ -75,7 +75,7 @@ fn sizes(model: &CardModel) -> Checked {
     let write_unit = model.nand.page.0.checked_mul(u64::from(model.nand.planes));
     let stripe = write_unit.and_then(|bytes| bytes.checked_mul(u64::from(model.nand.dies)));
     let (Some(write_unit), Some(stripe)) = (write_unit, stripe) else {
-        return Err(Fault { key: "nand.page", reason: "is too large".to_owned() });
+        return Err(InvalidKey { key: "nand.page", reason: "is too large".to_owned() });
     };
     map_unit(model, write_unit)?;
     multiple("nand.erase_unit", model.nand.erase_unit.0, stripe, "write units of all dies")?;

@@ -12,7 +12,7 @@ pub mod nand;
 mod place;
 
 use flashfit_catalogue::Origin;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub use front::{
     QueueModel,
 };
 pub use layer::{Collection, LayerKind, LayerModel, ZoneModel};
-pub use nand::{Cell, NandModel, PslcModel};
+pub use nand::{CellType, NandModel, PslcModel};
 
 /// What an entry of a page-mapped layer's map takes.
 const MAP_ENTRY_BYTES: u64 = 4;
@@ -99,7 +99,7 @@ pub enum ModelError {
     },
 }
 
-impl Explain for ModelError {
+impl UserError for ModelError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct NandModel {
     /// How many bits a cell holds.
     #[serde(default)]
-    pub cell: Cell,
+    pub cell: CellType,
     /// The page of one plane.
     pub page: Bytes,
     /// Planes whose pages are written together; page times planes is the write unit.
@@ -46,7 +46,7 @@ pub struct NandModel {
 /// The bits of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cell {
+pub enum CellType {
     /// One bit.
     Slc,
     /// Two bits.
@@ -58,7 +58,7 @@ pub enum Cell {
     Qlc,
 }
 
-impl Cell {
+impl CellType {
     /// How many bits it holds.
     pub fn bits(self) -> u32 {
         match self {

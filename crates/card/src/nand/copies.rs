@@ -8,7 +8,7 @@
 //! moved within a die is not checked, so that doing so should be limited).
 
 use super::Nand;
-use super::held::Copied;
+use super::held::CopiedRun;
 
 impl Nand {
     /// Copies a page to an erased one.
@@ -57,7 +57,7 @@ impl Nand {
             place >= self.units[unit as usize].next_page && place + count <= self.pages_per_unit,
             "{count} pages from page {to} on are not erased, or not of one unit"
         );
-        let Copied { pages: copied, last } = self.held.copy(from, to, count);
+        let CopiedRun { pages: copied, last } = self.held.copy(from, to, count);
         if copied == 0 {
             return;
         }
@@ -89,14 +89,14 @@ impl Nand {
 mod tests {
     use crate::model::tests::small_but;
     use crate::nand::Nand;
-    use crate::nand::contents::{Content, Keep};
+    use crate::nand::contents::{PageContent, RetentionPolicy};
 
     fn used(dies: u32) -> Nand {
         let dies = format!("dies = {dies}\ncopy_ns = 30\n[bus]");
         let model = small_but(&[("[bus]", dies.as_str())]).unwrap();
-        let mut nand = Nand::new(&model, Keep::InMemory);
+        let mut nand = Nand::new(&model, RetentionPolicy::InMemory);
         for place in [0, 1, 2, 5, 6, 9, 10, 11, 12, 13] {
-            nand.load(Content::from_bytes(&[place as u8 + 1; 4096]));
+            nand.load(PageContent::from_bytes(&[place as u8 + 1; 4096]));
             nand.program(place, 100 + place);
         }
         let at_ns = nand.finished_ns();

@@ -21,7 +21,7 @@ const LISTED: u32 = u32::MAX;
 /// What the pages hold. Everywhere here a page's number is one more than that of its logical page,
 /// and 0 stands for nothing.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Held {
+pub struct StoredPages {
     /// By page; 0 throughout a run that is not listed.
     listed: LargeTable<u32>,
     runs: Option<Runs>,
@@ -40,14 +40,14 @@ struct Runs {
 
 /// What was copied of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Copied {
+pub struct CopiedRun {
     /// How many pages.
     pub pages: u32,
     /// The last of them, counted from the first that was asked for.
     pub last: u32,
 }
 
-impl Held {
+impl StoredPages {
     /// Of a card that was never used.
     pub fn new(model: &CardModel) -> Self {
         let pages = model.total_units() * model.pages_per_unit();
@@ -94,7 +94,7 @@ impl Held {
     }
 
     /// Gives the numbers of `count` pages from `from` on to as many from `to` on, which have none.
-    pub fn copy(&mut self, from: u32, to: u32, count: u32) -> Copied {
+    pub fn copy(&mut self, from: u32, to: u32, count: u32) -> CopiedRun {
         let copied = match &mut self.runs {
             Some(runs) => runs.copy(from, to, count),
             None => return self.copy_listed(from, to, count),
@@ -102,24 +102,24 @@ impl Held {
         copied.unwrap_or_else(|| self.copy_each(from, to, count))
     }
 
-    fn copy_listed(&mut self, from: u32, to: u32, count: u32) -> Copied {
+    fn copy_listed(&mut self, from: u32, to: u32, count: u32) -> CopiedRun {
         let run = from as usize..(from + count) as usize;
         self.listed.copy_within(run.clone(), to as usize);
         let run = &self.listed[run];
         let last = run.iter().rposition(|&number| number != 0).unwrap_or(0);
-        Copied {
+        CopiedRun {
             pages: run.iter().map(|&number| u32::from(number != 0)).sum(),
             last: u32::try_from(last).expect("a run is not longer than a unit"),
         }
     }
 
-    fn copy_each(&mut self, from: u32, to: u32, count: u32) -> Copied {
-        let mut copied = Copied::default();
+    fn copy_each(&mut self, from: u32, to: u32, count: u32) -> CopiedRun {
+        let mut copied = CopiedRun::default();
         for at in 0..count {
             let number = self.get(from + at);
             if number != 0 {
                 self.put(to + at, number);
-                copied = Copied { pages: copied.pages + 1, last: at };
+                copied = CopiedRun { pages: copied.pages + 1, last: at };
             }
         }
         copied
@@ -218,7 +218,7 @@ impl Runs {
     }
 
     /// Copies within runs that are in order; `None`, and nothing done, elsewhere.
-    fn copy(&mut self, from: u32, to: u32, count: u32) -> Option<Copied> {
+    fn copy(&mut self, from: u32, to: u32, count: u32) -> Option<CopiedRun> {
         let ((from, from_place), (to, to_place)) = (self.split(from), self.split(to));
         let base = self.base(from);
         let whole = from_place.max(to_place) + count <= self.pages_per_run;
@@ -226,14 +226,14 @@ impl Runs {
             return None;
         }
         if base == 0 {
-            return Some(Copied::default());
+            return Some(CopiedRun::default());
         }
         let new_base = (base + from_place).checked_sub(to_place).filter(|&base| base != 0);
         let new_base = new_base.filter(|&base| self.takes(to, base))?;
         let bits_of =
             |run: usize, place: u32| (run * self.words_per_run as usize + 1) * 64 + place as usize;
         let (from, to_bit) = (bits_of(from, from_place), bits_of(to, to_place));
-        let mut copied = Copied::default();
+        let mut copied = CopiedRun::default();
         for at in (0..count).step_by(64) {
             let bits = load(&self.states, from + at as usize, (count - at).min(64));
             store(&mut self.states, to_bit + at as usize, bits);
@@ -296,12 +296,12 @@ mod tests {
     const PAGES: u32 = 4 * 100;
 
     /// Runs of a hundred pages, and the same page by page.
-    fn both() -> [Held; 2] {
+    fn both() -> [StoredPages; 2] {
         [Some(Runs::new(PAGES, 100)), None]
-            .map(|runs| Held { listed: LargeTable::new(PAGES as usize), runs })
+            .map(|runs| StoredPages { listed: LargeTable::new(PAGES as usize), runs })
     }
 
-    fn assert_same([runs, each]: &[Held; 2]) {
+    fn assert_same([runs, each]: &[StoredPages; 2]) {
         for page in 0..PAGES {
             assert_eq!(runs.get(page), each.get(page), "page {page}");
         }

@@ -25,11 +25,11 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::ErasesPerUnit;
+use crate::counters::ErasesPerBlock;
 use crate::model::CardModel;
-use contents::{Content, Contents, Keep};
-use held::Held;
-use schedule::Schedule;
+use contents::{PageBytes, PageContent, RetentionPolicy};
+use held::StoredPages;
+use schedule::DieSchedule;
 
 /// No page, or no unit, in a table of them.
 pub const NONE: u32 = u32::MAX;
@@ -87,22 +87,22 @@ pub struct Nand {
     /// What a copied write unit takes on its way through the controller.
     copy_ns: u64,
     units: Vec<Unit>,
-    held: Held,
+    held: StoredPages,
     /// The write unit that more pages can be added to without another program operation.
     open_write_unit: u32,
     /// The write unit whose data was read last in this request.
     read_write_unit: u32,
-    schedule: Schedule,
-    contents: Contents,
+    schedule: DieSchedule,
+    contents: PageBytes,
     /// What the next program operation writes.
     #[serde(skip)]
-    register: Content,
+    register: PageContent,
     counters: NandCounters,
 }
 
 impl Nand {
     /// New flash: erased, without wear.
-    pub fn new(model: &CardModel, keep: Keep) -> Self {
+    pub fn new(model: &CardModel, keep: RetentionPolicy) -> Self {
         let units = model.total_units() as usize;
         let pages_per_unit = model.pages_per_unit();
         let nand = &model.nand;
@@ -132,12 +132,12 @@ impl Nand {
             one_bit,
             copy_ns: nand.copy_ns,
             units: states,
-            held: Held::new(model),
+            held: StoredPages::new(model),
             open_write_unit: NONE,
             read_write_unit: NONE,
-            schedule: Schedule::new(nand.dies),
-            contents: Contents::new(keep, model.map_unit_bytes()),
-            register: Content::Zeros,
+            schedule: DieSchedule::new(nand.dies),
+            contents: PageBytes::new(keep, model.map_unit_bytes()),
+            register: PageContent::Zeros,
             counters: NandCounters::default(),
         }
     }
@@ -241,7 +241,7 @@ impl Nand {
     }
 
     /// What the next [`Nand::program`] writes.
-    pub fn load(&mut self, content: Content) {
+    pub fn load(&mut self, content: PageContent) {
         self.register = content;
     }
 
@@ -263,7 +263,7 @@ impl Nand {
     pub fn program_own(&mut self, page: u32, number: u32) {
         self.close_write_unit();
         self.put(page, number);
-        self.contents.put(page, Content::Zeros);
+        self.contents.put(page, PageContent::Zeros);
         self.close_write_unit();
     }
 
@@ -351,23 +351,23 @@ impl Nand {
     }
 
     /// The bytes of a page; [`Content::Zeros`] where contents are not kept.
-    pub fn content(&self, page: u32) -> Content {
+    pub fn content(&self, page: u32) -> PageContent {
         self.contents.get(page)
     }
 
     /// The contents of all pages.
-    pub fn contents(&self) -> &Contents {
+    pub fn contents(&self) -> &PageBytes {
         &self.contents
     }
 
     /// The contents of all pages.
-    pub fn contents_mut(&mut self) -> &mut Contents {
+    pub fn contents_mut(&mut self) -> &mut PageBytes {
         &mut self.contents
     }
 
     /// Whether the bytes are kept at all.
     pub fn keeps_contents(&self) -> bool {
-        self.contents.keep() != Keep::Nothing
+        self.contents.keep() != RetentionPolicy::Nothing
     }
 
     /// Whether nothing is programmed in a unit.
@@ -386,10 +386,10 @@ impl Nand {
     }
 
     /// The spread of wear over the units that are not bad.
-    pub fn erases_per_unit(&self) -> ErasesPerUnit {
+    pub fn erases_per_unit(&self) -> ErasesPerBlock {
         let erases = || self.good().map(|unit| u64::from(unit.erases));
         let (total, units): (u64, u64) = (erases().sum(), erases().count() as u64);
-        ErasesPerUnit {
+        ErasesPerBlock {
             least: erases().min().unwrap_or(0),
             mean_thousandths: (total * 1000).checked_div(units).unwrap_or(0),
             most: erases().max().unwrap_or(0),

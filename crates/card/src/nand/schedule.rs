@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The busy times of all dies.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Schedule {
+pub struct DieSchedule {
     free_ns: Vec<u64>,
     /// Before it no operation of this request begins.
     earliest_ns: u64,
@@ -17,7 +17,7 @@ pub struct Schedule {
     finished_ns: u64,
 }
 
-impl Schedule {
+impl DieSchedule {
     pub fn new(dies: u32) -> Self {
         Self { free_ns: vec![0; dies as usize], earliest_ns: 0, data_ready_ns: 0, finished_ns: 0 }
     }

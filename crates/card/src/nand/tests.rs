@@ -4,7 +4,7 @@ use super::*;
 use crate::model::tests::{SMALL, parse, small_but};
 
 fn nand() -> Nand {
-    Nand::new(&parse(SMALL).unwrap(), Keep::InMemory)
+    Nand::new(&parse(SMALL).unwrap(), RetentionPolicy::InMemory)
 }
 
 fn time(nand: &mut Nand, work: impl FnOnce(&mut Nand)) -> u64 {
@@ -34,7 +34,7 @@ fn pages_of_one_write_unit_are_programmed_and_read_at_once() {
         ("page = \"4KiB\"", "page = \"8KiB\"\nplanes = 2"),
         ("[discard]", "map_unit = \"4KiB\"\n[discard]"),
     ]);
-    let mut nand = Nand::new(&model.unwrap(), Keep::InMemory);
+    let mut nand = Nand::new(&model.unwrap(), RetentionPolicy::InMemory);
     let both = time(&mut nand, |nand| {
         nand.program(0, 1);
         nand.program(1, 2);
@@ -52,7 +52,8 @@ fn pages_of_one_write_unit_are_programmed_and_read_at_once() {
 
 #[test]
 fn dies_work_at_the_same_time() {
-    let mut nand = Nand::new(&small_but(&[("[bus]", "dies = 2\n[bus]")]).unwrap(), Keep::InMemory);
+    let mut nand =
+        Nand::new(&small_but(&[("[bus]", "dies = 2\n[bus]")]).unwrap(), RetentionPolicy::InMemory);
     let two = time(&mut nand, |nand| {
         nand.program(0, 1);
         nand.program(1, 2);
@@ -64,13 +65,13 @@ fn dies_work_at_the_same_time() {
 #[test]
 fn contents_go_where_the_page_goes() {
     let mut nand = nand();
-    nand.load(Content::from_bytes(&[5; 4096]));
+    nand.load(PageContent::from_bytes(&[5; 4096]));
     nand.program(0, 7);
     nand.program(1, 8);
     nand.copy(0, 16);
     nand.erase(0);
-    assert_eq!(nand.content(16), Content::from_bytes(&[5; 4096]));
-    assert_eq!(nand.content(1), Content::Zeros);
+    assert_eq!(nand.content(16), PageContent::from_bytes(&[5; 4096]));
+    assert_eq!(nand.content(1), PageContent::Zeros);
 }
 
 #[test]

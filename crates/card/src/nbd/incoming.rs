@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Why a client is served no longer.
 #[derive(Debug, thiserror::Error)]
-pub enum Dropped {
+pub enum DropReason {
     /// It is gone, or said that it goes.
     #[error("the client has gone")]
     Gone,
@@ -40,16 +40,16 @@ impl<R: Read> Incoming<R> {
     ///
     /// # Errors
     /// [`Dropped::Gone`] at the end, or when it is not wanted any more.
-    pub fn wait(&mut self, wanted: impl Fn() -> bool) -> Result<(), Dropped> {
+    pub fn wait(&mut self, wanted: impl Fn() -> bool) -> Result<(), DropReason> {
         while wanted() {
             match self.reader.fill_buf() {
-                Ok([]) => return Err(Dropped::Gone),
+                Ok([]) => return Err(DropReason::Gone),
                 Ok(_) => return Ok(()),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Dropped::Gone)
+        Err(DropReason::Gone)
     }
 
     /// Fills `bytes`, which are of `what`, within `limit` from now.
@@ -61,17 +61,17 @@ impl<R: Read> Incoming<R> {
         mut bytes: &mut [u8],
         what: &'static str,
         limit: Duration,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let deadline = Instant::now() + limit;
         while !bytes.is_empty() {
             match self.reader.read(bytes) {
-                Ok(0) => return Err(Dropped::Gone),
+                Ok(0) => return Err(DropReason::Gone),
                 Ok(length) => bytes = &mut bytes[length..],
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error.into()),
             }
             if !bytes.is_empty() && Instant::now() >= deadline {
-                return Err(Dropped::Stopped(what));
+                return Err(DropReason::Stopped(what));
             }
         }
         Ok(())
@@ -104,16 +104,16 @@ mod tests {
         let mut incoming = Incoming::new(Dripping(false));
         incoming.wait(|| true).unwrap();
         let filled = incoming.fill(&mut [0; 2], "a word", Duration::ZERO);
-        assert!(matches!(filled, Err(Dropped::Stopped("a word"))), "{filled:?}");
+        assert!(matches!(filled, Err(DropReason::Stopped("a word"))), "{filled:?}");
     }
 
     #[test]
     fn the_end_and_a_connection_not_wanted_are_the_same() {
         let mut incoming = Incoming::new(&[][..]);
-        assert!(matches!(incoming.wait(|| true), Err(Dropped::Gone)));
+        assert!(matches!(incoming.wait(|| true), Err(DropReason::Gone)));
         let filled = incoming.fill(&mut [0; 2], "a word", Duration::from_secs(1));
-        assert!(matches!(filled, Err(Dropped::Gone)));
+        assert!(matches!(filled, Err(DropReason::Gone)));
         let mut silent = Incoming::new(Dripping(true));
-        assert!(matches!(silent.wait(|| false), Err(Dropped::Gone)));
+        assert!(matches!(silent.wait(|| false), Err(DropReason::Gone)));
     }
 }

@@ -14,7 +14,7 @@ mod way;
 pub mod wire;
 
 pub use export::Export;
-pub use incoming::{Dropped, Incoming};
+pub use incoming::{DropReason, Incoming};
 pub use server::{NbdServer, SocketError, serve_client};
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::card::Request;
+    use crate::card::CardRequest;
     use crate::nbd::export::tests::small_export;
 
     /// What a client of good manners says before its first request.
@@ -38,7 +38,7 @@ mod tests {
         let request = (0..9_u16, 0..4_u16, 0..3000_u64, 0..40_u32, 0..30_000_usize).prop_map(
             |(command, flags, sector, sectors, extra)| {
                 let (offset, length) = (sector * 512, sectors * 512);
-                let request = wire::Request { flags, command, cookie: offset, offset, length };
+                let request = wire::NbdRequest { flags, command, cookie: offset, offset, length };
                 let data = if command == wire::command::WRITE { length as usize } else { 0 };
                 let data = if extra < 100 { extra } else { data };
                 [&request.to_bytes()[..], &vec![1; data]].concat()
@@ -52,8 +52,8 @@ mod tests {
         let mut buffer = [0; 512];
         let live = export.card();
         let now = Instant::now();
-        live.submit(now, Request::Write { offset: 0, data: &[7; 512] }).unwrap();
-        live.submit(now, Request::Read { offset: 0, buffer: &mut buffer }).unwrap();
+        live.submit(now, CardRequest::Write { offset: 0, data: &[7; 512] }).unwrap();
+        live.submit(now, CardRequest::Read { offset: 0, buffer: &mut buffer }).unwrap();
         assert_eq!(buffer, [7; 512]);
     }
 

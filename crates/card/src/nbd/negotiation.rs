@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use super::export::Export;
-use super::incoming::{Dropped, Incoming};
+use super::incoming::{DropReason, Incoming};
 use super::wire::{
     self, OPTION_MAGIC, SERVER_MAGIC, handshake, info, option, option_reply as kind,
 };
@@ -27,7 +27,7 @@ pub fn negotiate<R: Read>(
     input: &mut Incoming<R>,
     output: &mut impl Write,
     export: &Export,
-) -> Result<(), Dropped> {
+) -> Result<(), DropReason> {
     let deadline = Instant::now() + LIMIT;
     let offered = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES;
     let mut greeting = Vec::with_capacity(18);
@@ -38,7 +38,7 @@ pub fn negotiate<R: Read>(
     let mut client = Client { input, deadline };
     let flags = client.number()?;
     if flags & !u32::from(offered) != 0 || flags & u32::from(handshake::FIXED_NEWSTYLE) == 0 {
-        return Err(Dropped::Nonsense("flags that were not offered"));
+        return Err(DropReason::Nonsense("flags that were not offered"));
     }
     let no_zeroes = flags & u32::from(handshake::NO_ZEROES) != 0;
     for _ in 0..MOST_OPTIONS {
@@ -46,16 +46,16 @@ pub fn negotiate<R: Read>(
         match answer(option, &data, export, no_zeroes) {
             Step::Go(bytes) => {
                 output.write_all(&bytes)?;
-                return output.flush().map_err(Dropped::from);
+                return output.flush().map_err(DropReason::from);
             }
             Step::GoOn(bytes) => output.write_all(&bytes)?,
             Step::End(bytes) => {
                 output.write_all(&bytes)?;
-                return Err(Dropped::Gone);
+                return Err(DropReason::Gone);
             }
         }
     }
-    Err(Dropped::Nonsense("options without end"))
+    Err(DropReason::Nonsense("options without end"))
 }
 
 /// What to send, and how to go on.
@@ -151,26 +151,26 @@ struct Client<'a, R> {
 }
 
 impl<R: Read> Client<'_, R> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Dropped> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), DropReason> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         self.input.fill(bytes, "the negotiation", left)
     }
 
-    fn number(&mut self) -> Result<u32, Dropped> {
+    fn number(&mut self) -> Result<u32, DropReason> {
         let mut bytes = [0; 4];
         self.fill(&mut bytes)?;
         Ok(u32::from_be_bytes(bytes))
     }
 
-    fn option(&mut self) -> Result<(u32, Vec<u8>), Dropped> {
+    fn option(&mut self) -> Result<(u32, Vec<u8>), DropReason> {
         let mut magic = [0; 8];
         self.fill(&mut magic)?;
         if u64::from_be_bytes(magic) != OPTION_MAGIC {
-            return Err(Dropped::Nonsense("an option that does not begin as one"));
+            return Err(DropReason::Nonsense("an option that does not begin as one"));
         }
         let (option, length) = (self.number()?, self.number()?);
         if length > MOST_OPTION_BYTES {
-            return Err(Dropped::Nonsense("an option longer than any"));
+            return Err(DropReason::Nonsense("an option longer than any"));
         }
         let mut data = vec![0; length as usize];
         self.fill(&mut data)?;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// What a client that says `said` after its flags is answered after the greeting.
-    fn talk(flags: u32, said: &[Vec<u8>]) -> (Result<(), Dropped>, Vec<u8>) {
+    fn talk(flags: u32, said: &[Vec<u8>]) -> (Result<(), DropReason>, Vec<u8>) {
         let input = [&flags.to_be_bytes()[..], &said.concat()].concat();
         let mut output = Vec::new();
         let result =
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(output.len(), length);
         }
         let (result, output) = talk(3, &[option_bytes(option::EXPORT_NAME, b"other")]);
-        assert!(matches!(result, Err(Dropped::Gone)));
+        assert!(matches!(result, Err(DropReason::Gone)));
         assert_eq!(output, b"");
     }
 
@@ -235,7 +235,7 @@ mod tests {
     fn what_is_not_known_or_malformed_is_refused_and_the_talk_goes_on() {
         let kind_of = |said: Vec<u8>| {
             let (result, output) = talk(3, &[said, option_bytes(option::ABORT, &[])]);
-            assert!(matches!(result, Err(Dropped::Gone)));
+            assert!(matches!(result, Err(DropReason::Gone)));
             assert!(output.ends_with(&wire::option_reply(option::ABORT, kind::ACK, &[])));
             u32::from_be_bytes(output[12..16].try_into().unwrap())
         };
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn nonsense_and_floods_are_dropped() {
-        let nonsense = |(result, _): (Result<(), Dropped>, Vec<u8>)| {
-            assert!(matches!(result, Err(Dropped::Nonsense(_))), "{result:?}");
+        let nonsense = |(result, _): (Result<(), DropReason>, Vec<u8>)| {
+            assert!(matches!(result, Err(DropReason::Nonsense(_))), "{result:?}");
         };
         nonsense(talk(0, &[]));
         nonsense(talk(0xffff_ffff, &[]));
@@ -261,6 +261,6 @@ mod tests {
         nonsense(talk(3, &[long]));
         nonsense(talk(3, &vec![option_bytes(option::LIST, &[]); 1000]));
         let (result, _) = talk(3, &[option_bytes(option::LIST, &[])[..7].to_vec()]);
-        assert!(matches!(result, Err(Dropped::Gone)));
+        assert!(matches!(result, Err(DropReason::Gone)));
     }
 }

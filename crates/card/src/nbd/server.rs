@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain, peer};
+use flashfit_host::{ExitClass, UserError, peer};
 use rustix::fs::Mode;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::export::Export;
-use super::incoming::{Dropped, Incoming};
+use super::incoming::{DropReason, Incoming};
 use super::negotiation::negotiate;
 use super::transmission::transmit;
 use super::way;
@@ -61,7 +61,7 @@ pub enum SocketError {
     },
 }
 
-impl Explain for SocketError {
+impl UserError for SocketError {
     fn class(&self) -> ExitClass {
         match self {
             Self::NoSocket { .. } => ExitClass::Refused,
@@ -223,7 +223,7 @@ fn start(number: u64, stream: UnixStream, export: Export, clients: Arc<Clients>)
     }
 }
 
-fn serve(stream: &UnixStream, export: &Export) -> Result<(), Dropped> {
+fn serve(stream: &UnixStream, export: &Export) -> Result<(), DropReason> {
     stream.set_read_timeout(Some(READ_WAIT))?;
     stream.set_write_timeout(Some(WRITE_WAIT))?;
     serve_client(stream, stream.try_clone()?, export)
@@ -237,7 +237,7 @@ pub fn serve_client(
     input: impl std::io::Read,
     mut output: impl std::io::Write + Send + 'static,
     export: &Export,
-) -> Result<(), Dropped> {
+) -> Result<(), DropReason> {
     let mut input = Incoming::new(input);
     negotiate(&mut input, &mut output, export)?;
     transmit(&mut input, output, export)

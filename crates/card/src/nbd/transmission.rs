@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use flashfit_medium::{BlockDevError, Description};
+use flashfit_medium::{BlockDevError, BlockDevInfo};
 
 use super::export::{Export, MOST_REQUEST_BYTES};
-use super::incoming::{Dropped, Incoming};
+use super::incoming::{DropReason, Incoming};
 use super::wire::{self, REPLY_BYTES, REQUEST_BYTES, command, command_flag as flag, error};
 use crate::card;
 use crate::served::buffers::{Buffer, Buffers};
-use crate::served::live::{Due, LiveCard};
+use crate::served::live::{CompletionTime, LiveCard};
 use crate::served::replies::Replies;
 
 /// How long a request that has begun may take to arrive.
@@ -34,22 +34,22 @@ pub fn transmit<R: Read, W: Write + Send + 'static>(
     input: &mut Incoming<R>,
     output: W,
     export: &Export,
-) -> Result<(), Dropped> {
+) -> Result<(), DropReason> {
     let connection = Connection {
         card: export.card().clone(),
         replies: Replies::new(export.card().clone())?,
         buffers: Buffers::default(),
         output: Arc::new(Outgoing::new(output)),
-        owed: Arc::new(Owed::default()),
+        owed: Arc::new(PendingReply::default()),
     };
     loop {
         input.wait(|| !connection.output.is_broken())?;
         let mut bytes = [0; REQUEST_BYTES];
         input.fill(&mut bytes, "a request", REQUEST_LIMIT)?;
-        let request = wire::Request::from_bytes(&bytes)
-            .ok_or(Dropped::Nonsense("a request that does not begin as one"))?;
+        let request = wire::NbdRequest::from_bytes(&bytes)
+            .ok_or(DropReason::Nonsense("a request that does not begin as one"))?;
         if request.command == command::DISC {
-            return Err(Dropped::Gone);
+            return Err(DropReason::Gone);
         }
         connection.serve(request, input)?;
     }
@@ -61,15 +61,15 @@ struct Connection<W> {
     replies: Replies,
     buffers: Buffers,
     output: Arc<Outgoing<W>>,
-    owed: Arc<Owed>,
+    owed: Arc<PendingReply>,
 }
 
 impl<W: Write + Send + 'static> Connection<W> {
     fn serve<R: Read>(
         &self,
-        request: wire::Request,
+        request: wire::NbdRequest,
         input: &mut Incoming<R>,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let data = self.data_of(request, input)?;
         if let Err(error) = check(request, self.card.description()) {
             self.output.send(&wire::reply(request.cookie, error));
@@ -85,21 +85,21 @@ impl<W: Write + Send + 'static> Connection<W> {
     /// The data that follows a write.
     fn data_of<R: Read>(
         &self,
-        request: wire::Request,
+        request: wire::NbdRequest,
         input: &mut Incoming<R>,
-    ) -> Result<Option<Buffer>, Dropped> {
+    ) -> Result<Option<Buffer>, DropReason> {
         if request.command != command::WRITE {
             return Ok(None);
         }
         if request.length > MOST_REQUEST_BYTES {
-            return Err(Dropped::Nonsense("a write longer than any"));
+            return Err(DropReason::Nonsense("a write longer than any"));
         }
         let mut data = self.buffers.take(request.length as usize);
         input.fill(&mut data, "a write", REQUEST_LIMIT)?;
         Ok(Some(data))
     }
 
-    fn read(&self, request: wire::Request) {
+    fn read(&self, request: wire::NbdRequest) {
         let length = request.length as usize;
         self.owed.add(length);
         let place = self.card.place();
@@ -107,7 +107,7 @@ impl<W: Write + Send + 'static> Connection<W> {
         // The reply is sent in one piece with its data.
         let mut bytes = self.buffers.take(REPLY_BYTES + length);
         let asked =
-            card::Request::Read { offset: request.offset, buffer: &mut bytes[REPLY_BYTES..] };
+            card::CardRequest::Read { offset: request.offset, buffer: &mut bytes[REPLY_BYTES..] };
         let due = self.card.submit(arrival, asked);
         let (output, owed) = (self.output.clone(), self.owed.clone());
         self.replies.when(place, due, move |result| {
@@ -123,7 +123,7 @@ impl<W: Write + Send + 'static> Connection<W> {
         });
     }
 
-    fn change(&self, request: wire::Request, data: &[u8]) {
+    fn change(&self, request: wire::NbdRequest, data: &[u8]) {
         let place = self.card.place();
         let arrival = Instant::now();
         let due = self.submit(arrival, request, data);
@@ -137,30 +137,30 @@ impl<W: Write + Send + 'static> Connection<W> {
     fn submit(
         &self,
         arrival: Instant,
-        request: wire::Request,
+        request: wire::NbdRequest,
         data: &[u8],
-    ) -> Result<Due, BlockDevError> {
-        let wire::Request { offset, length, .. } = request;
+    ) -> Result<CompletionTime, BlockDevError> {
+        let wire::NbdRequest { offset, length, .. } = request;
         let length = u64::from(length);
         let card = &self.card;
-        let discard = || card.submit(arrival, card::Request::Discard { offset, length });
+        let discard = || card.submit(arrival, card::CardRequest::Discard { offset, length });
         let discards = card.description().discard_granularity_bytes > 0;
         let due = match request.command {
-            command::WRITE => card.submit(arrival, card::Request::Write { offset, data }),
+            command::WRITE => card.submit(arrival, card::CardRequest::Write { offset, data }),
             command::TRIM => discard(),
             command::WRITE_ZEROES if discards && request.flags & flag::NO_HOLE == 0 => discard(),
             command::WRITE_ZEROES => card.write_zeros(arrival, offset, length),
-            _ => return card.submit(arrival, card::Request::Flush),
+            _ => return card.submit(arrival, card::CardRequest::Flush),
         }?;
         if request.flags & flag::FUA != 0 && card.description().volatile_cache {
-            return Ok(due.and(card.submit(arrival, card::Request::Flush)?));
+            return Ok(due.and(card.submit(arrival, card::CardRequest::Flush)?));
         }
         Ok(due)
     }
 }
 
 /// Whether a request can be; its error otherwise.
-fn check(request: wire::Request, description: &Description) -> Result<(), u32> {
+fn check(request: wire::NbdRequest, description: &BlockDevInfo) -> Result<(), u32> {
     let allowed = match request.command {
         command::READ | command::WRITE | command::FLUSH | command::TRIM => flag::FUA,
         command::WRITE_ZEROES => flag::FUA | flag::NO_HOLE,
@@ -225,12 +225,12 @@ impl<W: Write> Outgoing<W> {
 
 /// How many bytes of data a client is owed.
 #[derive(Debug, Default)]
-struct Owed {
+struct PendingReply {
     bytes: Mutex<usize>,
     fewer: Condvar,
 }
 
-impl Owed {
+impl PendingReply {
     fn add(&self, length: usize) {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         while *bytes + length > MOST_OWED_BYTES {

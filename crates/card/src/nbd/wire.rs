@@ -125,7 +125,7 @@ pub const REPLY_BYTES: usize = 16;
 
 /// A request without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct NbdRequest {
     /// [`command_flag`].
     pub flags: u16,
     /// [`command`].
@@ -138,7 +138,7 @@ pub struct Request {
     pub length: u32,
 }
 
-impl Request {
+impl NbdRequest {
     /// From its bytes; `None` when they do not begin as a request does.
     pub fn from_bytes(bytes: &[u8; REQUEST_BYTES]) -> Option<Self> {
         let request = Self {
@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn a_request_survives_being_written_and_read() {
-        let request = Request { flags: 1, command: 6, cookie: 77, offset: 1 << 40, length: 512 };
-        assert_eq!(Request::from_bytes(&request.to_bytes()), Some(request));
+        let request = NbdRequest { flags: 1, command: 6, cookie: 77, offset: 1 << 40, length: 512 };
+        assert_eq!(NbdRequest::from_bytes(&request.to_bytes()), Some(request));
         let mut wrong = request.to_bytes();
         wrong[0] ^= 1;
-        assert_eq!(Request::from_bytes(&wrong), None);
+        assert_eq!(NbdRequest::from_bytes(&wrong), None);
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
-use super::protocol::{Answer, Failure, Question, RequestKind, line};
+use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
 use super::socket;
 use crate::counters::Counters;
-use crate::cut::{CutReport, Fault};
+use crate::cut::{CutReport, EnabledFault};
 
 /// Writing the state of a large card takes its time.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
@@ -44,10 +44,10 @@ pub enum AskError {
     },
     /// It says why it cannot.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(#[from] CardFailure),
 }
 
-impl Explain for AskError {
+impl UserError for AskError {
     fn class(&self) -> ExitClass {
         match self {
             Self::NotServed { .. } => ExitClass::Usage,
@@ -77,7 +77,7 @@ impl Explain for AskError {
 /// As [`AskError`] tells.
 pub fn stats(place: &Path) -> Result<Counters, AskError> {
     match ask(place, RequestKind::Counters)? {
-        Answer::Counters(counters) => Ok(counters),
+        CardReply::Counters(counters) => Ok(counters),
         other => Err(unexpected(place, &other)),
     }
 }
@@ -88,7 +88,7 @@ pub fn stats(place: &Path) -> Result<Counters, AskError> {
 /// As [`AskError`] tells.
 pub fn reset_stats(place: &Path) -> Result<Counters, AskError> {
     match ask(place, RequestKind::ResetCounters)? {
-        Answer::Counters(counters) => Ok(counters),
+        CardReply::Counters(counters) => Ok(counters),
         other => Err(unexpected(place, &other)),
     }
 }
@@ -97,9 +97,9 @@ pub fn reset_stats(place: &Path) -> Result<Counters, AskError> {
 ///
 /// # Errors
 /// As [`AskError`] tells.
-pub fn cut(place: &Path, faults: &[Fault], seed: u64) -> Result<CutReport, AskError> {
+pub fn cut(place: &Path, faults: &[EnabledFault], seed: u64) -> Result<CutReport, AskError> {
     match ask(place, RequestKind::Cut { faults: faults.to_vec(), seed })? {
-        Answer::Cut(report) => Ok(report),
+        CardReply::Cut(report) => Ok(report),
         other => Err(unexpected(place, &other)),
     }
 }
@@ -120,7 +120,7 @@ pub fn power_on(place: &Path) -> Result<(), AskError> {
 pub fn write_image(place: &Path, file: &Path) -> Result<u64, AskError> {
     let file = std::path::absolute(file).map_err(|source| no_answer(place, source))?;
     match ask(place, RequestKind::Image { file })? {
-        Answer::Image { unreadable_bytes } => Ok(unreadable_bytes),
+        CardReply::Image { unreadable_bytes } => Ok(unreadable_bytes),
         other => Err(unexpected(place, &other)),
     }
 }
@@ -144,12 +144,12 @@ pub fn save(place: &Path, file: &Path) -> Result<(), AskError> {
 
 fn done(place: &Path, request: RequestKind) -> Result<(), AskError> {
     match ask(place, request)? {
-        Answer::Done { .. } => Ok(()),
+        CardReply::Done { .. } => Ok(()),
         other => Err(unexpected(place, &other)),
     }
 }
 
-fn ask(place: &Path, request: RequestKind) -> Result<Answer, AskError> {
+fn ask(place: &Path, request: RequestKind) -> Result<CardReply, AskError> {
     let stream = socket::connect(place).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => {
             let owner = match socket::owner(place) {
@@ -162,15 +162,15 @@ fn ask(place: &Path, request: RequestKind) -> Result<Answer, AskError> {
         _ => AskError::NotServed { device: place.to_owned() },
     })?;
     match exchange(stream, request).map_err(|source| no_answer(place, source))? {
-        Answer::Failed(failure) => Err(failure.into()),
+        CardReply::Failed(failure) => Err(failure.into()),
         answer => Ok(answer),
     }
 }
 
-fn exchange(mut stream: UnixStream, request: RequestKind) -> std::io::Result<Answer> {
+fn exchange(mut stream: UnixStream, request: RequestKind) -> std::io::Result<CardReply> {
     stream.set_read_timeout(Some(ANSWER_WAIT))?;
     stream.set_write_timeout(Some(socket::PATIENCE))?;
-    stream.write_all(line(&Question::new(request)).as_bytes())?;
+    stream.write_all(line(&CardQuery::new(request)).as_bytes())?;
     let mut text = String::new();
     BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;
     Ok(serde_json::from_str(&text)?)
@@ -180,9 +180,9 @@ fn no_answer(place: &Path, source: std::io::Error) -> AskError {
     AskError::NoAnswer { device: place.to_owned(), source }
 }
 
-fn unexpected(place: &Path, answer: &Answer) -> AskError {
+fn unexpected(place: &Path, answer: &CardReply) -> AskError {
     let said = match answer {
-        Answer::Refused { message } => format!("it refuses: {message}"),
+        CardReply::Refused { message } => format!("it refuses: {message}"),
         other => format!("it answers {other:?}"),
     };
     no_answer(place, std::io::Error::other(said))

@@ -3,10 +3,10 @@
 use std::io::{BufRead, Read, Write};
 use std::sync::mpsc::Sender;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 use super::live::LiveCard;
-use super::protocol::{Answer, Failure, Question, RequestKind, VERSION, line};
+use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, VERSION, line};
 use super::state;
 
 /// Longer than any question; a peer cannot make the card hold more than this.
@@ -14,14 +14,14 @@ const MAX_LINE_BYTES: u64 = 16_384;
 
 /// What answers questions, in as many threads as there are askers.
 #[derive(Debug, Clone)]
-pub struct Control {
+pub struct ControlServer {
     /// The card in question.
     pub card: LiveCard,
     /// Where to say that the card is to stop.
     pub stop: Sender<()>,
 }
 
-impl Control {
+impl ControlServer {
     /// Answers every line until the input ends, the peer is gone, or the card is to stop.
     pub fn answer_all(&self, mut input: impl BufRead, mut output: impl Write) {
         let mut text = String::new();
@@ -33,7 +33,7 @@ impl Control {
             }
             let answer = self.answer(&text);
             let sent = output.write_all(line(&answer).as_bytes()).and_then(|()| output.flush());
-            if answer == (Answer::Stopping {}) {
+            if answer == (CardReply::Stopping {}) {
                 // The receiver is gone only when the card is stopping already.
                 let _ = self.stop.send(());
                 return;
@@ -44,61 +44,63 @@ impl Control {
         }
     }
 
-    fn answer(&self, text: &str) -> Answer {
-        match serde_json::from_str::<Question>(text) {
+    fn answer(&self, text: &str) -> CardReply {
+        match serde_json::from_str::<CardQuery>(text) {
             Ok(question) if question.version == VERSION => self.grant(&question.request),
             Ok(question) => {
                 let asked = question.version;
                 let message = format!("this card answers version {VERSION}, not {asked}");
-                Answer::Refused { message }
+                CardReply::Refused { message }
             }
-            Err(error) => Answer::Refused { message: error.to_string() },
+            Err(error) => CardReply::Refused { message: error.to_string() },
         }
     }
 
-    fn grant(&self, request: &RequestKind) -> Answer {
+    fn grant(&self, request: &RequestKind) -> CardReply {
         match request {
-            RequestKind::Counters => Answer::Counters(self.card.lock().card.counters()),
+            RequestKind::Counters => CardReply::Counters(self.card.lock().card.counters()),
             RequestKind::ResetCounters => {
                 let card = &mut self.card.lock().card;
                 let counters = card.counters();
                 card.reset_counters();
-                Answer::Counters(counters)
+                CardReply::Counters(counters)
             }
             RequestKind::Idle { duration_ns } => {
                 self.card.lock().pass_time(*duration_ns);
                 self.done()
             }
             RequestKind::Cut { .. } if !self.card.lock().card.is_powered() => {
-                Answer::Failed(Failure {
+                CardReply::Failed(CardFailure {
                     message: "the card has no power that could be cut".to_owned(),
                     hint: Some("give it back first: flashfit card power-on".to_owned()),
                     class: ExitClass::Usage.code(),
                 })
             }
-            RequestKind::Cut { faults, seed } => Answer::Cut(self.card.cut(*seed, faults.clone())),
+            RequestKind::Cut { faults, seed } => {
+                CardReply::Cut(self.card.cut(*seed, faults.clone()))
+            }
             RequestKind::PowerOn => {
                 let powered = self.card.lock().card.power_on();
                 self.done_if(powered)
             }
             RequestKind::Image { file } => match state::write_image(&self.card, file) {
-                Ok(unreadable_bytes) => Answer::Image { unreadable_bytes },
-                Err(error) => Answer::Failed(Failure::of(&error)),
+                Ok(unreadable_bytes) => CardReply::Image { unreadable_bytes },
+                Err(error) => CardReply::Failed(CardFailure::of(&error)),
             },
             RequestKind::Save { file } => self.done_if(state::save(&self.card, file)),
-            RequestKind::Stop => Answer::Stopping {},
+            RequestKind::Stop => CardReply::Stopping {},
         }
     }
 
-    fn done_if<E: Explain>(&self, result: Result<(), E>) -> Answer {
+    fn done_if<E: UserError>(&self, result: Result<(), E>) -> CardReply {
         match result {
             Ok(()) => self.done(),
-            Err(error) => Answer::Failed(Failure::of(&error)),
+            Err(error) => CardReply::Failed(CardFailure::of(&error)),
         }
     }
 
-    fn done(&self) -> Answer {
-        Answer::Done { now_ns: self.card.lock().card.done_ns() }
+    fn done(&self) -> CardReply {
+        CardReply::Done { now_ns: self.card.lock().card.done_ns() }
     }
 }
 
@@ -107,15 +109,15 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use super::*;
-    use crate::card::Request;
+    use crate::card::CardRequest;
     use crate::served::live::tests::serving;
 
-    fn ask(requests: &[&str]) -> (Vec<Answer>, Receiver<()>) {
+    fn ask(requests: &[&str]) -> (Vec<CardReply>, Receiver<()>) {
         let card = serving(&[]);
-        card.lock().card.serve(Request::Write { offset: 0, data: &[1; 512] }).unwrap();
+        card.lock().card.serve(CardRequest::Write { offset: 0, data: &[1; 512] }).unwrap();
         let (stop, stopped) = channel();
         let mut output = Vec::new();
-        let control = Control { card, stop };
+        let control = ControlServer { card, stop };
         let lines: String = requests
             .iter()
             .map(|request| format!("{{\"version\":1,\"request\":{request}}}\n"))
@@ -131,7 +133,7 @@ mod tests {
         let written: Vec<u64> = answers
             .iter()
             .map(|answer| match answer {
-                Answer::Counters(counters) => counters.host_written_bytes,
+                CardReply::Counters(counters) => counters.host_written_bytes,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -142,19 +144,19 @@ mod tests {
     #[test]
     fn nothing_is_answered_after_stop() {
         let (answers, stopped) = ask(&["\"stop\"", "\"counters\""]);
-        assert_eq!(answers, [Answer::Stopping {}]);
+        assert_eq!(answers, [CardReply::Stopping {}]);
         assert!(stopped.try_recv().is_ok());
     }
 
     #[test]
     fn nonsense_is_refused_and_the_next_line_answered() {
         let (answers, _) = ask(&["\"explode\"", "not json", "\"counters\"", "{\"idle\":{}}"]);
-        assert!(matches!(answers[0], Answer::Refused { .. }));
-        assert!(matches!(answers[1], Answer::Refused { .. }));
-        assert!(matches!(answers[2], Answer::Counters(_)));
-        assert!(matches!(answers[3], Answer::Refused { .. }));
+        assert!(matches!(answers[0], CardReply::Refused { .. }));
+        assert!(matches!(answers[1], CardReply::Refused { .. }));
+        assert!(matches!(answers[2], CardReply::Counters(_)));
+        assert!(matches!(answers[3], CardReply::Refused { .. }));
         let (answers, _) = ask(&["\"explode\"}\n{\"version\":2,\"request\":\"counters\""]);
-        let Answer::Refused { message } = &answers[1] else { panic!("{answers:?}") };
+        let CardReply::Refused { message } = &answers[1] else { panic!("{answers:?}") };
         assert_eq!(message, "this card answers version 1, not 2");
     }
 
@@ -162,7 +164,7 @@ mod tests {
     fn time_passes_without_requests() {
         let hour = 3_600_000_000_000_u64;
         let (answers, _) = ask(&[&format!("{{\"idle\":{{\"duration_ns\":{hour}}}}}")]);
-        assert!(matches!(answers[0], Answer::Done { .. }));
+        assert!(matches!(answers[0], CardReply::Done { .. }));
     }
 
     #[test]
@@ -170,11 +172,11 @@ mod tests {
         let cut = "{\"cut\":{\"faults\":[],\"seed\":1}}";
         let unknown = "{\"cut\":{\"faults\":[{\"class\":\"gnomes\"}],\"seed\":1}}";
         let (twice, _) = ask(&[cut, cut]);
-        assert!(matches!(twice[1], Answer::Failed(_)), "a second cut that cuts nothing");
+        assert!(matches!(twice[1], CardReply::Failed(_)), "a second cut that cuts nothing");
         let (answers, _) = ask(&[unknown, cut, "\"power_on\"", "\"counters\""]);
-        assert!(matches!(answers[0], Answer::Refused { .. }));
-        assert!(matches!(answers[1], Answer::Cut(_)));
-        assert!(matches!(answers[2], Answer::Done { .. }));
-        assert!(matches!(&answers[3], Answer::Counters(counters) if counters.power_cuts == 1));
+        assert!(matches!(answers[0], CardReply::Refused { .. }));
+        assert!(matches!(answers[1], CardReply::Cut(_)));
+        assert!(matches!(answers[2], CardReply::Done { .. }));
+        assert!(matches!(&answers[3], CardReply::Counters(counters) if counters.power_cuts == 1));
     }
 }

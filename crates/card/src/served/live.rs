@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flashfit_medium::{BlockDevError, Description};
+use flashfit_medium::{BlockDevError, BlockDevInfo};
 
-use crate::card::{Card, Request};
-use crate::cut::{CutMoment, CutOptions, CutReport, Fault};
+use crate::card::{Card, CardRequest};
+use crate::cut::{CutMoment, CutOptions, CutReport, EnabledFault};
 
 /// How a card that cannot write zeros by itself is sent them.
 const ZEROS: &[u8] = &[0; 512 << 10];
@@ -23,14 +23,14 @@ const LATEST_NS: u64 = u64::MAX / 2;
 
 /// When a request is done.
 #[derive(Debug, Clone, Copy)]
-pub struct Due {
+pub struct CompletionTime {
     /// The moment at which to reply.
     pub moment: Instant,
     /// How often the power had been cut when it arrived.
     cuts: u64,
 }
 
-impl Due {
+impl CompletionTime {
     /// When both are done.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -44,8 +44,8 @@ pub struct LiveCard(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    timed: Mutex<Timed>,
-    description: Description,
+    timed: Mutex<TimedCard>,
+    description: BlockDevInfo,
     depth: u32,
     in_flight: Mutex<u32>,
     place_free: Condvar,
@@ -55,7 +55,7 @@ struct Shared {
 
 /// The card and the relation of its time to the machine's.
 #[derive(Debug)]
-pub struct Timed {
+pub struct TimedCard {
     /// The card itself.
     pub card: Card,
     epoch: Instant,
@@ -66,7 +66,7 @@ pub struct Timed {
     attaching: bool,
 }
 
-impl Timed {
+impl TimedCard {
     fn now_ns(&self, moment: Instant) -> u64 {
         let passed = moment.saturating_duration_since(self.epoch).as_nanos();
         self.epoch_ns.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))
@@ -76,11 +76,15 @@ impl Timed {
         self.epoch + Duration::from_nanos(time_ns.saturating_sub(self.epoch_ns))
     }
 
-    fn submit(&mut self, arrival: Instant, request: Request<'_>) -> Result<Instant, BlockDevError> {
+    fn submit(
+        &mut self,
+        arrival: Instant,
+        request: CardRequest<'_>,
+    ) -> Result<Instant, BlockDevError> {
         if self.attaching {
             return match request {
-                Request::Read { offset, buffer } => self.card.peek(offset, buffer),
-                Request::Flush => Ok(()),
+                CardRequest::Read { offset, buffer } => self.card.peek(offset, buffer),
+                CardRequest::Flush => Ok(()),
                 other => self.card.serve(other).map(drop),
             }
             .map(|()| arrival);
@@ -105,7 +109,7 @@ impl LiveCard {
         Self(Arc::new(Shared {
             description: card.description(),
             depth: card.model().queue.depth.max(1),
-            timed: Mutex::new(Timed {
+            timed: Mutex::new(TimedCard {
                 epoch: Instant::now(),
                 epoch_ns: card.done_ns(),
                 card,
@@ -130,7 +134,7 @@ impl LiveCard {
     }
 
     /// Its fixed facts.
-    pub fn description(&self) -> &Description {
+    pub fn description(&self) -> &BlockDevInfo {
         &self.0.description
     }
 
@@ -140,32 +144,36 @@ impl LiveCard {
     }
 
     /// Waits for the card, never for the time that a request takes.
-    pub fn lock(&self) -> MutexGuard<'_, Timed> {
+    pub fn lock(&self) -> MutexGuard<'_, TimedCard> {
         self.0.timed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the card takes another request.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> QueueSlot {
         let mut in_flight = self.0.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         while *in_flight >= self.0.depth {
             in_flight = self.0.place_free.wait(in_flight).unwrap_or_else(PoisonError::into_inner);
         }
         *in_flight += 1;
-        Place(self.clone())
+        QueueSlot(self.clone())
     }
 
     /// Serves a request that arrived at `arrival`.
     ///
     /// # Errors
     /// As [`Card::submit`].
-    pub fn submit(&self, arrival: Instant, request: Request<'_>) -> Result<Due, BlockDevError> {
+    pub fn submit(
+        &self,
+        arrival: Instant,
+        request: CardRequest<'_>,
+    ) -> Result<CompletionTime, BlockDevError> {
         let mut timed = self.lock();
         // Read under the lock, under which the power is cut.
         let cuts = self.0.cuts.load(Ordering::Relaxed);
         let done = timed.submit(arrival, request)?;
         drop(timed);
         let way = Duration::from_nanos(self.0.way_ns.load(Ordering::Relaxed));
-        Ok(Due { moment: done.checked_sub(way).unwrap_or(done), cuts })
+        Ok(CompletionTime { moment: done.checked_sub(way).unwrap_or(done), cuts })
     }
 
     /// A request to write zeros is what a host does to a card that cannot: writes of zeros.
@@ -177,11 +185,11 @@ impl LiveCard {
         arrival: Instant,
         mut offset: u64,
         mut left: u64,
-    ) -> Result<Due, BlockDevError> {
-        let mut due = Due { moment: arrival, cuts: self.0.cuts.load(Ordering::Relaxed) };
+    ) -> Result<CompletionTime, BlockDevError> {
+        let mut due = CompletionTime { moment: arrival, cuts: self.0.cuts.load(Ordering::Relaxed) };
         while left > 0 {
             let part = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-            let request = Request::Write { offset, data: &ZEROS[..part] };
+            let request = CardRequest::Write { offset, data: &ZEROS[..part] };
             due = due.and(self.submit(arrival, request)?);
             offset += part as u64;
             left -= part as u64;
@@ -190,12 +198,12 @@ impl LiveCard {
     }
 
     /// Whether the power was cut after the request arrived.
-    pub fn is_cut(&self, due: Due) -> bool {
+    pub fn is_cut(&self, due: CompletionTime) -> bool {
         self.0.cuts.load(Ordering::Relaxed) != due.cuts
     }
 
     /// Cuts the power at the present moment; what is under way fails.
-    pub fn cut(&self, seed: u64, faults: Vec<Fault>) -> CutReport {
+    pub fn cut(&self, seed: u64, faults: Vec<EnabledFault>) -> CutReport {
         let mut timed = self.lock();
         timed.pass_time(0);
         // What is due within the time of the way was answered already.
@@ -208,9 +216,9 @@ impl LiveCard {
 
 /// A place among the requests that a card works on at once; free again when dropped.
 #[derive(Debug)]
-pub struct Place(LiveCard);
+pub struct QueueSlot(LiveCard);
 
-impl Drop for Place {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         let shared = &self.0.0;
         *shared.in_flight.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
@@ -239,7 +247,7 @@ pub(crate) mod tests {
     fn a_new_card_learns_nothing_of_being_attached() {
         let live = LiveCard::new(Card::new(&parse(SMALL).unwrap()));
         let mut buffer = [1; 512];
-        let read = Request::Read { offset: 0, buffer: &mut buffer };
+        let read = CardRequest::Read { offset: 0, buffer: &mut buffer };
         live.submit(Instant::now(), read).unwrap();
         assert_eq!(buffer, [0; 512]);
         assert_eq!(live.lock().card.done_ns(), 0);
@@ -249,7 +257,7 @@ pub(crate) mod tests {
     fn requests_are_due_after_the_cards_time_less_that_of_the_way() {
         let live = serving(&[("program_ns = 700", "program_ns = 5000000")]);
         let arrival = Instant::now();
-        let write = || Request::Write { offset: 0, data: &[1; 4096] };
+        let write = || CardRequest::Write { offset: 0, data: &[1; 4096] };
         let first = live.submit(arrival, write()).unwrap();
         assert_eq!(first.moment, arrival + Duration::from_nanos(10 + 4096 + 5_000_000));
         live.0.way_ns.store(1000, Ordering::Relaxed);
@@ -261,13 +269,13 @@ pub(crate) mod tests {
     #[test]
     fn a_cut_fails_what_is_under_way_and_what_comes() {
         let live = serving(&[]);
-        let due = live.submit(Instant::now(), Request::Flush).unwrap();
+        let due = live.submit(Instant::now(), CardRequest::Flush).unwrap();
         assert!(!live.is_cut(due));
         live.cut(0, Vec::new());
         assert!(live.is_cut(due));
-        assert!(live.submit(Instant::now(), Request::Flush).is_err());
+        assert!(live.submit(Instant::now(), CardRequest::Flush).is_err());
         live.lock().card.power_on().unwrap();
-        let due = live.submit(Instant::now(), Request::Flush).unwrap();
+        let due = live.submit(Instant::now(), CardRequest::Flush).unwrap();
         assert!(!live.is_cut(due));
     }
 
@@ -278,7 +286,7 @@ pub(crate) mod tests {
         live.lock().pass_time(u64::MAX);
         live.lock().pass_time(u64::MAX);
         let arrival = Instant::now();
-        let write = Request::Write { offset: 0, data: &[1; 4096] };
+        let write = CardRequest::Write { offset: 0, data: &[1; 4096] };
         let due = live.submit(arrival, write).unwrap();
         assert_eq!(due.moment, arrival + Duration::from_nanos(10 + 4096 + 700));
     }

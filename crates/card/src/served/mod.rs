@@ -29,6 +29,6 @@ mod state_lock;
 
 pub use ask::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
 pub use process::{CardProcess, ProcessError};
-pub use protocol::{Answer, Failure};
+pub use protocol::{CardFailure, CardReply};
 pub use serve::{ServeError, ServeOptions, refuse, run};
 pub use state::StateError;

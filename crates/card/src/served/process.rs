@@ -15,10 +15,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain, waiting};
+use flashfit_host::{ExitClass, UserError, waiting};
 
 use super::kernel::renewal;
-use super::protocol::{Answer, Failure, Question, RequestKind, line};
+use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
 use super::serve::ServeOptions;
 use crate::counters::Counters;
 
@@ -40,7 +40,7 @@ pub enum ProcessError {
     },
     /// The card's process says why it cannot serve.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(#[from] CardFailure),
     /// It has ended, or does not speak as it should.
     #[error("the process of the simulated card {what}")]
     Lost {
@@ -49,7 +49,7 @@ pub enum ProcessError {
     },
 }
 
-impl Explain for ProcessError {
+impl UserError for ProcessError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Start { .. } => ExitClass::Environment,
@@ -83,11 +83,11 @@ impl CardProcess {
     pub fn start(program: &Path, args: &[String]) -> Result<Self, ProcessError> {
         let mut talk = Talk::start(program, args)?;
         match talk.receive(START_WAIT)? {
-            Answer::Ready { device, notes } => {
+            CardReply::Ready { device, notes } => {
                 talk.device = Some(device.clone());
                 Ok(Self { device, notes, talk: Mutex::new(talk) })
             }
-            Answer::Failed(failure) => Err(failure.into()),
+            CardReply::Failed(failure) => Err(failure.into()),
             other => Err(talk.lost(&format!("begins with {other:?}"))),
         }
     }
@@ -200,18 +200,18 @@ impl Talk {
     }
 
     fn ask(&mut self, request: RequestKind) -> Result<Counters, ProcessError> {
-        let text = line(&Question::new(request));
+        let text = line(&CardQuery::new(request));
         let sent = self.questions.as_mut().map(|pipe| pipe.write_all(text.as_bytes()));
         if !matches!(sent, Some(Ok(()))) {
             return Err(self.lost("has ended"));
         }
         match self.receive(ANSWER_WAIT)? {
-            Answer::Counters(counters) => Ok(counters),
+            CardReply::Counters(counters) => Ok(counters),
             other => Err(self.lost(&format!("answers {other:?}"))),
         }
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Answer, ProcessError> {
+    fn receive(&mut self, wait: Duration) -> Result<CardReply, ProcessError> {
         match self.answers.recv_timeout(wait) {
             Ok(text) => serde_json::from_str(&text)
                 .map_err(|error| self.lost(&format!("says `{text}`: {error}"))),
@@ -223,11 +223,11 @@ impl Talk {
     }
 
     /// Why a process that has ended did not end as it should, where it said so.
-    fn last_failure(&mut self) -> Option<Failure> {
+    fn last_failure(&mut self) -> Option<CardFailure> {
         let answers = self.answers.iter().filter_map(|text| serde_json::from_str(&text).ok());
         answers
             .filter_map(|answer| match answer {
-                Answer::Failed(failure) => Some(failure),
+                CardReply::Failed(failure) => Some(failure),
                 _ => None,
             })
             .last()

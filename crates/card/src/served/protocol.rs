@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
-use crate::cut::{CutReport, Fault};
+use crate::cut::{CutReport, EnabledFault};
 
 /// The version of questions and answers.
 pub const VERSION: u32 = 1;
@@ -17,14 +17,14 @@ pub const VERSION: u32 = 1;
 /// A line to the card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct CardQuery {
     /// [`VERSION`].
     pub version: u32,
     /// What is asked.
     pub request: RequestKind,
 }
 
-impl Question {
+impl CardQuery {
     /// A question of this version.
     pub fn new(request: RequestKind) -> Self {
         Self { version: VERSION, request }
@@ -47,7 +47,7 @@ pub enum RequestKind {
     /// To lose its power.
     Cut {
         /// What happens beyond what an honest card does.
-        faults: Vec<Fault>,
+        faults: Vec<EnabledFault>,
         /// Decides whatever is left to chance.
         seed: u64,
     },
@@ -70,7 +70,7 @@ pub enum RequestKind {
 /// A line from the card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum CardReply {
     /// The first line: the device can be used.
     Ready {
         /// Its node, `/dev/loopN`, or its socket.
@@ -80,7 +80,7 @@ pub enum Answer {
     },
     /// What was asked failed. The first line: there is no device. The last one: the card ended
     /// otherwise than it should.
-    Failed(Failure),
+    Failed(CardFailure),
     /// The counters.
     Counters(Counters),
     /// What the loss of power did.
@@ -107,7 +107,7 @@ pub enum Answer {
 /// An error as it passes from one process to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct CardFailure {
     /// What and where.
     pub message: String,
     /// What to do.
@@ -116,14 +116,14 @@ pub struct Failure {
     pub class: u8,
 }
 
-impl Failure {
+impl CardFailure {
     /// What an error presents to a user.
-    pub fn of(error: &dyn Explain) -> Self {
+    pub fn of(error: &dyn UserError) -> Self {
         Self { message: error.to_string(), hint: error.hint(), class: error.class().code() }
     }
 }
 
-impl Explain for Failure {
+impl UserError for CardFailure {
     fn class(&self) -> ExitClass {
         use ExitClass::{BadVerdict, Bug, Environment, Interrupted, Io, Refused, Usage};
         let classes = [BadVerdict, Usage, Refused, Environment, Io, Interrupted];
@@ -160,19 +160,19 @@ mod tests {
             ("\"stop\"", RequestKind::Stop),
         ] {
             let wanted = format!("{{\"version\":1,\"request\":{text}}}\n");
-            let question = Question::new(request);
+            let question = CardQuery::new(request);
             assert_eq!(line(&question), wanted);
-            assert_eq!(serde_json::from_str::<Question>(&wanted).unwrap(), question);
+            assert_eq!(serde_json::from_str::<CardQuery>(&wanted).unwrap(), question);
         }
     }
 
     #[test]
     fn the_first_line_is_ready_or_failed() {
-        let ready = Answer::Ready { device: "/dev/loop7".into(), notes: Vec::new() };
+        let ready = CardReply::Ready { device: "/dev/loop7".into(), notes: Vec::new() };
         assert_eq!(line(&ready), "{\"ready\":{\"device\":\"/dev/loop7\",\"notes\":[]}}\n");
-        let failure = Failure { message: "no".into(), hint: None, class: 4 };
+        let failure = CardFailure { message: "no".into(), hint: None, class: 4 };
         assert_eq!(failure.class(), ExitClass::Environment);
-        let text = line(&Answer::Failed(failure));
+        let text = line(&CardReply::Failed(failure));
         assert_eq!(text, "{\"failed\":{\"message\":\"no\",\"hint\":null,\"class\":4}}\n");
     }
 }

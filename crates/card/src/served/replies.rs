@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use flashfit_medium::BlockDevError;
 
 use super::delay;
-use super::live::{Due, LiveCard, Place, lost_power};
+use super::live::{CompletionTime, LiveCard, QueueSlot, lost_power};
 
 /// How late it may be seen that the power was cut.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
@@ -51,8 +51,8 @@ impl Replies {
     /// the latest a moment after a cut. Waits for it if the card has no command queue.
     pub fn when(
         &self,
-        place: Place,
-        due: Result<Due, BlockDevError>,
+        place: QueueSlot,
+        due: Result<CompletionTime, BlockDevError>,
         send: impl FnOnce(Result<(), BlockDevError>) + std::marker::Send + 'static,
     ) {
         let due = match due {
@@ -87,9 +87,9 @@ struct Pending {
     moment: Instant,
     /// Of those due at the same moment, the one that came first goes first.
     number: u64,
-    due: Due,
+    due: CompletionTime,
     send: Send,
-    place: Place,
+    place: QueueSlot,
 }
 
 impl Ord for Pending {
@@ -213,14 +213,14 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::card::Request;
+    use crate::card::CardRequest;
     use crate::served::live::tests::serving;
 
     const QUEUED: (&str, &str) = ("[layer]", "[queue]\ndepth = 4\n[layer]");
     const SLOW: (&str, &str) = ("program_ns = 700", "program_ns = 1000000000");
 
-    fn write(live: &LiveCard, offset: u64) -> Result<Due, BlockDevError> {
-        live.submit(Instant::now(), Request::Write { offset, data: &[1; 4096] })
+    fn write(live: &LiveCard, offset: u64) -> Result<CompletionTime, BlockDevError> {
+        live.submit(Instant::now(), CardRequest::Write { offset, data: &[1; 4096] })
     }
 
     #[test]

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
-use super::control::Control;
+use super::control::ControlServer;
 use super::kernel::KernelCard;
 use super::live::LiveCard;
-use super::protocol::{Answer, Failure, line};
+use super::protocol::{CardFailure, CardReply, line};
 use super::socket::{self, ControlSocket};
 use super::state::{self, StateError};
 use super::state_lock::StateLock;
@@ -85,7 +85,7 @@ pub enum ServeError {
     },
 }
 
-impl Explain for ServeError {
+impl UserError for ServeError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Namespace(error) => error.class(),
@@ -156,7 +156,7 @@ fn serve(
              reach this card"
         ));
     });
-    let ready = Answer::Ready { device: place, notes };
+    let ready = CardReply::Ready { device: place, notes };
     output
         .write_all(line(&ready).as_bytes())
         .and_then(|()| output.flush())
@@ -211,9 +211,9 @@ impl Front {
 }
 
 /// Says, as a line of `output`, why there is no card. For errors before [`run`].
-pub fn refuse(output: &mut impl Write, error: &dyn Explain) {
+pub fn refuse(output: &mut impl Write, error: &dyn UserError) {
     // Nobody is left to hear of a failure to say so.
-    let _ = output.write_all(line(&Answer::Failed(Failure::of(error))).as_bytes());
+    let _ = output.write_all(line(&CardReply::Failed(CardFailure::of(error))).as_bytes());
     let _ = output.flush();
 }
 
@@ -243,7 +243,7 @@ fn wait_for_stop(
     output: impl Write + Send + 'static,
 ) {
     let (stop, stopped) = channel();
-    let asked = Control { card: card.clone(), stop };
+    let asked = ControlServer { card: card.clone(), stop };
     if let Some(listener) = socket.map(ControlSocket::listener) {
         let from_socket = asked.clone();
         thread::spawn(move || socket::answer(&listener, &from_socket));

@@ -17,7 +17,7 @@ use flashfit_host::peer;
 use flashfit_medium::guard::SIMULATED_CARD_FILE;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
-use super::control::Control;
+use super::control::ControlServer;
 
 /// How long one side waits for a line of the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -189,7 +189,7 @@ impl Drop for ControlSocket {
 }
 
 /// Answers whoever connects, each in a thread; ends with the process.
-pub fn answer(listener: &UnixListener, control: &Control) {
+pub fn answer(listener: &UnixListener, control: &ControlServer) {
     let clients = Arc::new(());
     for stream in listener.incoming() {
         let Ok(stream) = stream else {

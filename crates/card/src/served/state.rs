@@ -5,7 +5,7 @@ use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use super::live::LiveCard;
@@ -67,7 +67,7 @@ pub enum StateError {
     },
 }
 
-impl Explain for StateError {
+impl UserError for StateError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Save(_) => ExitClass::Io,

@@ -77,19 +77,19 @@ impl WordSum {
 
 /// Writes, and sums up what was written.
 #[derive(Debug)]
-pub struct Summing<T> {
+pub struct ChecksumWriter<T> {
     inner: T,
     checksum: Checksum,
 }
 
-impl<T> Summing<T> {
+impl<T> ChecksumWriter<T> {
     /// With the checksum of today's format.
     pub fn new(inner: T) -> Self {
         Self { inner, checksum: Checksum::Crc32(crc32fast::Hasher::new()) }
     }
 }
 
-impl<W: Write> Summing<W> {
+impl<W: Write> ChecksumWriter<W> {
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.checksum.add(bytes);
         self.inner.write_all(bytes)
@@ -102,7 +102,7 @@ impl<W: Write> Summing<W> {
     }
 }
 
-impl<R: Read> Summing<R> {
+impl<R: Read> ChecksumWriter<R> {
     /// Goes on with the checksum of version 2, `read` being what was read so far.
     pub fn use_word_sum(&mut self, read: &[u8]) {
         let mut sum = WordSum::default();
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn todays_checksum_is_a_crc_32() {
         let mut out = Vec::new();
-        let mut summing = Summing::new(&mut out);
+        let mut summing = ChecksumWriter::new(&mut out);
         // The check value of CRC-32/ISO-HDLC.
         summing.write(b"1234").unwrap();
         summing.write(b"56789").unwrap();

@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashfit_host::input_file;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 use crate::card::Card;
-use crate::nand::contents::{Content, DAMAGE_BYTES, Damaged};
+use crate::nand::contents::{DAMAGE_BYTES, Damaged, PageContent};
 use crate::pieces::in_memory;
-use frame::Summing;
+use frame::ChecksumWriter;
 
 const MARK: &[u8; 16] = b"flashfit card\r\n\x1a";
 /// To be raised whenever the state of a card changes its form.
@@ -65,7 +65,7 @@ pub enum SnapshotError {
     },
 }
 
-impl Explain for SnapshotError {
+impl UserError for SnapshotError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Foreign | Self::Version { .. } | Self::Truncated | Self::Damaged(_) => {
@@ -102,7 +102,7 @@ impl Card {
     pub fn save(&self, writer: impl Write) -> Result<(), SnapshotError> {
         let state = postcard::to_stdvec(self).map_err(|error| io::Error::other(error.to_string()));
         let state = state.map_err(SnapshotError::Io)?;
-        let mut out = Summing::new(writer);
+        let mut out = ChecksumWriter::new(writer);
         out.write(MARK)?;
         out.write(&VERSION.to_le_bytes())?;
         out.write(&(state.len() as u64).to_le_bytes())?;
@@ -178,7 +178,7 @@ fn in_file(path: &Path, source: SnapshotError) -> SnapshotError {
 }
 
 fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
-    let mut input = Summing::new(reader);
+    let mut input = ChecksumWriter::new(reader);
     let mut mark = [0; MARK.len()];
     match input.read(&mut mark).map_err(SnapshotError::from) {
         Ok(()) if mark == *MARK => {}
@@ -208,15 +208,19 @@ fn load(reader: impl Read, file: Option<File>) -> Result<Card, SnapshotError> {
     }
 }
 
-fn write_page<W: Write>(out: &mut Summing<W>, page: u32, content: &Content) -> io::Result<()> {
+fn write_page<W: Write>(
+    out: &mut ChecksumWriter<W>,
+    page: u32,
+    content: &PageContent,
+) -> io::Result<()> {
     match content {
-        Content::Zeros => Ok(()),
-        Content::Bytes(bytes) => {
+        PageContent::Zeros => Ok(()),
+        PageContent::Bytes(bytes) => {
             out.write(&page.to_le_bytes())?;
             out.write(&[WHOLE])?;
             out.write(bytes)
         }
-        Content::Damaged(damaged) => {
+        PageContent::Damaged(damaged) => {
             out.write(&page.to_le_bytes())?;
             out.write(&[DAMAGED])?;
             out.write(&damaged.bytes)?;
@@ -226,7 +230,10 @@ fn write_page<W: Write>(out: &mut Summing<W>, page: u32, content: &Content) -> i
     }
 }
 
-fn read_pages<R: Read>(input: &mut Summing<R>, card: &mut Card) -> Result<(), SnapshotError> {
+fn read_pages<R: Read>(
+    input: &mut ChecksumWriter<R>,
+    card: &mut Card,
+) -> Result<(), SnapshotError> {
     let page_bytes = in_memory(card.nand.page_bytes());
     let pages = card.nand.unit_count() * card.nand.pages_per_unit();
     loop {
@@ -239,12 +246,12 @@ fn read_pages<R: Read>(input: &mut Summing<R>, card: &mut Card) -> Result<(), Sn
         let mut bytes = vec![0; page_bytes];
         input.read(&mut bytes)?;
         let content = match kind[0] {
-            WHOLE => Content::Bytes(bytes.into()),
+            WHOLE => PageContent::Bytes(bytes.into()),
             DAMAGED => {
                 let mut lost = vec![0; page_bytes.div_ceil(DAMAGE_BYTES)];
                 input.read(&mut lost)?;
                 let lost = lost.into_iter().map(|lost| lost != 0).collect();
-                Content::Damaged(Arc::new(Damaged { bytes: bytes.into(), lost }))
+                PageContent::Damaged(Arc::new(Damaged { bytes: bytes.into(), lost }))
             }
             other => return Err(SnapshotError::Damaged(format!("a page of kind {other}"))),
         };

@@ -1,8 +1,8 @@
 //! What is refused, and that what comes back is what was saved.
 
 use super::*;
-use crate::card::Request;
-use crate::cut::{CutOptions, Fault, FaultClass};
+use crate::card::CardRequest;
+use crate::cut::{CutOptions, EnabledFault, FaultClass};
 use crate::model::tests::small_but;
 
 /// A card with everything that can be in one.
@@ -12,14 +12,15 @@ fn used() -> Card {
     let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
     for round in 0..300_u64 {
         let data = [u8::try_from(round % 7).unwrap(); 5 * 512];
-        card.serve(Request::Write { offset: round * 37 % 200 * 4096 + 512, data: &data }).unwrap();
+        card.serve(CardRequest::Write { offset: round * 37 % 200 * 4096 + 512, data: &data })
+            .unwrap();
     }
-    card.serve(Request::Flush).unwrap();
-    card.serve(Request::Discard { offset: 1024, length: 40960 }).unwrap();
-    card.power_cut(&CutOptions::honest(1).with(Fault::new(FaultClass::WeakPage)));
+    card.serve(CardRequest::Flush).unwrap();
+    card.serve(CardRequest::Discard { offset: 1024, length: 40960 }).unwrap();
+    card.power_cut(&CutOptions::honest(1).with(EnabledFault::new(FaultClass::WeakPage)));
     card.power_on().unwrap();
-    card.nand.contents_mut().replace(9, Content::lost(4096));
-    card.serve(Request::Write { offset: 0, data: &[9; 1024] }).unwrap();
+    card.nand.contents_mut().replace(9, PageContent::lost(4096));
+    card.serve(CardRequest::Write { offset: 0, data: &[9; 1024] }).unwrap();
     card
 }
 
@@ -40,7 +41,7 @@ fn a_loaded_card_is_the_saved_one_and_goes_on_like_it() {
     for card in [&mut card, &mut loaded, &mut in_file] {
         for round in 0..500_u64 {
             let offset = round * 91 % 250 * 4096;
-            card.serve(Request::Write { offset, data: &[5; 4096] }).unwrap();
+            card.serve(CardRequest::Write { offset, data: &[5; 4096] }).unwrap();
         }
     }
     assert_eq!(saved(&loaded), saved(&card));

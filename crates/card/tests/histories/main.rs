@@ -6,7 +6,7 @@
 mod kinds;
 mod plain;
 
-use flashfit_card::{Card, CutMoment, CutOptions, Fault, FaultClass, Request};
+use flashfit_card::{Card, CardRequest, CutMoment, CutOptions, EnabledFault, FaultClass};
 use flashfit_medium::BlockDevError;
 use proptest::prelude::*;
 
@@ -100,7 +100,7 @@ impl Play {
         Self { card, plain, now_ns: 0, writes: 0, in_file }
     }
 
-    fn submit(&mut self, request: Request<'_>) -> u64 {
+    fn submit(&mut self, request: CardRequest<'_>) -> u64 {
         self.plain.pass_to(self.now_ns);
         self.card.submit(self.now_ns, request).unwrap()
     }
@@ -110,23 +110,23 @@ impl Play {
             Step::Read { first, count } => {
                 let mut buffer = vec![0xee; count * SECTOR];
                 let offset = (first * SECTOR) as u64;
-                self.submit(Request::Read { offset, buffer: &mut buffer });
+                self.submit(CardRequest::Read { offset, buffer: &mut buffer });
                 assert_eq!(values(&buffer), self.plain.now()[first..first + count]);
             }
             Step::Write { first, count } => {
                 self.writes += 1;
                 let (data, offset) =
                     (sector_of(self.writes).repeat(count), (first * SECTOR) as u64);
-                let done_ns = self.submit(Request::Write { offset, data: &data });
+                let done_ns = self.submit(CardRequest::Write { offset, data: &data });
                 self.plain.write(first, count, self.writes, done_ns);
             }
             Step::Discard { first, count } => {
                 let (offset, length) = ((first * SECTOR) as u64, (count * SECTOR) as u64);
-                self.submit(Request::Discard { offset, length });
+                self.submit(CardRequest::Discard { offset, length });
                 self.plain.discard(first, count);
             }
             Step::Flush => {
-                let done_ns = self.submit(Request::Flush);
+                let done_ns = self.submit(CardRequest::Flush);
                 self.plain.flush(done_ns);
             }
             Step::Idle { time_ns } => {
@@ -144,7 +144,7 @@ impl Play {
         let report = self.card.power_cut(&CutOptions::honest(seed).at(CutMoment::At(at_ns)));
         let barrier = report.flushed_entries_lost > 0;
         assert!(report.is_honest() != barrier && report.absent.is_empty(), "{report:?}");
-        let refused = self.card.submit(self.now_ns, Request::Flush);
+        let refused = self.card.submit(self.now_ns, CardRequest::Flush);
         assert!(matches!(refused, Err(BlockDevError::Gone(_))));
         self.card.power_on().unwrap();
         self.plain.cut(at_ns, self.everything());
@@ -207,10 +207,10 @@ proptest! {
     }
 }
 
-fn faults() -> impl Strategy<Value = Vec<Fault>> {
+fn faults() -> impl Strategy<Value = Vec<EnabledFault>> {
     let class = prop::sample::select(FaultClass::ALL.to_vec());
-    let fault =
-        (class, prop::option::of(0..1000_u64)).prop_map(|(class, value)| Fault { class, value });
+    let fault = (class, prop::option::of(0..1000_u64))
+        .prop_map(|(class, value)| EnabledFault { class, value });
     prop::collection::vec(fault, 1..4)
 }
 
@@ -223,7 +223,7 @@ fn played(kind: &Kind, steps: &[(Step, bool)]) -> Card {
 }
 
 /// Cuts the power with faults, and returns the card if it goes on.
-fn damaged(mut card: Card, seed: u64, faults: &[Fault]) -> Option<Card> {
+fn damaged(mut card: Card, seed: u64, faults: &[EnabledFault]) -> Option<Card> {
     let options = CutOptions { seed, moment: CutMoment::DuringLast, faults: faults.to_vec() };
     let report = card.power_cut(&options);
     let happened: Vec<FaultClass> = report.happened.iter().map(|damage| damage.class).collect();
@@ -249,10 +249,10 @@ proptest! {
         prop_assert!(saved(&card) == saved(&left().unwrap()));
         for round in 1..3 {
             let data = sector_of(round).repeat(SECTORS);
-            card.serve(Request::Write { offset: 0, data: &data }).unwrap();
+            card.serve(CardRequest::Write { offset: 0, data: &data }).unwrap();
         }
         let mut bytes = vec![0xee; SECTORS * SECTOR];
-        card.serve(Request::Read { offset: 0, buffer: &mut bytes }).unwrap();
+        card.serve(CardRequest::Read { offset: 0, buffer: &mut bytes }).unwrap();
         prop_assert!(bytes == sector_of(2).repeat(SECTORS));
     }
 }

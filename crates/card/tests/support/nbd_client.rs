@@ -45,7 +45,7 @@ impl NbdClient {
         data: &[u8],
     ) -> Result<Vec<u8>, u32> {
         self.cookie += 1;
-        let request = wire::Request { flags, command, cookie: self.cookie, offset, length };
+        let request = wire::NbdRequest { flags, command, cookie: self.cookie, offset, length };
         self.stream.write_all(&request.to_bytes()).unwrap();
         self.stream.write_all(data).unwrap();
         let (cookie, error) = self.reply().unwrap();

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use flashfit_card::served::{CardProcess, ProcessError, ServeOptions, refuse, run};
-use flashfit_host::Explain;
+use flashfit_host::UserError;
 use flashfit_test_support::{HarnessTest, run_tests};
 
 /// Where and with what a card is served.

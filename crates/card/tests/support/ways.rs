@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::nbd::wire::{command, command_flag};
 use flashfit_card::served::{CardProcess, cut, idle, power_on, save};
-use flashfit_card::{Card, CardModel, Counters, CutOptions, Request};
+use flashfit_card::{Card, CardModel, CardRequest, Counters, CutOptions};
 
 use crate::device::DirectDevice;
 use crate::nbd_client::NbdClient;
@@ -47,7 +47,7 @@ impl InProcess {
         Self(Card::new(model))
     }
 
-    fn serve(&mut self, request: Request<'_>) -> Result<(), ()> {
+    fn serve(&mut self, request: CardRequest<'_>) -> Result<(), ()> {
         self.0.serve(request).map(drop).map_err(drop)
     }
 }
@@ -55,25 +55,25 @@ impl InProcess {
 impl Way for InProcess {
     fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, ()> {
         let mut buffer = vec![0; length];
-        self.serve(Request::Read { offset, buffer: &mut buffer })?;
+        self.serve(CardRequest::Read { offset, buffer: &mut buffer })?;
         Ok(buffer)
     }
 
     fn write(&mut self, offset: u64, data: &[u8], forced: bool) -> Result<(), ()> {
-        self.serve(Request::Write { offset, data })?;
+        self.serve(CardRequest::Write { offset, data })?;
         if forced { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), ()> {
-        self.serve(Request::Flush)
+        self.serve(CardRequest::Flush)
     }
 
     fn discard(&mut self, offset: u64, length: u64) -> Result<(), ()> {
-        self.serve(Request::Discard { offset, length })
+        self.serve(CardRequest::Discard { offset, length })
     }
 
     fn write_zeros(&mut self, offset: u64, length: u64) -> Result<(), ()> {
-        self.serve(Request::Write { offset, data: &vec![0; length as usize] })
+        self.serve(CardRequest::Write { offset, data: &vec![0; length as usize] })
     }
 
     fn counters(&self) -> Counters {

@@ -7,9 +7,9 @@
 use flashfit_medium::Bytes;
 use flashfit_medium::units::SECTOR_BYTES;
 
-use super::{Examined, Finding, Severity, Volume, position};
+use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
-pub(super) fn check(examined: &Examined, volume: &Volume) -> Vec<Finding> {
+pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Vec<CheckFinding> {
     let (Some(unit), true) = (examined.erase_unit(), volume.is_partition) else {
         return Vec::new();
     };
@@ -19,7 +19,7 @@ pub(super) fn check(examined: &Examined, volume: &Volume) -> Vec<Finding> {
 }
 
 /// The last erase unit of a partition does harm only where another partition has a part in it.
-fn size(examined: &Examined, volume: &Volume, unit: u64) -> Option<Finding> {
+fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFinding> {
     let end = volume.start_bytes.checked_add(volume.size_bytes)?;
     let rest = end % unit;
     let border = end.checked_add(unit - rest)?;
@@ -33,12 +33,12 @@ fn size(examined: &Examined, volume: &Volume, unit: u64) -> Option<Finding> {
         Bytes(unit),
         next.name
     );
-    let finding = Finding::new("size", &volume.name, Severity::Bad, text)
+    let finding = CheckFinding::new("size", &volume.name, Severity::Bad, text)
         .costs("what is written at the end of one moves the beginning of the other");
     Some(finding)
 }
 
-fn start(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
+fn start(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
     let (at, sector) = (volume.start_bytes, volume.start_bytes / SECTOR_BYTES);
     let off = at % unit;
     if off == 0 {
@@ -48,7 +48,7 @@ fn start(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
             position(at),
             Bytes(unit)
         );
-        return Finding::new("start", &volume.name, Severity::Fine, text);
+        return CheckFinding::new("start", &volume.name, Severity::Fine, text);
     }
     let text = format!(
         "it starts at {} (sector {sector}), which is {} behind a border of erase units of {}",
@@ -56,7 +56,7 @@ fn start(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
         position(off),
         Bytes(unit)
     );
-    Finding::new("start", &volume.name, Severity::Bad, text)
+    CheckFinding::new("start", &volume.name, Severity::Bad, text)
         .costs(
             "what the file system takes for one erase unit lies in two, so that small writes make \
              the medium move twice as much",

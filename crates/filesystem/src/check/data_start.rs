@@ -4,9 +4,9 @@ use flashfit_medium::Bytes;
 
 use crate::plan::arithmetic::{gcd, power_in};
 
-use super::{Examined, Finding, Severity, Volume, position};
+use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
-pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
+pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
     let facts = volume.facts.as_ref()?;
     let mut unit = examined.erase_unit()?;
     // What F2FS frees at once is a section, so a smaller one has a smaller grid.
@@ -19,7 +19,7 @@ pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
     if off == 0 {
         let text =
             format!("data start at {}, on a border of units of {}", position(at), Bytes(unit));
-        return Some(Finding::new("data start", &volume.name, Severity::Fine, text));
+        return Some(CheckFinding::new("data start", &volume.name, Severity::Fine, text));
     }
     let text = format!(
         "data start at {} of the medium, {} behind a border of units of {}",
@@ -32,11 +32,11 @@ pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
     if facts.kind == "exfat" && at % border == 0 {
         let text =
             format!("{text}, on one of {}; mkfs.exfat aligns to powers of two only", Bytes(border));
-        let finding = Finding::new("data start", &volume.name, Severity::Advice, text);
+        let finding = CheckFinding::new("data start", &volume.name, Severity::Advice, text);
         return Some(finding.costs(cost));
     }
     let start_is_right = volume.start_bytes % unit == 0;
-    let finding = Finding::new("data start", &volume.name, Severity::Bad, text)
+    let finding = CheckFinding::new("data start", &volume.name, Severity::Bad, text)
         .costs(cost)
         .mend(examined.plan_anew(volume, start_is_right));
     Some(finding)

@@ -6,13 +6,13 @@ use flashfit_geometry::Geometry;
 use flashfit_host::mountinfo::MountEntry;
 use flashfit_host::{Program, Runner};
 use flashfit_medium::partitions::Partition;
-use flashfit_medium::{Medium, System};
+use flashfit_medium::{Device, SystemRoots};
 use serde::Deserialize;
 
-use crate::facts::{self, Facts};
+use crate::facts::{self, FileSystemFacts};
 use crate::plan::units;
 
-use super::{Examined, Mounted, Unfinished, Volume};
+use super::{ExaminedDevice, MountedVolume, UnfinishedApply, Volume};
 
 /// Words of sfdisk(8) that mean trouble.
 const COMPLAINTS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wrong"];
@@ -20,12 +20,12 @@ const COMPLAINTS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wro
 /// Where the file systems of a medium are read: the medium's own node, or that of a loop device
 /// over an image.
 #[derive(Debug, Clone)]
-pub struct Nodes {
+pub struct ExaminedNodes {
     /// The whole medium; `None` where it cannot be had.
     pub disk: Option<PathBuf>,
 }
 
-impl Nodes {
+impl ExaminedNodes {
     /// The node of the partition with this number, as the kernel names it.
     fn partition(&self, number: &str) -> Option<PathBuf> {
         let disk = self.disk.as_ref()?.display().to_string();
@@ -58,11 +58,11 @@ struct Row {
 pub fn examine(
     runner: &dyn Runner,
     target: &str,
-    medium: &Medium,
-    nodes: &Nodes,
+    medium: &Device,
+    nodes: &ExaminedNodes,
     (given, declared): (&Geometry, &Geometry),
-    unfinished: Option<Unfinished>,
-) -> Examined {
+    unfinished: Option<UnfinishedApply>,
+) -> ExaminedDevice {
     let (geometry, disagreements) = units::combine(given, declared);
     let Table { label: table, complaints: table_complaints, is_lost: table_is_lost } =
         match medium.partition_start {
@@ -71,7 +71,7 @@ pub fn examine(
         };
     let entries = flashfit_host::mountinfo::read().unwrap_or_default();
     let volumes = if table_is_lost { Vec::new() } else { volumes(runner, medium, nodes, &entries) };
-    Examined {
+    ExaminedDevice {
         target: target.to_owned(),
         disk: medium.disk.clone(),
         capacity_bytes: medium.capacity.0,
@@ -111,8 +111,8 @@ fn table(runner: &dyn Runner, path: &Path) -> Table {
 
 fn volumes(
     runner: &dyn Runner,
-    medium: &Medium,
-    nodes: &Nodes,
+    medium: &Device,
+    nodes: &ExaminedNodes,
     entries: &[MountEntry],
 ) -> Vec<Volume> {
     let whole = || {
@@ -152,7 +152,7 @@ fn volume(
     Volume { name, start_bytes, size_bytes, is_partition, facts, unreadable, mounts }
 }
 
-fn read(runner: &dyn Runner, node: Option<&Path>) -> (Option<Facts>, Option<String>) {
+fn read(runner: &dyn Runner, node: Option<&Path>) -> (Option<FileSystemFacts>, Option<String>) {
     let Some(node) = node else {
         return (None, Some("it is not attached, so its file system was not read".to_owned()));
     };
@@ -165,8 +165,8 @@ fn read(runner: &dyn Runner, node: Option<&Path>) -> (Option<Facts>, Option<Stri
     }
 }
 
-fn mounts(entries: &[MountEntry], node: &Path) -> Vec<Mounted> {
-    let system = System::default();
+fn mounts(entries: &[MountEntry], node: &Path) -> Vec<MountedVolume> {
+    let system = SystemRoots::default();
     let number = flashfit_medium::system::device_number(node);
     let name = number.and_then(|number| system.name_of(number));
     let is_of = |entry: &&MountEntry| {
@@ -184,7 +184,11 @@ fn mounts(entries: &[MountEntry], node: &Path) -> Vec<Mounted> {
                 options.push(word.to_owned());
             }
         }
-        Mounted { point: entry.point.display().to_string(), kind: entry.kind.clone(), options }
+        MountedVolume {
+            point: entry.point.display().to_string(),
+            kind: entry.kind.clone(),
+            options,
+        }
     };
     entries.iter().filter(is_of).map(one).collect()
 }

@@ -15,16 +15,16 @@ mod table;
 use flashfit_geometry::Geometry;
 use flashfit_host::program::quote;
 use flashfit_medium::Bytes;
-use flashfit_medium::queue::Queue;
+use flashfit_medium::queue::QueueAttributes;
 use flashfit_medium::units::SECTOR_BYTES;
 use serde::Serialize;
 
-use crate::catalogue::Catalogue;
-use crate::facts::Facts;
-use crate::plan::numbers::{self, Fitted, Site};
-use crate::plan::{Place, StripeWidth};
+use crate::catalogue::FileSystemCatalog;
+use crate::facts::FileSystemFacts;
+use crate::plan::numbers::{self, PlacementContext, PlacementNumbers};
+use crate::plan::{PlannedPlacement, StripeWidth};
 
-pub use examine::{Nodes, examine};
+pub use examine::{ExaminedNodes, examine};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -54,7 +54,7 @@ impl Severity {
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The name of the check.
     pub check: &'static str,
     /// What was looked at: the medium, a partition, a mount point.
@@ -69,7 +69,7 @@ pub struct Finding {
     pub mend: Option<String>,
 }
 
-impl Finding {
+impl CheckFinding {
     fn new(
         check: &'static str,
         subject: &str,
@@ -99,7 +99,7 @@ impl Finding {
 
 /// Where a file system is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mounted {
+pub struct MountedVolume {
     /// The mount point.
     pub point: String,
     /// What the kernel calls the file system.
@@ -120,16 +120,16 @@ pub struct Volume {
     /// Whether it is a partition.
     pub is_partition: bool,
     /// The file system on it, where there is one that is known.
-    pub facts: Option<Facts>,
+    pub facts: Option<FileSystemFacts>,
     /// Why the file system cannot be read, where that is so.
     pub unreadable: Option<String>,
     /// Where it is mounted.
-    pub mounts: Vec<Mounted>,
+    pub mounts: Vec<MountedVolume>,
 }
 
 /// What an interrupted `flashfit apply` left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unfinished {
+pub struct UnfinishedApply {
     /// What it is, as a sentence.
     pub what: String,
     /// The command that ends it, where it is known.
@@ -138,7 +138,7 @@ pub struct Unfinished {
 
 /// Everything that the checks look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Examined {
+pub struct ExaminedDevice {
     /// How the user named the medium.
     pub target: String,
     /// The kernel's name of the whole disk; empty for an image.
@@ -158,14 +158,14 @@ pub struct Examined {
     /// Partitions, or the medium as one volume.
     pub volumes: Vec<Volume>,
     /// The request queue; `None` for an image.
-    pub queue: Option<Queue>,
+    pub queue: Option<QueueAttributes>,
     /// Whether fstrim.timer is enabled; `None` where there is no systemd.
     pub trim_timer: Option<bool>,
     /// What an interrupted `flashfit apply` left.
-    pub unfinished: Option<Unfinished>,
+    pub unfinished: Option<UnfinishedApply>,
 }
 
-impl Examined {
+impl ExaminedDevice {
     fn erase_unit(&self) -> Option<u64> {
         self.geometry.erase_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
@@ -199,10 +199,13 @@ impl Examined {
 
     /// The numbers that a plan would give the file system of a volume where it lies; `None` where
     /// there are none that fit.
-    fn planned(&self, volume: &Volume) -> Option<Fitted> {
+    fn planned(&self, volume: &Volume) -> Option<PlacementNumbers> {
         let facts = volume.facts.as_ref()?;
-        let site = Site {
-            place: Place { start_bytes: volume.start_bytes, size_bytes: volume.size_bytes },
+        let site = PlacementContext {
+            place: PlannedPlacement {
+                start_bytes: volume.start_bytes,
+                size_bytes: volume.size_bytes,
+            },
             sector_bytes: SECTOR_BYTES,
             erase_unit_bytes: self.erase_unit(),
             write_unit_bytes: self.write_unit(),
@@ -214,7 +217,7 @@ impl Examined {
 }
 
 /// Judges what was gathered; the worst comes first.
-pub fn check(examined: &Examined, catalogue: &Catalogue) -> Vec<Finding> {
+pub fn check(examined: &ExaminedDevice, catalogue: &FileSystemCatalog) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     findings.extend(unfinished(examined));
     findings.extend(geometry(examined));
@@ -233,20 +236,21 @@ pub fn check(examined: &Examined, catalogue: &Catalogue) -> Vec<Finding> {
 }
 
 /// The worst of the findings.
-pub fn verdict(findings: &[Finding]) -> Severity {
+pub fn verdict(findings: &[CheckFinding]) -> Severity {
     findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::CannotTell)
 }
 
-fn unfinished(examined: &Examined) -> Option<Finding> {
+fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
     let left = examined.unfinished.as_ref()?;
-    let finding = Finding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
+    let finding =
+        CheckFinding::new("unfinished", &examined.target, Severity::Bad, left.what.clone());
     let finding = finding.costs("what is on it is neither as it was nor as planned");
-    Some(Finding { mend: left.mend.clone(), ..finding })
+    Some(CheckFinding { mend: left.mend.clone(), ..finding })
 }
 
 /// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
 /// medium without partitions nothing is then left that was looked at.
-fn unread(volume: &Volume) -> Option<Finding> {
+fn unread(volume: &Volume) -> Option<CheckFinding> {
     let text = match &volume.unreadable {
         Some(reason) => format!("its file system was not read: {reason}"),
         None if volume.facts.is_none() && !volume.is_partition => {
@@ -254,22 +258,22 @@ fn unread(volume: &Volume) -> Option<Finding> {
         }
         None => return None,
     };
-    Some(Finding::new("file system", &volume.name, Severity::CannotTell, text))
+    Some(CheckFinding::new("file system", &volume.name, Severity::CannotTell, text))
 }
 
-fn geometry(examined: &Examined) -> Vec<Finding> {
+fn geometry(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     for text in &examined.disagreements {
         let of = &examined.target;
-        findings.push(Finding::new("geometry", of, Severity::Advice, text.clone()));
+        findings.push(CheckFinding::new("geometry", of, Severity::Advice, text.clone()));
     }
     match &examined.geometry.erase_unit {
         Some(known) => {
             let text = format!("the erase unit is {}, {}", known.bytes, known.source);
-            findings.push(Finding::new("geometry", &examined.target, Severity::Fine, text));
+            findings.push(CheckFinding::new("geometry", &examined.target, Severity::Fine, text));
         }
         None => findings.push(
-            Finding::new(
+            CheckFinding::new(
                 "geometry",
                 &examined.target,
                 Severity::CannotTell,

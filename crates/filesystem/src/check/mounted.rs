@@ -4,14 +4,18 @@
 
 use flashfit_host::program::quote;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::Durability;
 use crate::filesystem::FsOption;
 
-use super::{Examined, Finding, Mounted, Severity, Volume};
+use super::{CheckFinding, ExaminedDevice, MountedVolume, Severity, Volume};
 
-pub(super) fn check(examined: &Examined, volume: &Volume, catalogue: &Catalogue) -> Vec<Finding> {
+pub(super) fn check(
+    examined: &ExaminedDevice,
+    volume: &Volume,
+    catalogue: &FileSystemCatalog,
+) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     for mount in &volume.mounts {
         let before = findings.len();
@@ -20,20 +24,20 @@ pub(super) fn check(examined: &Examined, volume: &Volume, catalogue: &Catalogue)
         findings.extend(twice(examined, mount));
         if findings.len() == before {
             let text = format!("mounted with {}", mount.options.join(","));
-            findings.push(Finding::new("mount", &mount.point, Severity::Fine, text));
+            findings.push(CheckFinding::new("mount", &mount.point, Severity::Fine, text));
         }
     }
     findings
 }
 
-fn has(mount: &Mounted, option: &str) -> bool {
+fn has(mount: &MountedVolume, option: &str) -> bool {
     mount.options.iter().any(|set| set == option)
 }
 
-fn risky(mount: &Mounted, catalogue: &Catalogue) -> Vec<Finding> {
+fn risky(mount: &MountedVolume, catalogue: &FileSystemCatalog) -> Vec<CheckFinding> {
     let of_kind = catalogue.filesystems().iter().filter(|known| known.kind == mount.kind);
     let options = of_kind.flat_map(|filesystem| &filesystem.options);
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<CheckFinding> = Vec::new();
     for option in options.filter(|option| option.durability != Durability::Safe) {
         let Some(set) = is_set(option, mount) else { continue };
         let text = format!("mounted with {set}: {}", option.durability);
@@ -41,7 +45,7 @@ fn risky(mount: &Mounted, catalogue: &Catalogue) -> Vec<Finding> {
             Durability::Safe | Durability::LosesRecent => Severity::Advice,
             Durability::BreaksPromise | Durability::MayCorrupt => Severity::Bad,
         };
-        let finding = Finding::new("mount", &mount.point, severity, text)
+        let finding = CheckFinding::new("mount", &mount.point, severity, text)
             .costs(option.risk.clone())
             .mend(format!("${{EDITOR:-vi}} /etc/fstab  # take {set} out, then mount it anew"));
         if !findings.contains(&finding) {
@@ -52,7 +56,7 @@ fn risky(mount: &Mounted, catalogue: &Catalogue) -> Vec<Finding> {
 }
 
 /// The mount options of a catalogue's option, where all of them are set.
-fn is_set(option: &FsOption, mount: &Mounted) -> Option<String> {
+fn is_set(option: &FsOption, mount: &MountedVolume) -> Option<String> {
     if option.mount.is_empty() || !option.mkfs.is_empty() {
         return None;
     }
@@ -61,23 +65,24 @@ fn is_set(option: &FsOption, mount: &Mounted) -> Option<String> {
     words.iter().all(|word| has(mount, word)).then(|| words.join(","))
 }
 
-fn access_times(mount: &Mounted) -> Option<Finding> {
+fn access_times(mount: &MountedVolume) -> Option<CheckFinding> {
     if has(mount, "noatime") || has(mount, "ro") {
         return None;
     }
     let point = quote(&mount.point);
-    let finding = Finding::new("mount", &mount.point, Severity::Advice, "mounted without noatime")
-        .costs("reading a file for the first time in a day writes to the medium")
-        .mend(format!("mount -o remount,noatime {point}  # and add it in /etc/fstab"));
+    let finding =
+        CheckFinding::new("mount", &mount.point, Severity::Advice, "mounted without noatime")
+            .costs("reading a file for the first time in a day writes to the medium")
+            .mend(format!("mount -o remount,noatime {point}  # and add it in /etc/fstab"));
     Some(finding)
 }
 
-fn twice(examined: &Examined, mount: &Mounted) -> Option<Finding> {
+fn twice(examined: &ExaminedDevice, mount: &MountedVolume) -> Option<CheckFinding> {
     if !has(mount, "discard") || examined.trim_timer != Some(true) {
         return None;
     }
     let text = "mounted with discard, and fstrim.timer is enabled";
-    let finding = Finding::new("trim", &mount.point, Severity::Advice, text)
+    let finding = CheckFinding::new("trim", &mount.point, Severity::Advice, text)
         .costs("freed space is told to the medium twice, once while files are deleted")
         .mend(format!("mount -o remount,nodiscard {}", quote(&mount.point)));
     Some(finding)

@@ -3,17 +3,17 @@
 //! Which scheduler serves flash best is contested, so only what was made for turning disks is
 //! named; `flashfit tune` measures the others.
 
-use super::{Examined, Finding, Severity};
+use super::{CheckFinding, ExaminedDevice, Severity};
 
 const FOR_DISKS: [&str; 2] = ["cfq", "anticipatory"];
 
-pub(super) fn check(examined: &Examined) -> Vec<Finding> {
+pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     let Some(queue) = &examined.queue else { return Vec::new() };
     let mut findings = Vec::new();
     let name = &examined.disk;
     if queue.rotational && queue.logical_sector_bytes > 0 {
         findings.push(
-            Finding::new(
+            CheckFinding::new(
                 "queue",
                 &examined.target,
                 Severity::Advice,
@@ -26,7 +26,7 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
     let Some(scheduler) = &queue.scheduler else { return findings };
     if FOR_DISKS.contains(&scheduler.as_str()) {
         findings.push(
-            Finding::new(
+            CheckFinding::new(
                 "scheduler",
                 &examined.target,
                 Severity::Advice,
@@ -37,7 +37,7 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
         );
     } else {
         let text = format!("{scheduler} is in use; flashfit tune tells which serves it best");
-        findings.push(Finding::new("scheduler", &examined.target, Severity::Fine, text));
+        findings.push(CheckFinding::new("scheduler", &examined.target, Severity::Fine, text));
     }
     findings
 }

@@ -3,15 +3,15 @@
 
 use flashfit_medium::Bytes;
 
-use crate::facts::Facts;
-use crate::plan::numbers::Fitted;
+use crate::facts::FileSystemFacts;
+use crate::plan::numbers::PlacementNumbers;
 
-use super::{Examined, Finding, Severity, Volume};
+use super::{CheckFinding, ExaminedDevice, Severity, Volume};
 
 /// The segment of F2FS.
 const SEGMENT_BYTES: u64 = 2 << 20;
 
-pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
+pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
     let unit = examined.erase_unit()?;
     let facts = volume.facts.as_ref()?;
     let what = match facts.kind.as_str() {
@@ -22,28 +22,28 @@ pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
     let bytes = facts.number("section_bytes").or_else(|| facts.number("segment_bytes"))?;
     let both = format!("a {what} is {}, an erase unit {}", Bytes(bytes), Bytes(unit));
     if bytes > 0 && bytes % unit == 0 {
-        return Some(Finding::new("section", &volume.name, Severity::Fine, both));
+        return Some(CheckFinding::new("section", &volume.name, Severity::Fine, both));
     }
     if examined.planned(volume).is_some_and(|fitted| section_bytes(&fitted, facts) == Some(bytes)) {
         let text = format!("{both}, and a plan would take no other {what} here");
-        let finding = Finding::new("section", &volume.name, Severity::Advice, text);
+        let finding = CheckFinding::new("section", &volume.name, Severity::Advice, text);
         return Some(finding.costs("what is freed together is no whole erase unit"));
     }
     let mend = examined.plan_anew(volume, volume.start_bytes % unit == 0);
     let finding = if bytes > 0 && unit % bytes == 0 {
-        Finding::new("section", &volume.name, Severity::Advice, both).costs(format!(
+        CheckFinding::new("section", &volume.name, Severity::Advice, both).costs(format!(
             "what is freed together is a part of an erase unit; a larger {what} costs capacity, \
              which the plan tells"
         ))
     } else {
-        Finding::new("section", &volume.name, Severity::Bad, both)
+        CheckFinding::new("section", &volume.name, Severity::Bad, both)
             .costs(format!("a {what} that is freed leaves parts of erase units behind"))
     };
     Some(finding.mend(mend))
 }
 
 /// The section or the segment that a plan would make, in bytes.
-fn section_bytes(fitted: &Fitted, facts: &Facts) -> Option<u64> {
+fn section_bytes(fitted: &PlacementNumbers, facts: &FileSystemFacts) -> Option<u64> {
     let number = |name: &str| fitted.planned.get(name).copied();
     match number("section_segments") {
         Some(segments) => Some(segments * SEGMENT_BYTES),

@@ -3,11 +3,11 @@
 use flashfit_host::program::quote;
 use flashfit_medium::Bytes;
 
-use crate::plan::numbers::Fitted;
+use crate::plan::numbers::PlacementNumbers;
 
-use super::{Examined, Finding, Severity, Volume};
+use super::{CheckFinding, ExaminedDevice, Severity, Volume};
 
-pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
+pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Option<CheckFinding> {
     let unit = examined.erase_unit()?;
     let facts = volume.facts.as_ref()?;
     match facts.kind.as_str() {
@@ -18,14 +18,14 @@ pub(super) fn check(examined: &Examined, volume: &Volume) -> Option<Finding> {
 }
 
 /// The finding where all is well.
-fn judge(volume: &Volume, what: &str, bytes: u64, unit: u64) -> Option<Finding> {
+fn judge(volume: &Volume, what: &str, bytes: u64, unit: u64) -> Option<CheckFinding> {
     (bytes != 0 && bytes % unit == 0).then(|| {
         let text = format!("the {what} is {}, whole erase units of {}", Bytes(bytes), Bytes(unit));
-        Finding::new("stripe", &volume.name, Severity::Fine, text)
+        CheckFinding::new("stripe", &volume.name, Severity::Fine, text)
     })
 }
 
-fn xfs(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
+fn xfs(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
     let facts = volume.facts.as_ref().expect("looked at before");
     let width = facts.number("swidth_bytes").unwrap_or(0);
     if let Some(fine) = judge(volume, "stripe width", width, unit) {
@@ -33,7 +33,7 @@ fn xfs(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
     }
     let planned = examined.planned(volume).unwrap_or_default();
     if let (0, Some(reason)) = (width, none_fits(&planned, "swidth_units")) {
-        return Finding::new("stripe", &volume.name, Severity::Fine, reason);
+        return CheckFinding::new("stripe", &volume.name, Severity::Fine, reason);
     }
     let found = if width == 0 {
         "no stripe width is set".to_owned()
@@ -41,13 +41,13 @@ fn xfs(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
         format!("the stripe width is {}", Bytes(width))
     };
     let text = format!("{found}; an erase unit is {}", Bytes(unit));
-    Finding::new("stripe", &volume.name, Severity::Advice, text)
+    CheckFinding::new("stripe", &volume.name, Severity::Advice, text)
         .costs("large files are not allocated in whole erase units")
         .mend(examined.plan_anew(volume, volume.start_bytes % unit == 0))
 }
 
 /// Why the planner sets no stripe here, where that is so.
-fn none_fits(planned: &Fitted, width: &str) -> Option<String> {
+fn none_fits(planned: &PlacementNumbers, width: &str) -> Option<String> {
     if planned.planned.contains_key(width) {
         return None;
     }
@@ -55,7 +55,7 @@ fn none_fits(planned: &Fitted, width: &str) -> Option<String> {
     Some(format!("no stripe width is set; {reason}"))
 }
 
-fn extended(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
+fn extended(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> CheckFinding {
     let facts = volume.facts.as_ref().expect("looked at before");
     let block = facts.block_bytes.max(1);
     let width = facts.number("stripe_width_blocks").unwrap_or(0);
@@ -64,7 +64,7 @@ fn extended(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
     }
     let planned = examined.planned(volume).unwrap_or_default();
     if let (0, Some(reason)) = (width, none_fits(&planned, "stripe_width_blocks")) {
-        return Finding::new("stripe", &volume.name, Severity::Fine, reason);
+        return CheckFinding::new("stripe", &volume.name, Severity::Fine, reason);
     }
     let found = if width == 0 {
         "no stripe width is set".to_owned()
@@ -72,7 +72,7 @@ fn extended(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
         format!("the stripe width is {width} blocks, {}", Bytes(width.saturating_mul(block)))
     };
     let text = format!("{found}; an erase unit of {} is {} blocks", Bytes(unit), unit / block);
-    let finding = Finding::new("stripe", &volume.name, Severity::Advice, text)
+    let finding = CheckFinding::new("stripe", &volume.name, Severity::Advice, text)
         .costs("the allocator does not try to fill whole erase units");
     let number = |name: &str| planned.planned.get(name);
     match (number("stride_blocks"), number("stripe_width_blocks")) {
@@ -85,7 +85,7 @@ fn extended(examined: &Examined, volume: &Volume, unit: u64) -> Finding {
 }
 
 /// What tune2fs(8) opens: a partition within an image has no node, but a place.
-fn node(examined: &Examined, volume: &Volume) -> String {
+fn node(examined: &ExaminedDevice, volume: &Volume) -> String {
     if volume.is_partition && examined.disk.is_empty() {
         format!("{}?offset={}", examined.target, volume.start_bytes)
     } else {

@@ -3,14 +3,14 @@
 
 use flashfit_host::program::quote;
 
-use super::{Examined, Finding, Severity, Volume, position};
+use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
-pub(super) fn check(examined: &Examined) -> Vec<Finding> {
+pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     let mut findings = Vec::new();
     for complaint in &examined.table_complaints {
         let node = quote(&examined.target);
         findings.push(
-            Finding::new("table", &examined.target, Severity::Bad, complaint.clone())
+            CheckFinding::new("table", &examined.target, Severity::Bad, complaint.clone())
                 .costs("the next damage can make the partitions unfindable")
                 .mend(format!("sfdisk --dump {node} > table.txt && sfdisk {node} < table.txt")),
         );
@@ -18,7 +18,7 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
     if examined.table_is_lost {
         let text = "the protective MBR of a GPT is there, and no GPT that can be read";
         findings.push(
-            Finding::new("table", &examined.target, Severity::Bad, text)
+            CheckFinding::new("table", &examined.target, Severity::Bad, text)
                 .costs("the partitions cannot be found"),
         );
     }
@@ -33,7 +33,7 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
                 position(examined.capacity_bytes)
             );
             findings.push(
-                Finding::new("table", &volume.name, Severity::Bad, text)
+                CheckFinding::new("table", &volume.name, Severity::Bad, text)
                     .costs("what is written behind the end is lost"),
             );
         }
@@ -41,7 +41,7 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
             if overlap(volume, other) {
                 let text = format!("it overlaps {}", other.name);
                 findings.push(
-                    Finding::new("table", &volume.name, Severity::Bad, text)
+                    CheckFinding::new("table", &volume.name, Severity::Bad, text)
                         .costs("writing to one damages the other"),
                 );
             }
@@ -49,13 +49,13 @@ pub(super) fn check(examined: &Examined) -> Vec<Finding> {
     }
     if let (true, Some(table)) = (findings.is_empty(), &examined.table) {
         let text = format!("{table}, partitions within the medium and apart");
-        findings.push(Finding::new("table", &examined.target, Severity::Fine, text));
+        findings.push(CheckFinding::new("table", &examined.target, Severity::Fine, text));
     }
     findings
 }
 
 /// Whether the target is this partition alone: then nothing is known of the medium around it.
-fn is_target(examined: &Examined, volume: &Volume) -> bool {
+fn is_target(examined: &ExaminedDevice, volume: &Volume) -> bool {
     examined.table.is_none()
         && examined.volumes.len() == 1
         && volume.size_bytes == examined.capacity_bytes

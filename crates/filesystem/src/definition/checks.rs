@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use flashfit_catalogue::Entry;
+use flashfit_catalogue::CatalogEntry;
 use toml::Spanned;
 
 use super::{At, FileSystemToml, OptionToml, at, implied, programs};
@@ -12,7 +12,7 @@ use crate::filesystem::BASE;
 
 const SETTABLE: &str = "mkfs, tune, mount, sysctl, sysfs, timer or implies";
 
-pub(super) fn check(raw: &FileSystemToml, entry: &Entry) -> Result<(), At> {
+pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Result<(), At> {
     if *raw.name.get_ref() != entry.name {
         let reason = format!("the name is not that of the file, `{}`", entry.name);
         return Err(at(&raw.name, reason));

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use flashfit_host::{Program, Runner};
 
-use super::lines::Lines;
+use super::lines::ToolLines;
 use super::{FactsError, Read};
 
 pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError> {
     let program = Program::new("btrfs")
         .args(["inspect-internal", "dump-super"])
         .arg(node.display().to_string());
-    let lines = Lines::of(runner, &program)?;
+    let lines = ToolLines::of(runner, &program)?;
     let sector_bytes = lines.needed("sectorsize")?;
     let mut read = Read { block_bytes: sector_bytes, ..Read::default() };
     read.number("sector_bytes", sector_bytes, "btrfs dump-super: sectorsize");

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use flashfit_host::{Program, Runner};
 
-use super::lines::Lines;
+use super::lines::ToolLines;
 use super::{FactsError, Read};
 
 pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError> {
     let program = Program::new("dumpe2fs").arg("-h").arg(node.display().to_string());
-    let lines = Lines::of(runner, &program)?;
+    let lines = ToolLines::of(runner, &program)?;
     let block_bytes = lines.needed("Block size")?;
     let mut read = Read { block_bytes, ..Read::default() };
     read.number("block_bytes", block_bytes, "dumpe2fs: Block size");

@@ -1,15 +1,15 @@
 //! Values in the text of a tool: a line for each, its name first.
 
-use flashfit_host::{Outcome, Program, Runner};
+use flashfit_host::{Program, ProgramOutcome, Runner};
 
 use super::FactsError;
 
 /// What a tool printed.
-pub(super) struct Lines {
-    outcome: Outcome,
+pub(super) struct ToolLines {
+    outcome: ProgramOutcome,
 }
 
-impl Lines {
+impl ToolLines {
     /// Runs a tool that changes nothing.
     pub(super) fn of(runner: &dyn Runner, program: &Program) -> Result<Self, FactsError> {
         // Their names are looked for, so they must not be translated.

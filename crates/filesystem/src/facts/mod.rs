@@ -23,7 +23,7 @@ mod xfs;
 use std::io::Read as _;
 use std::path::Path;
 
-use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner};
+use flashfit_host::{ExitClass, Program, ProgramError, Runner, UserError};
 use serde::{Deserialize, Serialize};
 
 /// Holds every superblock that is read here.
@@ -53,7 +53,7 @@ pub enum FactsError {
     },
 }
 
-impl Explain for FactsError {
+impl UserError for FactsError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Program(error) => error.class(),
@@ -77,7 +77,7 @@ impl Explain for FactsError {
 
 /// A number of a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Number {
+pub struct FactNumber {
     /// Its name, with its unit last: `stride_blocks`.
     pub name: String,
     /// Its value.
@@ -88,7 +88,7 @@ pub struct Number {
 
 /// A word of a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct FeatureWord {
     /// Its name: `compressor`.
     pub name: String,
     /// Its value.
@@ -99,7 +99,7 @@ pub struct Word {
 
 /// What a file system says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct FileSystemFacts {
     /// What mount(8) calls it: `ext4`, `vfat`, …
     pub kind: String,
     /// Its label, where it has one.
@@ -109,9 +109,9 @@ pub struct Facts {
     /// The unit it allocates in: block, or cluster where it has clusters only.
     pub block_bytes: u64,
     /// Numbers by name, in a fixed order for each kind.
-    pub numbers: Vec<Number>,
+    pub numbers: Vec<FactNumber>,
     /// Words by name.
-    pub words: Vec<Word>,
+    pub words: Vec<FeatureWord>,
     /// Where the area that files are allocated from begins, from the start of the node; `None`
     /// where the file system has no such area, because data lie everywhere.
     pub data_start_bytes: Option<u64>,
@@ -119,7 +119,7 @@ pub struct Facts {
     pub features: Vec<String>,
 }
 
-impl Facts {
+impl FileSystemFacts {
     /// The number of that name.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.iter().find(|number| number.name == name).map(|number| number.value)
@@ -141,7 +141,7 @@ impl Facts {
 ///
 /// # Errors
 /// As [`FactsError`] tells.
-pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<Facts>, FactsError> {
+pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<FileSystemFacts>, FactsError> {
     let Some(found) = identify(runner, node)? else { return Ok(None) };
     let read = match found.kind.as_str() {
         "ext2" | "ext3" | "ext4" => extended::read(runner, node)?,
@@ -154,7 +154,7 @@ pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<Facts>, FactsErro
         "exfat" => superblock(node, "an exFAT boot sector", exfat::parse)?,
         _ => return Ok(None),
     };
-    Ok(Some(Facts {
+    Ok(Some(FileSystemFacts {
         kind: found.kind,
         label: found.label,
         uuid: found.uuid,
@@ -170,8 +170,8 @@ pub fn read(runner: &dyn Runner, node: &Path) -> Result<Option<Facts>, FactsErro
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     block_bytes: u64,
-    numbers: Vec<Number>,
-    words: Vec<Word>,
+    numbers: Vec<FactNumber>,
+    words: Vec<FeatureWord>,
     data_start_bytes: Option<u64>,
     features: Vec<String>,
 }
@@ -179,12 +179,12 @@ struct Read {
 impl Read {
     fn number(&mut self, name: &str, value: u64, read_from: &str) {
         let (name, read_from) = (name.to_owned(), read_from.to_owned());
-        self.numbers.push(Number { name, value, read_from });
+        self.numbers.push(FactNumber { name, value, read_from });
     }
 
     fn word(&mut self, name: &str, value: &str, read_from: &str) {
         let (name, value) = (name.to_owned(), value.to_owned());
-        self.words.push(Word { name, value, read_from: read_from.to_owned() });
+        self.words.push(FeatureWord { name, value, read_from: read_from.to_owned() });
     }
 }
 
@@ -252,13 +252,13 @@ fn first_bytes(node: &Path) -> Result<Vec<u8>, FactsError> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::Outcome;
+    use flashfit_host::ProgramOutcome;
     use flashfit_host::program::ScriptedRunner;
 
     use super::*;
 
-    fn said(code: i32, stdout: &str) -> Outcome {
-        Outcome { code: Some(code), stdout: stdout.to_owned(), ..Outcome::default() }
+    fn said(code: i32, stdout: &str) -> ProgramOutcome {
+        ProgramOutcome { code: Some(code), stdout: stdout.to_owned(), ..ProgramOutcome::default() }
     }
 
     #[test]

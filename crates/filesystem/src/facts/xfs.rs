@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flashfit_host::{Program, Runner};
 
-use super::lines::Lines;
+use super::lines::ToolLines;
 use super::{FactsError, Read};
 
 pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError> {
@@ -15,7 +15,7 @@ pub(super) fn read(runner: &dyn Runner, node: &Path) -> Result<Read, FactsError>
         .args(["-r", "-c", "sb 0", "-c", "p blocksize sectsize unit width agcount"])
         .args(["-c", "version"])
         .arg(node.display().to_string());
-    let lines = Lines::of(runner, &program)?;
+    let lines = ToolLines::of(runner, &program)?;
     let block_bytes = lines.needed("blocksize")?;
     let mut read = Read { block_bytes, ..Read::default() };
     read.number("block_bytes", block_bytes, "xfs_db: blocksize");

@@ -16,7 +16,7 @@ const GPT_ENTRIES_BYTES: u64 = 16 << 10;
 /// A partition table, or that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Table {
+pub enum PartitionTable {
     /// The file system starts where the medium starts.
     None,
     /// The GUID partition table.
@@ -27,7 +27,7 @@ pub enum Table {
 
 /// What a partition holds, as far as tables tell it apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Content {
+pub enum PartitionContent {
     /// A file system of Linux.
     #[default]
     Linux,
@@ -37,7 +37,7 @@ pub enum Content {
     Exfat,
 }
 
-impl Table {
+impl PartitionTable {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,15 +73,15 @@ impl Table {
     }
 
     /// The partition type for this content, as sfdisk(8) takes it.
-    pub fn kind_of(self, content: Content) -> &'static str {
+    pub fn kind_of(self, content: PartitionContent) -> &'static str {
         match (self, content) {
-            (Self::None | Self::Gpt, Content::Linux) => "L",
-            (Self::None | Self::Gpt, Content::Fat32 | Content::Exfat) => {
+            (Self::None | Self::Gpt, PartitionContent::Linux) => "L",
+            (Self::None | Self::Gpt, PartitionContent::Fat32 | PartitionContent::Exfat) => {
                 "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7"
             }
-            (Self::Mbr, Content::Linux) => "83",
-            (Self::Mbr, Content::Fat32) => "c",
-            (Self::Mbr, Content::Exfat) => "7",
+            (Self::Mbr, PartitionContent::Linux) => "83",
+            (Self::Mbr, PartitionContent::Fat32) => "c",
+            (Self::Mbr, PartitionContent::Exfat) => "7",
         }
     }
 
@@ -91,7 +91,7 @@ impl Table {
         start_bytes: u64,
         size_bytes: u64,
         sector_bytes: u64,
-        content: Content,
+        content: PartitionContent,
     ) -> Option<String> {
         let head = match self {
             Self::None => return None,
@@ -117,7 +117,7 @@ pub fn run_sfdisk(node: &Path, script: String) -> Program {
     Program::new("sfdisk").args(args).arg(node.display().to_string()).stdin(script)
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for PartitionTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

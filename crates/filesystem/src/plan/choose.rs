@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use flashfit_geometry::Geometry;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::Durability;
 use crate::filesystem::FileSystem;
-use crate::layout::Table;
+use crate::layout::PartitionTable;
 use crate::scheduler::Scheduler;
 use crate::setup::Setup;
 
-use super::document::{Choices, PlanInputs, PlannedMedium, StripeWidth};
+use super::document::{PlanChoices, PlanInputs, PlannedMedium, StripeWidth};
 use super::error::PlanError;
-use super::ground::{Ground, ground};
+use super::ground::{Placement, ground};
 use super::layers::is_host;
 use super::packing;
 use super::units;
@@ -27,9 +27,9 @@ const USUAL: [&str; 2] = ["noatime", GEOMETRY];
 
 /// What the user wishes; what is `None` is left to the planner.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct PlanRequest {
     /// The partition table.
-    pub table: Option<Table>,
+    pub table: Option<PartitionTable>,
     /// Where the partition starts, in bytes.
     pub start_bytes: Option<u64>,
     /// The options; `base` alone for none.
@@ -55,7 +55,7 @@ pub fn choose(
     medium: PlannedMedium,
     given: Geometry,
     declared: Geometry,
-    wish: &Wish,
+    wish: &PlanRequest,
 ) -> Result<PlanInputs, PlanError> {
     let (geometry, _) = units::combine(&given, &declared);
     let ground = ground(
@@ -75,7 +75,7 @@ pub fn choose(
         }
     };
     let setup = Setup::new(filesystem, &options, wish.scheduler.clone(), &conditions)?;
-    let choices = Choices {
+    let choices = PlanChoices {
         table: wish.table,
         start_bytes: wish.start_bytes,
         setup,
@@ -95,12 +95,12 @@ pub fn choose(
 /// # Errors
 /// As [`PlanError`] tells.
 pub fn choose_layered(
-    catalogue: &Catalogue,
+    catalogue: &FileSystemCatalog,
     filesystem: &FileSystem,
     host: Option<&str>,
     medium: PlannedMedium,
     [given, declared]: [Geometry; 2],
-    wish: &Wish,
+    wish: &PlanRequest,
 ) -> Result<PlanInputs, PlanError> {
     let host = match host {
         Some(name) => catalogue.filesystem(name)?,
@@ -114,14 +114,14 @@ pub fn choose_layered(
         Conditions { geometry: geometry.used, discard: medium.discard, ..Conditions::default() };
     let options = for_image.unwrap_or_else(|| packing::usual(filesystem, write_unit));
     let image = Setup::new(filesystem, &options, wish.scheduler.clone(), &conditions)?;
-    let wish = Wish { options: for_host, ..wish.clone() };
+    let wish = PlanRequest { options: for_host, ..wish.clone() };
     let mut inputs = choose(host, medium, given, declared, &wish)?;
     inputs.choices.image = Some(image);
     Ok(inputs)
 }
 
 fn usual_host<'a>(
-    catalogue: &'a Catalogue,
+    catalogue: &'a FileSystemCatalog,
     filesystem: &FileSystem,
     allow: Durability,
 ) -> Result<&'a FileSystem, PlanError> {
@@ -153,7 +153,7 @@ fn divided(
 }
 
 /// A file system that cannot be brought on the grid is not planned off it without being asked.
-fn must_fit(filesystem: &FileSystem, ground: &Ground) -> Result<(), PlanError> {
+fn must_fit(filesystem: &FileSystem, ground: &Placement) -> Result<(), PlanError> {
     match &ground.fitted {
         Ok(_) => Ok(()),
         Err(reason) => {

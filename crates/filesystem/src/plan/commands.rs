@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::Program;
 
-use crate::layout::{Content, EXAMPLE_NODE, EXAMPLE_PARTITION, Layout, Table, run_sfdisk};
+use crate::layout::{
+    EXAMPLE_NODE, EXAMPLE_PARTITION, PartitionContent, PartitionLayout, PartitionTable, run_sfdisk,
+};
 use crate::recipe::Recipe;
 
-use super::document::{Place, Plan, PlannedCommand};
+use super::document::{Plan, PlannedCommand, PlannedPlacement};
 
 /// What is run, in this order. Only the programs before `mount` write to the medium.
 #[derive(Debug, Clone)]
@@ -26,19 +28,19 @@ pub struct Programs {
 
 /// The programs for a medium at `node` (the partition, where that is the target).
 pub(super) fn programs(
-    table: Table,
-    place: Place,
+    table: PartitionTable,
+    place: PlannedPlacement,
     sector_bytes: u64,
     recipe: &Recipe,
     node: &Path,
     mount_point: &Path,
 ) -> Programs {
-    let Place { start_bytes, size_bytes } = place;
+    let PlannedPlacement { start_bytes, size_bytes } = place;
     let content = content(recipe.kind());
     let script = table.sfdisk_script(start_bytes, size_bytes, sector_bytes, content);
     let layout = match &script {
-        Some(_) => Layout::Partition { start_bytes, size_bytes },
-        None => Layout::WholeMedium,
+        Some(_) => PartitionLayout::Partition { start_bytes, size_bytes },
+        None => PartitionLayout::WholeMedium,
     };
     let place_node = layout.node(node);
     Programs {
@@ -51,11 +53,11 @@ pub(super) fn programs(
 }
 
 /// What a partition for this file system is marked to hold.
-pub(super) fn content(kind: &str) -> Content {
+pub(super) fn content(kind: &str) -> PartitionContent {
     match kind {
-        "vfat" => Content::Fat32,
-        "exfat" => Content::Exfat,
-        _ => Content::Linux,
+        "vfat" => PartitionContent::Fat32,
+        "exfat" => PartitionContent::Exfat,
+        _ => PartitionContent::Linux,
     }
 }
 

@@ -6,15 +6,15 @@
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
 
-use super::document::{Place, StripeWidth};
-use super::numbers::{self, Fitted, Site};
+use super::document::{PlannedPlacement, StripeWidth};
+use super::numbers::{self, PlacementContext, PlacementNumbers};
 
 /// `medium` with the numbers that fit `filesystem` to `place`, where the sector has
 /// `sector_bytes`.
 pub fn fitted_conditions(
     filesystem: &FileSystem,
     medium: &Conditions,
-    place: Place,
+    place: PlannedPlacement,
     sector_bytes: u64,
 ) -> Conditions {
     let site = site(filesystem, medium, place, sector_bytes, StripeWidth::default());
@@ -25,13 +25,13 @@ pub fn fitted_conditions(
 pub(super) fn site(
     filesystem: &FileSystem,
     medium: &Conditions,
-    place: Place,
+    place: PlannedPlacement,
     sector_bytes: u64,
     stripe_width: StripeWidth,
-) -> Site {
+) -> PlacementContext {
     let geometry = &medium.geometry;
     let whole_sectors = |bytes: &u64| *bytes > 0 && bytes % sector_bytes == 0;
-    Site {
+    PlacementContext {
         place,
         sector_bytes,
         erase_unit_bytes: geometry
@@ -53,7 +53,7 @@ pub(super) fn site(
 pub(super) fn with_numbers(
     filesystem: &FileSystem,
     medium: &Conditions,
-    fitted: &Result<Fitted, String>,
+    fitted: &Result<PlacementNumbers, String>,
 ) -> Conditions {
     let (planned, unplanned) = match fitted {
         Err(reason) => (Default::default(), Some(reason.clone())),

@@ -7,12 +7,12 @@
 use std::path::PathBuf;
 
 use flashfit_geometry::Geometry;
-use flashfit_medium::describe::Kind;
-use flashfit_medium::identity::Identity;
+use flashfit_medium::describe::DeviceKind;
+use flashfit_medium::identity::DeviceIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::durability::{Durability, DurabilityVerdict};
-use crate::layout::Table;
+use crate::layout::PartitionTable;
 use crate::setup::Setup;
 
 use super::layers::PlannedLayers;
@@ -30,9 +30,9 @@ pub struct PlannedMedium {
     /// The kernel's name of the whole disk; empty for an image and a simulated card.
     pub disk: String,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Who it is.
-    pub identity: Identity,
+    pub identity: DeviceIdentity,
     /// Its size, in bytes; of the partition when the path is one.
     pub capacity_bytes: u64,
     /// Its logical sector, in bytes, at least 512.
@@ -69,9 +69,9 @@ pub enum StripeWidth {
 
 /// What was chosen. With medium and geometry it determines everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choices {
+pub struct PlanChoices {
     /// The partition table; `None` leaves it to the planner.
-    pub table: Option<Table>,
+    pub table: Option<PartitionTable>,
     /// Where the partition starts, in bytes; `None` leaves it to the planner.
     pub start_bytes: Option<u64>,
     /// The setup: file system, options, scheduler.
@@ -99,7 +99,7 @@ pub struct PlanInputs {
     /// What is declared, or modelled.
     pub declared: Geometry,
     /// What was chosen.
-    pub choices: Choices,
+    pub choices: PlanChoices,
 }
 
 /// A partition to be made.
@@ -119,7 +119,7 @@ pub struct PlannedPartition {
 
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct PlannedPlacement {
     /// From the start of the whole medium, in bytes; also where the target is a partition.
     pub start_bytes: u64,
     /// In bytes.
@@ -129,7 +129,7 @@ pub struct Place {
 /// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum NumberUnit {
     /// Bytes.
     Bytes,
     /// Blocks of the file system.
@@ -147,13 +147,13 @@ pub enum Unit {
 /// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as
 /// in [`crate::Facts`]. Positions count from the start of the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Number {
+pub struct PlanNumber {
     /// Its name.
     pub name: String,
     /// Its value.
     pub value: u64,
     /// What it counts.
-    pub unit: Unit,
+    pub unit: NumberUnit,
     /// Why, as a sentence.
     pub reason: String,
 }
@@ -204,19 +204,19 @@ pub struct Plan {
     /// How it is built.
     pub geometry: PlannedGeometry,
     /// What was chosen.
-    pub choices: Choices,
+    pub choices: PlanChoices,
     /// The partition table that is written; [`Table::None`] also where the target is a partition.
-    pub table: Table,
+    pub table: PartitionTable,
     /// Why this table, as a sentence.
     pub table_reason: String,
     /// The partitions that are made; none without a table.
     pub partitions: Vec<PlannedPartition>,
     /// Where the file system lies.
-    pub place: Place,
+    pub place: PlannedPlacement,
     /// The file system, its options and the scheduler.
     pub setup: Setup,
     /// The numbers, each with its reason.
-    pub numbers: Vec<Number>,
+    pub numbers: Vec<PlanNumber>,
     /// The commands in order, for the medium's node; for an image or a simulated card, for a node
     /// that does not exist.
     pub commands: Vec<PlannedCommand>,

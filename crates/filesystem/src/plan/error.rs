@@ -1,7 +1,7 @@
 //! Why there is no plan.
 
-use flashfit_catalogue::EntryError;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_catalogue::CatalogEntryError;
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 
 use crate::durability::Durability;
@@ -19,7 +19,7 @@ pub enum PlanError {
     Setup(#[from] SetupError),
     /// Something named is not in the catalogue.
     #[error(transparent)]
-    Unknown(#[from] EntryError),
+    Unknown(#[from] CatalogEntryError),
     /// The place is smaller than the file system needs.
     #[error("{filesystem} needs {}, and there are {}", Bytes(*least_bytes), Bytes(*size_bytes))]
     TooSmall {
@@ -74,7 +74,7 @@ pub enum PlanError {
     },
 }
 
-impl Explain for PlanError {
+impl UserError for PlanError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Layout(error) => error.class(),

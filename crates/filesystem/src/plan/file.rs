@@ -1,6 +1,6 @@
 //! A plan in a file: the document with its schema and version.
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::document::{Plan, SCHEMA, SCHEMA_VERSION};
@@ -24,7 +24,7 @@ pub enum PlanFileError {
     },
 }
 
-impl Explain for PlanFileError {
+impl UserError for PlanFileError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }

@@ -6,27 +6,29 @@ use flashfit_medium::Bytes;
 
 use crate::conditions::Conditions;
 use crate::filesystem::FileSystem;
-use crate::layout::{Layout, Start, Table, aligned, check_sector, plan_layout_in};
+use crate::layout::{
+    LayoutStart, PartitionLayout, PartitionTable, aligned, check_sector, plan_layout_in,
+};
 
 use super::commands::content;
 use super::conditions::{site, with_numbers};
-use super::document::{Place, PlannedMedium, PlannedPartition, StripeWidth};
+use super::document::{PlannedMedium, PlannedPartition, PlannedPlacement, StripeWidth};
 use super::error::PlanError;
-use super::numbers::{self, Fitted};
+use super::numbers::{self, PlacementNumbers};
 
 /// A place for a file system.
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
-    pub(super) table: Table,
+pub(super) struct Placement {
+    pub(super) table: PartitionTable,
     pub(super) table_reason: String,
     pub(super) partitions: Vec<PlannedPartition>,
-    pub(super) place: Place,
+    pub(super) place: PlannedPlacement,
     /// The numbers, or why there are none that fit.
-    pub(super) fitted: Result<Fitted, String>,
+    pub(super) fitted: Result<PlacementNumbers, String>,
     pub(super) warnings: Vec<String>,
 }
 
-impl Ground {
+impl Placement {
     /// What the medium offers, the numbers included.
     pub(super) fn conditions(
         &self,
@@ -52,10 +54,10 @@ pub(super) fn ground(
     filesystem: &FileSystem,
     medium: &PlannedMedium,
     used: &Geometry,
-    table: Option<Table>,
+    table: Option<PartitionTable>,
     start_bytes: Option<u64>,
     stripe_width: StripeWidth,
-) -> Result<Ground, PlanError> {
+) -> Result<Placement, PlanError> {
     check_sector(medium.sector_bytes)?;
     if filesystem.layered.is_some() {
         return Err(PlanError::Unfit {
@@ -64,21 +66,26 @@ pub(super) fn ground(
         });
     }
     let (table, table_reason) = match medium.partition_start_bytes {
-        Some(_) if table.is_some_and(|table| table != Table::None) || start_bytes.is_some() => {
+        Some(_)
+            if table.is_some_and(|table| table != PartitionTable::None)
+                || start_bytes.is_some() =>
+        {
             return Err(PlanError::Partition { path: medium.path.display().to_string() });
         }
-        Some(_) => (Table::None, "the target is a partition, which stays where it is".to_owned()),
+        Some(_) => {
+            (PartitionTable::None, "the target is a partition, which stays where it is".to_owned())
+        }
         None => choose_table(filesystem, medium, table),
     };
     let start = start(filesystem, medium, used, table, start_bytes);
-    let is_common = start_bytes.is_none() && matches!(start, Start::At(_));
+    let is_common = start_bytes.is_none() && matches!(start, LayoutStart::At(_));
     let layout = plan_layout_in(table, medium.capacity_bytes, medium.sector_bytes, used, start)?;
     let (place, partitions) = match layout.layout {
-        Layout::WholeMedium => {
+        PartitionLayout::WholeMedium => {
             let start_bytes = medium.partition_start_bytes.unwrap_or(0);
-            (Place { start_bytes, size_bytes: medium.capacity_bytes }, Vec::new())
+            (PlannedPlacement { start_bytes, size_bytes: medium.capacity_bytes }, Vec::new())
         }
-        Layout::Partition { start_bytes, size_bytes } => {
+        PartitionLayout::Partition { start_bytes, size_bytes } => {
             let partition = PlannedPartition {
                 number: 1,
                 start_bytes,
@@ -86,7 +93,7 @@ pub(super) fn ground(
                 kind: table.kind_of(content(&filesystem.kind)).to_owned(),
                 reason: if is_common { reason_of_common_start(used) } else { layout.reason },
             };
-            (Place { start_bytes, size_bytes }, vec![partition])
+            (PlannedPlacement { start_bytes, size_bytes }, vec![partition])
         }
     };
     let warnings = off_grid(medium, used, place).into_iter().collect();
@@ -100,36 +107,38 @@ pub(super) fn ground(
     let offers = of_medium(medium, used);
     let site = site(filesystem, &offers, place, medium.sector_bytes, stripe_width);
     let fitted = numbers::fit(&filesystem.kind, &site);
-    Ok(Ground { table, table_reason, partitions, place, fitted, warnings })
+    Ok(Placement { table, table_reason, partitions, place, fitted, warnings })
 }
 
 fn choose_table(
     filesystem: &FileSystem,
     medium: &PlannedMedium,
-    wanted: Option<Table>,
-) -> (Table, String) {
-    let reach = Table::Mbr.reach_bytes(medium.sector_bytes);
+    wanted: Option<PartitionTable>,
+) -> (PartitionTable, String) {
+    let reach = PartitionTable::Mbr.reach_bytes(medium.sector_bytes);
     let fits_mbr = medium.capacity_bytes <= reach;
     match (wanted, filesystem.kind.as_str()) {
-        (Some(Table::None), _) => {
+        (Some(PartitionTable::None), _) => {
             let reason = "asked for; a file system at the start of the medium is aligned to every \
                           unit";
-            (Table::None, reason.to_owned())
+            (PartitionTable::None, reason.to_owned())
         }
-        (Some(Table::Mbr), _) if !fits_mbr => {
+        (Some(PartitionTable::Mbr), _) if !fits_mbr => {
             let reason = format!("asked for; what is behind {} is out of its reach", Bytes(reach));
-            (Table::Mbr, reason)
+            (PartitionTable::Mbr, reason)
         }
         (Some(table), _) => (table, "asked for".to_owned()),
         (None, "vfat" | "exfat") if fits_mbr => {
             let reason = "cameras and players look for FAT and exFAT in an MBR";
-            (Table::Mbr, reason.to_owned())
+            (PartitionTable::Mbr, reason.to_owned())
         }
         (None, _) if fits_mbr => {
             let reason = "it is kept at both ends of the medium, so one copy can be lost";
-            (Table::Gpt, reason.to_owned())
+            (PartitionTable::Gpt, reason.to_owned())
         }
-        (None, _) => (Table::Gpt, format!("an MBR does not reach behind {}", Bytes(reach))),
+        (None, _) => {
+            (PartitionTable::Gpt, format!("an MBR does not reach behind {}", Bytes(reach)))
+        }
     }
 }
 
@@ -138,20 +147,20 @@ fn start(
     filesystem: &FileSystem,
     medium: &PlannedMedium,
     used: &Geometry,
-    table: Table,
+    table: PartitionTable,
     start_bytes: Option<u64>,
-) -> Start {
+) -> LayoutStart {
     match (table, start_bytes, &used.erase_unit) {
-        (Table::None, _, _) => Start::Whole,
-        (_, Some(at), _) => Start::At(Bytes(at)),
+        (PartitionTable::None, _, _) => LayoutStart::Whole,
+        (_, Some(at), _) => LayoutStart::At(Bytes(at)),
         (_, None, Some(unit)) => {
             let front = table.front_bytes(medium.sector_bytes);
             numbers::start_unit_bytes(&filesystem.kind, unit.bytes.0)
                 .filter(|common| *common != unit.bytes.0)
                 .and_then(|common| front.checked_next_multiple_of(common))
-                .map_or(Start::Auto, |at| Start::At(Bytes(at)))
+                .map_or(LayoutStart::Auto, |at| LayoutStart::At(Bytes(at)))
         }
-        (_, None, None) => Start::Auto,
+        (_, None, None) => LayoutStart::Auto,
     }
 }
 
@@ -163,7 +172,7 @@ fn reason_of_common_start(used: &Geometry) -> String {
     )
 }
 
-fn off_grid(medium: &PlannedMedium, used: &Geometry, place: Place) -> Option<String> {
+fn off_grid(medium: &PlannedMedium, used: &Geometry, place: PlannedPlacement) -> Option<String> {
     let unit = used.erase_unit.as_ref()?.bytes;
     if aligned(place.start_bytes, unit.0) {
         return None;

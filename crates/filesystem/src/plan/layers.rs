@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::DurabilityVerdict;
 use crate::filesystem::FileSystem;
-use crate::layered::{Layers, Step};
+use crate::layered::{LayerCommand, Layers};
 use crate::recipe::Recipe;
 use crate::setup::Setup;
 
@@ -67,7 +67,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`PlanError`] tells.
-    pub fn of(catalogue: &Catalogue, inputs: &PlanInputs) -> Result<Self, PlanError> {
+    pub fn of(catalogue: &FileSystemCatalog, inputs: &PlanInputs) -> Result<Self, PlanError> {
         let host = catalogue.filesystem(&inputs.choices.setup.filesystem)?;
         let plan = Self::make(host, inputs)?;
         match &inputs.choices.image {
@@ -163,10 +163,11 @@ fn worst(host: DurabilityVerdict, image: DurabilityVerdict) -> DurabilityVerdict
     }
 }
 
-fn written(steps: &[Step]) -> Vec<PlannedCommand> {
+fn written(steps: &[LayerCommand]) -> Vec<PlannedCommand> {
     // The medium is written to by all of them but mounting.
     let is_mount = |name: &str| matches!(name, "mount" | "umount");
-    let one =
-        |(purpose, program): &Step| commands::one(purpose, program, !is_mount(program.name()));
+    let one = |(purpose, program): &LayerCommand| {
+        commands::one(purpose, program, !is_mount(program.name()))
+    };
     steps.iter().map(one).collect()
 }

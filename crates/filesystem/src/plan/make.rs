@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
@@ -13,16 +13,16 @@ use crate::setup::Setup;
 use super::advice;
 use super::choose::GEOMETRY;
 use super::commands::{self, Programs};
-use super::document::{Number, Plan, PlanInputs, PlannedGeometry};
+use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry};
 use super::error::PlanError;
-use super::ground::{Ground, ground};
-use super::numbers::Fitted;
+use super::ground::{Placement, ground};
+use super::numbers::PlacementNumbers;
 use super::units;
 
 /// Everything that is made of the choices alone.
 struct Made {
     geometry: PlannedGeometry,
-    ground: Ground,
+    ground: Placement,
     recipe: Recipe,
     warnings: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`PlanError`] tells; also when the catalogue no longer has the file system.
-    pub fn rebuild(&self, catalogue: &Catalogue) -> Result<Self, PlanError> {
+    pub fn rebuild(&self, catalogue: &FileSystemCatalog) -> Result<Self, PlanError> {
         Self::of(catalogue, &self.inputs())
     }
 
@@ -148,7 +148,11 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::rebuild`].
-    pub fn programs(&self, catalogue: &Catalogue, node: &Path) -> Result<Programs, PlanError> {
+    pub fn programs(
+        &self,
+        catalogue: &FileSystemCatalog,
+        node: &Path,
+    ) -> Result<Programs, PlanError> {
         let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
         let inputs = self.inputs();
         let made = made(filesystem, &inputs)?;
@@ -166,22 +170,26 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::rebuild`].
-    pub fn recipe(&self, catalogue: &Catalogue) -> Result<Recipe, PlanError> {
+    pub fn recipe(&self, catalogue: &FileSystemCatalog) -> Result<Recipe, PlanError> {
         let filesystem = catalogue.filesystem(&self.choices.setup.filesystem)?;
         Ok(made(filesystem, &self.inputs())?.recipe)
     }
 }
 
 /// The numbers of the plan and what they cost; of those that mkfs is not given only the block.
-fn numbers(fitted: &Fitted, is_fitted: bool) -> (Vec<Number>, u64) {
+fn numbers(fitted: &PlacementNumbers, is_fitted: bool) -> (Vec<PlanNumber>, u64) {
     if is_fitted {
         return (fitted.numbers.clone(), fitted.lost_bytes);
     }
-    let block = |number: &&Number| number.name == "block_bytes";
+    let block = |number: &&PlanNumber| number.name == "block_bytes";
     (fitted.numbers.iter().filter(block).cloned().collect(), 0)
 }
 
-fn not_fitted(filesystem: &FileSystem, conditions: &Conditions, fitted: &Fitted) -> Vec<String> {
+fn not_fitted(
+    filesystem: &FileSystem,
+    conditions: &Conditions,
+    fitted: &PlacementNumbers,
+) -> Vec<String> {
     let why = match filesystem.option(GEOMETRY) {
         Err(_) => "it takes no numbers of it".to_owned(),
         Ok(option) => filesystem
@@ -214,7 +222,7 @@ fn fstab_line(recipe: &Recipe, mount_point: &Path) -> String {
     fields.join(" ")
 }
 
-fn lost_reason(outside: u64, inside: u64, fitted: &Fitted) -> String {
+fn lost_reason(outside: u64, inside: u64, fitted: &PlacementNumbers) -> String {
     let table = "the table, what precedes the first erase unit and what is left behind the last";
     match (outside > 0, inside > 0) {
         (false, false) => "nothing".to_owned(),

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use flashfit_medium::Medium;
-use flashfit_medium::describe::Kind;
-use flashfit_medium::identity::Identity;
+use flashfit_medium::Device;
+use flashfit_medium::describe::DeviceKind;
+use flashfit_medium::identity::DeviceIdentity;
 
 use super::document::PlannedMedium;
 
@@ -13,7 +13,7 @@ const LEAST_SECTOR_BYTES: u64 = 512;
 impl PlannedMedium {
     /// Of a device or an image. An image is planned for as the loop device over it is, which takes
     /// discards and has a volatile cache.
-    pub fn of(medium: &Medium) -> Self {
+    pub fn of(medium: &Device) -> Self {
         let is_image = medium.disk.is_empty();
         Self {
             path: medium.path.clone(),
@@ -39,8 +39,8 @@ impl PlannedMedium {
         Self {
             path: PathBuf::from(format!("sim:{name}")),
             disk: String::new(),
-            kind: Kind::Simulated,
-            identity: Identity::default(),
+            kind: DeviceKind::Simulated,
+            identity: DeviceIdentity::default(),
             capacity_bytes,
             sector_bytes,
             partition_start_bytes: None,

@@ -22,14 +22,14 @@ mod published;
 pub mod units;
 
 pub use crate::layout::EXAMPLE_NODE;
-pub use choose::{GEOMETRY, Wish, choose, choose_layered};
+pub use choose::{GEOMETRY, PlanRequest, choose, choose_layered};
 pub use commands::Programs;
 pub use conditions::fitted_conditions;
 pub use document::{
-    Choices, Number, Place, Plan, PlanInputs, PlannedCommand, PlannedGeometry, PlannedMedium,
-    PlannedPartition, StripeWidth, Trim, TrimAdvice, Unit,
+    NumberUnit, Plan, PlanChoices, PlanInputs, PlanNumber, PlannedCommand, PlannedGeometry,
+    PlannedMedium, PlannedPartition, PlannedPlacement, StripeWidth, Trim, TrimAdvice,
 };
 pub use error::PlanError;
 pub use layers::{PlannedLayers, PlannedSetting};
 pub use make::differences;
-pub use published::{Published, PublishedRecipes};
+pub use published::{PublishedRecipe, PublishedRecipes};

@@ -139,10 +139,10 @@ pub(super) fn warnings(filesystem: &FileSystem, setup: &Setup) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Catalogue;
+    use crate::catalogue::FileSystemCatalog;
 
     fn usual_for(write_unit_bytes: Option<u64>) -> Vec<String> {
-        let catalogue = Catalogue::load(None).unwrap();
+        let catalogue = FileSystemCatalog::load(None).unwrap();
         usual(catalogue.filesystem("squashfs").unwrap(), write_unit_bytes)
     }
 

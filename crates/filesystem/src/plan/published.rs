@@ -3,20 +3,20 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{Entry, EntryError};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_catalogue::{CatalogEntry, CatalogEntryError};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::CatalogueError;
-use crate::layout::Table;
+use crate::catalogue::FileSystemCatalogError;
+use crate::layout::PartitionTable;
 
 use super::document::StripeWidth;
 
 /// A recipe as it was published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedRecipe {
     /// Its name, which is that of the file.
     pub name: String,
     /// What it is, in a few words.
@@ -26,7 +26,7 @@ pub struct Published {
     /// The write unit, where there was one.
     pub write_unit: Option<Bytes>,
     /// The partition table.
-    pub table: Table,
+    pub table: PartitionTable,
     /// Where the partition starts; 0 without a table.
     pub start: Bytes,
     /// The file system.
@@ -48,11 +48,11 @@ pub struct Published {
     pub source: String,
 }
 
-impl Published {
+impl PublishedRecipe {
     /// The geometry it was made for.
     pub fn geometry(&self) -> Geometry {
-        let source = || Source::Published(format!("the recipe {}", self.name));
-        let known = |bytes| Known::new(bytes, source());
+        let source = || QuantitySource::Published(format!("the recipe {}", self.name));
+        let known = |bytes| Sourced::new(bytes, source());
         Geometry {
             erase_unit: Some(known(self.erase_unit)),
             write_unit: self.write_unit.map(known),
@@ -61,7 +61,7 @@ impl Published {
 
     /// Whether it was made for a medium built like this.
     pub fn is_for(&self, used: &Geometry) -> bool {
-        let bytes = |known: &Option<Known>| known.as_ref().map(|known| known.bytes);
+        let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
         bytes(&used.erase_unit) == Some(self.erase_unit)
             && bytes(&used.write_unit) == self.write_unit
     }
@@ -69,20 +69,20 @@ impl Published {
 
 /// All recipes.
 #[derive(Debug, Clone)]
-pub struct PublishedRecipes(Vec<Published>);
+pub struct PublishedRecipes(Vec<PublishedRecipe>);
 
 impl PublishedRecipes {
     /// Reads the built-in recipes and those of the user over them.
     ///
     /// # Errors
     /// The first file that cannot be read or is not valid.
-    pub fn load(user_dir: Option<&Path>) -> Result<Self, CatalogueError> {
+    pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
         let entries = flashfit_catalogue::entries("recipes", "toml", user_dir)?;
         Ok(Self(entries.iter().map(read).collect::<Result<_, _>>()?))
     }
 
     /// All of them, sorted by name.
-    pub fn all(&self) -> &[Published] {
+    pub fn all(&self) -> &[PublishedRecipe] {
         &self.0
     }
 
@@ -90,20 +90,24 @@ impl PublishedRecipes {
     ///
     /// # Errors
     /// [`EntryError::Unknown`] with the nearest name.
-    pub fn find(&self, name: &str) -> Result<&Published, EntryError> {
+    pub fn find(&self, name: &str) -> Result<&PublishedRecipe, CatalogEntryError> {
         self.0.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
-            EntryError::unknown("recipe", name, self.0.iter().map(|recipe| recipe.name.as_str()))
+            CatalogEntryError::unknown(
+                "recipe",
+                name,
+                self.0.iter().map(|recipe| recipe.name.as_str()),
+            )
         })
     }
 }
 
-fn read(entry: &Entry) -> Result<Published, CatalogueError> {
-    let invalid = |start: usize, reason: String| CatalogueError::Invalid {
+fn read(entry: &CatalogEntry) -> Result<PublishedRecipe, FileSystemCatalogError> {
+    let invalid = |start: usize, reason: String| FileSystemCatalogError::Invalid {
         origin: entry.origin.clone(),
         line: entry.text.get(..start).unwrap_or("").matches('\n').count() + 1,
         reason,
     };
-    let recipe: Published = toml::from_str(&entry.text).map_err(|error| {
+    let recipe: PublishedRecipe = toml::from_str(&entry.text).map_err(|error| {
         invalid(error.span().map_or(0, |span| span.start), error.message().to_owned())
     })?;
     if recipe.name != entry.name {
@@ -122,7 +126,7 @@ mod tests {
         let names: Vec<&str> = recipes.all().iter().map(|recipe| recipe.name.as_str()).collect();
         assert_eq!(names, ["dreamplug", "gentoo", "linutop", "pandora"]);
         assert!(recipes.find("dreamplugs").is_err());
-        let catalogue = crate::Catalogue::load(None).unwrap();
+        let catalogue = crate::FileSystemCatalog::load(None).unwrap();
         for recipe in recipes.all() {
             let filesystem = catalogue.filesystem(&recipe.filesystem).unwrap();
             for option in recipe.options.iter().filter(|option| *option != "base") {
@@ -134,7 +138,7 @@ mod tests {
     #[test]
     fn a_wrong_word_is_found_with_its_line() {
         let text = "name = \"x\"\ntitel = \"y\"\n".to_owned();
-        let entry = Entry {
+        let entry = CatalogEntry {
             name: "x".into(),
             text,
             origin: flashfit_catalogue::Origin::File("x.toml".into()),

@@ -4,7 +4,7 @@
 //! the common multiple is safe whichever is right. A register often declares the least that its
 //! standard allows, and a probe can be fooled; neither is proof against the other.
 
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_medium::Bytes;
 
 use super::arithmetic::lcm;
@@ -17,7 +17,7 @@ const MOST_TIMES: u64 = 8;
 /// Puts the two together; the texts tell where they disagree.
 pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<String>) {
     let mut warnings = Vec::new();
-    let mut one = |what: &str, given: &Option<Known>, declared: &Option<Known>| {
+    let mut one = |what: &str, given: &Option<Sourced>, declared: &Option<Sourced>| {
         let (used, warning) = agree(what, given.as_ref(), declared.as_ref());
         warnings.extend(warning);
         used
@@ -32,9 +32,9 @@ pub fn combine(given: &Geometry, declared: &Geometry) -> (PlannedGeometry, Vec<S
 
 fn agree(
     what: &str,
-    given: Option<&Known>,
-    declared: Option<&Known>,
-) -> (Option<Known>, Option<String>) {
+    given: Option<&Sourced>,
+    declared: Option<&Sourced>,
+) -> (Option<Sourced>, Option<String>) {
     let (Some(a), Some(b)) = (given, declared) else {
         return (given.or(declared).cloned(), None);
     };
@@ -47,7 +47,7 @@ fn agree(
         Some(common) if common <= larger.0.saturating_mul(MOST_TIMES) => {
             let source = if common == b.bytes.0 { b.source.clone() } else { a.source.clone() };
             let how = if common == larger.0 { "the larger" } else { "a common multiple" };
-            let known = Known::new(Bytes(common), source);
+            let known = Sourced::new(Bytes(common), source);
             let text = format!("{both}; {} is used, {how}, which is safe for both", Bytes(common));
             (Some(known), Some(text))
         }
@@ -59,22 +59,23 @@ fn agree(
 }
 
 /// A size that the user gave.
-pub fn given(bytes: Option<Bytes>) -> Option<Known> {
-    bytes.map(|bytes| Known::new(bytes, Source::Given))
+pub fn given(bytes: Option<Bytes>) -> Option<Sourced> {
+    bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn erase_unit(mib: u64, source: Source) -> Geometry {
-        let erase_unit = Some(Known::new(Bytes::mib(mib), source));
+    fn erase_unit(mib: u64, source: QuantitySource) -> Geometry {
+        let erase_unit = Some(Sourced::new(Bytes::mib(mib), source));
         Geometry { erase_unit, ..Geometry::default() }
     }
 
     fn used(given_mib: u64, declared_mib: u64) -> (u64, usize) {
-        let declared = erase_unit(declared_mib, Source::Declared("SSR".into()));
-        let (geometry, warnings) = combine(&erase_unit(given_mib, Source::Given), &declared);
+        let declared = erase_unit(declared_mib, QuantitySource::Declared("SSR".into()));
+        let (geometry, warnings) =
+            combine(&erase_unit(given_mib, QuantitySource::Given), &declared);
         (geometry.used.erase_unit.unwrap().bytes.0 >> 20, warnings.len())
     }
 
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn one_source_is_taken_as_it_is() {
-        let declared = erase_unit(4, Source::Declared("SSR".into()));
+        let declared = erase_unit(4, QuantitySource::Declared("SSR".into()));
         let (geometry, warnings) = combine(&Geometry::default(), &declared);
         assert_eq!(geometry.used, declared);
         assert!(warnings.is_empty());

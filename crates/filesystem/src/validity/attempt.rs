@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::mount::{MountError, Mounted};
-use flashfit_host::{Outcome, Program, ProgramError, Runner, mountinfo};
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, mountinfo};
 use flashfit_medium::Bytes;
 
-use super::finding::{Evidence, Place};
-use super::judge::{Mount, Seen};
-use super::scratch::{Image, Scratch};
-use super::trace::Trace;
-use super::{ValidityError, kernel_words, superblock};
+use super::finding::{EvidenceSource, OptionEvidence};
+use super::judge::{ObservedFileSystem, ObservedMount};
+use super::scratch::{Image, ScratchImages};
+use super::trace::MountTrace;
+use super::{OptionProbeError, kernel_words, superblock};
 use crate::recipe::Recipe;
 
 /// Making or mounting an empty file system takes far less.
@@ -19,13 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How it went.
 #[derive(Debug)]
-pub(super) enum Attempt {
+pub(super) enum AttemptResult {
     /// It was made, and mounted where that can be.
-    Done(Seen),
+    Done(ObservedFileSystem),
     /// mkfs or the tuning program said no.
-    NotMade(Vec<Evidence>),
+    NotMade(Vec<OptionEvidence>),
     /// It was made, and mount said no.
-    NotMounted(Seen, Vec<Evidence>),
+    NotMounted(ObservedFileSystem, Vec<OptionEvidence>),
     /// A program is not installed.
     Missing(ProgramError),
     /// It took so long that nothing can be said.
@@ -33,9 +33,9 @@ pub(super) enum Attempt {
 }
 
 /// What attempts are made with.
-pub(super) struct Workbench<'a> {
+pub(super) struct AttemptTools<'a> {
     pub(super) runner: &'a dyn Runner,
-    pub(super) scratch: &'a Scratch,
+    pub(super) scratch: &'a ScratchImages,
     /// Of the images.
     pub(super) size: Bytes,
     /// Whether the file system is packed from a folder instead of made on a place.
@@ -46,41 +46,43 @@ pub(super) struct Workbench<'a> {
     pub(super) mounting: bool,
 }
 
-impl Workbench<'_> {
+impl AttemptTools<'_> {
     /// Makes what `recipe` says on a new image; `words` are the mount options that are tried.
     pub(super) fn attempt(
         &self,
         recipe: &Recipe,
         words: &[String],
-    ) -> Result<Attempt, ValidityError> {
+    ) -> Result<AttemptResult, OptionProbeError> {
         let mut log = KernelLog::from_now();
         let image = self.scratch.image(self.size, self.attaching)?;
         let attempt = self.on(&image, recipe);
         let lines = log.take();
         if let Some(line) = kernel_words::device_error(&lines, &image.device()) {
             self.scratch.check_room()?;
-            return Err(ValidityError::Image { line: line.to_owned() });
+            return Err(OptionProbeError::Image { line: line.to_owned() });
         }
         let ours: Vec<&str> = kernel_words::about(&lines, &image.device(), words);
         let mut attempt = attempt?;
         match &mut attempt {
-            Attempt::Done(Seen { mount: Some(mount), .. }) => {
+            AttemptResult::Done(ObservedFileSystem { mount: Some(mount), .. }) => {
                 mount.log = ours.iter().map(|line| (*line).to_owned()).collect();
                 mount.log_readable = log.is_readable();
             }
-            Attempt::NotMounted(_, evidence) => {
+            AttemptResult::NotMounted(_, evidence) => {
                 let said = kernel_words::refusal(&ours, words);
-                let said = said.into_iter().map(|line| Evidence::new(Place::KernelLog, line));
+                let said = said
+                    .into_iter()
+                    .map(|line| OptionEvidence::new(EvidenceSource::KernelLog, line));
                 evidence.splice(0..0, said);
                 self.scratch.check_room()?;
             }
-            Attempt::NotMade(_) => self.scratch.check_room()?,
+            AttemptResult::NotMade(_) => self.scratch.check_room()?,
             _ => {}
         }
         Ok(attempt)
     }
 
-    fn on(&self, image: &Image, recipe: &Recipe) -> Result<Attempt, ValidityError> {
+    fn on(&self, image: &Image, recipe: &Recipe) -> Result<AttemptResult, OptionProbeError> {
         let place = image.place();
         let mkfs = if self.packing {
             // The folder with nothing but the mount point in it is as good as any.
@@ -92,49 +94,55 @@ impl Workbench<'_> {
         for program in making {
             match self.runner.run(&program.timeout(PATIENCE)) {
                 Ok(outcome) if outcome.success() => {}
-                Ok(outcome) => return Ok(Attempt::NotMade(vec![said(&outcome)])),
+                Ok(outcome) => return Ok(AttemptResult::NotMade(vec![said(&outcome)])),
                 Err(error) => return stopped(error),
             }
         }
         let superblock = superblock::lines(self.runner, recipe.kind(), place)?;
-        let seen = Seen { superblock, mount: None };
-        if self.mounting { self.mount(image, recipe, seen) } else { Ok(Attempt::Done(seen)) }
+        let seen = ObservedFileSystem { superblock, mount: None };
+        if self.mounting { self.mount(image, recipe, seen) } else { Ok(AttemptResult::Done(seen)) }
     }
 
-    fn mount(&self, image: &Image, recipe: &Recipe, seen: Seen) -> Result<Attempt, ValidityError> {
+    fn mount(
+        &self,
+        image: &Image,
+        recipe: &Recipe,
+        seen: ObservedFileSystem,
+    ) -> Result<AttemptResult, OptionProbeError> {
         let (place, point) = (image.place(), self.scratch.point());
         let options = recipe.mount_options();
         let mounted = match Mounted::new(self.runner, place, recipe.kind(), point, options) {
             Ok(mounted) => mounted,
             Err(MountError::Program(ProgramError::Failed { message, .. })) => {
-                let evidence = Evidence::new(Place::Mount, plain_refusal(&message));
-                return Ok(Attempt::NotMounted(seen, vec![evidence]));
+                let evidence = OptionEvidence::new(EvidenceSource::Mount, plain_refusal(&message));
+                return Ok(AttemptResult::NotMounted(seen, vec![evidence]));
             }
             Err(MountError::Program(error)) => return stopped(error),
             Err(error) => return Err(error.into()),
         };
         let unreadable =
-            |source| ValidityError::Scratch { path: "/proc/self/mountinfo".into(), source };
+            |source| OptionProbeError::Scratch { path: "/proc/self/mountinfo".into(), source };
         let entry = mountinfo::at(mounted.point()).map_err(unreadable)?.unwrap_or_else(|| {
             unreachable!("`Mounted` has seen it in the mount table");
         });
-        let list = Trace::list_of(recipe.kind(), &image.device());
+        let list = MountTrace::list_of(recipe.kind(), &image.device());
         mounted.unmount()?;
-        let mount = Mount { trace: Trace::new(&entry, &list), ..Mount::default() };
-        Ok(Attempt::Done(Seen { mount: Some(mount), ..seen }))
+        let mount =
+            ObservedMount { trace: MountTrace::new(&entry, &list), ..ObservedMount::default() };
+        Ok(AttemptResult::Done(ObservedFileSystem { mount: Some(mount), ..seen }))
     }
 }
 
-fn stopped(error: ProgramError) -> Result<Attempt, ValidityError> {
+fn stopped(error: ProgramError) -> Result<AttemptResult, OptionProbeError> {
     match error {
-        ProgramError::Missing { .. } => Ok(Attempt::Missing(error)),
-        ProgramError::TimedOut { .. } => Ok(Attempt::Unclear(error.to_string())),
+        ProgramError::Missing { .. } => Ok(AttemptResult::Missing(error)),
+        ProgramError::TimedOut { .. } => Ok(AttemptResult::Unclear(error.to_string())),
         other => Err(other.into()),
     }
 }
 
 /// The line in which a program says what it does not like; programs put usage texts around it.
-fn said(outcome: &Outcome) -> Evidence {
+fn said(outcome: &ProgramOutcome) -> OptionEvidence {
     let lines: Vec<&str> = [&outcome.stderr, &outcome.stdout]
         .into_iter()
         .flat_map(|text| text.lines())
@@ -152,7 +160,7 @@ fn said(outcome: &Outcome) -> Evidence {
         Some(line) => (*line).to_owned(),
         None => format!("{name} ended with {:?} and said nothing", outcome.code),
     };
-    Evidence::new(Place::Program, text)
+    OptionEvidence::new(EvidenceSource::Program, text)
 }
 
 /// mount(8) adds where to look further, which was done.
@@ -178,12 +186,12 @@ mod tests {
     use super::*;
 
     fn text(stdout: &str, stderr: &str) -> String {
-        let outcome = Outcome {
+        let outcome = ProgramOutcome {
             code: Some(1),
             stdout: stdout.to_owned(),
             stderr: stderr.to_owned(),
             command_line: "mkfs.ext4 -q".to_owned(),
-            ..Outcome::default()
+            ..ProgramOutcome::default()
         };
         said(&outcome).text
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Finding, Findings, Verdict};
+use super::finding::{OptionFinding, OptionFindings, OptionVerdict};
 
 const SCHEMA: &str = "flashfit.options-cache";
 const VERSION: u32 = 1;
@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 8 << 20;
 /// What findings depend on; see [`super::key_elsewhere`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct OptionCacheKey {
     pub(super) filesystem: String,
     /// Release and build of the kernel.
     pub(super) kernel: String,
@@ -40,8 +40,8 @@ pub struct Key {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
-    key: Key,
-    findings: Findings,
+    key: OptionCacheKey,
+    findings: OptionFindings,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Cache {
     }
 
     /// What was found under this key.
-    pub fn get(&self, key: &Key) -> Option<Findings> {
+    pub fn get(&self, key: &OptionCacheKey) -> Option<OptionFindings> {
         let record = self.read().into_iter().find(|record| record.key == *key)?;
         Some(record.findings)
     }
@@ -87,12 +87,12 @@ impl Cache {
     ///
     /// # Errors
     /// In words.
-    pub fn keep(&self, key: Key, findings: &Findings) -> Result<(), String> {
-        let is_lasting = |found: &Finding| found.verdict != Verdict::ToolMissing;
+    pub fn keep(&self, key: OptionCacheKey, findings: &OptionFindings) -> Result<(), String> {
+        let is_lasting = |found: &OptionFinding| found.verdict != OptionVerdict::ToolMissing;
         if findings.options.iter().all(is_lasting) { self.put(key, findings) } else { Ok(()) }
     }
 
-    fn put(&self, key: Key, findings: &Findings) -> Result<(), String> {
+    fn put(&self, key: OptionCacheKey, findings: &OptionFindings) -> Result<(), String> {
         let Some(path) = &self.path else {
             return Err("neither XDG_CACHE_HOME nor HOME names a folder".to_owned());
         };
@@ -143,8 +143,8 @@ pub(super) fn hash(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn key(kernel: &str) -> Key {
-        Key {
+    fn key(kernel: &str) -> OptionCacheKey {
+        OptionCacheKey {
             filesystem: "ext4".into(),
             kernel: kernel.into(),
             programs: vec!["mke2fs 1.47.0".into()],
@@ -154,8 +154,8 @@ mod tests {
         }
     }
 
-    fn findings(reason: &str) -> Findings {
-        Findings {
+    fn findings(reason: &str) -> OptionFindings {
+        OptionFindings {
             filesystem: "ext4".into(),
             not_mounted: Some(reason.into()),
             options: Vec::new(),
@@ -172,7 +172,7 @@ mod tests {
         cache.put(key("6.1"), &findings("three")).unwrap();
         assert_eq!(cache.get(&key("6.1")), Some(findings("three")));
         assert_eq!(cache.get(&key("6.2")), Some(findings("two")));
-        assert_eq!(cache.get(&Key { catalogue: hash("c"), ..key("6.1") }), None);
+        assert_eq!(cache.get(&OptionCacheKey { catalogue: hash("c"), ..key("6.1") }), None);
         assert_eq!(cache.read().len(), 2);
         let names = std::fs::read_dir(folder.path().join("deep")).unwrap().count();
         assert_eq!(names, 1, "a draft is left");

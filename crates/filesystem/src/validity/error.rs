@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_host::{ExitClass, Explain, ProgramError};
+use flashfit_host::{ExitClass, ProgramError, UserError};
 
 use crate::setup::SetupError;
 
 /// Why nothing was found out.
 #[derive(Debug, thiserror::Error)]
-pub enum ValidityError {
+pub enum OptionProbeError {
     /// No scratch folder or image.
     #[error("cannot make a scratch image: {}: {source}", path.display())]
     Scratch {
@@ -45,7 +45,7 @@ pub enum ValidityError {
     Setup(#[from] SetupError),
 }
 
-impl Explain for ValidityError {
+impl UserError for OptionProbeError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Scratch { .. } | Self::Full { .. } => ExitClass::Environment,

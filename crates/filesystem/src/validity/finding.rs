@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What this kernel and these programs make of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum OptionVerdict {
     /// A trace of it is seen that is not there without it.
     Effective,
     /// Nothing refused it and nothing says that it is ignored, but no trace of it is seen.
@@ -24,7 +24,7 @@ pub enum Verdict {
     NotMeasured,
 }
 
-impl Verdict {
+impl OptionVerdict {
     /// Its name in JSON and in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Verdict {
     }
 }
 
-impl std::fmt::Display for Verdict {
+impl std::fmt::Display for OptionVerdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
@@ -63,7 +63,7 @@ impl std::fmt::Display for Verdict {
 /// Where a piece of evidence was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum EvidenceSource {
     /// The commands themselves, with and without the option.
     Commands,
     /// What mkfs or the tuning program printed.
@@ -82,7 +82,7 @@ pub enum Place {
     Flashfit,
 }
 
-impl Place {
+impl EvidenceSource {
     /// Its name for people.
     pub fn title(self) -> &'static str {
         match self {
@@ -101,15 +101,15 @@ impl Place {
 /// A piece of evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Evidence {
+pub struct OptionEvidence {
     /// Where it was seen.
-    pub place: Place,
+    pub place: EvidenceSource,
     /// What was seen.
     pub text: String,
 }
 
-impl Evidence {
-    pub(crate) fn new(place: Place, text: impl Into<String>) -> Self {
+impl OptionEvidence {
+    pub(crate) fn new(place: EvidenceSource, text: impl Into<String>) -> Self {
         Self { place, text: text.into() }
     }
 }
@@ -117,29 +117,29 @@ impl Evidence {
 /// What was found of one option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Finding {
+pub struct OptionFinding {
     /// The option's name.
     pub option: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: OptionVerdict,
     /// What it rests on, the most telling first.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<OptionEvidence>,
     /// What the user can type to get further.
     pub hint: Option<String>,
 }
 
-impl Finding {
+impl OptionFinding {
     /// Why measuring it would measure something else; `None` where it is a choice.
     pub fn why_no_choice(&self) -> Option<String> {
         let why = match self.verdict {
-            Verdict::Default => "on this machine it is the same as without it",
-            Verdict::Ignored => "it is taken here and does nothing",
-            Verdict::Refused => "it is refused here",
-            Verdict::ToolMissing => "a program that it needs is not installed",
-            Verdict::Effective
-            | Verdict::Accepted
-            | Verdict::NotInKernel
-            | Verdict::NotMeasured => return None,
+            OptionVerdict::Default => "on this machine it is the same as without it",
+            OptionVerdict::Ignored => "it is taken here and does nothing",
+            OptionVerdict::Refused => "it is refused here",
+            OptionVerdict::ToolMissing => "a program that it needs is not installed",
+            OptionVerdict::Effective
+            | OptionVerdict::Accepted
+            | OptionVerdict::NotInKernel
+            | OptionVerdict::NotMeasured => return None,
         };
         Some(match self.evidence.first() {
             Some(first) => format!("{why} ({}: {})", first.place.title(), first.text),
@@ -151,18 +151,18 @@ impl Finding {
 /// What was found of a file system's options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Findings {
+pub struct OptionFindings {
     /// The file system's name.
     pub filesystem: String,
     /// Why nothing was mounted, where nothing was.
     pub not_mounted: Option<String>,
     /// One for each option, in catalogue order.
-    pub options: Vec<Finding>,
+    pub options: Vec<OptionFinding>,
 }
 
-impl Findings {
+impl OptionFindings {
     /// What was found of the option of that name.
-    pub fn of(&self, option: &str) -> Option<&Finding> {
+    pub fn of(&self, option: &str) -> Option<&OptionFinding> {
         self.options.iter().find(|finding| finding.option == option)
     }
 }
@@ -174,14 +174,14 @@ mod tests {
     #[test]
     fn names_are_those_of_json() {
         let all = [
-            Verdict::Effective,
-            Verdict::Accepted,
-            Verdict::Default,
-            Verdict::Ignored,
-            Verdict::Refused,
-            Verdict::NotInKernel,
-            Verdict::ToolMissing,
-            Verdict::NotMeasured,
+            OptionVerdict::Effective,
+            OptionVerdict::Accepted,
+            OptionVerdict::Default,
+            OptionVerdict::Ignored,
+            OptionVerdict::Refused,
+            OptionVerdict::NotInKernel,
+            OptionVerdict::ToolMissing,
+            OptionVerdict::NotMeasured,
         ];
         for verdict in all {
             assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{verdict}\""));
@@ -190,21 +190,27 @@ mod tests {
 
     #[test]
     fn only_what_changes_nothing_or_cannot_be_is_no_choice() {
-        let finding = |verdict| Finding {
+        let finding = |verdict| OptionFinding {
             option: "x".into(),
             verdict,
-            evidence: vec![Evidence::new(Place::KernelLog, "Ignoring removed x option")],
+            evidence: vec![OptionEvidence::new(
+                EvidenceSource::KernelLog,
+                "Ignoring removed x option",
+            )],
             hint: None,
         };
-        let why = finding(Verdict::Ignored).why_no_choice().unwrap();
+        let why = finding(OptionVerdict::Ignored).why_no_choice().unwrap();
         assert_eq!(
             why,
             "it is taken here and does nothing (kernel log: Ignoring removed x option)"
         );
-        for verdict in [Verdict::Default, Verdict::Refused, Verdict::ToolMissing] {
+        for verdict in [OptionVerdict::Default, OptionVerdict::Refused, OptionVerdict::ToolMissing]
+        {
             assert!(finding(verdict).why_no_choice().is_some());
         }
-        for verdict in [Verdict::Effective, Verdict::Accepted, Verdict::NotMeasured] {
+        for verdict in
+            [OptionVerdict::Effective, OptionVerdict::Accepted, OptionVerdict::NotMeasured]
+        {
             assert!(finding(verdict).why_no_choice().is_none());
         }
     }

@@ -9,7 +9,7 @@ const AS_ROOT: &str = "run it as root: sudo flashfit options";
 
 /// What options are tried with.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct OptionProbeTools {
     /// Why images cannot be mounted here; `None` where they can.
     pub(super) cannot_mount: Option<String>,
     /// What would help.
@@ -20,7 +20,7 @@ pub struct Means {
     pub(super) rotational: Option<bool>,
 }
 
-impl Means {
+impl OptionProbeTools {
     /// Gives this process its own mounts where it may. To be called before any thread is started.
     pub fn take() -> Self {
         let cannot_mount = capability::missing_for_block_devices()

@@ -35,14 +35,14 @@ use crate::recipe::Recipe;
 use crate::scheduler::Scheduler;
 use crate::setup::{Setup, SetupError};
 use crate::template::Variable;
-use attempt::Workbench;
+use attempt::AttemptTools;
 use cache::hash;
-pub use cache::{Cache, Key};
-pub use error::ValidityError;
-pub use finding::{Evidence, Finding, Findings, Place, Verdict};
-pub use means::Means;
-use scratch::Scratch;
-use trying::{Trying, all, tool_missing};
+pub use cache::{Cache, OptionCacheKey};
+pub use error::OptionProbeError;
+pub use finding::{EvidenceSource, OptionEvidence, OptionFinding, OptionFindings, OptionVerdict};
+pub use means::OptionProbeTools;
+use scratch::ScratchImages;
+use trying::{OptionTrial, all, tool_missing};
 
 /// Sparse, so that it costs what mkfs writes. Less than the first would make some layouts
 /// impossible; FAT32 with clusters of 32 KiB has more than 2 GiB.
@@ -52,9 +52,9 @@ const SECTOR_BYTES: u64 = 512;
 
 /// Findings and how they were come by.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ProbedOptions {
     /// What was found.
-    pub findings: Findings,
+    pub findings: OptionFindings,
     /// Whether it was found by an earlier run.
     pub cached: bool,
     /// Why it could not be kept for the next run, where it could not.
@@ -69,23 +69,27 @@ pub fn find_out(
     runner: &dyn Runner,
     filesystem: &FileSystem,
     conditions: &Conditions,
-    means: &Means,
+    means: &OptionProbeTools,
     cache: &Cache,
     refresh: bool,
-) -> Result<Found, ValidityError> {
+) -> Result<ProbedOptions, OptionProbeError> {
     let (_, conditions) = &image(filesystem, conditions);
     let key = key(runner, filesystem, conditions, means);
     if let Some(mut findings) = cache.get(&key).filter(|_| !refresh) {
         look_at_settings(&mut findings, filesystem, conditions);
-        return Ok(Found { findings, cached: true, not_kept: None });
+        return Ok(ProbedOptions { findings, cached: true, not_kept: None });
     }
     let findings = measure(runner, filesystem, conditions, means)?;
     let not_kept = cache.keep(key, &findings).err();
-    Ok(Found { findings, cached: false, not_kept })
+    Ok(ProbedOptions { findings, cached: false, not_kept })
 }
 
 /// What is set of the machine may have been set otherwise since the findings were kept.
-fn look_at_settings(findings: &mut Findings, filesystem: &FileSystem, conditions: &Conditions) {
+fn look_at_settings(
+    findings: &mut OptionFindings,
+    filesystem: &FileSystem,
+    conditions: &Conditions,
+) {
     for finding in &mut findings.options {
         let Ok(option) = filesystem.option(&finding.option) else { continue };
         let is_made = !(option.mkfs.is_empty() && option.mkfs_if_known.is_empty());
@@ -107,7 +111,7 @@ fn image(filesystem: &FileSystem, conditions: &Conditions) -> (Bytes, Conditions
     let least = filesystem.least_medium.0.saturating_mul(2);
     let of_size = |size: Bytes| {
         let size = Bytes(size.0.max(least));
-        let place = plan::Place { start_bytes: 0, size_bytes: size.0 };
+        let place = plan::PlannedPlacement { start_bytes: 0, size_bytes: size.0 };
         (size, fitted_conditions(filesystem, conditions, place, SECTOR_BYTES))
     };
     let lacking = |(_, fitted): &(Bytes, Conditions)| {
@@ -136,25 +140,25 @@ pub fn key_elsewhere(
     conditions: &Conditions,
     rotational: Option<bool>,
     kernel: String,
-) -> Key {
+) -> OptionCacheKey {
     let (_, conditions) = &image(filesystem, conditions);
-    let means = Means::mounting().rotational(rotational);
-    Key { kernel, ..key(runner, filesystem, conditions, &means) }
+    let means = OptionProbeTools::mounting().rotational(rotational);
+    OptionCacheKey { kernel, ..key(runner, filesystem, conditions, &means) }
 }
 
 fn key(
     runner: &dyn Runner,
     filesystem: &FileSystem,
     conditions: &Conditions,
-    means: &Means,
-) -> Key {
+    means: &OptionProbeTools,
+) -> OptionCacheKey {
     let build = std::fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();
     let mkfs = &filesystem.mkfs;
     let version = |name: &str, args: &[String]| {
         let said = program::version(runner, name, args).unwrap_or_default();
         format!("{name}: {said}")
     };
-    Key {
+    OptionCacheKey {
         filesystem: filesystem.name.clone(),
         kernel: format!("{} {}", kernel::release(), build.trim()),
         programs: vec![
@@ -175,8 +179,8 @@ pub fn measure(
     runner: &dyn Runner,
     filesystem: &FileSystem,
     conditions: &Conditions,
-    means: &Means,
-) -> Result<Findings, ValidityError> {
+    means: &OptionProbeTools,
+) -> Result<OptionFindings, OptionProbeError> {
     let (size, conditions) = image(filesystem, conditions);
     let conditions = &conditions;
     let mkfs = &filesystem.mkfs.tool.program;
@@ -189,8 +193,8 @@ pub fn measure(
     let no_kernel = (!in_kernel).then(|| format!("this kernel has no {}", filesystem.kind));
     let packed = packing.then(|| "it is packed from a folder, and only that is tried".to_owned());
     let not_mounted = packed.or_else(|| means.cannot_mount.clone()).or(no_kernel);
-    let scratch = Scratch::new(&means.folder, means.rotational)?;
-    let bench = Workbench {
+    let scratch = ScratchImages::new(&means.folder, means.rotational)?;
+    let bench = AttemptTools {
         runner,
         scratch: &scratch,
         size,
@@ -199,6 +203,6 @@ pub fn measure(
         mounting: not_mounted.is_none(),
     };
     let hint = means.hint.clone();
-    let trying = Trying { bench, filesystem, conditions, in_kernel, not_mounted, hint };
+    let trying = OptionTrial { bench, filesystem, conditions, in_kernel, not_mounted, hint };
     trying.all_options()
 }

@@ -13,22 +13,22 @@ use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_medium::Bytes;
 use tempfile::TempDir;
 
-use super::ValidityError;
+use super::OptionProbeError;
 
 /// Below this a file system of any kind that was refused may have been refused for want of room.
 const LEAST_ROOM: Bytes = Bytes::mib(8);
 
 /// A folder for images, with a place to mount them on.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchImages {
     folder: TempDir,
     point: PathBuf,
     rotational: Option<bool>,
 }
 
-impl Scratch {
+impl ScratchImages {
     /// A folder in `parent`; `rotational` is what the kernel is told of the loop devices.
-    pub(super) fn new(parent: &Path, rotational: Option<bool>) -> Result<Self, ValidityError> {
+    pub(super) fn new(parent: &Path, rotational: Option<bool>) -> Result<Self, OptionProbeError> {
         let error = |source| scratch_error(parent, source);
         let folder = tempfile::Builder::new()
             .prefix("flashfit-options-")
@@ -45,7 +45,7 @@ impl Scratch {
     }
 
     /// An empty sparse image of this size, on a loop device where `attached`.
-    pub(super) fn image(&self, size: Bytes, attached: bool) -> Result<Image, ValidityError> {
+    pub(super) fn image(&self, size: Bytes, attached: bool) -> Result<Image, OptionProbeError> {
         let path = self.folder.path().join("image");
         let file = sparse(&path, size).map_err(|source| scratch_error(&path, source))?;
         let image = Image { path, node: None, _file: file };
@@ -65,12 +65,12 @@ impl Scratch {
     }
 
     /// Fails where there is so little room that an image could not be written.
-    pub(super) fn check_room(&self) -> Result<(), ValidityError> {
+    pub(super) fn check_room(&self) -> Result<(), OptionProbeError> {
         let folder = self.folder.path();
         let found = rustix::fs::statvfs(folder);
         let found = found.map_err(|error| scratch_error(folder, error.into()))?;
         if found.f_bavail.saturating_mul(found.f_frsize) < LEAST_ROOM.0 {
-            return Err(ValidityError::Full { path: folder.to_owned() });
+            return Err(OptionProbeError::Full { path: folder.to_owned() });
         }
         Ok(())
     }
@@ -108,24 +108,24 @@ fn sparse(path: &Path, size: Bytes) -> std::io::Result<File> {
     Ok(file)
 }
 
-fn scratch_error(path: &Path, source: std::io::Error) -> ValidityError {
+fn scratch_error(path: &Path, source: std::io::Error) -> OptionProbeError {
     let path = path.to_owned();
     match source.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ValidityError::Full { path },
-        _ => ValidityError::Scratch { path, source },
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OptionProbeError::Full { path },
+        _ => OptionProbeError::Scratch { path, source },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::{ExitClass, Explain};
+    use flashfit_host::{ExitClass, UserError};
 
     use super::*;
 
     #[test]
     fn a_disk_without_room_is_the_worlds_error_with_a_way_out() {
         let full = scratch_error(Path::new("/tmp/x"), ErrorKind::StorageFull.into());
-        assert!(matches!(full, ValidityError::Full { .. }));
+        assert!(matches!(full, OptionProbeError::Full { .. }));
         assert_eq!(full.class(), ExitClass::Environment);
         assert!(full.hint().unwrap().contains("TMPDIR="));
         let other = scratch_error(Path::new("/tmp/x"), ErrorKind::ReadOnlyFilesystem.into());
@@ -135,14 +135,14 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_told() {
-        let error = Scratch::new(Path::new("/no/such/folder"), None).unwrap_err();
+        let error = ScratchImages::new(Path::new("/no/such/folder"), None).unwrap_err();
         assert!(error.to_string().contains("/no/such/folder"), "{error}");
     }
 
     #[test]
     fn an_image_takes_no_room_and_a_second_one_replaces_it() {
         let parent = tempfile::tempdir().unwrap();
-        let scratch = Scratch::new(parent.path(), None).unwrap();
+        let scratch = ScratchImages::new(parent.path(), None).unwrap();
         for size in [Bytes::mib(512), Bytes::mib(64)] {
             let image = scratch.image(size, false).unwrap();
             let found = std::fs::metadata(image.place()).unwrap();

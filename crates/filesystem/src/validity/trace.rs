@@ -8,18 +8,18 @@ use std::path::Path;
 
 use flashfit_host::mountinfo::MountEntry;
 
-use super::finding::{Evidence, Place};
+use super::finding::{EvidenceSource, OptionEvidence};
 
 /// What is seen of one mount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Trace {
+pub(super) struct MountTrace {
     /// The mount table's options, of the mount point and of the file system.
     pub(super) table: Vec<String>,
     /// The file system's own list in `/proc/fs`; empty where it has none.
     pub(super) list: Vec<String>,
 }
 
-impl Trace {
+impl MountTrace {
     /// From the line of the mount table and the text of the file system's own list.
     pub(super) fn new(entry: &MountEntry, list: &str) -> Self {
         let table = entry.options.split(',').chain(entry.super_options.split(','));
@@ -36,22 +36,22 @@ impl Trace {
     }
 
     /// What is here and not in `base`, or there and not here.
-    pub(super) fn against(&self, base: &Self) -> Vec<Evidence> {
+    pub(super) fn against(&self, base: &Self) -> Vec<OptionEvidence> {
         let mut found = Vec::new();
         for (place, mine, others) in [
-            (Place::MountTable, &self.table, &base.table),
-            (Place::OptionList, &self.list, &base.list),
+            (EvidenceSource::MountTable, &self.table, &base.table),
+            (EvidenceSource::OptionList, &self.list, &base.list),
         ] {
             let text = difference(mine, others);
             if !text.is_empty() {
-                found.push(Evidence::new(place, text));
+                found.push(OptionEvidence::new(place, text));
             }
         }
         found
     }
 
     /// Where the file system's own list has all these words, and is the same in the mount `with`.
-    pub(super) fn lists_all(&self, words: &[String], with: &Self) -> Option<Vec<Evidence>> {
+    pub(super) fn lists_all(&self, words: &[String], with: &Self) -> Option<Vec<OptionEvidence>> {
         if words.is_empty() || self.list != with.list {
             return None;
         }
@@ -60,13 +60,14 @@ impl Trace {
     }
 
     /// Where a word of mount(8) is seen: itself, or the form in which it is shown.
-    pub(super) fn shows(&self, word: &str) -> Option<Evidence> {
+    pub(super) fn shows(&self, word: &str) -> Option<OptionEvidence> {
         let forms = forms(word);
         let seen = |place, words: &[String]| {
             let shown = words.iter().find(|shown| forms.contains(shown))?;
-            Some(Evidence::new(place, format!("{shown}, with and without it")))
+            Some(OptionEvidence::new(place, format!("{shown}, with and without it")))
         };
-        seen(Place::MountTable, &self.table).or_else(|| seen(Place::OptionList, &self.list))
+        seen(EvidenceSource::MountTable, &self.table)
+            .or_else(|| seen(EvidenceSource::OptionList, &self.list))
     }
 }
 
@@ -101,8 +102,8 @@ fn forms(word: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn trace(line: &str, list: &str) -> Trace {
-        Trace::new(&flashfit_host::mountinfo::parse(line)[0], list)
+    fn trace(line: &str, list: &str) -> MountTrace {
+        MountTrace::new(&flashfit_host::mountinfo::parse(line)[0], list)
     }
 
     /// As Linux 6.18 shows them.
@@ -114,11 +115,17 @@ mod tests {
         let base = trace(EXT4, EXT4_LIST);
         let line = EXT4.replace("relatime", "noatime");
         let found = trace(&line, EXT4_LIST).against(&base);
-        assert_eq!(found, [Evidence::new(Place::MountTable, "noatime in place of relatime")]);
+        assert_eq!(
+            found,
+            [OptionEvidence::new(EvidenceSource::MountTable, "noatime in place of relatime")]
+        );
         let list = EXT4_LIST.replace("commit=5", "commit=30");
         let found = trace(&format!("{EXT4},commit=30"), &list).against(&base);
-        assert_eq!(found[0], Evidence::new(Place::MountTable, "commit=30"));
-        assert_eq!(found[1], Evidence::new(Place::OptionList, "commit=30 in place of commit=5"));
+        assert_eq!(found[0], OptionEvidence::new(EvidenceSource::MountTable, "commit=30"));
+        assert_eq!(
+            found[1],
+            OptionEvidence::new(EvidenceSource::OptionList, "commit=30 in place of commit=5")
+        );
         assert!(trace(EXT4, EXT4_LIST).against(&base).is_empty());
     }
 
@@ -127,14 +134,14 @@ mod tests {
         let line = "64 43 0:39 / /m rw,relatime - btrfs /dev/loop0 rw,discard=async,subvol=/";
         let without = line.replace("discard=async,", "");
         let found = trace(&without, "").against(&trace(line, ""));
-        assert_eq!(found, [Evidence::new(Place::MountTable, "no discard=async")]);
+        assert_eq!(found, [OptionEvidence::new(EvidenceSource::MountTable, "no discard=async")]);
     }
 
     #[test]
     fn a_default_is_seen_in_either_place_and_in_another_form() {
         let base = trace(EXT4, EXT4_LIST);
-        assert_eq!(base.shows("data=ordered").unwrap().place, Place::OptionList);
-        assert_eq!(base.shows("relatime").unwrap().place, Place::MountTable);
+        assert_eq!(base.shows("data=ordered").unwrap().place, EvidenceSource::OptionList);
+        assert_eq!(base.shows("relatime").unwrap().place, EvidenceSource::MountTable);
         assert!(base.shows("barrier=1").is_some());
         assert!(base.shows("discard=0").is_some());
         assert!(base.shows("journal_ioprio=3").is_none());

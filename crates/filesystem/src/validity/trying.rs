@@ -2,55 +2,65 @@
 
 use flashfit_host::ProgramError;
 
-use super::attempt::{self, Attempt, Workbench};
-use super::finding::{Evidence, Finding, Findings, Place, Verdict};
-use super::judge::{self, Parts, Seen};
-use super::{ValidityError, guard, recipe, settings};
+use super::attempt::{self, AttemptResult, AttemptTools};
+use super::finding::{
+    EvidenceSource, OptionEvidence, OptionFinding, OptionFindings, OptionVerdict,
+};
+use super::judge::{self, ObservedFileSystem, OptionParts};
+use super::{OptionProbeError, guard, recipe, settings};
 use crate::conditions::Conditions;
 use crate::filesystem::{FileSystem, FsOption};
 use crate::recipe::Recipe;
 use crate::setup::SetupError;
-use flashfit_host::Explain;
+use flashfit_host::UserError;
 
 /// The same kind of finding for every option.
 pub(super) fn all(
     filesystem: &FileSystem,
     not_mounted: Option<String>,
-    finding: impl Fn(&FsOption) -> Finding,
-) -> Findings {
-    Findings {
+    finding: impl Fn(&FsOption) -> OptionFinding,
+) -> OptionFindings {
+    OptionFindings {
         filesystem: filesystem.name.clone(),
         not_mounted,
         options: filesystem.options.iter().map(finding).collect(),
     }
 }
 
-pub(super) fn tool_missing(option: &FsOption, missing: &ProgramError) -> Finding {
-    Finding {
+pub(super) fn tool_missing(option: &FsOption, missing: &ProgramError) -> OptionFinding {
+    OptionFinding {
         option: option.name.clone(),
-        verdict: Verdict::ToolMissing,
-        evidence: vec![Evidence::new(Place::Flashfit, missing.to_string())],
+        verdict: OptionVerdict::ToolMissing,
+        evidence: vec![OptionEvidence::new(EvidenceSource::Flashfit, missing.to_string())],
         hint: missing.hint(),
     }
 }
 
-fn finding(option: &FsOption, verdict: Verdict, evidence: Vec<Evidence>) -> Finding {
-    Finding { option: option.name.clone(), verdict, evidence, hint: None }
+fn finding(
+    option: &FsOption,
+    verdict: OptionVerdict,
+    evidence: Vec<OptionEvidence>,
+) -> OptionFinding {
+    OptionFinding { option: option.name.clone(), verdict, evidence, hint: None }
 }
 
-fn not_tried(option: &FsOption, reason: String) -> Finding {
-    finding(option, Verdict::NotMeasured, vec![Evidence::new(Place::Flashfit, reason)])
+fn not_tried(option: &FsOption, reason: String) -> OptionFinding {
+    finding(
+        option,
+        OptionVerdict::NotMeasured,
+        vec![OptionEvidence::new(EvidenceSource::Flashfit, reason)],
+    )
 }
 
 /// What an option is compared with.
 struct Without {
     recipe: Recipe,
-    seen: Seen,
+    seen: ObservedFileSystem,
 }
 
 /// Options of one file system under trial.
-pub(super) struct Trying<'a> {
-    pub(super) bench: Workbench<'a>,
+pub(super) struct OptionTrial<'a> {
+    pub(super) bench: AttemptTools<'a>,
     pub(super) filesystem: &'a FileSystem,
     pub(super) conditions: &'a Conditions,
     pub(super) in_kernel: bool,
@@ -59,13 +69,13 @@ pub(super) struct Trying<'a> {
     pub(super) hint: Option<String>,
 }
 
-impl Trying<'_> {
+impl OptionTrial<'_> {
     /// What is found of each option.
-    pub(super) fn all_options(mut self) -> Result<Findings, ValidityError> {
+    pub(super) fn all_options(mut self) -> Result<OptionFindings, OptionProbeError> {
         let recipe = self.recipe::<&str>(&[])?;
         let base = match self.bench.attempt(&recipe, &[])? {
-            Attempt::Done(seen) => seen,
-            Attempt::NotMounted(seen, evidence) => {
+            AttemptResult::Done(seen) => seen,
+            AttemptResult::NotMounted(seen, evidence) => {
                 self.not_mounted = Some(format!(
                     "even without options it is not mounted ({})",
                     evidence.first().map_or("no reason told", |first| &first.text)
@@ -73,27 +83,28 @@ impl Trying<'_> {
                 self.bench.mounting = false;
                 seen
             }
-            Attempt::Missing(missing) => {
+            AttemptResult::Missing(missing) => {
                 return Ok(all(self.filesystem, None, |option| tool_missing(option, &missing)));
             }
-            Attempt::NotMade(evidence) => return Ok(self.none_tried(&evidence)),
-            Attempt::Unclear(what) => {
-                return Ok(self.none_tried(&[Evidence::new(Place::Program, what)]));
+            AttemptResult::NotMade(evidence) => return Ok(self.none_tried(&evidence)),
+            AttemptResult::Unclear(what) => {
+                return Ok(self.none_tried(&[OptionEvidence::new(EvidenceSource::Program, what)]));
             }
         };
         let base = Without { recipe, seen: base };
         let found = self.filesystem.options.iter().map(|option| self.one(option, &base));
         let options = found.collect::<Result<_, _>>()?;
         let not_mounted = self.not_mounted.clone();
-        Ok(Findings { filesystem: self.filesystem.name.clone(), not_mounted, options })
+        Ok(OptionFindings { filesystem: self.filesystem.name.clone(), not_mounted, options })
     }
 
     /// Where the file system cannot be made even without options.
-    fn none_tried(&self, evidence: &[Evidence]) -> Findings {
-        let not_made = Evidence::new(Place::Flashfit, "even without options it is not made");
-        let evidence: Vec<Evidence> = evidence.iter().cloned().chain([not_made]).collect();
+    fn none_tried(&self, evidence: &[OptionEvidence]) -> OptionFindings {
+        let not_made =
+            OptionEvidence::new(EvidenceSource::Flashfit, "even without options it is not made");
+        let evidence: Vec<OptionEvidence> = evidence.iter().cloned().chain([not_made]).collect();
         all(self.filesystem, self.not_mounted.clone(), |option| {
-            finding(option, Verdict::NotMeasured, evidence.clone())
+            finding(option, OptionVerdict::NotMeasured, evidence.clone())
         })
     }
 
@@ -101,15 +112,15 @@ impl Trying<'_> {
         recipe(self.filesystem, self.conditions, options)
     }
 
-    fn one(&self, option: &FsOption, base: &Without) -> Result<Finding, ValidityError> {
+    fn one(&self, option: &FsOption, base: &Without) -> Result<OptionFinding, OptionProbeError> {
         let recipe = match self.recipe(&[option.name.as_str()]) {
             Ok(recipe) => recipe,
             Err(SetupError::Unusable { reason, .. }) => return Ok(not_tried(option, reason)),
             Err(error) => return Err(error.into()),
         };
         if let Some(reason) = forbidden(&recipe, &base.recipe) {
-            let evidence = vec![Evidence::new(Place::Flashfit, reason)];
-            return Ok(finding(option, Verdict::Refused, evidence));
+            let evidence = vec![OptionEvidence::new(EvidenceSource::Flashfit, reason)];
+            return Ok(finding(option, OptionVerdict::Refused, evidence));
         }
         if option.implies.is_empty() {
             return self.beside(option, &recipe, base);
@@ -117,7 +128,9 @@ impl Trying<'_> {
         // Else what is implied would be taken for the option's own effect.
         let without = self.recipe(&option.implies)?;
         match self.bench.attempt(&without, &[])? {
-            Attempt::Done(seen) => self.beside(option, &recipe, &Without { recipe: without, seen }),
+            AttemptResult::Done(seen) => {
+                self.beside(option, &recipe, &Without { recipe: without, seen })
+            }
             _ => {
                 let names = option.implies.join(", ");
                 Ok(not_tried(option, format!("it implies {names}, which does not work here")))
@@ -131,27 +144,27 @@ impl Trying<'_> {
         option: &FsOption,
         recipe: &Recipe,
         without: &Without,
-    ) -> Result<Finding, ValidityError> {
+    ) -> Result<OptionFinding, OptionProbeError> {
         let parts = parts(recipe, &without.recipe);
-        if parts == Parts::default() {
+        if parts == OptionParts::default() {
             if let Some((verdict, evidence)) = settings::judge(option, recipe) {
                 return Ok(finding(option, verdict, evidence));
             }
         }
-        if parts == Parts::default() || (!parts.making && !self.bench.mounting) {
+        if parts == OptionParts::default() || (!parts.making && !self.bench.mounting) {
             let (verdict, evidence) = judge::judge(&parts, &without.seen, &without.seen);
             return Ok(self.told(option, &parts, verdict, evidence));
         }
         Ok(match self.bench.attempt(recipe, &parts.words)? {
-            Attempt::Done(seen) => {
+            AttemptResult::Done(seen) => {
                 let (verdict, evidence) = judge::judge(&parts, &without.seen, &seen);
                 self.told(option, &parts, verdict, evidence)
             }
-            Attempt::NotMade(evidence) | Attempt::NotMounted(_, evidence) => {
-                finding(option, Verdict::Refused, evidence)
+            AttemptResult::NotMade(evidence) | AttemptResult::NotMounted(_, evidence) => {
+                finding(option, OptionVerdict::Refused, evidence)
             }
-            Attempt::Missing(missing) => tool_missing(option, &missing),
-            Attempt::Unclear(what) => not_tried(option, what),
+            AttemptResult::Missing(missing) => tool_missing(option, &missing),
+            AttemptResult::Unclear(what) => not_tried(option, what),
         })
     }
 
@@ -159,29 +172,32 @@ impl Trying<'_> {
     fn told(
         &self,
         option: &FsOption,
-        parts: &Parts,
-        verdict: Verdict,
-        mut evidence: Vec<Evidence>,
-    ) -> Finding {
-        let Some(reason) = self.not_mounted.as_ref().filter(|_| *parts != Parts::default()) else {
+        parts: &OptionParts,
+        verdict: OptionVerdict,
+        mut evidence: Vec<OptionEvidence>,
+    ) -> OptionFinding {
+        let Some(reason) = self.not_mounted.as_ref().filter(|_| *parts != OptionParts::default())
+        else {
             return finding(option, verdict, evidence);
         };
-        let unmounted = verdict == Verdict::NotMeasured;
-        let verdict = if unmounted && !self.in_kernel { Verdict::NotInKernel } else { verdict };
-        evidence.push(Evidence::new(Place::Flashfit, format!("not mounted: {reason}")));
+        let unmounted = verdict == OptionVerdict::NotMeasured;
+        let verdict =
+            if unmounted && !self.in_kernel { OptionVerdict::NotInKernel } else { verdict };
+        evidence
+            .push(OptionEvidence::new(EvidenceSource::Flashfit, format!("not mounted: {reason}")));
         let hint = self.hint.clone().filter(|_| unmounted && self.in_kernel);
-        Finding { hint, ..finding(option, verdict, evidence) }
+        OptionFinding { hint, ..finding(option, verdict, evidence) }
     }
 }
 
 /// What an option adds to the commands.
-fn parts(recipe: &Recipe, base: &Recipe) -> Parts {
+fn parts(recipe: &Recipe, base: &Recipe) -> OptionParts {
     let split = |recipe: &Recipe| -> Vec<String> {
         let options = recipe.mount_options().iter().flat_map(|option| option.split(','));
         options.map(str::to_owned).collect()
     };
     let before = split(base);
-    Parts {
+    OptionParts {
         making: attempt::making(recipe) != attempt::making(base),
         words: split(recipe).into_iter().filter(|word| !before.contains(word)).collect(),
     }

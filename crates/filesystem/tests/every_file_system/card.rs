@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{
-    Catalogue, Conditions, FileSystem, Layout, Recipe, Scheduler, Setup, Start, facts, plan_layout,
+    Conditions, FileSystem, FileSystemCatalog, LayoutStart, PartitionLayout, Recipe, Scheduler,
+    Setup, facts, plan_layout,
 };
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Outcome, Program, Runner, SystemRunner};
+use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 use flashfit_medium::Bytes;
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
@@ -17,7 +18,7 @@ pub const WRITE_UNIT: Bytes = Bytes::kib(16);
 
 /// A medium with a cache that takes discards, and the numbers that a plan would compute.
 pub fn conditions() -> Conditions {
-    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     let planned = [
         ("cluster_bytes", 32 << 10),
         ("cluster_sectors", 64),
@@ -34,7 +35,7 @@ pub fn conditions() -> Conditions {
 }
 
 pub fn built_in(name: &str) -> FileSystem {
-    Catalogue::load(None).unwrap().filesystem(name).unwrap().clone()
+    FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone()
 }
 
 pub fn recipe(filesystem: &FileSystem, options: &[&str]) -> Recipe {
@@ -58,7 +59,7 @@ pub fn mountable(filesystem: &FileSystem) -> bool {
     mountable
 }
 
-pub fn run(program: &Program) -> Outcome {
+pub fn run(program: &Program) -> ProgramOutcome {
     SystemRunner::default().run_checked(program).unwrap()
 }
 
@@ -95,7 +96,8 @@ impl Card {
         let image = folder.path().join("image");
         std::fs::File::create(&image).unwrap().set_len(size.0).unwrap();
         std::fs::create_dir(folder.path().join("point")).unwrap();
-        let layout = plan_layout(size.0, 512, &conditions().geometry, Start::Auto).unwrap().layout;
+        let layout =
+            plan_layout(size.0, 512, &conditions().geometry, LayoutStart::Auto).unwrap().layout;
         if !installed(&["sfdisk", "partx", "blkid"]) {
             return None;
         }
@@ -117,7 +119,7 @@ impl Card {
             assert!(skip(Some(TestNeed::Loop.missing(reason))));
             return None;
         }
-        let Layout::Partition { start_bytes, .. } = layout else { panic!("{layout:?}") };
+        let PartitionLayout::Partition { start_bytes, .. } = layout else { panic!("{layout:?}") };
         Some(Self { _device: device, node, start_bytes, folder })
     }
 
@@ -161,7 +163,7 @@ impl Card {
         Ok(())
     }
 
-    pub fn facts(&self) -> facts::Facts {
+    pub fn facts(&self) -> facts::FileSystemFacts {
         facts::read(&SystemRunner::default(), &self.node).unwrap().unwrap()
     }
 }

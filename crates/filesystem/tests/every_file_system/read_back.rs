@@ -1,13 +1,13 @@
 //! The numbers that were asked for are there, by two ways of reading them where there are two.
 
-use flashfit_filesystem::facts::Facts;
+use flashfit_filesystem::facts::FileSystemFacts;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_medium::Bytes;
 
 use crate::card::{Card, ERASE_UNIT, built_in, installed, mountable, recipe, run};
 
 /// Makes it with these options, reads it back, and checks it before and after it was written to.
-fn made(name: &str, options: &[&str], size: Bytes) -> Option<(Card, Facts)> {
+fn made(name: &str, options: &[&str], size: Bytes) -> Option<(Card, FileSystemFacts)> {
     let filesystem = built_in(name);
     if !installed(&[&filesystem.mkfs.tool.program, &filesystem.fsck.tool.program]) {
         return None;
@@ -34,7 +34,7 @@ fn made(name: &str, options: &[&str], size: Bytes) -> Option<(Card, Facts)> {
 }
 
 #[track_caller]
-fn assert_numbers(facts: &Facts, expected: &[(&str, u64)]) {
+fn assert_numbers(facts: &FileSystemFacts, expected: &[(&str, u64)]) {
     for (name, value) in expected {
         assert_eq!(facts.number(name), Some(*value), "{name} of {facts:?}");
     }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-use flashfit_geometry::Findings;
+use flashfit_geometry::GeometryFindings;
 use flashfit_host::capability;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use serde_json::Value;
@@ -73,7 +73,7 @@ fn real(target: &Path) -> Share {
     }))
 }
 
-fn is_silent(findings: &Findings) -> bool {
+fn is_silent(findings: &GeometryFindings) -> bool {
     let quantities = [&findings.erase_unit, &findings.write_unit, &findings.page];
     quantities.into_iter().all(|finding| finding.value.is_none())
 }

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use flashfit_card::model::LayerKind;
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_geometry::probed::Unwatched;
+use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, WritingOptions};
-use flashfit_geometry::{Finding, Probed, Value};
+use flashfit_geometry::{GeometryFinding, Probed, QuantityValue};
 use flashfit_medium::{BlockDev, VirtualClock};
 
 use crate::cards::{self, DrawnCard, Noise};
@@ -69,26 +69,26 @@ fn write(model: &CardModel, seed: u64, state: State) -> Probed {
     }
     device.flush().unwrap();
     let options = ReadingOptions { seed, ..ReadingOptions::default() };
-    let read = reading::probe(&mut device, &clock, &options, &mut Unwatched).unwrap();
+    let read = reading::probe(&mut device, &clock, &options, &mut NoObserver).unwrap();
     let options = WritingOptions {
         // The card keeps no bytes, so there is nothing to compare.
         check_capacity: false,
         compressible: true,
         ..WritingOptions::whole(capacity, seed)
     };
-    writing::probe(&mut device, &clock, &options, Some(&read), &mut Unwatched).unwrap()
+    writing::probe(&mut device, &clock, &options, Some(&read), &mut NoObserver).unwrap()
 }
 
-fn bytes(finding: &Finding) -> Option<u64> {
+fn bytes(finding: &GeometryFinding) -> Option<u64> {
     match finding.value {
-        Some(Value::Bytes(bytes)) => Some(bytes),
+        Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     }
 }
 
-fn count(finding: &Finding) -> Option<u32> {
+fn count(finding: &GeometryFinding) -> Option<u32> {
     match finding.value {
-        Some(Value::Count(count)) => Some(count),
+        Some(QuantityValue::Count(count)) => Some(count),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flashfit_card::served::CardProcess;
-use flashfit_card::{Card, Request};
+use flashfit_card::{Card, CardRequest};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_medium::random::Random;
@@ -80,9 +80,9 @@ fn used(finding: &Finding) -> Fallible<Card> {
     let mut card = Card::new(&model);
     let zeros = vec![0; 1 << 20];
     for offset in (0..model.capacity.0).step_by(zeros.len()) {
-        card.serve(Request::Write { offset, data: &zeros })?;
+        card.serve(CardRequest::Write { offset, data: &zeros })?;
     }
-    card.serve(Request::Flush)?;
+    card.serve(CardRequest::Flush)?;
     Ok(card)
 }
 

@@ -52,12 +52,12 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "DIR", value_parser = text_path)]
     pub mount_point: Option<PathBuf>,
     #[command(flatten)]
-    pub agreed: Agreed,
+    pub agreed: ConsentArgs,
 }
 
 /// Consent and output.
 #[derive(Debug, Args)]
-pub struct Agreed {
+pub struct ConsentArgs {
     /// Agree to lose data on the device with this name or serial number.
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
@@ -80,5 +80,5 @@ pub struct RestoreArgs {
     #[arg(long)]
     pub to_copy: bool,
     #[command(flatten)]
-    pub agreed: Agreed,
+    pub agreed: ConsentArgs,
 }

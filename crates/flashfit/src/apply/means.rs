@@ -1,44 +1,54 @@
 //! What a medium is written to with: programs that end when the user interrupts, and the memory of
 //! what was left unfinished.
 
-use flashfit_apply::{Event, Records, Stage, Tools};
+use flashfit_apply::{ApplyEvent, ApplyStage, ApplyTools, UnfinishedRecords};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability};
-use flashfit_medium::{Held, Medium, System};
+use flashfit_medium::{Device, DeviceLock, SystemRoots};
 
-use crate::apply::args::Agreed;
+use crate::apply::args::ConsentArgs;
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{note, note_with_commands};
 use crate::state;
 
 /// A medium that is taken, and what is needed to write to it.
-pub struct Means {
-    pub held: Held,
+pub struct ApplyContext {
+    pub held: DeviceLock,
     pub runner: SystemRunner,
-    system: System,
-    records: Records,
+    system: SystemRoots,
+    records: UnfinishedRecords,
     interrupt: Interrupt,
 }
 
-impl Means {
+impl ApplyContext {
     /// Asks for the data of a medium whose loss was shown, and takes the medium. Signals are caught
     /// from then on.
-    pub fn take(medium: &Medium, agreed: &Agreed) -> Result<Self, Failure> {
+    pub fn take(medium: &Device, agreed: &ConsentArgs) -> Result<Self, CommandError> {
         let runner = SystemRunner::default();
         let consent = consent::for_shown(medium, agreed.confirm.as_deref(), &runner)?;
         let interrupt = Interrupt::on_signals().map_err(|error| {
-            Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+            CommandError::new(
+                ExitClass::Environment,
+                format!("cannot catch signals: {error}"),
+                None,
+            )
         })?;
         let runner = SystemRunner::new(interrupt.clone());
-        let held = Held::take(&runner, consent)?;
-        Ok(Self { held, runner, system: System::default(), records: state::records(), interrupt })
+        let held = DeviceLock::take(&runner, consent)?;
+        Ok(Self {
+            held,
+            runner,
+            system: SystemRoots::default(),
+            records: state::records(),
+            interrupt,
+        })
     }
 
     /// The same for the crate that does the work.
-    pub fn tools(&self) -> Tools<'_> {
-        Tools {
+    pub fn tools(&self) -> ApplyTools<'_> {
+        ApplyTools {
             system: &self.system,
             runner: &self.runner,
             records: &self.records,
@@ -49,9 +59,9 @@ impl Means {
 }
 
 /// What the machine must have, looked at before anybody is asked for a medium's data.
-pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
+pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<(), CommandError> {
     if let Some(reason) = capability::missing_for_block_devices() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Environment,
             format!("no medium can be written to here: {reason}"),
             Some("run it as root, with sudo"),
@@ -63,12 +73,12 @@ pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<()
     }
 }
 
-fn tell(event: &Event) {
+fn tell(event: &ApplyEvent) {
     match event {
-        Event::Begins(Stage::Done | Stage::Restored) | Event::Writes(_) => {}
-        Event::Begins(stage) => note(&stage.to_string()),
-        Event::Runs(line) => note_with_commands(&format!("  {line}")),
-        Event::GoesOn { backup } => note(&format!(
+        ApplyEvent::Begins(ApplyStage::Done | ApplyStage::Restored) | ApplyEvent::Writes(_) => {}
+        ApplyEvent::Begins(stage) => note(&stage.to_string()),
+        ApplyEvent::Runs(line) => note_with_commands(&format!("  {line}")),
+        ApplyEvent::GoesOn { backup } => note(&format!(
             "going on with what was left unfinished; what the medium held before is in {}",
             backup.display()
         )),

@@ -8,30 +8,30 @@ mod source;
 
 use std::path::{Path, PathBuf};
 
-use flashfit_apply::{Applied, Install, Request, Unfinished, Work, backup};
+use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, UnfinishedChange, backup};
 use flashfit_host::mount::Mounted;
 use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Kind, Medium, System, Target};
+use flashfit_medium::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_report::text::plain;
 
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{note, note_with_commands, warn};
 use crate::state;
 use args::ApplyArgs;
-use means::{Means, environment};
-use source::Source;
+use means::{ApplyContext, environment};
+use source::PlanSource;
 
 pub use restore::run as restore;
 
-pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let runner = SystemRunner::default();
     let medium = look(&args.target, &runner)?;
     let point = args.mount_point.as_deref().map(existing_folder).transpose()?;
-    let source = Source::read(&args.source, &medium, point.as_deref(), catalog)?;
+    let source = PlanSource::read(&args.source, &medium, point.as_deref(), catalog)?;
     // Also a plan that cannot be carried out is found now.
-    Work::of(&source.plan, &source.catalogue, &source.plan.example_node())?;
+    ApplyJob::of(&source.plan, &source.catalogue, &source.plan.example_node())?;
     let install = install(args, &medium);
     let backup = args
         .backup
@@ -50,17 +50,17 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         note(&plain(&format!("{found}.")));
     }
     note_with_commands(&doing);
-    let means = Means::take(&medium, &args.agreed)?;
+    let means = ApplyContext::take(&medium, &args.agreed)?;
     let consent = means.held.consent();
-    let work = Work::of(&source.plan, &source.catalogue, consent.path())?;
+    let work = ApplyJob::of(&source.plan, &source.catalogue, consent.path())?;
     let (again, undo) =
         (|folder: &Path| again(args, &medium, folder), |folder: &Path| undo(&medium, folder));
-    let request = Request {
+    let request = ApplyRequest {
         consent,
         work: &work,
         backup,
         backup_is_given: args.backup.is_some(),
-        has_queue: medium.kind != Kind::Image,
+        has_queue: medium.kind != DeviceKind::Image,
         install: install.as_ref(),
         again: &again,
         undo: &undo,
@@ -74,16 +74,16 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// What a dry run shows: also that the guard would refuse.
-fn with_objection(mut lost: String, medium: &Medium) -> String {
+fn with_objection(mut lost: String, medium: &Device) -> String {
     lost.extend(consent::would_be_refused(medium).map(|text| format!("\n{text}")));
     lost
 }
 
-fn look(target: &str, runner: &SystemRunner) -> Result<Medium, Failure> {
+fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
     match Target::parse(target)? {
-        Target::Node(path) => Ok(Medium::of_node(&System::default(), runner, &path)?),
-        Target::Image(path) => Ok(Medium::of_image(runner, &path)?),
-        Target::Simulated(_) => Err(Failure::new(
+        Target::Node(path) => Ok(Device::of_node(&SystemRoots::default(), runner, &path)?),
+        Target::Image(path) => Ok(Device::of_image(runner, &path)?),
+        Target::Simulated(_) => Err(CommandError::new(
             ExitClass::Usage,
             "a simulated card is gone when flashfit ends, and what was made on it too",
             Some("name a device node or an image file, such as one of: truncate -s 1G card.img"),
@@ -91,21 +91,21 @@ fn look(target: &str, runner: &SystemRunner) -> Result<Medium, Failure> {
     }
 }
 
-fn existing_folder(path: &Path) -> Result<PathBuf, Failure> {
+fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
     path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
         let message = format!("there is no folder {} to mount it on", path.display());
         let hint = format!("mkdir -p {}", quote(&path.display().to_string()));
-        Failure::new(ExitClass::Usage, message, Some(&hint))
+        CommandError::new(ExitClass::Usage, message, Some(&hint))
     })
 }
 
-fn install(args: &ApplyArgs, medium: &Medium) -> Option<Install> {
-    let with_rule = medium.kind != Kind::Image;
-    args.install.then(|| Install { root: args.root.clone(), with_rule })
+fn install(args: &ApplyArgs, medium: &Device) -> Option<InstallTarget> {
+    let with_rule = medium.kind != DeviceKind::Image;
+    args.install.then(|| InstallTarget { root: args.root.clone(), with_rule })
 }
 
 /// The command that goes on with the same, to be typed anywhere.
-fn again(args: &ApplyArgs, medium: &Medium, folder: &Path) -> String {
+fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
     let shown = |path: &Path| {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         quote(&absolute.display().to_string())
@@ -131,18 +131,18 @@ fn again(args: &ApplyArgs, medium: &Medium, folder: &Path) -> String {
 }
 
 /// The command that takes it back.
-fn undo(medium: &Medium, folder: &Path) -> String {
+fn undo(medium: &Device, folder: &Path) -> String {
     let words = [folder, &medium.path].map(|path| quote(&path.display().to_string()));
     format!("flashfit restore {}", words.join(" "))
 }
 
-fn unfinished(medium: &Medium) -> Result<Option<Unfinished>, flashfit_apply::ApplyError> {
-    flashfit_apply::unfinished(&System::default(), medium, &state::records())
+fn unfinished(medium: &Device) -> Result<Option<UnfinishedChange>, flashfit_apply::ApplyError> {
+    flashfit_apply::unfinished(&SystemRoots::default(), medium, &state::records())
 }
 
 /// An error that ends the work tells what state the medium is in.
-fn left(failure: Failure, medium: &Medium) -> Failure {
-    let Ok(Some(Unfinished { stage, again: Some(again), undo: Some(undo), .. })) =
+fn left(failure: CommandError, medium: &Device) -> CommandError {
+    let Ok(Some(UnfinishedChange { stage, again: Some(again), undo: Some(undo), .. })) =
         unfinished(medium)
     else {
         return failure;
@@ -158,18 +158,18 @@ fn left(failure: Failure, medium: &Medium) -> Failure {
 }
 
 /// Mounts it where the user wants it, and leaves it there.
-fn mount(runner: &SystemRunner, work: &Work, point: &Path) -> Result<(), Failure> {
+fn mount(runner: &SystemRunner, work: &ApplyJob, point: &Path) -> Result<(), CommandError> {
     Mounted::new(runner, &work.node, &work.kind, point, &work.mount_options)?.keep();
     Ok(())
 }
 
 fn present(
     args: &ApplyArgs,
-    source: &Source,
+    source: &PlanSource,
     applied: &Applied,
-    medium: &Medium,
+    medium: &Device,
     point: Option<&Path>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let undo = undo(medium, &applied.backup);
     show::done(args.agreed.json, source, applied, point, &undo)
 }

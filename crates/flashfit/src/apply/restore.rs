@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use flashfit_apply::{Backup, Journal, Stage, Who, clock};
+use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint, clock};
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Bytes, Kind, Medium, System};
+use flashfit_medium::{Bytes, Device, DeviceKind, SystemRoots};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
 use super::args::RestoreArgs;
-use super::means::{Means, environment};
+use super::means::{ApplyContext, environment};
 use super::{left, look, show, undo, with_objection};
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{self, note_with_commands};
 
 const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. Between them \
@@ -29,17 +29,19 @@ struct Document {
     done: bool,
 }
 
-pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
+pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     let runner = SystemRunner::default();
     let medium = look(&args.target, &runner)?;
     let backup = Backup::read(&args.dir)?;
-    let system = System::default();
-    if let Some(what) = backup.manifest().medium.difference(&Who::of(&system, &medium)) {
+    let system = SystemRoots::default();
+    if let Some(what) =
+        backup.manifest().medium.difference(&DeviceFingerprint::of(&system, &medium))
+    {
         let folder = args.dir.clone();
         return Err(flashfit_apply::ApplyError::OtherMedium { folder, what }.into());
     }
     let mut lost = show::lost(&runner, &medium);
-    let now = Who::of(&system, &medium);
+    let now = DeviceFingerprint::of(&system, &medium);
     let is_copy = backup.manifest().medium.is_other_file(&now);
     if is_copy {
         lost = format!("{lost}\n{}", ANOTHER_FILE);
@@ -57,15 +59,15 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     environment(["blockdev"])?;
     note_with_commands(&shown);
     if is_copy && !args.to_copy && args.agreed.confirm.is_some() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Refused,
             format!("{} is not the file that the backup was made of", medium.path.display()),
             Some("if it is a copy of that file: add --to-copy"),
         ));
     }
-    let means = Means::take(&medium, &args.agreed)?;
+    let means = ApplyContext::take(&medium, &args.agreed)?;
     let consent = means.held.consent();
-    let has_queue = medium.kind != Kind::Image;
+    let has_queue = medium.kind != DeviceKind::Image;
     let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
     let again = undo(&medium, &dir);
     flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &again)
@@ -92,9 +94,10 @@ fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
 
 /// What is not on the medium and so does not go back with it.
 fn stays(dir: &Path) -> &'static str {
-    let installed =
-        |journal: &Journal| journal.stages.iter().any(|begun| begun.stage == Stage::Installing);
-    match Journal::read(dir) {
+    let installed = |journal: &ApplyJournal| {
+        journal.stages.iter().any(|begun| begun.stage == ApplyStage::Installing)
+    };
+    match ApplyJournal::read(dir) {
         Ok(Some(journal)) if installed(&journal) => {
             "\nThe line of fstab and the udev rule that --install wrote stay: remove the block \
              `# flashfit begin` of this medium there."
@@ -113,7 +116,7 @@ fn document(backup: &Backup, done: bool) -> Document {
     }
 }
 
-fn present(args: &RestoreArgs, backup: &Backup, medium: &Medium) -> Result<(), Failure> {
+fn present(args: &RestoreArgs, backup: &Backup, medium: &Device) -> Result<(), CommandError> {
     if args.agreed.json {
         return output::json("restored", document(backup, true));
     }

@@ -4,21 +4,21 @@ use std::path::Path;
 
 use flashfit_apply::install::Installed;
 use flashfit_apply::verify::Verified;
-use flashfit_apply::{Applied, Install};
+use flashfit_apply::{Applied, InstallTarget};
 use flashfit_filesystem::plan::{Plan, PlannedCommand};
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner};
-use flashfit_medium::{Bytes, Medium};
+use flashfit_medium::{Bytes, Device};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
-use crate::apply::source::Source;
+use crate::apply::source::PlanSource;
 use crate::consent::what_is_lost;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
 /// What is on the medium: its partitions, the file systems on them and their labels.
-pub fn lost(runner: &dyn Runner, medium: &Medium) -> String {
+pub fn lost(runner: &dyn Runner, medium: &Device) -> String {
     let mut lines: Vec<String> = what_is_lost(medium).lines().map(str::to_owned).collect();
     let whole = seen(runner, medium, Bytes(0), medium.capacity);
     if let Some(whole) = whole {
@@ -37,7 +37,7 @@ pub fn lost(runner: &dyn Runner, medium: &Medium) -> String {
 }
 
 /// What belongs to the setup and is set for the whole machine: left to the user.
-pub fn left_to_the_user(source: &Source) -> Vec<String> {
+pub fn left_to_the_user(source: &PlanSource) -> Vec<String> {
     let Ok(recipe) = source.plan.recipe(&source.catalogue) else { return Vec::new() };
     let set = |(key, value): &(String, String)| quote(&format!("{key}={value}"));
     let sysctl = recipe.sysctl().iter().map(|setting| format!("sysctl -w {}", set(setting)));
@@ -48,7 +48,7 @@ pub fn left_to_the_user(source: &Source) -> Vec<String> {
 }
 
 /// The file system at a place, with its label, as blkid(8) finds it.
-fn seen(runner: &dyn Runner, medium: &Medium, start: Bytes, size: Bytes) -> Option<String> {
+fn seen(runner: &dyn Runner, medium: &Device, start: Bytes, size: Bytes) -> Option<String> {
     let blkid = Program::new("blkid")
         .args(["--probe", "--output", "export", "--usages", "filesystem,raid,crypto,other"])
         .args(["--offset", &start.0.to_string(), "--size", &size.0.to_string()])
@@ -69,7 +69,7 @@ fn seen(runner: &dyn Runner, medium: &Medium, start: Bytes, size: Bytes) -> Opti
 pub fn doing(
     plan: &Plan,
     backup: &Path,
-    install: Option<&Install>,
+    install: Option<&InstallTarget>,
     point: Option<&Path>,
 ) -> String {
     let mut lines = vec![
@@ -119,7 +119,7 @@ struct Would<'a> {
 }
 
 /// Everything that would be done, with nothing done.
-pub fn dry_run(json: bool, plan: &Plan, lost: &str, doing: &str) -> Result<(), Failure> {
+pub fn dry_run(json: bool, plan: &Plan, lost: &str, doing: &str) -> Result<(), CommandError> {
     if json {
         return output::json("would-apply", Would { lost: lost.lines().collect(), plan });
     }
@@ -141,11 +141,11 @@ struct Done<'a> {
 /// What was done, and how to take it back.
 pub fn done(
     json: bool,
-    source: &Source,
+    source: &PlanSource,
     applied: &Applied,
     point: Option<&Path>,
     undo: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let (plan, left_to_the_user) = (&source.plan, left_to_the_user(source));
     if json {
         return output::json(

@@ -4,18 +4,18 @@
 use std::path::Path;
 
 use flashfit_filesystem::plan::{
-    Choices, Plan, PlanInputs, PlannedMedium, StripeWidth, differences, file,
+    Plan, PlanChoices, PlanInputs, PlannedMedium, StripeWidth, differences, file,
 };
-use flashfit_filesystem::{Catalogue, Layout, Table};
+use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
 use flashfit_geometry::Geometry;
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_host::{ExitClass, Explain};
-use flashfit_medium::identity::Identity;
-use flashfit_medium::{Kind, Medium};
-use flashfit_tune::{Run, RunHeader, Space};
+use flashfit_host::{ExitClass, UserError};
+use flashfit_medium::identity::DeviceIdentity;
+use flashfit_medium::{Device, DeviceKind};
+use flashfit_tune::{RunHeader, Space, StoredRun};
 
-use crate::catalogues::Catalogues;
-use crate::failure::Failure;
+use crate::catalogues::Catalogs;
+use crate::failure::CommandError;
 use crate::rendering::RunView;
 
 const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
@@ -23,25 +23,25 @@ const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --o
 const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 
 /// A plan that holds for the medium, and the catalogue that it was made of.
-pub struct Source {
+pub struct PlanSource {
     pub plan: Plan,
-    pub catalogue: Catalogue,
+    pub catalogue: FileSystemCatalog,
 }
 
-impl Source {
+impl PlanSource {
     /// Reads the plan or the run at `path` for `medium`, to be mounted at `mount_point` where that
     /// is given.
     pub fn read(
         path: &Path,
-        medium: &Medium,
+        medium: &Device,
         mount_point: Option<&Path>,
         catalog: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let (catalogue, inputs, earlier) = if path.is_dir() {
             let (catalogue, inputs) = of_run(path, medium, catalog)?;
             (catalogue, inputs, None)
         } else {
-            let catalogue = Catalogue::load(catalog)?;
+            let catalogue = FileSystemCatalog::load(catalog)?;
             let plan = of_file(path, &catalogue)?;
             (catalogue, plan.inputs(), Some(plan))
         };
@@ -65,24 +65,24 @@ impl Source {
 }
 
 /// A plan as it is written, once it is sure that it follows from its own choices.
-fn of_file(path: &Path, catalogue: &Catalogue) -> Result<Plan, Failure> {
+fn of_file(path: &Path, catalogue: &FileSystemCatalog) -> Result<Plan, CommandError> {
     let text =
-        read_text(path, DOCUMENT_BYTES).map_err(|error| Failure::from(error).or_hint(ANEW))?;
+        read_text(path, DOCUMENT_BYTES).map_err(|error| CommandError::from(error).or_hint(ANEW))?;
     let plan = file::read(&text).map_err(|error| {
         let hint = error.hint();
         let message = format!("{}: {error}", path.display());
-        Failure::new(error.class(), message, hint.as_deref())
+        CommandError::new(error.class(), message, hint.as_deref())
     })?;
     let rebuilt = plan.rebuild(catalogue)?;
     refuse(differences(&plan, &rebuilt), path)?;
     Ok(plan)
 }
 
-fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), Failure> {
+fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
     if differs.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(
+    Err(CommandError::new(
         ExitClass::Refused,
         format!(
             "{} does not follow from its own choices: {} would be different. It was edited, or \
@@ -97,22 +97,22 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), Failure> {
 /// The recommended setup of a run, where it was measured.
 fn of_run(
     dir: &Path,
-    medium: &Medium,
+    medium: &Device,
     catalog: Option<&Path>,
-) -> Result<(Catalogue, PlanInputs), Failure> {
-    let run = Run::read(dir)?;
+) -> Result<(FileSystemCatalog, PlanInputs), CommandError> {
+    let run = StoredRun::read(dir)?;
     if run.header.facts.card.is_some() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             "the run was made on a simulated card, which is not there any more",
             Some(ANEW),
         ));
     }
-    let catalogues = Catalogues::of_run(&run.header, catalog)?;
+    let catalogues = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let Some(found) = view.recommendation() else {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::BadVerdict,
             "the run recommends nothing: no setup was measured under all workloads",
             Some("go on with it: flashfit tune --resume DIR"),
@@ -130,25 +130,27 @@ fn of_run(
 }
 
 /// The medium of the run. An image was measured as the loop device over it.
-fn measured(header: &RunHeader, now: &Medium) -> PlannedMedium {
+fn measured(header: &RunHeader, now: &Device) -> PlannedMedium {
     let mut medium = PlannedMedium::of(&header.facts.medium);
     let is_named = Path::new(&header.spec.target) == header.facts.medium.path;
-    if medium.kind == Kind::Loop && !is_named && now.kind == Kind::Image {
-        medium.kind = Kind::Image;
-        medium.identity = Identity::default();
+    if medium.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
+        medium.kind = DeviceKind::Image;
+        medium.identity = DeviceIdentity::default();
         medium.sector_bytes = PlannedMedium::of(now).sector_bytes;
     }
     medium
 }
 
-fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> Choices {
+fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices {
     let is_partition = header.facts.medium.partition_start.is_some();
     let (table, start_bytes) = match header.facts.layout.layout {
         _ if is_partition => (None, None),
-        Layout::WholeMedium => (Some(Table::None), None),
-        Layout::Partition { start_bytes, .. } => (Some(Table::Gpt), Some(start_bytes)),
+        PartitionLayout::WholeMedium => (Some(PartitionTable::None), None),
+        PartitionLayout::Partition { start_bytes, .. } => {
+            (Some(PartitionTable::Gpt), Some(start_bytes))
+        }
     };
-    Choices {
+    PlanChoices {
         table,
         start_bytes,
         setup,
@@ -162,8 +164,9 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> Choices {
 
 /// Whether the medium is the one that the plan was made for. Its node may have another name today,
 /// and the kernel may have counted it anew.
-fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), Failure> {
-    let known = |identity: &Identity| Identity { disk_sequence: None, ..identity.clone() };
+fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), CommandError> {
+    let known =
+        |identity: &DeviceIdentity| DeviceIdentity { disk_sequence: None, ..identity.clone() };
     let (before, after) = (known(&planned.identity), known(&now.identity));
     let what = if planned.capacity_bytes != now.capacity_bytes {
         format!("it has {} bytes, not {}", now.capacity_bytes, planned.capacity_bytes)
@@ -174,7 +177,7 @@ fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), Failu
     } else if planned.kind != now.kind {
         format!("it is a medium of the kind `{}`, not `{}`", now.kind, planned.kind)
     } else if before != after {
-        let shown = |identity: &Identity| {
+        let shown = |identity: &DeviceIdentity| {
             let number = identity.cid.as_ref().or(identity.serial.as_ref());
             format!("{} {}", identity.summary(), number.map_or("", String::as_str))
         };
@@ -183,7 +186,7 @@ fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), Failu
         return Ok(());
     };
     let path = now.path.display();
-    Err(Failure::new(
+    Err(CommandError::new(
         ExitClass::Refused,
         format!("{path} is not the medium that the plan was made for: {what}"),
         Some(ANEW),

@@ -1,6 +1,6 @@
 //! The figures of cards as a document, for readers who do not know flashbench.
 
-use flashfit_geometry::flashbench::Access;
+use flashfit_geometry::flashbench::AccessOrder;
 
 use super::Measured;
 use super::render::{amplification, axes, count, facts, line, published_row, rate, state, way};
@@ -58,7 +58,7 @@ fn chapter(text: &mut String, measured: &Measured) {
             line(text, &format!("| {} |", published_row(beside).join(" | ")));
         }
     }
-    for access in [Access::Linear, Access::Random] {
+    for access in [AccessOrder::Linear, AccessOrder::Random] {
         let real = measured.counterpart.as_ref();
         let whose = real.map_or_else(String::new, |real| format!("; model / {}", real.name));
         line(text, &format!("\nMB/s, {access} within each erase block{whose}:\n"));
@@ -66,7 +66,7 @@ fn chapter(text: &mut String, measured: &Measured) {
     }
 }
 
-fn grid(text: &mut String, measured: &Measured, access: Access) {
+fn grid(text: &mut String, measured: &Measured, access: AccessOrder) {
     let ours = &measured.figures.open_units;
     let (sizes, counts) = axes(ours, access);
     let heads: String = counts.iter().map(|count| format!(" {count} |")).collect();

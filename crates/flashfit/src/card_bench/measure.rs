@@ -2,24 +2,24 @@
 //! was written all over once.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_geometry::flashbench::{OpenUnitProcedure, OpenUnitTable};
+use flashfit_geometry::flashbench::{OpenBlockProcedure, OpenBlockTable};
 use flashfit_medium::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use serde::Serialize;
 
 use super::patterns::{self, RandomFigures, SequentialFigures};
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 const PIECE: Bytes = Bytes::mib(1);
 
 /// What a card does with simple patterns. All of it is simulated.
 #[derive(Debug, Serialize)]
-pub struct Figures {
+pub struct CardFigures {
     /// Large requests one behind the other.
     pub sequential: SequentialFigures,
     /// Small ones all over, in every state and way.
     pub random: Vec<RandomFigures>,
     /// The open-unit table.
-    pub open_units: OpenUnitTable,
+    pub open_units: OpenBlockTable,
 }
 
 /// Measures a model.
@@ -28,8 +28,8 @@ pub fn figures(
     most_units: u32,
     least_write: Bytes,
     seed: u64,
-) -> Result<Figures, Failure> {
-    Ok(Figures {
+) -> Result<CardFigures, CommandError> {
+    Ok(CardFigures {
         sequential: patterns::sequential(model)?,
         random: patterns::random(model, seed)?,
         open_units: open_units(model, most_units, least_write, seed)?,
@@ -41,10 +41,10 @@ fn open_units(
     most_units: u32,
     least_write: Bytes,
     seed: u64,
-) -> Result<OpenUnitTable, Failure> {
+) -> Result<OpenBlockTable, CommandError> {
     let mut device = used(model)?;
     let procedure =
-        OpenUnitProcedure { erase_unit: model.nand.erase_unit, least_write, most_units, seed };
+        OpenBlockProcedure { erase_unit: model.nand.erase_unit, least_write, most_units, seed };
     let clock = device.clock().clone();
     Ok(procedure.run(&mut device, &clock)?)
 }

@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashfit_card::CardModel;
-use flashfit_catalogue::{EntryError, entries};
-use flashfit_geometry::flashbench::{Access, Comparison, OpenUnitTable, units_before_the_cliff};
+use flashfit_catalogue::{CatalogEntryError, entries};
+use flashfit_geometry::flashbench::{
+    AccessOrder, Comparison, OpenBlockTable, units_before_the_cliff,
+};
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
-use measure::Figures;
-use published::Beside;
+use measure::CardFigures;
+use published::ComparedFigure;
 
 /// The size of a write at which the open units are read off.
 const CLIFF_WRITE: Bytes = Bytes(64 << 10);
@@ -29,7 +31,7 @@ const CLIFF_WRITE: Bytes = Bytes(64 << 10);
 #[command(after_help = "Examples:\n  flashfit card bench sd-c4-block\n  \
                         flashfit card bench my-card.toml --against flashbench.txt\n  \
                         flashfit card bench --all --markdown > cards.md")]
-pub struct BenchArgs {
+pub struct CardBenchArgs {
     /// Name of a card, or path of a card file.
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub name: Option<String>,
@@ -64,10 +66,10 @@ struct Measured {
     title: String,
     source: String,
     erase_unit: Bytes,
-    figures: Figures,
+    figures: CardFigures,
     open_units_seen: OpenUnits,
     /// What others say of cards like it, with its own figures.
-    published: Vec<Beside>,
+    published: Vec<ComparedFigure>,
     counterpart: Option<Counterpart>,
 }
 
@@ -82,13 +84,13 @@ struct OpenUnits {
 }
 
 impl OpenUnits {
-    fn of(table: &OpenUnitTable) -> Self {
+    fn of(table: &OpenBlockTable) -> Self {
         let units = |access| units_before_the_cliff(table, access, CLIFF_WRITE);
         Self {
             write: CLIFF_WRITE,
             most_measured: table.cells.iter().map(|cell| cell.units).max().unwrap_or(0),
-            linear: units(Access::Linear),
-            random: units(Access::Random),
+            linear: units(AccessOrder::Linear),
+            random: units(AccessOrder::Random),
         }
     }
 }
@@ -97,12 +99,12 @@ impl OpenUnits {
 #[derive(Debug, Serialize)]
 struct Counterpart {
     name: String,
-    table: OpenUnitTable,
+    table: OpenBlockTable,
     open_units_seen: OpenUnits,
     comparison: Option<Comparison>,
 }
 
-pub fn run(args: &BenchArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &CardBenchArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let models = match &args.name {
         Some(name) => vec![flashfit_card::catalogue::load(name, catalog)?],
         None => flashfit_card::catalogue::all(catalog)?,
@@ -122,9 +124,9 @@ pub fn run(args: &BenchArgs, catalog: Option<&Path>) -> Result<(), Failure> {
 
 fn measured(
     model: &CardModel,
-    args: &BenchArgs,
+    args: &CardBenchArgs,
     catalog: Option<&Path>,
-) -> Result<Measured, Failure> {
+) -> Result<Measured, CommandError> {
     let real = match (&args.against, &model.counterpart) {
         (Some(path), _) => Some(given(path)?),
         (None, Some(name)) => Some(table_named(name, catalog)?),
@@ -150,22 +152,26 @@ fn measured(
     })
 }
 
-fn given(path: &Path) -> Result<(String, OpenUnitTable), Failure> {
+fn given(path: &Path) -> Result<(String, OpenBlockTable), CommandError> {
     let entry = flashfit_catalogue::read(path)?;
     Ok((path.display().to_string(), table(&path.display().to_string(), &entry.text)?))
 }
 
-fn table_named(name: &str, catalog: Option<&Path>) -> Result<(String, OpenUnitTable), Failure> {
+fn table_named(
+    name: &str,
+    catalog: Option<&Path>,
+) -> Result<(String, OpenBlockTable), CommandError> {
     let known = entries("published", "txt", catalog)?;
     let Some(entry) = known.iter().find(|entry| entry.name == name) else {
         let names = known.iter().map(|entry| entry.name.as_str());
-        return Err(EntryError::unknown("published table", name, names).into());
+        return Err(CatalogEntryError::unknown("published table", name, names).into());
     };
     Ok((name.to_owned(), table(&entry.origin.to_string(), &entry.text)?))
 }
 
-fn table(place: &str, text: &str) -> Result<OpenUnitTable, Failure> {
+fn table(place: &str, text: &str) -> Result<OpenBlockTable, CommandError> {
     let hint = "give the output of `flashbench --open-au`, with a title a run";
-    OpenUnitTable::parse(text)
-        .map_err(|error| Failure::new(ExitClass::Usage, format!("{place}: {error}"), Some(hint)))
+    OpenBlockTable::parse(text).map_err(|error| {
+        CommandError::new(ExitClass::Usage, format!("{place}: {error}"), Some(hint))
+    })
 }

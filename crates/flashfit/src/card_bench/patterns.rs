@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flashfit_card::{Card, CardModel, Request};
+use flashfit_card::{Card, CardModel, CardRequest};
 use flashfit_medium::BlockDevError;
 use flashfit_medium::random::Random;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ const IDLE_NS: u64 = 60_000_000_000;
 /// What was written, one request behind the other, before the random requests go there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum PriorState {
     /// The first quarter of the card; the rest was never written. Then a minute without requests.
     Quarter,
     /// All of the card. Then a minute without requests.
@@ -31,12 +31,12 @@ pub enum State {
 }
 
 /// Those two.
-pub const STATES: [State; 2] = [State::Quarter, State::Full];
+pub const STATES: [PriorState; 2] = [PriorState::Quarter, PriorState::Full];
 
 /// How the random requests come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum AccessPattern {
     /// Each when the one before it is done.
     Single,
     /// The same, and each write is flushed. Cards with a volatile cache only.
@@ -51,8 +51,8 @@ pub enum Way {
 /// Random requests of 4 KiB in one state and one way.
 #[derive(Debug, Serialize)]
 pub struct RandomFigures {
-    pub state: State,
-    pub way: Way,
+    pub state: PriorState,
+    pub way: AccessPattern,
     /// In thousandths of a write a second.
     pub write_rate_thousandths: u64,
     /// What the writes cost in the NAND, in thousandths.
@@ -91,13 +91,13 @@ pub fn random(model: &CardModel, seed: u64) -> Result<Vec<RandomFigures>, BlockD
     Ok(all)
 }
 
-fn ways(model: &CardModel) -> Vec<Way> {
+fn ways(model: &CardModel) -> Vec<AccessPattern> {
     let (cache, queue) = (model.cache.is_some(), model.queue.depth > 1);
     let offered = [
-        (Way::Single, true),
-        (Way::Synced, cache),
-        (Way::Queued, queue),
-        (Way::Plain, cache || queue),
+        (AccessPattern::Single, true),
+        (AccessPattern::Synced, cache),
+        (AccessPattern::Queued, queue),
+        (AccessPattern::Plain, cache || queue),
     ];
     offered.into_iter().filter_map(|(way, has)| has.then_some(way)).collect()
 }
@@ -105,24 +105,24 @@ fn ways(model: &CardModel) -> Vec<Way> {
 fn in_one_way(
     model: &CardModel,
     seed: u64,
-    state: State,
-    way: Way,
+    state: PriorState,
+    way: AccessPattern,
 ) -> Result<RandomFigures, BlockDevError> {
     let mut model = model.clone();
-    if way == Way::Plain {
+    if way == AccessPattern::Plain {
         model.cache = None;
         model.queue.depth = 1;
     }
-    let depth = if way == Way::Queued { QUEUE_DEPTH } else { 1 };
+    let depth = if way == AccessPattern::Queued { QUEUE_DEPTH } else { 1 };
     let span = match state {
-        State::Quarter => model.capacity.0 / 4 / SEQUENTIAL_BYTES * SEQUENTIAL_BYTES,
-        State::Full => model.capacity.0,
+        PriorState::Quarter => model.capacity.0 / 4 / SEQUENTIAL_BYTES * SEQUENTIAL_BYTES,
+        PriorState::Full => model.capacity.0,
     };
     let mut card = Card::counting(&model);
     each_mib(&mut card, span, true)?;
     card.idle_until(card.done_ns() + IDLE_NS);
     card.reset_counters();
-    let pattern = Pattern { span, depth, flush: way == Way::Synced, seed };
+    let pattern = Pattern { span, depth, flush: way == AccessPattern::Synced, seed };
     let write_ns = pattern.run(&mut card, true)?;
     let amplification = card.counters().write_amplification_thousandths;
     let read_ns = pattern.run(&mut card, false)?;
@@ -148,13 +148,17 @@ fn each_mib(card: &mut Card, span: u64, write: bool) -> Result<u64, BlockDevErro
         card.serve(request(write, offset, &mut buffer))?;
     }
     if write {
-        card.serve(Request::Flush)?;
+        card.serve(CardRequest::Flush)?;
     }
     Ok(card.done_ns() - begin_ns)
 }
 
-fn request(write: bool, offset: u64, buffer: &mut [u8]) -> Request<'_> {
-    if write { Request::Write { offset, data: buffer } } else { Request::Read { offset, buffer } }
+fn request(write: bool, offset: u64, buffer: &mut [u8]) -> CardRequest<'_> {
+    if write {
+        CardRequest::Write { offset, data: buffer }
+    } else {
+        CardRequest::Read { offset, buffer }
+    }
 }
 
 struct Pattern {
@@ -181,12 +185,12 @@ impl Pattern {
             let offset = random.below(self.span / RANDOM_BYTES) * RANDOM_BYTES;
             let mut end_ns = card.submit(now_ns, request(write, offset, &mut buffer))?;
             if write && self.flush {
-                end_ns = card.submit(end_ns, Request::Flush)?;
+                end_ns = card.submit(end_ns, CardRequest::Flush)?;
             }
             under_way.push(Reverse(end_ns));
         }
         if write {
-            card.serve(Request::Flush)?;
+            card.serve(CardRequest::Flush)?;
         }
         Ok(card.done_ns() - begin_ns)
     }

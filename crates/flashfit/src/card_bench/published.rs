@@ -7,14 +7,14 @@ use flashfit_catalogue::entries;
 use flashfit_host::ExitClass;
 use serde::{Deserialize, Serialize};
 
-use super::measure::Figures;
-use super::patterns::{State, Way};
-use crate::failure::Failure;
+use super::measure::CardFigures;
+use super::patterns::{AccessPattern, PriorState};
+use crate::failure::CommandError;
 
 /// What a published figure is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum FigureSubject {
     /// Bytes a second in writes of 1 MiB.
     SequentialWrite,
     /// Bytes a second in reads of 1 MiB.
@@ -30,13 +30,13 @@ pub enum What {
 #[serde(deny_unknown_fields)]
 pub struct PublishedFigure {
     /// Of what.
-    pub what: What,
+    pub what: FigureSubject,
     /// The state that comes nearest to the one it was measured in; random figures only.
     #[serde(default)]
-    pub state: Option<State>,
+    pub state: Option<PriorState>,
     /// How requests came; random figures only.
     #[serde(default)]
-    pub way: Option<Way>,
+    pub way: Option<AccessPattern>,
     /// The least.
     pub least: u64,
     /// The most; a promise such as a class has none.
@@ -54,7 +54,7 @@ struct File {
 
 /// A published figure and the model's.
 #[derive(Debug, Serialize)]
-pub struct Beside {
+pub struct ComparedFigure {
     pub published: PublishedFigure,
     pub simulated: u64,
 }
@@ -62,15 +62,16 @@ pub struct Beside {
 /// What is published of a card, beside its figures here.
 pub fn beside(
     card: &str,
-    figures: &Figures,
+    figures: &CardFigures,
     catalog: Option<&Path>,
-) -> Result<Vec<Beside>, Failure> {
+) -> Result<Vec<ComparedFigure>, CommandError> {
     let known = entries("published", "toml", catalog)?;
     let Some(entry) = known.iter().find(|entry| entry.name == card) else {
         return Ok(Vec::new());
     };
-    let unusable =
-        |reason: &str| Failure::new(ExitClass::Usage, format!("{}: {reason}", entry.origin), None);
+    let unusable = |reason: &str| {
+        CommandError::new(ExitClass::Usage, format!("{}: {reason}", entry.origin), None)
+    };
     let file: File = toml::from_str(&entry.text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start);
         let line = 1 + entry.text.bytes().take(before).filter(|&byte| byte == b'\n').count();
@@ -81,20 +82,20 @@ pub fn beside(
         let simulated = simulated(&published, figures).ok_or_else(|| {
             unusable(&format!("{:?}: nothing like it is measured of this card", published.what))
         })?;
-        all.push(Beside { published, simulated });
+        all.push(ComparedFigure { published, simulated });
     }
     Ok(all)
 }
 
-fn simulated(published: &PublishedFigure, figures: &Figures) -> Option<u64> {
+fn simulated(published: &PublishedFigure, figures: &CardFigures) -> Option<u64> {
     let random = || {
         let (state, way) = (published.state?, published.way?);
         figures.random.iter().find(|random| (random.state, random.way) == (state, way))
     };
     match published.what {
-        What::SequentialWrite => Some(figures.sequential.write_bytes_per_second),
-        What::SequentialRead => Some(figures.sequential.read_bytes_per_second),
-        What::RandomWrites => random().map(|random| random.write_rate_thousandths),
-        What::RandomReads => random().map(|random| random.read_rate_thousandths),
+        FigureSubject::SequentialWrite => Some(figures.sequential.write_bytes_per_second),
+        FigureSubject::SequentialRead => Some(figures.sequential.read_bytes_per_second),
+        FigureSubject::RandomWrites => random().map(|random| random.write_rate_thousandths),
+        FigureSubject::RandomReads => random().map(|random| random.read_rate_thousandths),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use flashfit_geometry::flashbench::{Access, Comparison, OpenUnitTable};
+use flashfit_geometry::flashbench::{AccessOrder, Comparison, OpenBlockTable};
 use flashfit_medium::Bytes;
-use flashfit_report::{Column, Table};
+use flashfit_report::{Column, TextTable};
 
-use super::patterns::{RandomFigures, State, Way};
-use super::published::{Beside, What};
+use super::patterns::{AccessPattern, PriorState, RandomFigures};
+use super::published::{ComparedFigure, FigureSubject};
 use super::{Counterpart, Measured, OpenUnits};
 
 /// For a terminal of that width.
@@ -35,7 +35,7 @@ fn section(text: &mut String, measured: &Measured, width: usize) {
         line(text, "\npublished for similar cards, and here");
         published_lines(text, &measured.published);
     }
-    for access in [Access::Linear, Access::Random] {
+    for access in [AccessOrder::Linear, AccessOrder::Random] {
         line(text, &format!("\nMB/s by erase blocks written in turn, {access} within each"));
         text.push_str(&grid(&measured.figures.open_units, access, width));
         if let Some(real) = &measured.counterpart {
@@ -48,7 +48,7 @@ fn section(text: &mut String, measured: &Measured, width: usize) {
 fn random_table(all: &[RandomFigures], width: usize) -> String {
     let heads = [Column::text("STATE"), Column::text("REQUESTS")];
     let numbers = ["WRITES", "AMPLIFICATION", "READS"].map(Column::number);
-    let mut table = Table::new(heads.into_iter().chain(numbers));
+    let mut table = TextTable::new(heads.into_iter().chain(numbers));
     for random in all {
         table.row(vec![
             state(random.state).to_owned(),
@@ -61,19 +61,19 @@ fn random_table(all: &[RandomFigures], width: usize) -> String {
     table.render(width)
 }
 
-pub fn state(state: State) -> &'static str {
+pub fn state(state: PriorState) -> &'static str {
     match state {
-        State::Quarter => "quarter",
-        State::Full => "full",
+        PriorState::Quarter => "quarter",
+        PriorState::Full => "full",
     }
 }
 
-pub fn way(way: Way) -> &'static str {
+pub fn way(way: AccessPattern) -> &'static str {
     match way {
-        Way::Single => "one at a time",
-        Way::Synced => "each write flushed",
-        Way::Queued => "32 at a time",
-        Way::Plain => "cache and queue off",
+        AccessPattern::Single => "one at a time",
+        AccessPattern::Synced => "each write flushed",
+        AccessPattern::Queued => "32 at a time",
+        AccessPattern::Plain => "cache and queue off",
     }
 }
 
@@ -89,7 +89,7 @@ pub fn count(thousandths: u64) -> String {
     }
 }
 
-fn published_lines(text: &mut String, all: &[Beside]) {
+fn published_lines(text: &mut String, all: &[ComparedFigure]) {
     for beside in all {
         let [of, published, here, source] = published_row(beside);
         line(text, &format!("{of}: {published}, here {here}"));
@@ -98,13 +98,13 @@ fn published_lines(text: &mut String, all: &[Beside]) {
 }
 
 /// What it is of, the published figure, the simulated one, the source.
-pub fn published_row(beside: &Beside) -> [String; 4] {
+pub fn published_row(beside: &ComparedFigure) -> [String; 4] {
     let published = &beside.published;
     let (what, unit) = match published.what {
-        What::SequentialWrite => ("1 MiB writes", true),
-        What::SequentialRead => ("1 MiB reads", true),
-        What::RandomWrites => ("4 KiB writes", false),
-        What::RandomReads => ("4 KiB reads", false),
+        FigureSubject::SequentialWrite => ("1 MiB writes", true),
+        FigureSubject::SequentialRead => ("1 MiB reads", true),
+        FigureSubject::RandomWrites => ("4 KiB writes", false),
+        FigureSubject::RandomReads => ("4 KiB reads", false),
     };
     let mut name = what.to_owned();
     published.way.iter().for_each(|&is| name = format!("{name}, {}", way(is)));
@@ -160,17 +160,17 @@ fn hundredths(thousandths: u64) -> String {
 }
 
 /// Sizes down, numbers of units across.
-fn grid(table: &OpenUnitTable, access: Access, width: usize) -> String {
+fn grid(table: &OpenBlockTable, access: AccessOrder, width: usize) -> String {
     let (sizes, counts) = axes(table, access);
     let numbers = counts.iter().map(|count| Column::number(&count.to_string()));
-    let mut grid = Table::new(std::iter::once(Column::number("WRITE")).chain(numbers));
+    let mut grid = TextTable::new(std::iter::once(Column::number("WRITE")).chain(numbers));
     for size in sizes {
         grid.row(row(table, access, size, &counts));
     }
     grid.render(width)
 }
 
-pub fn axes(table: &OpenUnitTable, access: Access) -> (Vec<Bytes>, Vec<u32>) {
+pub fn axes(table: &OpenBlockTable, access: AccessOrder) -> (Vec<Bytes>, Vec<u32>) {
     let cells = || table.cells.iter().filter(|cell| cell.access == access);
     let mut sizes: Vec<Bytes> = cells().map(|cell| cell.write).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -181,7 +181,7 @@ pub fn axes(table: &OpenUnitTable, access: Access) -> (Vec<Bytes>, Vec<u32>) {
     (sizes, counts)
 }
 
-fn row(table: &OpenUnitTable, access: Access, size: Bytes, counts: &[u32]) -> Vec<String> {
+fn row(table: &OpenBlockTable, access: AccessOrder, size: Bytes, counts: &[u32]) -> Vec<String> {
     let cell = |&count: &u32| table.rate(count, access, size).map_or_else(String::new, rate);
     std::iter::once(size.to_string()).chain(counts.iter().map(cell)).collect()
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_stand::agent::{self, About, AgentFolder};
+use flashfit_stand::agent::{self, AgentFolder, AgentInfo};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::stands;
 
@@ -37,7 +37,7 @@ pub struct AgentArgs {
     pub linger: u64,
 }
 
-pub fn run(args: &AgentArgs) -> Result<(), Failure> {
+pub fn run(args: &AgentArgs) -> Result<(), CommandError> {
     match (&args.folder, &args.listen) {
         (Some(folder), _) => attach(folder, args),
         (None, Some(folder)) => listen(folder, args.linger),
@@ -49,14 +49,15 @@ pub fn run(args: &AgentArgs) -> Result<(), Failure> {
     }
 }
 
-fn listen(folder: &Path, linger: u64) -> Result<(), Failure> {
-    let folder = AgentFolder::take(folder).map_err(|error| Failure::from(error).at("agent"))?;
+fn listen(folder: &Path, linger: u64) -> Result<(), CommandError> {
+    let folder =
+        AgentFolder::take(folder).map_err(|error| CommandError::from(error).at("agent"))?;
     let linger = Duration::from_secs(linger);
     agent::listen(folder, linger, &about(), &interrupt()?)
         .map_err(|error| failed("cannot listen", &error))
 }
 
-fn attach(folder: &Path, args: &AgentArgs) -> Result<(), Failure> {
+fn attach(folder: &Path, args: &AgentArgs) -> Result<(), CommandError> {
     let socket = agent::socket_of(folder);
     let try_once = || agent::attach(&socket, std::io::stdin(), std::io::stdout());
     if args.end {
@@ -82,9 +83,9 @@ fn attach(folder: &Path, args: &AgentArgs) -> Result<(), Failure> {
 }
 
 /// Starts an agent that stays when this process goes.
-fn start(folder: &Path, linger: u64) -> Result<(), Failure> {
+fn start(folder: &Path, linger: u64) -> Result<(), CommandError> {
     // Here, because the agent's own standard error goes nowhere.
-    drop(AgentFolder::take(folder).map_err(|error| Failure::from(error).at("agent"))?);
+    drop(AgentFolder::take(folder).map_err(|error| CommandError::from(error).at("agent"))?);
     let program = std::env::current_exe().map_err(|error| failed("has no program", &error))?;
     Command::new(program)
         .args(["agent", "--linger", &linger.to_string(), "--listen"])
@@ -98,17 +99,17 @@ fn start(folder: &Path, linger: u64) -> Result<(), Failure> {
         .map_err(|error| failed("cannot start the agent", &error))
 }
 
-fn about() -> About {
-    About {
+fn about() -> AgentInfo {
+    AgentInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         cards: Box::new(|folder| stands::cards(Some(folder))),
     }
 }
 
-fn interrupt() -> Result<Interrupt, Failure> {
+fn interrupt() -> Result<Interrupt, CommandError> {
     Interrupt::on_signals().map_err(|error| failed("cannot catch signals", &error))
 }
 
-fn failed(what: &str, error: &std::io::Error) -> Failure {
-    Failure::new(ExitClass::Environment, format!("agent: {what}: {error}"), None)
+fn failed(what: &str, error: &std::io::Error) -> CommandError {
+    CommandError::new(ExitClass::Environment, format!("agent: {what}: {error}"), None)
 }

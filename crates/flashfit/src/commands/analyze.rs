@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use flashfit_report::{Ranking, terminal};
-use flashfit_tune::{Run, Space};
+use flashfit_report::{RankingTable, terminal};
+use flashfit_tune::{Space, StoredRun};
 use serde::Serialize;
 
-use crate::catalogues::Catalogues;
+use crate::catalogues::Catalogs;
 use crate::cli::AnalyzeArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::rendering::{self, RunView};
 
@@ -30,9 +30,9 @@ struct Row {
     note: String,
 }
 
-pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let run = Run::read(&args.dir)?;
-    let catalogues = Catalogues::of_run(&run.header, catalog)?;
+pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let run = StoredRun::read(&args.dir)?;
+    let catalogues = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let rankings = rendering::rankings(&view, args.by.into(), args.top);
@@ -57,7 +57,7 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn table(ranking: &Ranking) -> Table {
+fn table(ranking: &RankingTable) -> Table {
     let rows = ranking.rows.iter().map(|row| Row {
         place: row.place,
         setup: row.setup.clone(),

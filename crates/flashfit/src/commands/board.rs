@@ -4,24 +4,24 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use flashfit_filesystem::Catalogue;
-use flashfit_host::{Explain, ProgramError, SystemRunner};
-use flashfit_stand::{Offers, Place, Wanted};
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_host::{ProgramError, SystemRunner, UserError};
+use flashfit_stand::{Capabilities, Host, Requirements};
 
 use crate::commands::list;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::stands::ssh;
 
 /// Asks the agent on `host`, and tells.
 pub fn run(
     host: &str,
-    catalogue: &Catalogue,
+    catalogue: &FileSystemCatalog,
     runner: &SystemRunner,
     catalog: Option<&Path>,
     json: bool,
-) -> Result<(), Failure> {
-    let wanted = Wanted::of(catalogue);
+) -> Result<(), CommandError> {
+    let wanted = Requirements::of(catalogue);
     let token = ssh::token(Path::new(&format!("{host}:doctor")));
     let offers = ssh::reach(host, &token, runner, catalog)?.describe(&wanted)?;
     if json {
@@ -30,7 +30,7 @@ pub fn run(
     output::print_with_commands(&text(host, &wanted, &offers))
 }
 
-fn text(host: &str, wanted: &Wanted, offers: &Offers) -> String {
+fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
     let mut lines = vec![format!("{host}: kernel {}, {}.", offers.kernel, offers.machine)];
     lines.push(match (&offers.lacks_devices, &offers.lacks_cards) {
         (Some(reason), _) => format!("Trials cannot be made there: {reason}."),

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use flashfit_medium::Bytes;
-use flashfit_report::{Column, Shorten, Table};
+use flashfit_report::{Column, Shorten, TextTable};
 
 use crate::commands::card_args::{CardArgs, CardCommand};
 use crate::commands::inspect::card_text;
 use crate::commands::{card_power, card_serve, card_stats};
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
-pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     match &args.command {
         CardCommand::List { json } => list(*json, catalog),
         CardCommand::Show { name, file: true, .. } => {
@@ -29,12 +29,12 @@ pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-fn list(json: bool, catalog: Option<&Path>) -> Result<(), Failure> {
+fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
     let cards = flashfit_card::catalogue::all(catalog)?;
     if json {
         return output::json("cards", cards);
     }
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         Column::text("CARD"),
         Column::number("SIZE"),
         Column::number("ERASE UNIT"),

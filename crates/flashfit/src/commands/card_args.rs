@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use flashfit_card::Fault;
+use flashfit_card::EnabledFault;
 use flashfit_card::served::ServeOptions;
 
-use crate::card_bench::BenchArgs;
+use crate::card_bench::CardBenchArgs;
 use crate::cli::text_path;
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub enum CardCommand {
         json: bool,
     },
     /// Measure a card with simple patterns and compare it with the real card behind the model.
-    Bench(BenchArgs),
+    Bench(CardBenchArgs),
     /// Attach a card as a loop device, or serve it over NBD, until interrupted.
     Serve(ServeArgs),
     /// Show the counters of a served card: wear, merges, write amplification.
@@ -70,12 +70,12 @@ pub struct ServeArgs {
     #[arg(long = "loop", conflicts_with = "nbd")]
     pub on_loop: bool,
     #[command(flatten)]
-    pub how: HowArgs,
+    pub how: ServingArgs,
 }
 
 /// How a card is served; the same for the command and for the process that it starts.
 #[derive(Debug, Args)]
-pub struct HowArgs {
+pub struct ServingArgs {
     /// Serve the card over NBD on this Unix socket; works without root.
     #[arg(long, value_name = "SOCKET", value_parser = text_path)]
     pub nbd: Option<PathBuf>,
@@ -90,7 +90,7 @@ pub struct HowArgs {
     pub history_ms: u64,
 }
 
-impl HowArgs {
+impl ServingArgs {
     /// As the card server takes them.
     pub fn options(&self) -> ServeOptions {
         ServeOptions {
@@ -142,7 +142,7 @@ pub struct CutArgs {
     pub device: PathBuf,
     /// A fault that a good device would not have, see below; may be repeated.
     #[arg(long = "fault", value_name = "NAME[=VALUE]")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<EnabledFault>,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -162,5 +162,5 @@ pub struct CardServerArgs {
     /// Name of a card, or path of a card file.
     pub name: String,
     #[command(flatten)]
-    pub how: HowArgs,
+    pub how: ServingArgs,
 }

@@ -11,7 +11,7 @@ use flashfit_medium::Bytes;
 use serde::Serialize;
 
 use crate::commands::card_args::CutArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
 /// What a cut did and left.
@@ -31,16 +31,16 @@ struct Image<'a> {
     unreadable_bytes: u64,
 }
 
-pub fn cut(args: &CutArgs) -> Result<(), Failure> {
+pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
     if let Some(file) = args.image.as_ref().filter(|file| file.exists()) {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Refused,
             format!("{} is there already, and the power was not cut", file.display()),
             Some("name a file that is not there"),
         ));
     }
     if let Some(file) = args.image.as_ref().filter(|file| !has_folder(file)) {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Refused,
             format!("{} is in no folder, and the power was not cut", file.display()),
             Some("name a file in a folder that is there"),
@@ -68,7 +68,7 @@ fn afterwards(args: &CutArgs) -> Result<(bool, Option<u64>), AskError> {
     Ok((args.power_on, image.transpose()?))
 }
 
-pub fn on(device: &Path) -> Result<(), Failure> {
+pub fn on(device: &Path) -> Result<(), CommandError> {
     Ok(served::power_on(device)?)
 }
 

@@ -9,13 +9,13 @@ use flashfit_host::{ExitClass, capability};
 use crate::commands::card_args::ServeArgs;
 use crate::commands::card_server;
 use crate::commands::card_stats::counters_text;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
-pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let over_nbd = args.how.nbd.is_some();
     if let Some(reason) = capability::missing_for_simulated_cards().filter(|_| !over_nbd) {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Environment,
             format!("a simulated card cannot be attached: {reason}"),
             Some(
@@ -25,7 +25,7 @@ pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         ));
     }
     let interrupt = Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     let server = card_server::args_with(&args.name, &args.how, catalog);
     let card = CardProcess::start(&card_server::program(), &server)?;

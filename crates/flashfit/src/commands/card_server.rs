@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::served;
 
-use crate::commands::card_args::{CardServerArgs, HowArgs};
-use crate::failure::Failure;
+use crate::commands::card_args::{CardServerArgs, ServingArgs};
+use crate::failure::CommandError;
 
-pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut output = std::io::stdout();
     let model = match flashfit_card::catalogue::load(&args.name, catalog) {
         Ok(model) => model,
@@ -39,7 +39,7 @@ pub fn args(name: &str, catalog: Option<&Path>) -> Vec<String> {
 }
 
 /// The arguments that make it serve a card in a given way.
-pub fn args_with(name: &str, how: &HowArgs, catalog: Option<&Path>) -> Vec<String> {
+pub fn args_with(name: &str, how: &ServingArgs, catalog: Option<&Path>) -> Vec<String> {
     let mut args = args(name, catalog);
     args.extend(how.to_args());
     args

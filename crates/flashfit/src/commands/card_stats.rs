@@ -6,12 +6,12 @@ use std::path::Path;
 use flashfit_card::Counters;
 use flashfit_card::served::{reset_stats, stats};
 use flashfit_medium::Bytes;
-use flashfit_report::Unit;
+use flashfit_report::FigureUnit;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
-pub fn run(device: &Path, reset: bool, json: bool) -> Result<(), Failure> {
+pub fn run(device: &Path, reset: bool, json: bool) -> Result<(), CommandError> {
     let counters = if reset { reset_stats(device)? } else { stats(device)? };
     if json {
         output::json("card-counters", counters)
@@ -55,7 +55,7 @@ pub fn counters_text(counters: &Counters) -> String {
         ),
     );
     line("garbage collections", counters.garbage_collections.to_string());
-    let time = |ns: u64| Unit::Nanoseconds.show(ns as f64);
+    let time = |ns: u64| FigureUnit::Nanoseconds.show(ns as f64);
     line(
         "busy",
         format!(

@@ -6,12 +6,14 @@ use std::path::Path;
 use flashfit_bench::Workloads;
 use flashfit_card::CardModel;
 use flashfit_catalogue::Origin;
-use flashfit_filesystem::{Catalogue, Durability, FileSystem, FsOption, Variable, Versions};
-use flashfit_report::{Column, Shorten, Table};
+use flashfit_filesystem::{
+    Durability, FileSystem, FileSystemCatalog, FsOption, Variable, Versions,
+};
+use flashfit_report::{Column, Shorten, TextTable};
 use serde::Serialize;
 
 use crate::cli::CatalogArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
 #[derive(Serialize)]
@@ -62,8 +64,8 @@ struct Titled {
     title: String,
 }
 
-pub fn run(args: &CatalogArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let filesystems = Catalogue::load(catalog)?;
+pub fn run(args: &CatalogArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let filesystems = FileSystemCatalog::load(catalog)?;
     let workloads = Workloads::load(catalog)?;
     let cards = flashfit_card::catalogue::all(catalog)?;
     let names = Names {
@@ -115,7 +117,7 @@ fn option(option: &FsOption) -> OptionNames {
 }
 
 /// The options of the machine, which every file system has.
-fn knobs(found: &Catalogue) -> Vec<OptionNames> {
+fn knobs(found: &FileSystemCatalog) -> Vec<OptionNames> {
     let any = found.filesystems().first();
     let shared =
         any.iter().flat_map(|any| any.options.iter().filter(|option| option.origin != any.origin));
@@ -173,7 +175,7 @@ fn heading(filesystem: &FileSystemNames) -> String {
 }
 
 fn options(options: &[OptionNames], width: usize) -> String {
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         Column::text("  OPTION"),
         Column::text("AT A POWER CUT"),
         Column::text("WHAT IT DOES").shorten(Shorten::End),
@@ -187,7 +189,7 @@ fn options(options: &[OptionNames], width: usize) -> String {
 
 fn titled(heading: &str, entries: &[Titled], width: usize) -> String {
     let mut table =
-        Table::new([Column::text(heading), Column::text("WHAT IT IS").shorten(Shorten::End)]);
+        TextTable::new([Column::text(heading), Column::text("WHAT IT IS").shorten(Shorten::End)]);
     for entry in entries {
         table.row([&entry.name, &entry.title]);
     }

@@ -4,20 +4,20 @@
 use std::path::Path;
 
 use clap::Args;
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
-    self, Examined, Finding, Nodes, Severity, Unfinished, examine, verdict,
+    self, CheckFinding, ExaminedDevice, ExaminedNodes, Severity, UnfinishedApply, examine, verdict,
 };
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::{ExitClass, Program, Runner, SystemRunner};
-use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_medium::{Bytes, Device, SystemRoots, Target};
 use flashfit_stand::backing;
 use serde::Serialize;
 
 use crate::cli::size;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::rendering;
 
@@ -52,29 +52,29 @@ pub struct CheckArgs {
 #[derive(Debug, Serialize)]
 struct Checked {
     verdict: Severity,
-    findings: Vec<Finding>,
-    medium: Examined,
+    findings: Vec<CheckFinding>,
+    medium: ExaminedDevice,
 }
 
-pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let catalogue = Catalogue::load(catalog)?;
+pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let catalogue = FileSystemCatalog::load(catalog)?;
     let runner = SystemRunner::default();
-    let system = System::default();
+    let system = SystemRoots::default();
     // The loop device is there for as long as its value lives.
     let (medium, nodes, _attached) = match Target::parse(&args.target)? {
         Target::Simulated(name) => {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 format!("the simulated card {name} starts empty, so there is nothing to check"),
                 Some("see what would fit it: flashfit plan sim:NAME"),
             ));
         }
         Target::Node(path) => {
-            let medium = Medium::of_node(&system, &runner, &path)?;
-            (medium, Nodes { disk: Some(path) }, None)
+            let medium = Device::of_node(&system, &runner, &path)?;
+            (medium, ExaminedNodes { disk: Some(path) }, None)
         }
         Target::Image(path) => {
-            let medium = Medium::of_image(&runner, &path)?;
+            let medium = Device::of_image(&runner, &path)?;
             let (nodes, attached) = nodes_of_image(&runner, &medium);
             (medium, nodes, attached)
         }
@@ -97,14 +97,18 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         return Ok(());
     }
     let things = if bad == 1 { "one thing is".to_owned() } else { format!("{bad} things are") };
-    Err(Failure::new(ExitClass::BadVerdict, format!("{things} wrong with {}", args.target), None))
+    Err(CommandError::new(
+        ExitClass::BadVerdict,
+        format!("{things} wrong with {}", args.target),
+        None,
+    ))
 }
 
 /// The partitions of an image are read through a loop device that refuses writes; where there can
 /// be none, they stay unread, and the checks say so.
-fn nodes_of_image(runner: &dyn Runner, medium: &Medium) -> (Nodes, Option<LoopDevice>) {
+fn nodes_of_image(runner: &dyn Runner, medium: &Device) -> (ExaminedNodes, Option<LoopDevice>) {
     if medium.partitions.is_empty() {
-        return (Nodes { disk: Some(medium.path.clone()) }, None);
+        return (ExaminedNodes { disk: Some(medium.path.clone()) }, None);
     }
     let options = LoopOptions { read_only: true, direct_io: false, ..LoopOptions::default() };
     match LoopDevice::attach(&medium.path, options) {
@@ -115,19 +119,22 @@ fn nodes_of_image(runner: &dyn Runner, medium: &Medium) -> (Nodes, Option<LoopDe
             if let Err(error) = runner.run(&tell) {
                 output::warn(&error.to_string());
             }
-            (Nodes { disk: Some(device.node().to_owned()) }, Some(device))
+            (ExaminedNodes { disk: Some(device.node().to_owned()) }, Some(device))
         }
         Err(error) => {
             output::warn(&format!("{error}; its file systems are not read"));
-            (Nodes { disk: None }, None)
+            (ExaminedNodes { disk: None }, None)
         }
     }
 }
 
 /// What an interrupted apply left, by the medium itself and by what this machine remembers.
-fn unfinished(system: &System, medium: &Medium) -> Result<Option<Unfinished>, Failure> {
+fn unfinished(
+    system: &SystemRoots,
+    medium: &Device,
+) -> Result<Option<UnfinishedApply>, CommandError> {
     let found = flashfit_apply::unfinished(system, medium, &crate::state::records())?;
-    let told = |left: &flashfit_apply::Unfinished| Unfinished {
+    let told = |left: &flashfit_apply::UnfinishedChange| UnfinishedApply {
         what: left.to_string(),
         mend: left.again.clone().or_else(|| left.undo.clone()),
     };

@@ -4,18 +4,18 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
-use flashfit_host::{ExitClass, Explain, SystemRunner, capability};
+use flashfit_host::{ExitClass, SystemRunner, UserError, capability};
 use flashfit_report::text::wrap;
-use flashfit_stand::{On, VmChoice, vm};
-use flashfit_vm::doctor::{Examination, Finding};
-use flashfit_vm::modules::Presence;
+use flashfit_stand::{TestBedSpec, VmChoice, vm};
+use flashfit_vm::doctor::{DoctorFinding, Examination};
+use flashfit_vm::modules::ModulePresence;
 use serde::Serialize;
 
 use crate::commands::board;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::stands::lab;
 
@@ -29,7 +29,7 @@ pub struct DoctorArgs {
     pub vm_kernel: Option<PathBuf>,
     /// Show a board instead (ssh:HOST): its kernel, programs, file systems and devices.
     #[arg(long, value_name = "TEST-BED", conflicts_with = "vm_kernel")]
-    pub on: Option<On>,
+    pub on: Option<TestBedSpec>,
     /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
@@ -37,13 +37,13 @@ pub struct DoctorArgs {
 
 /// The former `flashfit stand doctor`, kept for scripts.
 #[derive(Debug, Args)]
-pub struct StandArgs {
+pub struct LegacyStandArgs {
     #[command(subcommand)]
-    pub command: StandCommand,
+    pub command: LegacyStandCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum StandCommand {
+pub enum LegacyStandCommand {
     /// The former name of `flashfit doctor`.
     Doctor(DoctorArgs),
 }
@@ -52,8 +52,8 @@ pub enum StandCommand {
 struct Document {
     here: HereDocument,
     vm: VmDocument,
-    ssh: Finding,
-    lab: Finding,
+    ssh: DoctorFinding,
+    lab: DoctorFinding,
 }
 
 #[derive(Serialize)]
@@ -72,23 +72,25 @@ struct VmDocument {
     examination: Examination,
 }
 
-pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let DoctorArgs { vm_kernel, on, json } = args;
     let interrupt = Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     let runner = SystemRunner::new(interrupt);
-    let catalogue = Catalogue::load(catalog)?;
+    let catalogue = FileSystemCatalog::load(catalog)?;
     match on {
-        Some(On::Ssh { host }) => return board::run(host, &catalogue, &runner, catalog, *json),
-        Some(On::Lab { .. }) => {
-            return Err(Failure::new(
+        Some(TestBedSpec::Ssh { host }) => {
+            return board::run(host, &catalogue, &runner, catalog, *json);
+        }
+        Some(TestBedSpec::Lab { .. }) => {
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 "a lab has several boards, and one is looked at",
                 Some("name the board: --on ssh:HOST"),
             ));
         }
-        Some(On::Here | On::Vm(_)) | None => {}
+        Some(TestBedSpec::Here | TestBedSpec::Vm(_)) | None => {}
     }
     let choice = VmChoice { kernel: vm_kernel.clone(), ..VmChoice::default() };
     let examination = vm::examine(&runner, &catalogue, &choice)?;
@@ -103,8 +105,8 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), Failure> {
             examination,
         },
         ssh: match find("ssh") {
-            Some(path) => Finding::Here { what: path.display().to_string() },
-            None => Finding::Missing {
+            Some(path) => DoctorFinding::Here { what: path.display().to_string() },
+            None => DoctorFinding::Missing {
                 why: "the program `ssh` was not found".to_owned(),
                 hint: Some("apt-get install openssh-client".to_owned()),
             },
@@ -118,10 +120,10 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// Whether labgrid's client is there, and its coordinator answers.
-fn lab(runner: &SystemRunner) -> Finding {
+fn lab(runner: &SystemRunner) -> DoctorFinding {
     match lab::look(runner) {
-        Ok(what) => Finding::Here { what },
-        Err(error) => Finding::Missing { why: error.to_string(), hint: error.hint() },
+        Ok(what) => DoctorFinding::Here { what },
+        Err(error) => DoctorFinding::Missing { why: error.to_string(), hint: error.hint() },
     }
 }
 
@@ -130,17 +132,19 @@ fn text(document: &Document) -> String {
     here(&document.here, &mut lines);
     machine(&document.vm, &mut lines);
     lines.push(match &document.ssh {
-        Finding::Here { what } => {
+        DoctorFinding::Here { what } => {
             format!(
                 "ssh:HOST (a board): there is {what}; the board needs fio and its mkfs programs."
             )
         }
-        Finding::Missing { why, .. } => format!("ssh:HOST (a board): no, {why}."),
+        DoctorFinding::Missing { why, .. } => format!("ssh:HOST (a board): no, {why}."),
     });
     lines.extend(hint(&document.ssh));
     lines.push(match &document.lab {
-        Finding::Here { what } => format!("lab:TAGS (boards of a lab): {what}."),
-        Finding::Missing { why, .. } => format!("lab:TAGS (boards of a lab): no, {}.", brief(why)),
+        DoctorFinding::Here { what } => format!("lab:TAGS (boards of a lab): {what}."),
+        DoctorFinding::Missing { why, .. } => {
+            format!("lab:TAGS (boards of a lab): no, {}.", brief(why))
+        }
     });
     lines.extend(hint(&document.lab));
     lines.join("\n")
@@ -174,18 +178,18 @@ fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
     ];
     for (name, finding) in parts {
         let text = match finding {
-            Finding::Here { what } => what.clone(),
-            Finding::Missing { why, .. } if name == "KVM" => {
+            DoctorFinding::Here { what } => what.clone(),
+            DoctorFinding::Missing { why, .. } if name == "KVM" => {
                 format!("not used, guests are emulated: {}", brief(why))
             }
-            Finding::Missing { why, .. } => format!("missing: {}", brief(why)),
+            DoctorFinding::Missing { why, .. } => format!("missing: {}", brief(why)),
         };
         push_fact(lines, name, &text);
     }
     let lacking: Vec<&str> = found
         .modules
         .iter()
-        .filter(|(_, presence)| *presence == Presence::Lacking)
+        .filter(|(_, presence)| *presence == ModulePresence::Lacking)
         .map(|(name, _)| name.as_str())
         .collect();
     if !lacking.is_empty() {
@@ -212,9 +216,9 @@ fn push_fact(lines: &mut Vec<String>, name: &str, text: &str) {
     }
 }
 
-fn hint(finding: &Finding) -> Option<String> {
+fn hint(finding: &DoctorFinding) -> Option<String> {
     match finding {
-        Finding::Missing { hint: Some(hint), .. } => Some(format!("  {hint}")),
+        DoctorFinding::Missing { hint: Some(hint), .. } => Some(format!("  {hint}")),
         _ => None,
     }
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use flashfit_card::CardModel;
 use flashfit_host::SystemRunner;
-use flashfit_medium::{Bytes, DeclaredBytes, Medium, System, Target};
+use flashfit_medium::{Bytes, DeclaredBytes, Device, SystemRoots, Target};
 use flashfit_report::text::{plain, wrap};
 
 use crate::cli::InspectArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
-pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = Target::parse(&args.target)?;
     let medium = match &target {
         Target::Simulated(name) => {
@@ -23,8 +23,10 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), Failure> {
                 output::print(&card_text(&model))
             };
         }
-        Target::Node(path) => Medium::of_node(&System::default(), &SystemRunner::default(), path)?,
-        Target::Image(path) => Medium::of_image(&SystemRunner::default(), path)?,
+        Target::Node(path) => {
+            Device::of_node(&SystemRoots::default(), &SystemRunner::default(), path)?
+        }
+        Target::Image(path) => Device::of_image(&SystemRunner::default(), path)?,
     };
     if args.json { output::json("medium", medium) } else { output::print(&medium_text(&medium)) }
 }
@@ -55,7 +57,7 @@ pub fn card_text(model: &CardModel) -> String {
     text
 }
 
-fn medium_text(medium: &Medium) -> String {
+fn medium_text(medium: &Device) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| line(&mut text, name, &value);
     line("medium", medium.path.display().to_string());
@@ -140,7 +142,7 @@ fn position(start: Bytes) -> String {
     if start.0 % 1024 == 0 { start.to_string() } else { format!("{} bytes", start.0) }
 }
 
-fn identity(medium: &Medium) -> String {
+fn identity(medium: &Device) -> String {
     let identity = &medium.identity;
     let mut parts = vec![identity.summary()];
     let mut part = |name: &str, value: &Option<String>| {
@@ -155,7 +157,7 @@ fn identity(medium: &Medium) -> String {
 }
 
 /// Whether a start lies on the declared erase unit, in words.
-fn on_unit(medium: &Medium, start: Bytes) -> String {
+fn on_unit(medium: &Device, start: Bytes) -> String {
     let Some(declared) = &medium.declared_erase_unit else { return String::new() };
     if flashfit_filesystem::aligned(start.0, declared.bytes.0) {
         format!(", a multiple of {}", declared.bytes)

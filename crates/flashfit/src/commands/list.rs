@@ -1,14 +1,14 @@
 //! `flashfit list`: the media of this machine.
 
-use flashfit_medium::{Medium, System, list};
-use flashfit_report::{Column, Shorten, Table};
+use flashfit_medium::{Device, SystemRoots, list};
+use flashfit_report::{Column, Shorten, TextTable};
 
 use crate::cli::ListArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
-pub fn run(args: &ListArgs) -> Result<(), Failure> {
-    let media = list::media(&System::default());
+pub fn run(args: &ListArgs) -> Result<(), CommandError> {
+    let media = list::media(&SystemRoots::default());
     if args.json {
         return output::json("media", media);
     }
@@ -20,8 +20,8 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
 }
 
 /// A line for each medium.
-pub fn table(media: &[Medium]) -> String {
-    let mut table = Table::new([
+pub fn table(media: &[Device]) -> String {
+    let mut table = TextTable::new([
         Column::text("DEVICE"),
         Column::text("KIND"),
         Column::number("SIZE"),

@@ -3,16 +3,18 @@
 
 use std::path::Path;
 
-use flashfit_filesystem::validity::{Cache, Finding, Found, Means, find_out, kernel};
-use flashfit_filesystem::{Catalogue, Conditions, FileSystem};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_filesystem::validity::{
+    Cache, OptionFinding, OptionProbeTools, ProbedOptions, find_out, kernel,
+};
+use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_medium::Bytes;
 use serde::Serialize;
 
 use crate::cli::OptionsArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{self, note};
 use crate::rendering::options as rendering;
 
@@ -37,16 +39,16 @@ struct FileSystemDocument {
     /// Whether it was found by an earlier call and is still true.
     cached: bool,
     not_mounted: Option<String>,
-    options: Vec<Finding>,
+    options: Vec<OptionFinding>,
 }
 
-pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let catalogue = Catalogue::load(catalog)?;
+pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let catalogue = FileSystemCatalog::load(catalog)?;
     let wanted = wanted(&catalogue, args.filesystems.as_deref())?;
     // Before any thread: the namespace is one thread's.
-    let means = Means::take();
+    let means = OptionProbeTools::take();
     let interrupt = Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })?;
     let runner = SystemRunner::new(interrupt);
     if let Some(reason) = means.cannot_mount() {
@@ -70,9 +72,9 @@ pub fn run(args: &OptionsArgs, catalog: Option<&Path>) -> Result<(), Failure> {
 
 /// The file systems that were named, each once, or all.
 fn wanted<'a>(
-    catalogue: &'a Catalogue,
+    catalogue: &'a FileSystemCatalog,
     names: Option<&[String]>,
-) -> Result<Vec<&'a FileSystem>, Failure> {
+) -> Result<Vec<&'a FileSystem>, CommandError> {
     let Some(names) = names else { return Ok(catalogue.filesystems().iter().collect()) };
     let mut wanted: Vec<&FileSystem> = Vec::new();
     for name in names {
@@ -86,7 +88,7 @@ fn wanted<'a>(
 
 /// A medium that offers all that an option can need.
 fn conditions() -> Conditions {
-    let known = |bytes| Some(Known::new(bytes, Source::Given));
+    let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {
         geometry: Geometry { erase_unit: known(ERASE_UNIT), write_unit: known(WRITE_UNIT) },
         discard: true,
@@ -95,8 +97,8 @@ fn conditions() -> Conditions {
     }
 }
 
-fn document(all: &[(&FileSystem, Found)], means: &Means) -> Document {
-    let of = |(filesystem, found): &(&FileSystem, Found)| FileSystemDocument {
+fn document(all: &[(&FileSystem, ProbedOptions)], means: &OptionProbeTools) -> Document {
+    let of = |(filesystem, found): &(&FileSystem, ProbedOptions)| FileSystemDocument {
         name: filesystem.name.clone(),
         title: filesystem.title.clone(),
         cached: found.cached,
@@ -112,7 +114,7 @@ fn document(all: &[(&FileSystem, Found)], means: &Means) -> Document {
     }
 }
 
-fn print(all: &[(&FileSystem, Found)]) -> Result<(), Failure> {
+fn print(all: &[(&FileSystem, ProbedOptions)]) -> Result<(), CommandError> {
     let width = output::width();
     let head = format!(
         "Options on Linux {}, tried on scratch images; where one takes the geometry, with an erase \

@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use flashfit_card::CardModel;
 use flashfit_filesystem::plan::{
-    Plan, PlanError, PlannedMedium, Published, PublishedRecipes, StripeWidth, Wish, choose,
-    choose_layered, file, units,
+    Plan, PlanError, PlanRequest, PlannedMedium, PublishedRecipe, PublishedRecipes, StripeWidth,
+    choose, choose_layered, file, units,
 };
-use flashfit_filesystem::{Catalogue, Durability, FileSystem, Scheduler, Start, Table, scheduler};
+use flashfit_filesystem::{
+    Durability, FileSystem, FileSystemCatalog, LayoutStart, PartitionTable, Scheduler, scheduler,
+};
 use flashfit_geometry::Geometry;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Bytes, Medium, System, Target};
+use flashfit_medium::{Bytes, Device, SystemRoots, Target};
 use flashfit_stand::backing;
 use serde::Serialize;
 
 use crate::cli::{durability, size, text_path};
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::saved as probed;
@@ -114,7 +116,7 @@ pub enum TableArg {
     None,
 }
 
-impl From<TableArg> for Table {
+impl From<TableArg> for PartitionTable {
     fn from(table: TableArg) -> Self {
         match table {
             TableArg::Gpt => Self::Gpt,
@@ -125,7 +127,7 @@ impl From<TableArg> for Table {
 }
 
 /// A medium, looked at for a plan.
-pub struct Subject {
+pub struct PlanSubject {
     /// The medium.
     pub medium: PlannedMedium,
     /// What it declares, or its model states.
@@ -138,28 +140,28 @@ pub struct Subject {
 
 /// All that is shown.
 #[derive(Debug, Serialize)]
-pub struct Plans {
+pub struct PlanList {
     /// The medium as the user named it.
     pub target: String,
     /// The plans, in the catalogue's order.
     pub plans: Vec<Plan>,
     /// File systems without a plan.
-    pub others: Vec<Other>,
+    pub others: Vec<UnplannedFileSystem>,
     /// What else there is to know.
     pub notes: Vec<String>,
 }
 
 /// A file system that has no plan here.
 #[derive(Debug, Serialize)]
-pub struct Other {
+pub struct UnplannedFileSystem {
     /// Its name.
     pub filesystem: String,
     /// Why.
     pub reason: String,
 }
 
-pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let catalogue = Catalogue::load(catalog)?;
+pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let catalogue = FileSystemCatalog::load(catalog)?;
     let recipes = PublishedRecipes::load(catalog)?;
     let recipe = args.recipe.as_deref().map(|name| recipes.find(name)).transpose()?;
     let subject = look(&args.target, catalog)?;
@@ -184,7 +186,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
             Err(error) if names.is_some() => return Err(error),
             Err(error) => {
                 let reason = error.message().to_owned();
-                others.push(Other { filesystem: filesystem.name.clone(), reason });
+                others.push(UnplannedFileSystem { filesystem: filesystem.name.clone(), reason });
             }
         }
     }
@@ -193,7 +195,7 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         write(path, args.force, &plans)?;
     }
-    let found = Plans { target: args.target.clone(), plans, others, notes };
+    let found = PlanList { target: args.target.clone(), plans, others, notes };
     let is_empty = found.plans.is_empty();
     if args.json {
         output::json("plans", found)?;
@@ -202,15 +204,15 @@ pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     }
     if is_empty {
         let text = format!("there is no plan for {}", args.target);
-        return Err(Failure::new(ExitClass::BadVerdict, text, None));
+        return Err(CommandError::new(ExitClass::BadVerdict, text, None));
     }
     Ok(())
 }
 
 /// Refuses what would be wrong in every plan.
-fn usable(args: &PlanArgs, subject: &Subject) -> Result<(), Failure> {
+fn usable(args: &PlanArgs, subject: &PlanSubject) -> Result<(), CommandError> {
     if !args.mount_point.is_absolute() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             format!("the mount point {} does not begin with /", args.mount_point.display()),
             Some("fstab takes whole paths: --mount-point /mnt/flash"),
@@ -219,7 +221,7 @@ fn usable(args: &PlanArgs, subject: &Subject) -> Result<(), Failure> {
     let sector = Bytes(subject.medium.sector_bytes);
     let is_whole = |bytes: Bytes| bytes.0 > 0 && bytes.0 % sector.0.max(1) == 0;
     match args.erase_unit {
-        Some(unit) if !is_whole(unit) => Err(Failure::new(
+        Some(unit) if !is_whole(unit) => Err(CommandError::new(
             ExitClass::Usage,
             format!("an erase unit of {} bytes is not made of sectors of {}", unit.0, sector.0),
             Some("4MiB are 4194304 bytes, 4MB are 4000000: --erase-block 4MiB"),
@@ -229,22 +231,22 @@ fn usable(args: &PlanArgs, subject: &Subject) -> Result<(), Failure> {
 }
 
 /// Looks at a target without opening it for writing.
-pub fn look(target: &str, catalog: Option<&Path>) -> Result<Subject, Failure> {
+pub fn look(target: &str, catalog: Option<&Path>) -> Result<PlanSubject, CommandError> {
     let runner = SystemRunner::default();
     let medium = match Target::parse(target)? {
         Target::Simulated(name) => {
             let model = flashfit_card::catalogue::load(&name, catalog)?;
-            return Ok(Subject {
+            return Ok(PlanSubject {
                 medium: simulated(&name, &model),
                 declared: backing::modelled(&model),
                 scheduler: None,
                 objection: None,
             });
         }
-        Target::Node(path) => Medium::of_node(&System::default(), &runner, &path)?,
-        Target::Image(path) => Medium::of_image(&runner, &path)?,
+        Target::Node(path) => Device::of_node(&SystemRoots::default(), &runner, &path)?,
+        Target::Image(path) => Device::of_image(&runner, &path)?,
     };
-    Ok(Subject {
+    Ok(PlanSubject {
         declared: backing::declared(&medium),
         scheduler: medium.queue.scheduler.clone(),
         objection: consent::would_be_refused(&medium),
@@ -268,8 +270,8 @@ pub fn simulated(name: &str, model: &CardModel) -> PlannedMedium {
 fn given(
     args: &PlanArgs,
     probed: &Geometry,
-    recipe: Option<&Published>,
-    subject: &Subject,
+    recipe: Option<&PublishedRecipe>,
+    subject: &PlanSubject,
     notes: &mut Vec<String>,
 ) -> Geometry {
     let given = Geometry {
@@ -291,10 +293,10 @@ fn given(
 
 fn wish(
     args: &PlanArgs,
-    recipe: Option<&Published>,
-    subject: &Subject,
+    recipe: Option<&PublishedRecipe>,
+    subject: &PlanSubject,
     notes: &mut Vec<String>,
-) -> Result<Wish, Failure> {
+) -> Result<PlanRequest, CommandError> {
     let (table, start_bytes) = place(args, recipe, subject)?;
     let named = args.scheduler.clone().or(recipe.and_then(|recipe| recipe.scheduler.clone()));
     let scheduler = match named {
@@ -305,7 +307,7 @@ fn wish(
         }
         None => Scheduler::new(subject.scheduler.as_deref().unwrap_or(USUAL_SCHEDULER)),
     };
-    Ok(Wish {
+    Ok(PlanRequest {
         table,
         start_bytes,
         options: args.options.clone().or(recipe.map(|recipe| recipe.options.clone())),
@@ -320,29 +322,31 @@ fn wish(
 /// Table and start: as given, or else as the recipe has them where the target is a whole medium.
 fn place(
     args: &PlanArgs,
-    recipe: Option<&Published>,
-    subject: &Subject,
-) -> Result<(Option<Table>, Option<u64>), Failure> {
-    let table = args.table.map(Table::from);
+    recipe: Option<&PublishedRecipe>,
+    subject: &PlanSubject,
+) -> Result<(Option<PartitionTable>, Option<u64>), CommandError> {
+    let table = args.table.map(PartitionTable::from);
     match args.start.as_deref().map(resolve::start).transpose()? {
-        Some(Start::Whole) if table.is_some_and(|table| table != Table::None) => Err(Failure::new(
-            ExitClass::Usage,
-            "--start whole leaves no room for a partition table",
-            Some("leave out --table or --start"),
-        )),
-        Some(Start::At(_)) if table == Some(Table::None) => Err(Failure::new(
+        Some(LayoutStart::Whole) if table.is_some_and(|table| table != PartitionTable::None) => {
+            Err(CommandError::new(
+                ExitClass::Usage,
+                "--start whole leaves no room for a partition table",
+                Some("leave out --table or --start"),
+            ))
+        }
+        Some(LayoutStart::At(_)) if table == Some(PartitionTable::None) => Err(CommandError::new(
             ExitClass::Usage,
             "without a partition table the file system starts where the medium starts",
             Some("leave out --table or --start"),
         )),
-        Some(Start::Whole) => Ok((Some(Table::None), None)),
-        Some(Start::At(at)) => Ok((table, Some(at.0))),
-        Some(Start::Auto) => Ok((table, None)),
+        Some(LayoutStart::Whole) => Ok((Some(PartitionTable::None), None)),
+        Some(LayoutStart::At(at)) => Ok((table, Some(at.0))),
+        Some(LayoutStart::Auto) => Ok((table, None)),
         None if table.is_some() || subject.medium.partition_start_bytes.is_some() => {
             Ok((table, None))
         }
         None => Ok(recipe.map_or((None, None), |recipe| {
-            let start = (recipe.table != Table::None).then_some(recipe.start.0);
+            let start = (recipe.table != PartitionTable::None).then_some(recipe.start.0);
             (Some(recipe.table), start)
         })),
     }
@@ -352,10 +356,10 @@ fn place(
 /// recipe has not named each of its options.
 fn permitted(
     filesystem: &FileSystem,
-    wish: &Wish,
+    wish: &PlanRequest,
     by_recipe: bool,
     notes: &mut Vec<String>,
-) -> Wish {
+) -> PlanRequest {
     let mut wish = wish.clone();
     let (Some(options), true) = (&mut wish.options, by_recipe) else { return wish };
     options.retain(|name| {
@@ -373,22 +377,23 @@ fn permitted(
 }
 
 fn chosen<'a>(
-    catalogue: &'a Catalogue,
+    catalogue: &'a FileSystemCatalog,
     names: Option<&[String]>,
-) -> Result<Vec<&'a FileSystem>, Failure> {
+) -> Result<Vec<&'a FileSystem>, CommandError> {
     match names {
         None => Ok(catalogue.filesystems().iter().collect()),
-        Some(names) => {
-            names.iter().map(|name| catalogue.filesystem(name).map_err(Failure::from)).collect()
-        }
+        Some(names) => names
+            .iter()
+            .map(|name| catalogue.filesystem(name).map_err(CommandError::from))
+            .collect(),
     }
 }
 
 /// What an image is to lie on, where that is said.
-fn host(args: &PlanArgs, chosen: &[&FileSystem]) -> Result<Option<String>, Failure> {
+fn host(args: &PlanArgs, chosen: &[&FileSystem]) -> Result<Option<String>, CommandError> {
     let layered = chosen.iter().find_map(|filesystem| filesystem.layered.as_ref());
     match (layered, &args.host) {
-        (None, Some(name)) => Err(Failure::new(
+        (None, Some(name)) => Err(CommandError::new(
             ExitClass::Usage,
             format!("--host {name}: none of the file systems is an image that would lie on it"),
             Some("leave --host out, or name an image such as --fs squashfs"),
@@ -406,14 +411,14 @@ fn host(args: &PlanArgs, chosen: &[&FileSystem]) -> Result<Option<String>, Failu
 }
 
 /// Why a file system is not planned without being named.
-fn unrequested(filesystem: &FileSystem, named: bool, allow: Durability) -> Option<Failure> {
+fn unrequested(filesystem: &FileSystem, named: bool, allow: Durability) -> Option<CommandError> {
     if filesystem.layered.is_some() && !named {
         let name = &filesystem.name;
         let reason = format!("it is packed from a folder of yours. Name it with --fs {name}.");
-        return Some(Failure::new(ExitClass::Usage, reason, None));
+        return Some(CommandError::new(ExitClass::Usage, reason, None));
     }
     (!named && filesystem.durability > allow).then(|| {
-        Failure::new(
+        CommandError::new(
             ExitClass::Refused,
             format!(
                 "{}: {} Name it with --fs {}.",
@@ -425,13 +430,13 @@ fn unrequested(filesystem: &FileSystem, named: bool, allow: Durability) -> Optio
 }
 
 fn make(
-    catalogue: &Catalogue,
+    catalogue: &FileSystemCatalog,
     filesystem: &FileSystem,
     host: Option<&str>,
-    subject: &Subject,
+    subject: &PlanSubject,
     given: &Geometry,
-    wish: &Wish,
-) -> Result<Plan, Failure> {
+    wish: &PlanRequest,
+) -> Result<Plan, CommandError> {
     let made = || -> Result<Plan, PlanError> {
         let medium = subject.medium.clone();
         let (given, declared) = (given.clone(), subject.declared.clone());
@@ -442,7 +447,7 @@ fn make(
         };
         Plan::of(catalogue, &inputs)
     };
-    made().map_err(Failure::from)
+    made().map_err(CommandError::from)
 }
 
 /// A recipe that was made for a medium built like this one, and where it differs.
@@ -463,9 +468,9 @@ fn alike(plan: &Plan, recipes: &PublishedRecipes) -> Option<String> {
     Some(text)
 }
 
-fn write(path: &Path, force: bool, plans: &[Plan]) -> Result<(), Failure> {
+fn write(path: &Path, force: bool, plans: &[Plan]) -> Result<(), CommandError> {
     let [plan] = plans else {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             format!("a file holds one plan, and there are {}", plans.len()),
             Some("name one file system, such as --fs ext4"),

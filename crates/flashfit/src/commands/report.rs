@@ -4,22 +4,22 @@ use std::path::Path;
 
 use flashfit_report::html;
 use flashfit_tune::run_dir::write_report;
-use flashfit_tune::{Run, Space};
+use flashfit_tune::{Space, StoredRun};
 
-use crate::catalogues::Catalogues;
+use crate::catalogues::Catalogs;
 use crate::cli::ReportArgs;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::{self, RunView};
 
-pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), Failure> {
-    let run = Run::read(&args.dir)?;
+pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let run = StoredRun::read(&args.dir)?;
     // Whoever names a file is told before the work that it would not be replaced.
     let named = args.output.as_deref();
     let file =
         named.map(|path| OutputFile::check(path, OutputKind::Report, args.force)).transpose()?;
-    let catalogues = Catalogues::of_run(&run.header, catalog)?;
+    let catalogues = Catalogs::of_run(&run.header, catalog)?;
     let space = Space::of_run(&run.header, &catalogues.filesystems)?;
     let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, &args.dir);

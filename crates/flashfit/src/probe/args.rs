@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_medium::identity::Identity;
-use flashfit_medium::{Bytes, Medium, ObjectId};
-use flashfit_stand::On;
+use flashfit_medium::identity::DeviceIdentity;
+use flashfit_medium::{Bytes, Device, ObjectId};
+use flashfit_stand::TestBedSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::size;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,7 @@ pub struct ProbeArgs {
     pub confirm: Option<String>,
     /// Probe only this part of the device, such as 1GiB+512MiB.
     #[arg(long, value_name = "START+LENGTH", value_parser = region, conflicts_with = "import")]
-    pub region: Option<Region>,
+    pub region: Option<DeviceRegion>,
     /// Most bytes to write [default: 2.25 times the region, plus 2 GiB].
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "write")]
     pub max_write: Option<Bytes>,
@@ -75,23 +75,23 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub json: bool,
     /// The device as it was shown on the machine where the user agreed.
-    #[arg(long, hide = true, requires = "write", value_parser = Shown::parse)]
-    pub shown: Option<Shown>,
+    #[arg(long, hide = true, requires = "write", value_parser = ExpectedDevice::parse)]
+    pub shown: Option<ExpectedDevice>,
     /// Machine with the device: here or ssh:HOST.
-    #[arg(long, value_name = "TEST-BED", default_value_t = On::Here, conflicts_with = "import")]
-    pub on: On,
+    #[arg(long, value_name = "TEST-BED", default_value_t = TestBedSpec::Here, conflicts_with = "import")]
+    pub on: TestBedSpec,
 }
 
 /// A part of a device, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub struct DeviceRegion {
     /// Where it starts.
     pub start: Bytes,
     /// How long it is; never 0.
     pub length: Bytes,
 }
 
-impl Region {
+impl DeviceRegion {
     /// From the first byte to the one behind the last.
     pub fn range(self) -> Range<u64> {
         self.start.0..self.start.0 + self.length.0
@@ -100,16 +100,16 @@ impl Region {
 
 /// What identifies a device that was shown elsewhere. The guard compares it with the device here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ExpectedDevice {
     object: Option<ObjectId>,
-    identity: Identity,
+    identity: DeviceIdentity,
     capacity: Bytes,
 }
 
-impl Shown {
+impl ExpectedDevice {
     /// Of a device that was looked at.
-    pub fn of(medium: &Medium) -> Self {
-        let Medium { object, identity, capacity, .. } = medium;
+    pub fn of(medium: &Device) -> Self {
+        let Device { object, identity, capacity, .. } = medium;
         Self { object: *object, identity: identity.clone(), capacity: *capacity }
     }
 
@@ -123,14 +123,14 @@ impl Shown {
     }
 
     /// The device here, as if it had been shown as the other one was.
-    pub fn over(&self, here: &Medium) -> Medium {
+    pub fn over(&self, here: &Device) -> Device {
         let Self { object, identity, capacity } = self.clone();
-        Medium { object, identity, capacity, ..here.clone() }
+        Device { object, identity, capacity, ..here.clone() }
     }
 }
 
 /// Parses `START+LENGTH` for clap.
-fn region(text: &str) -> Result<Region, String> {
+fn region(text: &str) -> Result<DeviceRegion, String> {
     let (start, length) = text
         .split_once('+')
         .ok_or_else(|| "expected START+LENGTH, such as 1GiB+512MiB".to_owned())?;
@@ -141,7 +141,7 @@ fn region(text: &str) -> Result<Region, String> {
     if start.0.checked_add(length.0).is_none() {
         return Err("a region must end below 16 EiB".to_owned());
     }
-    Ok(Region { start, length })
+    Ok(DeviceRegion { start, length })
 }
 
 impl ProbeArgs {
@@ -156,7 +156,7 @@ impl ProbeArgs {
     }
 
     /// Writes one of them.
-    pub fn write(&self, path: &Path, kind: OutputKind, text: &str) -> Result<(), Failure> {
+    pub fn write(&self, path: &Path, kind: OutputKind, text: &str) -> Result<(), CommandError> {
         OutputFile::check(path, kind, self.force)?.write(text)
     }
 }

@@ -1,10 +1,10 @@
 //! The evidence as one SVG drawing for a page.
 
-use flashfit_geometry::probed::Series;
-use flashfit_report::document::{Role, Spread};
-use flashfit_report::figure::{self, Direction, FigureGroup, LineChart, ValueScale, XAxis};
-use flashfit_report::svg::{Drawing, Looks};
-use flashfit_report::{Chart, Unit};
+use flashfit_geometry::probed::PlotSeries;
+use flashfit_report::document::{RangeMeaning, SetupRole};
+use flashfit_report::figure::{self, BetterDirection, FigureGroup, LineChart, ValueScale, XAxis};
+use flashfit_report::svg::{Drawing, LineStyles};
+use flashfit_report::{Chart, FigureUnit};
 
 use super::document::ProbeDocument;
 
@@ -12,13 +12,13 @@ use super::document::ProbeDocument;
 pub fn draw(document: &ProbeDocument) -> String {
     let charts = charts(document);
     let groups = [FigureGroup { charts, ..FigureGroup::default() }];
-    let drawing = Drawing { simulated: document.simulated, looks: Looks::of(&groups) };
+    let drawing = Drawing { simulated: document.simulated, looks: LineStyles::of(&groups) };
     drawing.stack(&groups[0].charts)
 }
 
 /// Series with like axes share a figure.
 fn charts(document: &ProbeDocument) -> Vec<Chart> {
-    let mut charts: Vec<((&str, &str), Vec<&Series>)> = Vec::new();
+    let mut charts: Vec<((&str, &str), Vec<&PlotSeries>)> = Vec::new();
     for series in &document.evidence.series {
         let axes = (series.x_unit.as_str(), series.y_unit.as_str());
         match charts.iter_mut().find(|(known, _)| *known == axes) {
@@ -36,12 +36,12 @@ fn charts(document: &ProbeDocument) -> Vec<Chart> {
     charts.collect()
 }
 
-fn chart(title: String, (x_unit, y_unit): (&str, &str), series: &[&Series]) -> Chart {
+fn chart(title: String, (x_unit, y_unit): (&str, &str), series: &[&PlotSeries]) -> Chart {
     let unit = match y_unit {
-        "ns" => Unit::Nanoseconds,
-        "bytes/s" => Unit::BytesPerSecond,
-        "bytes" => Unit::Bytes,
-        _ => Unit::Number,
+        "ns" => FigureUnit::Nanoseconds,
+        "bytes/s" => FigureUnit::BytesPerSecond,
+        "bytes" => FigureUnit::Bytes,
+        _ => FigureUnit::Number,
     };
     let x_axis = if x_unit == "bytes" { XAxis::Bytes } else { labels(series) };
     let place = |x: f64| match &x_axis {
@@ -52,13 +52,13 @@ fn chart(title: String, (x_unit, y_unit): (&str, &str), series: &[&Series]) -> C
         // A logarithmic axis has no zero: the first place stands beside it.
         _ => x.max(1.0),
     };
-    let lines = series.iter().map(|series| figure::Series {
+    let lines = series.iter().map(|series| figure::ChartSeries {
         name: series.name.clone(),
-        role: Role::Candidate,
+        role: SetupRole::Candidate,
         points: series
             .points
             .iter()
-            .map(|p| figure::Point { x: place(p.x), y: p.y, low: p.low, high: p.high, n: 1 })
+            .map(|p| figure::ChartPoint { x: place(p.x), y: p.y, low: p.low, high: p.high, n: 1 })
             .collect(),
     });
     Chart::Lines(LineChart {
@@ -66,16 +66,16 @@ fn chart(title: String, (x_unit, y_unit): (&str, &str), series: &[&Series]) -> C
         x_label: word(x_unit).to_owned(),
         y_label: word(y_unit).to_owned(),
         y_unit: unit,
-        direction: Direction::Neither,
+        direction: BetterDirection::Neither,
         x_axis: x_axis.clone(),
         y_scale: ValueScale::Linear,
-        spread: Spread::Interval(95),
+        spread: RangeMeaning::Interval(95),
         series: lines.collect(),
     })
 }
 
 /// All places of the series in order, as labels.
-fn labels(series: &[&Series]) -> XAxis {
+fn labels(series: &[&PlotSeries]) -> XAxis {
     let mut places: Vec<f64> =
         series.iter().flat_map(|series| series.points.iter().map(|point| point.x)).collect();
     places.retain(|place| place.is_finite());

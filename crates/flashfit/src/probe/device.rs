@@ -3,16 +3,16 @@
 
 use flashfit_card::{Card, CardModel, InProcessCard};
 use flashfit_medium::{
-    BlockDev, Clock, DirectMedium, Medium, SystemClock, VirtualClock, WriteConsent,
+    BlockDev, Clock, Device, DirectDevice, SystemClock, VirtualClock, WriteConsent,
 };
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// How much is written at once to use a simulated card up.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A device and the clock by which its requests are timed.
-pub struct Opened {
+pub struct TimedDevice {
     /// The device.
     pub device: Box<dyn BlockDev>,
     /// The clock.
@@ -21,18 +21,18 @@ pub struct Opened {
     pub notes: Vec<String>,
 }
 
-impl Opened {
+impl TimedDevice {
     /// A node or an image that was looked at, for reading only.
-    pub fn read_only(medium: &Medium) -> Result<Self, Failure> {
-        Ok(Self::direct(DirectMedium::shown(medium)?))
+    pub fn read_only(medium: &Device) -> Result<Self, CommandError> {
+        Ok(Self::direct(DirectDevice::shown(medium)?))
     }
 
     /// A medium whose data the user agreed to lose.
-    pub fn writable(consent: &WriteConsent) -> Result<Self, Failure> {
-        Ok(Self::direct(DirectMedium::writable(consent)?))
+    pub fn writable(consent: &WriteConsent) -> Result<Self, CommandError> {
+        Ok(Self::direct(DirectDevice::writable(consent)?))
     }
 
-    fn direct(device: DirectMedium) -> Self {
+    fn direct(device: DirectDevice) -> Self {
         let notes = device.notes().to_vec();
         Self { device: Box::new(device), clock: Box::new(SystemClock::default()), notes }
     }
@@ -45,7 +45,7 @@ impl Opened {
 
     /// A simulated card that was written all over once, as cards are that are in use: what was
     /// never written takes no time to read. What was written are zeros, which take no memory.
-    pub fn used(model: &CardModel) -> Result<Self, Failure> {
+    pub fn used(model: &CardModel) -> Result<Self, CommandError> {
         let clock = VirtualClock::default();
         let mut card = InProcessCard::new(Card::new(model), clock.clone());
         let capacity = card.describe().capacity_bytes;

@@ -5,16 +5,18 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_geometry::probed::{Evidence, Fault, Probed};
-use flashfit_geometry::{Finding, Findings, Geometry, Known, Source, Value};
+use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
+use flashfit_geometry::{
+    Geometry, GeometryFinding, GeometryFindings, QuantitySource, QuantityValue, Sourced,
+};
 use flashfit_host::ExitClass;
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_medium::describe::Kind;
-use flashfit_medium::identity::Identity;
-use flashfit_medium::{Bytes, Declared};
+use flashfit_medium::describe::DeviceKind;
+use flashfit_medium::identity::DeviceIdentity;
+use flashfit_medium::{Bytes, DeclaredFacts};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// The name of the document.
 pub const SCHEMA: &str = "flashfit.probe";
@@ -23,7 +25,7 @@ const SCHEMA_VERSION: u32 = 1;
 /// How it was found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum ProbeMode {
     /// By reading alone.
     Read,
     /// By writing, and reading.
@@ -34,7 +36,7 @@ pub enum Mode {
 
 /// What the probe cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct ProbeCost {
     /// How many reads were asked for.
     pub reads: u64,
     /// How many bytes they asked for.
@@ -49,9 +51,9 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbedMedium {
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Who it is.
-    pub identity: Identity,
+    pub identity: DeviceIdentity,
     /// Its size, in bytes; of the partition where the target is one.
     pub capacity_bytes: u64,
     /// Its logical sector, in bytes.
@@ -62,7 +64,7 @@ pub struct ProbedMedium {
 
 /// What to do next.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Next {
+pub struct NextCommand {
     /// Where a partition should start, in bytes.
     pub partition_start_bytes: Option<u64>,
     /// The command that makes a file system, as the planner has it.
@@ -106,7 +108,7 @@ pub struct ProbeDocument {
     /// The medium as the user named it; the files where tables were read.
     pub target: String,
     /// How it was found out.
-    pub mode: Mode,
+    pub mode: ProbeMode,
     /// Whether the medium is a simulated card.
     pub simulated: bool,
     /// Whether it was ended before it was done.
@@ -119,30 +121,30 @@ pub struct ProbeDocument {
     pub medium: Option<ProbedMedium>,
     /// A verdict for each quantity.
     #[serde(flatten)]
-    pub findings: Findings,
+    pub findings: GeometryFindings,
     /// What the medium, the kernel or a card model says.
-    pub declared: Declared,
+    pub declared: DeclaredFacts,
     /// What it cost.
-    pub cost: Cost,
+    pub cost: ProbeCost,
     /// Requests that failed.
-    pub errors: Vec<Fault>,
+    pub errors: Vec<FailedRequest>,
     /// How it was measured, where that matters. A sentence each.
     pub notes: Vec<String>,
     /// What to do next.
-    pub next: Next,
+    pub next: NextCommand,
     /// The twin, where one was asked for.
     pub twin: Option<FittedTwin>,
     /// What was measured.
-    pub evidence: Evidence,
+    pub evidence: ProbeEvidence,
 }
 
 /// What a probe was asked for.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ProbeSettings {
     /// The medium or the files, as named.
     pub target: String,
     /// How.
-    pub mode: Mode,
+    pub mode: ProbeMode,
     /// Whether it is a simulated card.
     pub simulated: bool,
     /// The seed.
@@ -152,12 +154,12 @@ pub struct Asked {
     /// The medium.
     pub medium: Option<ProbedMedium>,
     /// What is declared of it.
-    pub declared: Declared,
+    pub declared: DeclaredFacts,
 }
 
 impl ProbeDocument {
     /// The document of what was asked for and found.
-    pub fn new(asked: Asked, probed: Probed, interrupted: bool) -> Self {
+    pub fn new(asked: ProbeSettings, probed: Probed, interrupted: bool) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             schema_version: SCHEMA_VERSION,
@@ -170,7 +172,7 @@ impl ProbeDocument {
             region: asked.region,
             medium: asked.medium,
             declared: asked.declared,
-            cost: Cost {
+            cost: ProbeCost {
                 reads: probed.reads,
                 read_bytes: probed.read_bytes,
                 written_bytes: probed.written_bytes,
@@ -179,7 +181,7 @@ impl ProbeDocument {
             findings: probed.findings,
             errors: probed.errors,
             notes: probed.notes,
-            next: Next::default(),
+            next: NextCommand::default(),
             twin: None,
             evidence: probed.evidence,
         }
@@ -191,13 +193,13 @@ impl ProbeDocument {
     }
 
     /// Reads a file that `--output` wrote, or that `--json` printed.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
+    pub fn read(path: &Path) -> Result<Self, CommandError> {
         let shown = path.display();
         let text = read_text(path, DOCUMENT_BYTES)?;
         let hint = "make it with: flashfit probe TARGET --output FILE";
         let found: Self = serde_json::from_str(&text).map_err(|error| {
             let message = format!("{shown} is no document of flashfit probe: {error}");
-            Failure::new(ExitClass::Usage, message, Some(hint))
+            CommandError::new(ExitClass::Usage, message, Some(hint))
         })?;
         if found.schema != SCHEMA || found.schema_version != SCHEMA_VERSION {
             let message = format!(
@@ -205,7 +207,7 @@ impl ProbeDocument {
                  {SCHEMA_VERSION}",
                 found.schema, found.schema_version
             );
-            return Err(Failure::new(ExitClass::Usage, message, Some(hint)));
+            return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
         }
         Ok(found)
     }
@@ -222,18 +224,18 @@ impl ProbeDocument {
 }
 
 /// The geometry among findings.
-pub fn geometry(findings: &Findings) -> Geometry {
-    let known = |finding: &Finding| {
+pub fn geometry(findings: &GeometryFindings) -> Geometry {
+    let known = |finding: &GeometryFinding| {
         let bytes = bytes(finding).filter(|bytes| bytes.0 > 0)?;
-        Some(Known::new(bytes, Source::Probed))
+        Some(Sourced::new(bytes, QuantitySource::Probed))
     };
     Geometry { erase_unit: known(&findings.erase_unit), write_unit: known(&findings.write_unit) }
 }
 
 /// The size of a quantity that was found.
-pub fn bytes(finding: &Finding) -> Option<Bytes> {
+pub fn bytes(finding: &GeometryFinding) -> Option<Bytes> {
     match finding.value {
-        Some(Value::Bytes(bytes)) => Some(Bytes(bytes)),
+        Some(QuantityValue::Bytes(bytes)) => Some(Bytes(bytes)),
         _ => None,
     }
 }
@@ -244,16 +246,18 @@ mod tests {
 
     fn document() -> ProbeDocument {
         let mut probed = Probed::default();
-        probed.findings.erase_unit = Finding::found(Value::Bytes(12 << 20), 0.99, "a step");
-        probed.findings.open_units_linear = Finding::found(Value::Count(5), 0.98, "a cliff");
-        let asked = Asked {
+        probed.findings.erase_unit =
+            GeometryFinding::found(QuantityValue::Bytes(12 << 20), 0.99, "a step");
+        probed.findings.open_units_linear =
+            GeometryFinding::found(QuantityValue::Count(5), 0.98, "a cliff");
+        let asked = ProbeSettings {
             target: "card.img".into(),
-            mode: Mode::Write,
+            mode: ProbeMode::Write,
             simulated: false,
             seed: 7,
             region: Some([0, 1 << 30]),
             medium: None,
-            declared: Declared::default(),
+            declared: DeclaredFacts::default(),
         };
         ProbeDocument::new(asked, probed, false)
     }
@@ -277,7 +281,7 @@ mod tests {
         let read = ProbeDocument::read(&path).unwrap();
         assert_eq!(read, document());
         let erase_unit = read.geometry().erase_unit.unwrap();
-        assert_eq!((erase_unit.bytes, erase_unit.source), (Bytes::mib(12), Source::Probed));
+        assert_eq!((erase_unit.bytes, erase_unit.source), (Bytes::mib(12), QuantitySource::Probed));
     }
 
     #[test]

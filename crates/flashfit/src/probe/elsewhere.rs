@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_stand::{Place, ProbeWanted};
+use flashfit_stand::{Host, ProbeRequest};
 
-use super::args::{ProbeArgs, Shown};
+use super::args::{ExpectedDevice, ProbeArgs};
 use super::signals;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::stands::ssh;
 use crate::tune::subject::SIMULATED;
 use crate::{consent, output};
 
 /// Probes `args.target` on `host`.
-pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(), CommandError> {
     let runner = SystemRunner::new(signals()?);
     let target = args.target.as_deref().expect("nothing is imported from another machine");
     // An agent that a probe of the same medium has left is in the way of this one.
@@ -25,7 +25,7 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
             let medium = place.look(target)?;
             let mut guard = |given: &_| place.ask(&medium, given);
             let named = consent::agreed(&medium, args.confirm.as_deref(), &mut guard)?;
-            Some((named, Shown::of(&medium).text()))
+            Some((named, ExpectedDevice::of(&medium).text()))
         }
         false => None,
     };
@@ -40,7 +40,7 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
 }
 
 /// The same probe as it is typed there.
-fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> ProbeWanted {
+fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> ProbeRequest {
     let mut words = vec![target.to_owned(), "--seed".to_owned(), args.seed.to_string()];
     let flags = [("--write", args.write), ("--dry-run", args.dry_run), ("--json", args.json)];
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
@@ -61,11 +61,11 @@ fn wanted(args: &ProbeArgs, target: &str, agreed: Option<(String, String)>) -> P
         words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
     }
     let files = args.outputs().map(|(path, _)| path.display().to_string()).collect();
-    ProbeWanted { args: words, files }
+    ProbeRequest { args: words, files }
 }
 
 /// Tells what was told there, and ends as it ended there.
-fn ended(code: Option<i32>, stderr: &str) -> Result<(), Failure> {
+fn ended(code: Option<i32>, stderr: &str) -> Result<(), CommandError> {
     let (mut message, mut hint) = (None, None);
     for line in stderr.lines() {
         if let Some(text) = line.strip_prefix("error: ") {
@@ -80,8 +80,8 @@ fn ended(code: Option<i32>, stderr: &str) -> Result<(), Failure> {
         Some(0) => Ok(()),
         Some(code) => {
             let class = u8::try_from(code).map_or(ExitClass::Bug, ExitClass::of_code);
-            Err(Failure::new(class, message.unwrap_or("the probe did not end well"), hint))
+            Err(CommandError::new(class, message.unwrap_or("the probe did not end well"), hint))
         }
-        None => Err(Failure::new(ExitClass::Io, "the probe was killed there", None)),
+        None => Err(CommandError::new(ExitClass::Io, "the probe was killed there", None)),
     }
 }

@@ -19,73 +19,73 @@ mod writing;
 
 use std::path::Path;
 
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_geometry::Probed;
-use flashfit_geometry::flashbench::OpenUnitTable;
+use flashfit_geometry::flashbench::OpenBlockTable;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_medium::Bytes;
-use flashfit_stand::On;
-use flashfit_twin::Hints;
+use flashfit_stand::TestBedSpec;
+use flashfit_twin::DeviceHints;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use args::ProbeArgs;
-use document::{Asked, FittedTwin, Mode, ProbeDocument};
-use subject::Subject;
-use watch::Progress;
+use document::{FittedTwin, ProbeDocument, ProbeMode, ProbeSettings};
+use subject::ProbeSubject;
+use watch::ProbeProgress;
 
 /// What is known at the end, and why it is no more where something ended it.
 struct Ended {
     probed: Probed,
     /// What a twin is fitted to.
-    tables: Vec<OpenUnitTable>,
-    hints: Hints,
-    failure: Option<Failure>,
+    tables: Vec<OpenBlockTable>,
+    hints: DeviceHints,
+    failure: Option<CommandError>,
 }
 
 impl Ended {
-    fn new(probed: Probed, failure: Option<Failure>) -> Self {
-        Self { probed, tables: Vec::new(), hints: Hints::default(), failure }
+    fn new(probed: Probed, failure: Option<CommandError>) -> Self {
+        Self { probed, tables: Vec::new(), hints: DeviceHints::default(), failure }
     }
 }
 
-pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     outputs_can_be_written(args)?;
     if args.twin.is_some() && args.target.is_some() && !args.write {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             "a twin is fitted to how a medium takes writes, and reading does not show that",
             Some("add --write, which loses the data in the region, or --import a table"),
         ));
     }
     match &args.on {
-        On::Here => {}
-        On::Ssh { host } => return elsewhere::probe(args, host, catalog),
-        On::Lab { .. } => {
-            return Err(Failure::new(
+        TestBedSpec::Here => {}
+        TestBedSpec::Ssh { host } => return elsewhere::probe(args, host, catalog),
+        TestBedSpec::Lab { .. } => {
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 "one medium is probed, and a lab has several",
                 Some("labgrid-client -p BOARD ssh, or --on ssh:HOST"),
             ));
         }
-        On::Vm(_) => {
-            return Err(Failure::new(
+        TestBedSpec::Vm(_) => {
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 "a probe in a virtual machine would time the machine, not the medium",
                 Some("probe it here: --on here, or on a board: --on ssh:HOST"),
             ));
         }
     }
-    let catalogue = Catalogue::load(catalog)?;
+    let catalogue = FileSystemCatalog::load(catalog)?;
     let Some(name) = args.target.as_deref() else {
         let ended = import::probe(&args.import)?;
         let asked = import::asked(&args.import, args.seed);
-        let mut progress = Progress::new(signals()?);
+        let mut progress = ProbeProgress::new(signals()?);
         return present(args, asked, ended, None, &catalogue, &mut progress);
     };
-    let subject = Subject::look(name, catalog)?;
+    let subject = ProbeSubject::look(name, catalog)?;
     let region = subject.region(args.region)?;
     if args.dry_run {
         return output::print(&match args.write {
@@ -93,16 +93,16 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
             false => reading::announcement(&subject, region),
         });
     }
-    let asked = Asked {
+    let asked = ProbeSettings {
         target: name.to_owned(),
-        mode: if args.write { Mode::Write } else { Mode::Read },
+        mode: if args.write { ProbeMode::Write } else { ProbeMode::Read },
         simulated: subject.is_simulated(),
         seed: args.seed,
         region: Some(region),
         medium: Some(subject.medium()),
         declared: subject.declared.clone(),
     };
-    let mut progress = Progress::new(signals()?);
+    let mut progress = ProbeProgress::new(signals()?);
     let ended = if args.write {
         writing::probe(args, &subject, region, &mut progress)
     } else {
@@ -112,14 +112,14 @@ pub fn run(args: &ProbeArgs, catalog: Option<&Path>) -> Result<(), Failure> {
     present(args, asked, ended?, Some(&subject), &catalogue, &mut progress)
 }
 
-fn signals() -> Result<Interrupt, Failure> {
+fn signals() -> Result<Interrupt, CommandError> {
     Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })
 }
 
 /// Finds a file that cannot be written before the probe is made, not after.
-fn outputs_can_be_written(args: &ProbeArgs) -> Result<(), Failure> {
+fn outputs_can_be_written(args: &ProbeArgs) -> Result<(), CommandError> {
     args.outputs().try_for_each(|(path, kind)| {
         OutputFile::check(path, kind, args.force)?;
         Ok(())
@@ -129,12 +129,12 @@ fn outputs_can_be_written(args: &ProbeArgs) -> Result<(), Failure> {
 /// Shows and keeps what is known; what ended the probe decides the exit code.
 fn present(
     args: &ProbeArgs,
-    asked: Asked,
+    asked: ProbeSettings,
     ended: Ended,
-    subject: Option<&Subject>,
-    catalogue: &Catalogue,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
+    subject: Option<&ProbeSubject>,
+    catalogue: &FileSystemCatalog,
+    progress: &mut ProbeProgress,
+) -> Result<(), CommandError> {
     let twin = fitted(args, &asked.target, &ended, progress);
     let interrupted =
         ended.failure.as_ref().is_some_and(|failure| failure.class() == ExitClass::Interrupted);
@@ -165,8 +165,8 @@ fn fitted(
     args: &ProbeArgs,
     what: &str,
     ended: &Ended,
-    progress: &mut Progress,
-) -> Result<Option<FittedTwin>, Failure> {
+    progress: &mut ProbeProgress,
+) -> Result<Option<FittedTwin>, CommandError> {
     let Some(path) = args.twin.as_deref().filter(|_| ended.failure.is_none()) else {
         return Ok(None);
     };
@@ -176,42 +176,43 @@ fn fitted(
 }
 
 /// A medium that has less than it says is a bad verdict.
-fn lacking(document: &ProbeDocument) -> Option<Failure> {
+fn lacking(document: &ProbeDocument) -> Option<CommandError> {
     let real = document::bytes(&document.findings.capacity)?;
     let announced = Bytes(document.medium.as_ref()?.capacity_bytes);
     (real < announced).then(|| {
         let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
-        Failure::new(ExitClass::BadVerdict, text, Some("return it; what is beyond is lost"))
+        CommandError::new(ExitClass::BadVerdict, text, Some("return it; what is beyond is lost"))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use flashfit_geometry::{Finding, Value};
-    use flashfit_medium::Declared;
-    use flashfit_medium::describe::Kind;
+    use flashfit_geometry::{GeometryFinding, QuantityValue};
+    use flashfit_medium::DeclaredFacts;
+    use flashfit_medium::describe::DeviceKind;
 
     use super::document::ProbedMedium;
     use super::*;
 
     fn with_capacity(found: u64) -> ProbeDocument {
         let mut probed = Probed::default();
-        probed.findings.capacity = Finding::found(Value::Bytes(found), 0.999, "marks were read");
+        probed.findings.capacity =
+            GeometryFinding::found(QuantityValue::Bytes(found), 0.999, "marks were read");
         let medium = ProbedMedium {
-            kind: Kind::Usb,
+            kind: DeviceKind::Usb,
             identity: Default::default(),
             capacity_bytes: 32 << 30,
             sector_bytes: 512,
             partition_start_bytes: None,
         };
-        let asked = Asked {
+        let asked = ProbeSettings {
             target: "/dev/sdz".into(),
-            mode: Mode::Write,
+            mode: ProbeMode::Write,
             simulated: false,
             seed: 1,
             region: Some([0, 32 << 30]),
             medium: Some(medium),
-            declared: Declared::default(),
+            declared: DeclaredFacts::default(),
         };
         ProbeDocument::new(asked, probed, false)
     }

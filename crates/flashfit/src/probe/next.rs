@@ -3,15 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_filesystem::plan::{EXAMPLE_NODE, Plan, StripeWidth, Wish, choose, units};
-use flashfit_filesystem::{Catalogue, Durability, Scheduler};
-use flashfit_geometry::{Geometry, Known};
+use flashfit_filesystem::plan::{EXAMPLE_NODE, Plan, PlanRequest, StripeWidth, choose, units};
+use flashfit_filesystem::{Durability, FileSystemCatalog, Scheduler};
+use flashfit_geometry::{Geometry, Sourced};
 use flashfit_host::program::quote;
 use flashfit_medium::Bytes;
 
-use super::document::{Mode, Next, ProbeDocument};
-use crate::commands::plan::Subject;
-use crate::failure::Failure;
+use super::document::{NextCommand, ProbeDocument, ProbeMode};
+use crate::commands::plan::PlanSubject;
+use crate::failure::CommandError;
 
 /// The file system whose line is shown: what distributions put on cards.
 const USUAL_FILESYSTEM: &str = "ext4";
@@ -19,14 +19,14 @@ const USUAL_FILESYSTEM: &str = "ext4";
 /// What to do next, for a medium that is there or for tables of one that is not.
 pub fn next(
     document: &ProbeDocument,
-    subject: Option<&Subject>,
-    catalogue: &Catalogue,
+    subject: Option<&PlanSubject>,
+    catalogue: &FileSystemCatalog,
     saved: Option<&Path>,
-) -> Next {
-    let mut next = Next::default();
+) -> NextCommand {
+    let mut next = NextCommand::default();
     let probed = document.geometry();
     let target = match document.mode {
-        Mode::Import => EXAMPLE_NODE.to_owned(),
+        ProbeMode::Import => EXAMPLE_NODE.to_owned(),
         _ => quote(&document.target),
     };
     if let (Some(subject), false) = (subject, probed.is_unknown()) {
@@ -48,7 +48,7 @@ pub fn next(
             next.partition_start_bytes = probed.erase_unit.as_ref().map(|known| known.bytes.0);
         }
     }
-    if document.mode == Mode::Read && probed.erase_unit.is_none() {
+    if document.mode == ProbeMode::Read && probed.erase_unit.is_none() {
         next.commands.push(format!("flashfit probe {target} --write"));
     }
     next.commands.push(plan_command(&target, &probed, saved));
@@ -63,7 +63,7 @@ pub fn next(
 
 fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String {
     let mut command = format!("flashfit plan {target}");
-    let mut flag = |name: &str, known: Option<&Known>| {
+    let mut flag = |name: &str, known: Option<&Sourced>| {
         if let Some(known) = known {
             command.push_str(&format!(" --{name} {}", typed(known.bytes)));
         }
@@ -81,9 +81,13 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
 }
 
 /// The plan of the usual file system, with what was probed.
-fn planned(subject: &Subject, probed: &Geometry, catalogue: &Catalogue) -> Result<Plan, Failure> {
+fn planned(
+    subject: &PlanSubject,
+    probed: &Geometry,
+    catalogue: &FileSystemCatalog,
+) -> Result<Plan, CommandError> {
     let filesystem = catalogue.filesystem(USUAL_FILESYSTEM)?;
-    let wish = Wish {
+    let wish = PlanRequest {
         table: None,
         start_bytes: None,
         options: None,

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use flashfit_geometry::probed::{Point, Series};
+use flashfit_geometry::probed::{PlotPoint, PlotSeries};
 use flashfit_medium::Bytes;
-use flashfit_report::Unit;
+use flashfit_report::FigureUnit;
 use flashfit_report::text::plain;
 
 /// More places than this do not get a bar each.
@@ -14,8 +14,8 @@ const MOST_BARS: usize = 40;
 const ROWS: usize = 10;
 
 /// A plot of a series, at most `width` columns wide.
-pub fn draw(series: &Series, width: usize) -> String {
-    let points: Vec<Point> =
+pub fn draw(series: &PlotSeries, width: usize) -> String {
+    let points: Vec<PlotPoint> =
         series.points.iter().copied().filter(|p| p.x.is_finite() && p.y.is_finite()).collect();
     let mut text = format!("{}\n", plain(&series.name));
     if points.is_empty() {
@@ -32,11 +32,11 @@ pub fn draw(series: &Series, width: usize) -> String {
 fn shown(value: f64, unit: &str) -> String {
     match unit {
         "bytes" if value >= 0.0 && value.fract() == 0.0 => whole_bytes(value),
-        "bytes" => Unit::Bytes.show(value),
-        "ns" => Unit::Nanoseconds.show(value),
-        "bytes/s" => Unit::BytesPerSecond.show(value),
+        "bytes" => FigureUnit::Bytes.show(value),
+        "ns" => FigureUnit::Nanoseconds.show(value),
+        "bytes/s" => FigureUnit::BytesPerSecond.show(value),
         "count" => format!("{value:.0}"),
-        other => format!("{} {}", Unit::Number.show(value), plain(other)),
+        other => format!("{} {}", FigureUnit::Number.show(value), plain(other)),
     }
 }
 
@@ -49,7 +49,7 @@ fn length(share: f64, room: usize) -> usize {
     (share.clamp(0.0, 1.0) * room as f64).round() as usize
 }
 
-fn bars(text: &mut String, series: &Series, points: &[Point], width: usize) {
+fn bars(text: &mut String, series: &PlotSeries, points: &[PlotPoint], width: usize) {
     let names: Vec<String> = points.iter().map(|p| shown(p.x, &series.x_unit)).collect();
     let values: Vec<String> = points.iter().map(|p| shown(p.y, &series.y_unit)).collect();
     let widest = |texts: &[String]| texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
@@ -72,16 +72,16 @@ fn bars(text: &mut String, series: &Series, points: &[Point], width: usize) {
     }
 }
 
-fn lower(point: &Point) -> f64 {
+fn lower(point: &PlotPoint) -> f64 {
     if point.low.is_finite() { point.low.min(point.y) } else { point.y }
 }
 
-fn upper(point: &Point) -> f64 {
+fn upper(point: &PlotPoint) -> f64 {
     if point.high.is_finite() { point.high.max(point.y) } else { point.y }
 }
 
 /// The largest value in each column's stretch of places, so that no stall is missed.
-fn columns(text: &mut String, series: &Series, points: &[Point], width: usize) {
+fn columns(text: &mut String, series: &PlotSeries, points: &[PlotPoint], width: usize) {
     let most = points.iter().map(|p| p.y).fold(f64::MIN_POSITIVE, f64::max);
     let (first, last) = (points[0].x, points[points.len() - 1].x);
     let label = shown(most, &series.y_unit);
@@ -112,13 +112,13 @@ fn columns(text: &mut String, series: &Series, points: &[Point], width: usize) {
 mod tests {
     use super::*;
 
-    fn series(points: Vec<Point>) -> Series {
+    fn series(points: Vec<PlotPoint>) -> PlotSeries {
         let (x_unit, y_unit) = ("bytes".to_owned(), "ns".to_owned());
-        Series { name: "what a boundary costs".into(), x_unit, y_unit, points }
+        PlotSeries { name: "what a boundary costs".into(), x_unit, y_unit, points }
     }
 
-    fn point(x: f64, y: f64) -> Point {
-        Point { x, y, low: y * 0.5, high: y * 1.5 }
+    fn point(x: f64, y: f64) -> PlotPoint {
+        PlotPoint { x, y, low: y * 0.5, high: y * 1.5 }
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn many_places_share_columns_and_the_highest_shows() {
-        let mut points: Vec<Point> =
+        let mut points: Vec<PlotPoint> =
             (0..1000).map(|i| point(f64::from(i) * 65536.0, 1e6)).collect();
         points[500].y = 1e8;
         let text = draw(&series(points), 60);
@@ -146,7 +146,8 @@ mod tests {
     fn what_is_no_number_is_left_out() {
         let text = draw(&series(vec![point(f64::NAN, 1.0), point(1.0, f64::INFINITY)]), 60);
         assert!(text.contains("no figures"));
-        let text = draw(&series(vec![Point { x: 512.0, y: -5.0, low: f64::NAN, high: 0.0 }]), 60);
+        let text =
+            draw(&series(vec![PlotPoint { x: 512.0, y: -5.0, low: f64::NAN, high: 0.0 }]), 60);
         assert!(text.lines().count() == 2, "{text}");
     }
 }

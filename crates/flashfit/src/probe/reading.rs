@@ -6,14 +6,14 @@ use flashfit_medium::Bytes;
 
 use super::Ended;
 use super::args::ProbeArgs;
-use super::device::Opened;
-use super::subject::Subject;
-use super::watch::Progress;
-use crate::failure::Failure;
-use crate::tune::subject::What;
+use super::device::TimedDevice;
+use super::subject::ProbeSubject;
+use super::watch::ProbeProgress;
+use crate::failure::CommandError;
+use crate::tune::subject::TuneTarget;
 
 /// What a probe would do.
-pub fn announcement(subject: &Subject, [start, length]: [u64; 2]) -> String {
+pub fn announcement(subject: &ProbeSubject, [start, length]: [u64; 2]) -> String {
     format!(
         "{} would be opened for reading only, and at most {} reads of a few KiB made in {} from \
          {start}.\nNothing was done.\n",
@@ -26,13 +26,13 @@ pub fn announcement(subject: &Subject, [start, length]: [u64; 2]) -> String {
 /// Probes; what is known when the user interrupts is what is given.
 pub fn probe(
     args: &ProbeArgs,
-    subject: &Subject,
+    subject: &ProbeSubject,
     region: [u64; 2],
-    progress: &mut Progress,
-) -> Result<Ended, Failure> {
+    progress: &mut ProbeProgress,
+) -> Result<Ended, CommandError> {
     let mut opened = match &subject.what {
-        What::Card(model) => Opened::used(model)?,
-        What::Medium(medium) => Opened::read_only(medium)?,
+        TuneTarget::Card(model) => TimedDevice::used(model)?,
+        TuneTarget::Medium(medium) => TimedDevice::read_only(medium)?,
     };
     let options = options(args, subject, region);
     let probed = reading::probe(opened.device.as_mut(), opened.clock.as_ref(), &options, progress);
@@ -49,7 +49,11 @@ pub fn probe(
 }
 
 /// The options of the probe that reads.
-pub fn options(args: &ProbeArgs, subject: &Subject, [start, length]: [u64; 2]) -> ReadingOptions {
+pub fn options(
+    args: &ProbeArgs,
+    subject: &ProbeSubject,
+    [start, length]: [u64; 2],
+) -> ReadingOptions {
     ReadingOptions {
         seed: args.seed,
         region: Some(start..start + length),

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use flashfit_geometry::{Finding, Findings, Value, Verdict};
-use flashfit_medium::{Bytes, Declared, DeclaredBytes};
+use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict};
+use flashfit_medium::{Bytes, DeclaredBytes, DeclaredFacts};
 use flashfit_report::probability;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::{plain, plain_command, wrap};
 
-use super::document::{Mode, ProbeDocument};
+use super::document::{ProbeDocument, ProbeMode};
 use super::plot;
 use crate::tune::human;
 
@@ -23,7 +23,7 @@ const WORTH_SHOWING: f64 = 0.005;
 const PLOTS_SHOWN: usize = 3;
 
 /// The quantities by their names for people, in the order of their importance.
-fn quantities(findings: &Findings) -> [(&'static str, &Finding); 11] {
+fn quantities(findings: &GeometryFindings) -> [(&'static str, &GeometryFinding); 11] {
     [
         ("capacity", &findings.capacity),
         ("erase unit", &findings.erase_unit),
@@ -79,12 +79,12 @@ fn heading(document: &ProbeDocument) -> String {
 fn cost(document: &ProbeDocument) -> String {
     let cost = &document.cost;
     let how = match document.mode {
-        Mode::Read => "Probed by reading only",
-        Mode::Write => "Probed by writing and reading",
-        Mode::Import => return "Read from tables of flashbench.".to_owned(),
+        ProbeMode::Read => "Probed by reading only",
+        ProbeMode::Write => "Probed by writing and reading",
+        ProbeMode::Import => return "Read from tables of flashbench.".to_owned(),
     };
     let mut text = format!("{how}: {} reads of {}", cost.reads, Bytes(cost.read_bytes));
-    if document.mode == Mode::Write {
+    if document.mode == ProbeMode::Write {
         text.push_str(&format!(", {} written", Bytes(cost.written_bytes)));
     }
     let simulated = if document.simulated { " of the card's time" } else { "" };
@@ -107,12 +107,12 @@ fn seconds(time: Duration) -> String {
 }
 
 /// A finding's value for people.
-pub fn value(value: Value) -> String {
+pub fn value(value: QuantityValue) -> String {
     match value {
-        Value::Bytes(bytes) => Bytes(bytes).to_string(),
-        Value::Count(count) => count.to_string(),
-        Value::Is(true) => "yes".to_owned(),
-        Value::Is(false) => "no".to_owned(),
+        QuantityValue::Bytes(bytes) => Bytes(bytes).to_string(),
+        QuantityValue::Count(count) => count.to_string(),
+        QuantityValue::Is(true) => "yes".to_owned(),
+        QuantityValue::Is(false) => "no".to_owned(),
     }
 }
 
@@ -149,19 +149,19 @@ impl Page {
         texts.iter().for_each(|text| self.paragraph("  ", text));
     }
 
-    fn findings(&mut self, findings: &Findings) {
+    fn findings(&mut self, findings: &GeometryFindings) {
         let mut unmeasured: Vec<(&str, Vec<&str>)> = Vec::new();
         for (name, finding) in quantities(findings) {
             match finding.verdict {
-                Verdict::Found => {
+                QuantityVerdict::Found => {
                     let value = finding.value.map_or_else(String::new, value);
                     let sure = finding.confidence.map(probability).unwrap_or_default();
                     self.fact(name, &format!("{value} ({sure}): {}", finding.reason));
                 }
-                Verdict::Inconclusive => {
+                QuantityVerdict::Inconclusive => {
                     self.fact(name, &format!("inconclusive: {}", inconclusive(finding)));
                 }
-                Verdict::NotMeasured => {
+                QuantityVerdict::NotMeasured => {
                     let reason = finding.reason.as_str();
                     match unmeasured.iter_mut().find(|(known, _)| *known == reason) {
                         Some((_, names)) => names.push(name),
@@ -175,8 +175,8 @@ impl Page {
         }
     }
 
-    fn declared(&mut self, declared: &Declared) {
-        if *declared == Declared::default() {
+    fn declared(&mut self, declared: &DeclaredFacts) {
+        if *declared == DeclaredFacts::default() {
             return;
         }
         self.line("\nDeclared:");
@@ -265,7 +265,7 @@ fn stated(declared: &DeclaredBytes) -> String {
 }
 
 /// Why there is no value, and the likeliest ones.
-fn inconclusive(finding: &Finding) -> String {
+fn inconclusive(finding: &GeometryFinding) -> String {
     let likeliest: Vec<String> = finding
         .candidates
         .iter()
@@ -288,8 +288,12 @@ mod tests {
     #[test]
     fn quantities_without_a_measurement_share_a_line() {
         let mut page = Page { text: String::new(), width: 80 };
-        let found = Finding::found(Value::Count(5), 0.97, "the rate falls behind five units");
-        let findings = Findings { open_units_linear: found, ..Findings::default() };
+        let found = GeometryFinding::found(
+            QuantityValue::Count(5),
+            0.97,
+            "the rate falls behind five units",
+        );
+        let findings = GeometryFindings { open_units_linear: found, ..GeometryFindings::default() };
         page.findings(&findings);
         assert!(page.text.starts_with("  open units, linear   5 (97 %): the rate falls"));
         assert_eq!(page.text.matches("not measured").count(), 1, "{}", page.text);

@@ -9,7 +9,7 @@ use flashfit_medium::Bytes;
 
 use super::document::{ProbeDocument, ProbedMedium};
 use super::next::offset_remark;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// The geometry in the file that the user names, where one is named; `notes` gets what there is to
 /// say of it.
@@ -17,11 +17,11 @@ pub fn read(
     path: Option<&Path>,
     medium: &PlannedMedium,
     notes: &mut Vec<String>,
-) -> Result<Geometry, Failure> {
+) -> Result<Geometry, CommandError> {
     let Some(path) = path else { return Ok(Geometry::default()) };
     let document = ProbeDocument::read(path)?;
     if let Some(other) = document.medium.as_ref().and_then(|probed| other(probed, medium)) {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             format!("{} is of another medium: {other}", path.display()),
             Some("probe this one: flashfit probe TARGET --output FILE"),

@@ -6,39 +6,39 @@ use flashfit_card::CardModel;
 use flashfit_filesystem::plan::PlannedMedium;
 use flashfit_geometry::Geometry;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Bytes, Declared, DeclaredBytes, Target};
+use flashfit_medium::{Bytes, DeclaredBytes, DeclaredFacts, Target};
 use flashfit_stand::backing;
 
-use super::args::Region;
+use super::args::DeviceRegion;
 use super::document::ProbedMedium;
 use crate::commands::plan;
-use crate::failure::Failure;
-use crate::tune::subject::{What, look_at};
+use crate::failure::CommandError;
+use crate::tune::subject::{TuneTarget, look_at};
 
 /// A medium that is known and not opened.
-pub struct Subject {
+pub struct ProbeSubject {
     /// As the user named it.
     pub name: String,
     /// The medium itself.
-    pub what: What,
+    pub what: TuneTarget,
     /// The same as the planner takes it.
-    pub planned: plan::Subject,
+    pub planned: plan::PlanSubject,
     /// What it, the kernel or its model says.
-    pub declared: Declared,
+    pub declared: DeclaredFacts,
 }
 
-impl Subject {
+impl ProbeSubject {
     /// Looks at a target without opening it for writing.
-    pub fn look(name: &str, catalog: Option<&Path>) -> Result<Self, Failure> {
+    pub fn look(name: &str, catalog: Option<&Path>) -> Result<Self, CommandError> {
         let what = look_at(&Target::parse(name)?, &SystemRunner::default(), catalog)?;
         let (medium, geometry, scheduler, declared) = match &what {
-            What::Medium(medium) => (
+            TuneTarget::Medium(medium) => (
                 PlannedMedium::of(medium),
                 backing::declared(medium),
                 medium.queue.scheduler.clone(),
                 medium.declared.clone(),
             ),
-            What::Card(model) => {
+            TuneTarget::Card(model) => {
                 let geometry = backing::modelled(model);
                 let declared = modelled(model, &geometry);
                 (
@@ -49,23 +49,23 @@ impl Subject {
                 )
             }
         };
-        let planned = plan::Subject { medium, declared: geometry, scheduler, objection: None };
+        let planned = plan::PlanSubject { medium, declared: geometry, scheduler, objection: None };
         Ok(Self { name: name.to_owned(), what, planned, declared })
     }
 
     /// Whether its figures are simulated.
     pub fn is_simulated(&self) -> bool {
-        matches!(self.what, What::Card(_))
+        matches!(self.what, TuneTarget::Card(_))
     }
 
     /// The part that is probed: the given one, or all of it.
-    pub fn region(&self, given: Option<Region>) -> Result<[u64; 2], Failure> {
+    pub fn region(&self, given: Option<DeviceRegion>) -> Result<[u64; 2], CommandError> {
         let medium = &self.planned.medium;
         let Some(given) = given else { return Ok([0, medium.capacity_bytes]) };
         let sector = medium.sector_bytes;
         let whole = given.start.0 % sector == 0 && given.length.0 % sector == 0;
         if !whole || given.range().end > medium.capacity_bytes {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 format!(
                     "the region {}+{} is not whole sectors of {sector} bytes of {}, which has {} \
@@ -96,17 +96,17 @@ impl Subject {
 }
 
 /// What a card model states, in the form of what media declare. Probes are not told.
-fn modelled(model: &CardModel, geometry: &Geometry) -> Declared {
+fn modelled(model: &CardModel, geometry: &Geometry) -> DeclaredFacts {
     let stated = |bytes: Bytes| DeclaredBytes {
         bytes,
         source: "the card model".to_owned(),
         is_guess: false,
     };
-    Declared {
+    DeclaredFacts {
         erase_unit: geometry.erase_unit.iter().map(|known| stated(known.bytes)).collect(),
         write_unit: geometry.write_unit.iter().map(|known| stated(known.bytes)).collect(),
         capacity: vec![stated(model.capacity)],
         cache: model.cache.iter().map(|cache| stated(cache.bytes)).collect(),
-        ..Declared::default()
+        ..DeclaredFacts::default()
     }
 }

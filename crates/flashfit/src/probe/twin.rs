@@ -5,19 +5,19 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use flashfit_geometry::Findings;
+use flashfit_geometry::GeometryFindings;
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{
-    Access, Cell, OpenUnitProcedure, OpenUnitTable, ProcedureError,
+    AccessOrder, OpenBlockProcedure, OpenBlockTable, ProcedureError, TableCell,
 };
-use flashfit_geometry::probed::Watch;
+use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::ExitClass;
-use flashfit_medium::{BlockDev, BlockDevError, Bytes, Clock, Description};
-use flashfit_twin::{Hints, Twin, TwinError};
+use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Bytes, Clock};
+use flashfit_twin::{DeviceHints, Twin, TwinError};
 
 use super::document::{FittedTwin, bytes};
-use super::watch::Progress;
-use crate::failure::Failure;
+use super::watch::ProbeProgress;
+use crate::failure::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
 
 /// As in published tables.
@@ -31,7 +31,7 @@ pub const USUAL_BYTES: u64 = 3 << 30;
 const LONGEST_CELL_NS: u64 = 60_000_000_000;
 
 /// What there may be written to.
-pub struct Room {
+pub struct WritableRegion {
     /// The region, in bytes.
     pub region: Range<u64>,
     /// The most that may still be written, in bytes.
@@ -43,22 +43,22 @@ pub struct Room {
 pub fn measure(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
-    findings: &Findings,
+    findings: &GeometryFindings,
     declared: Option<Bytes>,
-    mut room: Room,
-    progress: &mut Progress,
+    mut room: WritableRegion,
+    progress: &mut ProbeProgress,
     seed: u64,
-) -> Result<OpenUnitTable, Failure> {
+) -> Result<OpenBlockTable, CommandError> {
     let unit = bytes(&findings.erase_unit).or(declared).unwrap_or(SUPPOSED_UNIT);
     // Units that are no multiple of the smallest write cannot be written in such pieces.
     let erase_unit = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
     let mut device = Within { device, region: room.region.clone() };
     let capacity = Bytes(device.describe().capacity_bytes);
-    let most_units = MOST_UNITS.min(OpenUnitProcedure::room(capacity, erase_unit)).max(1);
-    let procedure = OpenUnitProcedure { erase_unit, least_write: LEAST_WRITE, most_units, seed };
+    let most_units = MOST_UNITS.min(OpenBlockProcedure::room(capacity, erase_unit)).max(1);
+    let procedure = OpenBlockProcedure { erase_unit, least_write: LEAST_WRITE, most_units, seed };
     let (sizes, data) = (procedure.sizes()?, procedure.data());
     let mut cells = Vec::new();
-    for access in [Access::Linear, Access::Random] {
+    for access in [AccessOrder::Linear, AccessOrder::Random] {
         for units in 1..=most_units {
             let row_bytes = u64::from(units) * erase_unit.0;
             let mut expected_ns = 0;
@@ -67,7 +67,7 @@ pub fn measure(
                     break;
                 }
                 let done = f64::from(units) / f64::from(most_units) / 2.0;
-                let half = if access == Access::Random { 0.5 } else { 0.0 };
+                let half = if access == AccessOrder::Random { 0.5 } else { 0.0 };
                 if progress.step(done + half, "open-unit rates for the twin")
                     == ControlFlow::Break(())
                 {
@@ -76,33 +76,33 @@ pub fn measure(
                 let part = part_of(&data, write);
                 let took = procedure.time_ns(&mut device, clock, (units, access), part);
                 let took_ns = took.map_err(|error| match error {
-                    ProcedureError::Medium(error) => Failure::from(error),
-                    other => Failure::from(other),
+                    ProcedureError::Medium(error) => CommandError::from(error),
+                    other => CommandError::from(other),
                 })?;
                 room.left_bytes -= row_bytes;
                 // Where every write costs the same, pieces of half the size take twice as long.
                 expected_ns = took_ns.saturating_mul(2);
                 let rate = u128::from(row_bytes) * 1_000_000_000 / u128::from(took_ns.max(1));
                 let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
-                cells.push(Cell { units, access, write, bytes_per_second });
+                cells.push(TableCell { units, access, write, bytes_per_second });
             }
         }
     }
-    Ok(OpenUnitTable { cells })
+    Ok(OpenBlockTable { cells })
 }
 
-fn interrupted() -> Failure {
-    Failure::new(ExitClass::Interrupted, "the probe was interrupted", None)
+fn interrupted() -> CommandError {
+    CommandError::new(ExitClass::Interrupted, "the probe was interrupted", None)
 }
 
 /// Fits a card model to the tables and writes its file.
 pub fn fit(
-    tables: &[OpenUnitTable],
-    hints: Hints,
+    tables: &[OpenBlockTable],
+    hints: DeviceHints,
     what: &str,
     (path, force): (&Path, bool),
-    progress: &mut Progress,
-) -> Result<FittedTwin, Failure> {
+    progress: &mut ProbeProgress,
+) -> Result<FittedTwin, CommandError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let twin: Result<Twin, TwinError> = flashfit_twin::fit(tables, hints, (&stem, what), progress);
     let twin = twin?;
@@ -137,8 +137,8 @@ impl Within<'_> {
 }
 
 impl BlockDev for Within<'_> {
-    fn describe(&self) -> Description {
-        Description { capacity_bytes: self.size(), ..self.device.describe() }
+    fn describe(&self) -> BlockDevInfo {
+        BlockDevInfo { capacity_bytes: self.size(), ..self.device.describe() }
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {

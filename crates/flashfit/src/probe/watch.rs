@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use flashfit_geometry::probed::Watch;
+use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -16,13 +16,13 @@ const LINE_INTERVAL: Duration = Duration::from_secs(30);
 const WHOLE: u64 = 1000;
 
 /// Looks on while a probe works.
-pub struct Progress {
+pub struct ProbeProgress {
     interrupt: Interrupt,
     bar: Option<ProgressBar>,
     last: Instant,
 }
 
-impl Progress {
+impl ProbeProgress {
     /// A bar on a terminal, a line every half minute elsewhere.
     pub fn new(interrupt: Interrupt) -> Self {
         let bar = std::io::stderr().is_terminal().then(bar);
@@ -46,7 +46,7 @@ fn bar() -> ProgressBar {
     ProgressBar::new(WHOLE).with_style(style)
 }
 
-impl Watch for Progress {
+impl ProbeObserver for ProbeProgress {
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
         let done = done.clamp(0.0, 1.0);
         match &self.bar {

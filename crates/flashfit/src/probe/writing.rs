@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use flashfit_geometry::probed::{ProbeError, Probed};
 use flashfit_geometry::reading;
-use flashfit_geometry::writing::{self, Estimate, QuickLook, WritingOptions};
+use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
 use flashfit_host::SystemRunner;
-use flashfit_medium::{Bytes, Held, Medium};
+use flashfit_medium::{Bytes, Device, DeviceLock};
 
 use super::Ended;
 use super::args::ProbeArgs;
-use super::device::Opened;
+use super::device::TimedDevice;
 use super::document::bytes;
 use super::reading::options as reading_options;
-use super::subject::Subject;
-use super::twin::{self, Room};
-use super::watch::Progress;
+use super::subject::ProbeSubject;
+use super::twin::{self, WritableRegion};
+use super::watch::ProbeProgress;
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::note;
 use crate::tune::human;
-use crate::tune::subject::What;
+use crate::tune::subject::TuneTarget;
 
 /// A few large reads tell how fast the medium is.
 const LOOKS: u64 = 8;
@@ -29,17 +29,17 @@ const LOOK_BYTES: u64 = 1 << 20;
 /// What a probe would do.
 pub fn announcement(
     args: &ProbeArgs,
-    subject: &Subject,
+    subject: &ProbeSubject,
     region: [u64; 2],
-) -> Result<String, Failure> {
+) -> Result<String, CommandError> {
     let mut opened = match &subject.what {
-        What::Card(model) => Opened::used(model)?,
-        What::Medium(medium) => Opened::read_only(medium)?,
+        TuneTarget::Card(model) => TimedDevice::used(model)?,
+        TuneTarget::Medium(medium) => TimedDevice::read_only(medium)?,
     };
     let cost = cost(args, subject, region, &mut opened)?;
     let lost = match &subject.what {
-        What::Card(_) => "A simulated card: nothing is lost.".to_owned(),
-        What::Medium(medium) => {
+        TuneTarget::Card(_) => "A simulated card: nothing is lost.".to_owned(),
+        TuneTarget::Medium(medium) => {
             let mut text = lost(medium, region);
             text.extend(consent::would_be_refused(medium).map(|told| format!("\n{told}")));
             text
@@ -52,16 +52,16 @@ pub fn announcement(
 /// Asks, takes the medium, and probes it.
 pub fn probe(
     args: &ProbeArgs,
-    subject: &Subject,
+    subject: &ProbeSubject,
     region: [u64; 2],
-    progress: &mut Progress,
-) -> Result<Ended, Failure> {
+    progress: &mut ProbeProgress,
+) -> Result<Ended, CommandError> {
     let runner = SystemRunner::default();
     // Held for as long as it is written to.
     let (mut opened, _held) = match &subject.what {
-        What::Card(model) => (Opened::simulated(model), None),
-        What::Medium(medium) => {
-            let mut first = Opened::read_only(medium)?;
+        TuneTarget::Card(model) => (TimedDevice::simulated(model), None),
+        TuneTarget::Medium(medium) => {
+            let mut first = TimedDevice::read_only(medium)?;
             let cost = cost(args, subject, region, &mut first)?;
             drop(first);
             note(&lost(medium, region));
@@ -71,8 +71,8 @@ pub fn probe(
                 None => medium.as_ref().clone(),
             };
             let consent = consent::for_shown(&shown, args.confirm.as_deref(), &runner)?;
-            let held = Held::node(consent)?;
-            (Opened::writable(held.consent())?, Some(held))
+            let held = DeviceLock::node(consent)?;
+            (TimedDevice::writable(held.consent())?, Some(held))
         }
     };
     let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
@@ -88,7 +88,7 @@ pub fn probe(
             if args.twin.is_none() || lacks_capacity(&probed, subject) {
                 return Ok(Ended::new(probed, None));
             }
-            let room = Room {
+            let room = WritableRegion {
                 region: region[0]..region[0] + region[1],
                 left_bytes: Budget::of(args, region[1]).twin_bytes,
             };
@@ -115,7 +115,7 @@ fn ended(probed: Probed, error: ProbeError) -> Ended {
     Ended::new(probed, Some(error.into()))
 }
 
-fn options(args: &ProbeArgs, subject: &Subject, [start, length]: [u64; 2]) -> WritingOptions {
+fn options(args: &ProbeArgs, subject: &ProbeSubject, [start, length]: [u64; 2]) -> WritingOptions {
     WritingOptions {
         seed: args.seed,
         region: start..start + length,
@@ -152,7 +152,7 @@ impl Budget {
 }
 
 /// Whether it has less than it says: there is nothing to fit a twin to.
-fn lacks_capacity(probed: &Probed, subject: &Subject) -> bool {
+fn lacks_capacity(probed: &Probed, subject: &ProbeSubject) -> bool {
     let announced = Bytes(subject.planned.medium.capacity_bytes);
     bytes(&probed.findings.capacity).is_some_and(|real| real < announced)
 }
@@ -160,10 +160,10 @@ fn lacks_capacity(probed: &Probed, subject: &Subject) -> bool {
 /// What it will cost, by a first look at the medium.
 fn cost(
     args: &ProbeArgs,
-    subject: &Subject,
+    subject: &ProbeSubject,
     region: [u64; 2],
-    opened: &mut Opened,
-) -> Result<Estimate, Failure> {
+    opened: &mut TimedDevice,
+) -> Result<ProbeEstimate, CommandError> {
     let [start, length] = region;
     let sector = subject.planned.medium.sector_bytes;
     let size = LOOK_BYTES.min(length) / sector * sector;
@@ -179,7 +179,7 @@ fn cost(
     Ok(writing::estimate(&opened.device.describe(), &options(args, subject, region), &first))
 }
 
-fn told(cost: &Estimate, budget: Budget) -> String {
+fn told(cost: &ProbeEstimate, budget: Budget) -> String {
     let time = |ns| human(Duration::from_nanos(ns));
     let mut text = format!(
         "Probing writes about {} in about {}; at most {} in about {} (--max-write SIZE sets that).",
@@ -195,7 +195,7 @@ fn told(cost: &Estimate, budget: Budget) -> String {
 }
 
 /// What a user should see before agreeing.
-fn lost(medium: &Medium, [start, length]: [u64; 2]) -> String {
+fn lost(medium: &Device, [start, length]: [u64; 2]) -> String {
     let all = consent::what_is_lost(medium);
     if length == medium.capacity.0 {
         return all;

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use flashfit_filesystem::check::{Examined, Finding, Severity, verdict};
+use flashfit_filesystem::check::{CheckFinding, ExaminedDevice, Severity, verdict};
 use flashfit_medium::Bytes;
 use flashfit_report::text::{plain, plain_command, wrap};
 
 const NAME_COLUMNS: usize = 12;
 
 /// All findings, for a terminal of `width` columns.
-pub fn text(examined: &Examined, findings: &[Finding], width: usize) -> String {
+pub fn text(examined: &ExaminedDevice, findings: &[CheckFinding], width: usize) -> String {
     let mut text = String::new();
     let size = Bytes(examined.capacity_bytes);
     writeln!(text, "{}, {size} ({})", plain(&examined.target), size.si())
@@ -37,7 +37,7 @@ pub fn text(examined: &Examined, findings: &[Finding], width: usize) -> String {
     text
 }
 
-fn one(text: &mut String, finding: &Finding, width: usize) {
+fn one(text: &mut String, finding: &CheckFinding, width: usize) {
     let head = format!("{}: {}, {}", finding.severity.name(), finding.check, finding.subject);
     paragraph(text, "", &head, width);
     fact(text, "seen", &finding.evidence, width);

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::{FigureKind, Figures, Parameter, Point as BenchPoint, Workload};
+use flashfit_bench::{FigureKind, Figures, Parameter, Workload, WorkloadPoint as BenchPoint};
 use flashfit_filesystem::Setup;
-use flashfit_report::quantity::Unit;
+use flashfit_report::quantity::FigureUnit;
 use flashfit_report::{
-    Bar, BarChart, Chart, Direction, FigureGroup, LineChart, Point, Role, Series, Spread,
-    ValueScale, XAxis,
+    Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, FigureGroup, LineChart,
+    RangeMeaning, SetupRole, ValueScale, XAxis,
 };
-use flashfit_tune::{Purpose, analysis};
+use flashfit_tune::{TrialPurpose, analysis};
 
 use super::RunView;
 
@@ -58,18 +58,18 @@ impl Measure {
         }
     }
 
-    fn unit(self) -> Unit {
+    fn unit(self) -> FigureUnit {
         match self {
-            Self::Throughput => Unit::BytesPerSecond,
-            Self::Operations => Unit::RequestsPerSecond,
-            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => Unit::Nanoseconds,
+            Self::Throughput => FigureUnit::BytesPerSecond,
+            Self::Operations => FigureUnit::RequestsPerSecond,
+            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => FigureUnit::Nanoseconds,
         }
     }
 
-    fn direction(self) -> Direction {
+    fn direction(self) -> BetterDirection {
         match self {
-            Self::Throughput | Self::Operations => Direction::HigherIsBetter,
-            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => Direction::LowerIsBetter,
+            Self::Throughput | Self::Operations => BetterDirection::HigherIsBetter,
+            Self::Latency99 | Self::LatencyWorst | Self::Sync99 => BetterDirection::LowerIsBetter,
         }
     }
 
@@ -120,7 +120,7 @@ fn drawn(view: &RunView<'_>) -> Vec<Setup> {
             continue;
         }
         for (place, row) in ranking.rows.iter().enumerate() {
-            if place < BEST_DRAWN || view.role(&row.setup) != Role::Candidate {
+            if place < BEST_DRAWN || view.role(&row.setup) != SetupRole::Candidate {
                 drawn.push(row.setup.clone());
             }
         }
@@ -131,7 +131,7 @@ fn drawn(view: &RunView<'_>) -> Vec<Setup> {
 fn group(view: &RunView<'_>, workload: &Workload, drawn: &[Setup]) -> Option<FigureGroup> {
     let mut values = Values::new();
     for trial in &view.levelled {
-        let of_interest = trial.key.purpose == Purpose::Search
+        let of_interest = trial.key.purpose == TrialPurpose::Search
             && trial.key.workload == workload.name
             && drawn.contains(&trial.key.setup);
         for point in trial.points().filter(|_| of_interest).into_iter().flatten() {
@@ -201,10 +201,10 @@ fn chart(
             Parameter::BlockSize | Parameter::None => XAxis::Bytes,
         },
         y_scale: ValueScale::Logarithmic,
-        spread: Spread::MinMax,
+        spread: RangeMeaning::MinMax,
         series: by_setup
             .iter()
-            .map(|(setup, points)| Series {
+            .map(|(setup, points)| ChartSeries {
                 name: setup.label(),
                 role: view.role(setup),
                 points: points.iter().map(|(point, values)| plotted(*point, values)).collect(),
@@ -222,7 +222,7 @@ fn bars(
 ) -> BarChart {
     let bars = by_setup.iter().flat_map(|(setup, points)| {
         points.iter().map(|(point, values)| {
-            let Point { y, low, high, n, .. } = plotted(*point, values);
+            let ChartPoint { y, low, high, n, .. } = plotted(*point, values);
             Bar { name: setup.label(), role: view.role(setup), value: y, low, high, n }
         })
     });
@@ -231,19 +231,19 @@ fn bars(
         value_label: measure.title().to_owned(),
         unit: measure.unit(),
         direction: measure.direction(),
-        spread: Spread::MinMax,
+        spread: RangeMeaning::MinMax,
         bars: bars.collect(),
     }
 }
 
-fn plotted(point: BenchPoint, values: &[f64]) -> Point {
+fn plotted(point: BenchPoint, values: &[f64]) -> ChartPoint {
     let x = match point {
         BenchPoint::BlockSize(bytes) => bytes as f64,
         BenchPoint::WorkSet(hundredths) => hundredths as f64 / 100.0,
         BenchPoint::Only => 0.0,
     };
     let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(f64::NAN);
-    Point {
+    ChartPoint {
         x,
         y: flashfit_tune::stats::median(values).unwrap_or(f64::NAN),
         low: fold(f64::min),

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::Steady;
+use flashfit_bench::SteadyState;
 use flashfit_filesystem::{Durability, Setup};
 use flashfit_report::{
-    Bar, BarChart, Chart, Direction, FigureGroup, Finding, Kind, Role, Spread, Unit,
+    Bar, BarChart, BetterDirection, Chart, ColumnKind, FigureGroup, FigureUnit, RangeMeaning,
+    ReportFinding, SetupRole,
 };
 use flashfit_search::Answer;
 use flashfit_tune::recommend::percent;
-use flashfit_tune::{Conclusion, Outcome, Percent, Purpose};
+use flashfit_tune::{Conclusion, Percent, RecordedOutcome, TrialPurpose};
 
 use super::RunView;
 
@@ -22,7 +23,7 @@ const BRIEF_EFFECTS: usize = 6;
 const BRIEF_FRONT: usize = 5;
 
 /// All that there are rows for.
-pub fn findings(view: &RunView<'_>) -> Vec<Finding> {
+pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     let conclusion = &view.conclusion;
     let mut all = vec![super::media::finding(view)];
     if let Some(answer) = &conclusion.answer {
@@ -37,19 +38,19 @@ pub fn findings(view: &RunView<'_>) -> Vec<Finding> {
 }
 
 /// Setups that cannot be told from the winner.
-fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> Finding {
+fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFinding {
     let near = format!("within {within}");
-    let mut finding = Finding::new(
+    let mut finding = ReportFinding::new(
         "Setups that cannot be told from the best",
         "What all trials together say: the difference from the winner as the search believes it, \
          and the chance to be that near to the winner. Setups without a trial are judged by their \
          options alone.",
         [
-            ("setup", Kind::Name),
-            ("difference", Kind::Number),
-            (&near, Kind::Number),
-            ("at a power cut", Kind::Remark),
-            ("note", Kind::Remark),
+            ("setup", ColumnKind::Name),
+            ("difference", ColumnKind::Number),
+            (&near, ColumnKind::Number),
+            ("at a power cut", ColumnKind::Remark),
+            ("note", ColumnKind::Remark),
         ],
         BRIEF_TIES,
     );
@@ -77,16 +78,16 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> Finding {
 }
 
 /// What each option does, the strongest first.
-fn effects(conclusion: &Conclusion, answer: &Answer) -> Finding {
-    let mut finding = Finding::new(
+fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "What each option did on this medium",
         "The change of the merit by one option, averaged over the others, with its 95 % interval, \
          as the search believes it by all trials. An interval that holds 0 tells nothing.",
         [
-            ("option", Kind::Name),
-            ("change", Kind::Number),
-            ("95 % interval", Kind::Number),
-            ("note", Kind::Remark),
+            ("option", ColumnKind::Name),
+            ("change", ColumnKind::Number),
+            ("95 % interval", ColumnKind::Number),
+            ("note", ColumnKind::Remark),
         ],
         BRIEF_EFFECTS,
     );
@@ -117,7 +118,7 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
         .iter()
         .map(|effect| Bar {
             name: level_name(conclusion, effect.factor, effect.level),
-            role: Role::Candidate,
+            role: SetupRole::Candidate,
             value: percent(effect.mean),
             low: percent(effect.interval.0),
             high: percent(effect.interval.1),
@@ -132,21 +133,25 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
         charts: vec![Chart::Bars(BarChart {
             title: "Change of the merit".to_owned(),
             value_label: "change".to_owned(),
-            unit: Unit::PercentChange,
-            direction: Direction::HigherIsBetter,
-            spread: Spread::Interval(95),
+            unit: FigureUnit::PercentChange,
+            direction: BetterDirection::HigherIsBetter,
+            spread: RangeMeaning::Interval(95),
             bars,
         })],
     })
 }
 
 /// Options that do together what neither does alone.
-fn interactions(conclusion: &Conclusion, answer: &Answer) -> Finding {
-    let mut finding = Finding::new(
+fn interactions(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "Options that depend on each other",
         "What two choices do together beyond what each does, where that is sure: the 95 % interval \
          does not hold 0.",
-        [("choices", Kind::Name), ("change", Kind::Number), ("95 % interval", Kind::Number)],
+        [
+            ("choices", ColumnKind::Name),
+            ("change", ColumnKind::Number),
+            ("95 % interval", ColumnKind::Number),
+        ],
         3,
     );
     for found in &answer.interactions {
@@ -167,27 +172,27 @@ fn level_name(conclusion: &Conclusion, factor: usize, level: u16) -> String {
     let level = factor.levels.get(usize::from(level)).map_or("?", String::as_str);
     let name = factor.name.replacen('/', " ", 1);
     match (factor.role, level) {
-        (flashfit_search::Role::Choice, "on") => name,
-        (flashfit_search::Role::Choice, _) => format!("without {name}"),
+        (flashfit_search::FactorRole::Choice, "on") => name,
+        (flashfit_search::FactorRole::Choice, _) => format!("without {name}"),
         _ => format!("{name} {level}"),
     }
 }
 
 /// Setups that no other beats in everything.
-fn front(conclusion: &Conclusion) -> Finding {
-    let mut finding = Finding::new(
+fn front(conclusion: &Conclusion) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "The front of throughput, latency, wear and safety",
         "No other measured setup is at least as good in everything and better in something, where \
          less than 2 % is no difference. Figures of whole trials beside the untuned setup, more \
          being better: throughput; the reciprocal of the time that 99 of 100 operations take; \
          what was written by what that cost the medium.",
         [
-            ("setup", Kind::Name),
-            ("throughput", Kind::Number),
-            ("latency", Kind::Number),
-            ("wear", Kind::Number),
-            ("trials", Kind::Number),
-            ("at a power cut", Kind::Remark),
+            ("setup", ColumnKind::Name),
+            ("throughput", ColumnKind::Number),
+            ("latency", ColumnKind::Number),
+            ("wear", ColumnKind::Number),
+            ("trials", ColumnKind::Number),
+            ("at a power cut", ColumnKind::Remark),
         ],
         BRIEF_FRONT,
     );
@@ -206,11 +211,11 @@ fn front(conclusion: &Conclusion) -> Finding {
 }
 
 /// Setups that break the demand.
-fn demands(conclusion: &Conclusion) -> Finding {
-    let mut finding = Finding::new(
+fn demands(conclusion: &Conclusion) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "Slower than was demanded",
         "99 of 100 writes take longer than they may under some workload, beyond the noise.",
-        [("setup", Kind::Name), ("beyond the demand", Kind::Number)],
+        [("setup", ColumnKind::Name), ("beyond the demand", ColumnKind::Number)],
         3,
     );
     for (candidate, excess) in &conclusion.broken {
@@ -222,7 +227,7 @@ fn demands(conclusion: &Conclusion) -> Finding {
 
 /// A logarithm of a ratio as a change in percent.
 fn change(log: f64) -> String {
-    Unit::PercentChange.show(percent(log))
+    FigureUnit::PercentChange.show(percent(log))
 }
 
 /// A place on the scale of safety by its name.
@@ -237,15 +242,19 @@ pub(super) fn safety(place: u8) -> &'static str {
 }
 
 /// Setups that failed: they are out of the race.
-fn out(view: &RunView<'_>) -> Finding {
-    let mut finding = Finding::new(
+fn out(view: &RunView<'_>) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "Out of the race",
         "A trial of these setups failed; no more were made of them.",
-        [("setup", Kind::Name), ("workload", Kind::Name), ("what it said", Kind::Remark)],
+        [
+            ("setup", ColumnKind::Name),
+            ("workload", ColumnKind::Name),
+            ("what it said", ColumnKind::Remark),
+        ],
         0,
     );
     for trial in view.trials {
-        if let Outcome::Failed { message } = &trial.outcome {
+        if let RecordedOutcome::Failed { message } = &trial.outcome {
             finding.rows.push(vec![
                 trial.key.setup.label(),
                 trial.key.workload.clone(),
@@ -257,20 +266,20 @@ fn out(view: &RunView<'_>) -> Finding {
 }
 
 /// What is known of the measuring, workload by workload.
-fn measuring(view: &RunView<'_>) -> Finding {
-    let mut finding = Finding::new(
+fn measuring(view: &RunView<'_>) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "Noise and steadiness",
         "The spread of whole trials of one setup under one workload (standard deviation), and how \
          many of the stages that were long enough were in a steady state, by fio's criterion \
          (bandwidth within 10 % of its mean) and by the SNIA's (range 20 %, slope 10 % over five \
          seconds).",
         [
-            ("workload", Kind::Name),
-            ("whole trials", Kind::Number),
-            ("short trials", Kind::Number),
-            ("spread", Kind::Number),
-            ("steady (fio)", Kind::Number),
-            ("steady (SNIA)", Kind::Number),
+            ("workload", ColumnKind::Name),
+            ("whole trials", ColumnKind::Number),
+            ("short trials", ColumnKind::Number),
+            ("spread", ColumnKind::Number),
+            ("steady (fio)", ColumnKind::Number),
+            ("steady (SNIA)", ColumnKind::Number),
         ],
         0,
     );
@@ -284,7 +293,7 @@ fn measuring(view: &RunView<'_>) -> Finding {
             .flatten()
             .flat_map(|point| &point.stages)
             .filter_map(|stage| stage.steady);
-        let steady: Vec<Steady> = stages.collect();
+        let steady: Vec<SteadyState> = stages.collect();
         let told: Vec<bool> = steady.iter().filter_map(|steady| steady.snia).collect();
         let share = |yes: usize, of: usize| match of {
             0 => String::new(),
@@ -311,8 +320,9 @@ fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
         if key.workload != workload || !key.length.is_full() {
             continue;
         }
-        if let Ok(flashfit_search::Outcome::Measured { log_merit, .. }) = judge.outcome(trial) {
-            let confirms = key.purpose == Purpose::Confirm;
+        if let Ok(flashfit_search::TrialOutcome::Measured { log_merit, .. }) = judge.outcome(trial)
+        {
+            let confirms = key.purpose == TrialPurpose::Confirm;
             by_setup.entry((&key.setup, confirms)).or_default().push(log_merit);
         }
     }

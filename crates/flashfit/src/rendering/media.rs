@@ -1,9 +1,9 @@
 //! How the media of a run differ that was spread over several.
 
-use flashfit_report::{Finding, Kind, Unit};
+use flashfit_report::{ColumnKind, FigureUnit, ReportFinding};
 use flashfit_tune::recommend::percent;
-use flashfit_tune::spread::Level;
-use flashfit_tune::spread::levels::Figure;
+use flashfit_tune::spread::DeviceEffect;
+use flashfit_tune::spread::levels::EffectKey;
 
 use super::RunView;
 
@@ -25,18 +25,18 @@ pub fn statement(view: &RunView<'_>) -> Option<String> {
 }
 
 /// Each medium's factors against the first.
-pub fn finding(view: &RunView<'_>) -> Finding {
-    let mut finding = Finding::new(
+pub fn finding(view: &RunView<'_>) -> ReportFinding {
+    let mut finding = ReportFinding::new(
         "The media of this run",
         "How each medium differs from the first under one workload, by setups that were measured \
          on several of them, with its standard error. All figures of this report are told as on the \
          first. That a setup gains as much on one as on the other is taken for granted.",
         [
-            ("medium", Kind::Name),
-            ("workload", Kind::Name),
-            ("trials", Kind::Number),
-            ("throughput", Kind::Number),
-            ("latency (p99)", Kind::Number),
+            ("medium", ColumnKind::Name),
+            ("workload", ColumnKind::Name),
+            ("trials", ColumnKind::Number),
+            ("throughput", ColumnKind::Number),
+            ("latency (p99)", ColumnKind::Number),
         ],
         BRIEF,
     );
@@ -53,22 +53,22 @@ pub fn finding(view: &RunView<'_>) -> Finding {
                 medium.to_string(),
                 workload.clone(),
                 made.count().to_string(),
-                shown(Figure::Rate),
-                shown(Figure::Latency),
+                shown(EffectKey::Rate),
+                shown(EffectKey::Latency),
             ]);
         }
     }
     finding
 }
 
-fn shown(place: usize, level: Option<Level>) -> String {
-    let change = |log: f64| Unit::PercentChange.show(percent(log));
+fn shown(place: usize, level: Option<DeviceEffect>) -> String {
+    let change = |log: f64| FigureUnit::PercentChange.show(percent(log));
     match level {
         _ if place == 0 => "as it is".to_owned(),
         None => "not known: it shares no setup".to_owned(),
-        Some(Level { log, error: Some(error) }) => {
+        Some(DeviceEffect { log, error: Some(error) }) => {
             format!("{} ± {:.1} %", change(log), 100.0 * error)
         }
-        Some(Level { log, error: None }) => change(log),
+        Some(DeviceEffect { log, error: None }) => change(log),
     }
 }

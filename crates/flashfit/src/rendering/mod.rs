@@ -17,14 +17,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use flashfit_bench::Workload;
-use flashfit_filesystem::{Catalogue, Setup};
-use flashfit_report::{Failure as FailedTrials, Report, Role, SetupDetail};
+use flashfit_filesystem::{FileSystemCatalog, Setup};
+use flashfit_report::{FailedTrials, Report, SetupDetail, SetupRole};
 use flashfit_stand::MemoryFacts;
 use flashfit_tune::recommend::percent;
-use flashfit_tune::spread::Levels;
+use flashfit_tune::spread::DeviceEffects;
 use flashfit_tune::stats::Estimate;
 use flashfit_tune::{
-    Conclusion, ConclusionError, Outcome, Recommendation, Results, RunHeader, Space, TrialRecord,
+    Conclusion, ConclusionError, MeritResults, Recommendation, RecordedOutcome, RunHeader, Space,
+    TrialRecord,
 };
 
 /// A run with what is derived from it.
@@ -33,10 +34,10 @@ pub struct RunView<'a> {
     pub trials: &'a [TrialRecord],
     pub workloads: &'a [Workload],
     pub space: &'a Space,
-    pub results: Results,
+    pub results: MeritResults,
     pub conclusion: Conclusion,
     /// How the media differ on which the trials were made.
-    pub levels: Levels,
+    pub levels: DeviceEffects,
     /// The trials as they would have been on the first of them.
     pub levelled: Vec<TrialRecord>,
 }
@@ -53,9 +54,9 @@ impl<'a> RunView<'a> {
         space: &'a Space,
     ) -> Result<Self, ConclusionError> {
         let spec = &header.spec;
-        let levels = Levels::of_whole_batches(trials);
+        let levels = DeviceEffects::of_whole_batches(trials);
         let levelled = levels.applied_to_all(trials);
-        let results = Results::of(&levelled, &spec.workloads);
+        let results = MeritResults::of(&levelled, &spec.workloads);
         let conclusion = Conclusion::of_run(space, spec, trials)?;
         Ok(Self { header, trials, workloads, space, results, conclusion, levels, levelled })
     }
@@ -66,14 +67,14 @@ impl<'a> RunView<'a> {
     }
 
     /// The part that a setup plays in this run.
-    fn role(&self, setup: &Setup) -> Role {
+    fn role(&self, setup: &Setup) -> SetupRole {
         let recommended = self.recommendation().map(Recommendation::recommended);
         if recommended == Some(setup) {
-            Role::Recommended
+            SetupRole::Recommended
         } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {
-            Role::Untuned
+            SetupRole::Untuned
         } else {
-            Role::Candidate
+            SetupRole::Candidate
         }
     }
 
@@ -83,7 +84,7 @@ impl<'a> RunView<'a> {
 }
 
 /// The whole report of a run.
-pub fn report(view: &RunView<'_>, catalogue: &Catalogue, dir: &Path) -> Report {
+pub fn report(view: &RunView<'_>, catalogue: &FileSystemCatalog, dir: &Path) -> Report {
     Report {
         title: title(view),
         simulated: view.is_simulated(),
@@ -126,7 +127,7 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
         ),
     }
     fact("Size", format!("{} ({})", facts.medium.capacity, facts.medium.capacity.si()));
-    let known = |known: &Option<flashfit_geometry::Known>| {
+    let known = |known: &Option<flashfit_geometry::Sourced>| {
         known.as_ref().map_or_else(
             || "not known".to_owned(),
             |known| format!("{} ({})", known.bytes, known.source),
@@ -221,7 +222,7 @@ fn drift_warning(drift: &Estimate) -> Option<String> {
     if low <= 0.0 && high >= 0.0 {
         return None;
     }
-    let shown = |log: f64| flashfit_report::Unit::PercentChange.show(percent(log));
+    let shown = |log: f64| flashfit_report::FigureUnit::PercentChange.show(percent(log));
     Some(format!(
         "the medium drifts: over 100 trials the untuned setup changed by {} (95 % interval {} to \
          {}); gains are made of trials that lie close together in time",
@@ -235,13 +236,13 @@ fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
     view.trials
         .iter()
         .filter_map(|trial| match &trial.outcome {
-            Outcome::Failed { message } => Some(FailedTrials {
+            RecordedOutcome::Failed { message } => Some(FailedTrials {
                 setup: trial.key.setup.label(),
                 workload: trial.key.workload.clone(),
                 reason: message.clone(),
                 trials: 1,
             }),
-            Outcome::Completed { .. } => None,
+            RecordedOutcome::Completed { .. } => None,
         })
         .collect()
 }

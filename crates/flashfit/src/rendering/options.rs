@@ -1,14 +1,14 @@
 //! What was found of options, as plain text: a line an option, with its evidence below where there
 //! is more than one piece.
 
-use flashfit_filesystem::validity::{Finding, Findings, Place, Verdict};
+use flashfit_filesystem::validity::{EvidenceSource, OptionFinding, OptionFindings, OptionVerdict};
 use flashfit_report::text::{plain, width as columns_of, wrap};
 
 /// Evidence is broken to at least this many columns, however narrow the terminal.
 const NARROWEST: usize = 24;
 
 /// What was found of one file system.
-pub fn file_system(findings: &Findings, title: &str, width: usize) -> String {
+pub fn file_system(findings: &OptionFindings, title: &str, width: usize) -> String {
     let mut text = format!("{} ({})\n", plain(&findings.filesystem), plain(title));
     if let Some(reason) = &findings.not_mounted {
         text.push_str(&indented("  ", &format!("nothing was mounted: {reason}"), width));
@@ -30,13 +30,13 @@ pub fn file_system(findings: &Findings, title: &str, width: usize) -> String {
 }
 
 /// What the verdicts that occur mean.
-pub fn legend<'a>(all: impl IntoIterator<Item = &'a Findings>, width: usize) -> String {
+pub fn legend<'a>(all: impl IntoIterator<Item = &'a OptionFindings>, width: usize) -> String {
     let options = all.into_iter().flat_map(|findings| &findings.options);
-    let mut verdicts: Vec<Verdict> = options.map(|found| found.verdict).collect();
+    let mut verdicts: Vec<OptionVerdict> = options.map(|found| found.verdict).collect();
     verdicts.sort_unstable();
     verdicts.dedup();
-    let name_width = widest(verdicts.iter().map(Verdict::to_string));
-    let line = |verdict: &Verdict| {
+    let name_width = widest(verdicts.iter().map(OptionVerdict::to_string));
+    let line = |verdict: &OptionVerdict| {
         let head = format!("{verdict:<name_width$}  ");
         row(&head, &[verdict.meaning().to_owned()], width)
     };
@@ -44,21 +44,21 @@ pub fn legend<'a>(all: impl IntoIterator<Item = &'a Findings>, width: usize) -> 
 }
 
 /// Evidence; that nothing was mounted is said above and not beside each option that needs none.
-fn remarks(found: &Finding, unmounted: bool) -> Vec<String> {
+fn remarks(found: &OptionFinding, unmounted: bool) -> Vec<String> {
     let told = found.evidence.len() > 1 && unmounted;
     let evidence = found.evidence.iter().filter(|seen| {
-        !(told && seen.place == Place::Flashfit && seen.text.starts_with("not mounted: "))
+        !(told && seen.place == EvidenceSource::Flashfit && seen.text.starts_with("not mounted: "))
     });
     let lines = evidence.map(|seen| match seen.place {
         // Its own words need no source.
-        Place::Flashfit => plain(&seen.text),
+        EvidenceSource::Flashfit => plain(&seen.text),
         place => format!("{}: {}", place.title(), plain(&seen.text)),
     });
     lines.collect()
 }
 
 /// What the user can do, each once.
-fn hints(findings: &Findings) -> Vec<String> {
+fn hints(findings: &OptionFindings) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for hint in findings.options.iter().filter_map(|found| found.hint.as_ref()) {
         if !hints.contains(hint) {
@@ -95,46 +95,50 @@ fn widest(cells: impl Iterator<Item = String>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_filesystem::validity::Evidence;
+    use flashfit_filesystem::validity::OptionEvidence;
 
     use super::*;
 
     const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/options.txt");
 
-    fn found(option: &str, verdict: Verdict, evidence: &[(Place, &str)]) -> Finding {
+    fn found(
+        option: &str,
+        verdict: OptionVerdict,
+        evidence: &[(EvidenceSource, &str)],
+    ) -> OptionFinding {
         let evidence = evidence
             .iter()
-            .map(|(place, text)| Evidence { place: *place, text: (*text).to_owned() });
+            .map(|(place, text)| OptionEvidence { place: *place, text: (*text).to_owned() });
         let (option, evidence) = (option.to_owned(), evidence.collect());
-        Finding { option, verdict, evidence, hint: None }
+        OptionFinding { option, verdict, evidence, hint: None }
     }
 
-    fn ext4() -> Findings {
+    fn ext4() -> OptionFindings {
         let removed = "EXT4-fs: Ignoring removed orlov option";
         let table = "noatime in place of relatime";
-        Findings {
+        OptionFindings {
             filesystem: "ext4".to_owned(),
             not_mounted: None,
             options: vec![
-                found("noatime", Verdict::Effective, &[(Place::MountTable, table)]),
-                found("orlov", Verdict::Ignored, &[(Place::KernelLog, removed)]),
+                found("noatime", OptionVerdict::Effective, &[(EvidenceSource::MountTable, table)]),
+                found("orlov", OptionVerdict::Ignored, &[(EvidenceSource::KernelLog, removed)]),
                 found(
                     "ordered",
-                    Verdict::Default,
-                    &[(Place::OptionList, "data=ordered, with and without it")],
+                    OptionVerdict::Default,
+                    &[(EvidenceSource::OptionList, "data=ordered, with and without it")],
                 ),
                 found(
                     "journal_ioprio",
-                    Verdict::Accepted,
-                    &[(Place::MountTable, "nothing in it shows the option")],
+                    OptionVerdict::Accepted,
+                    &[(EvidenceSource::MountTable, "nothing in it shows the option")],
                 ),
                 found(
                     "extents",
-                    Verdict::Refused,
+                    OptionVerdict::Refused,
                     &[
-                        (Place::KernelLog, "ext4: Unknown parameter 'extents'"),
+                        (EvidenceSource::KernelLog, "ext4: Unknown parameter 'extents'"),
                         (
-                            Place::Mount,
+                            EvidenceSource::Mount,
                             "wrong fs type, bad option, bad superblock on /dev/loop0, missing \
                              codepage or helper program, or other error.",
                         ),
@@ -144,19 +148,27 @@ mod tests {
         }
     }
 
-    fn f2fs() -> Findings {
-        let mut findings = Findings {
+    fn f2fs() -> OptionFindings {
+        let mut findings = OptionFindings {
             filesystem: "f2fs".to_owned(),
             not_mounted: Some("this kernel has no f2fs".to_owned()),
             options: vec![
-                found("sections", Verdict::Effective, &[(Place::Superblock, "segs_per_sec 2")]),
+                found(
+                    "sections",
+                    OptionVerdict::Effective,
+                    &[(EvidenceSource::Superblock, "segs_per_sec 2")],
+                ),
                 found(
                     "atgc",
-                    Verdict::NotInKernel,
-                    &[(Place::Flashfit, "not mounted: this kernel has no f2fs")],
+                    OptionVerdict::NotInKernel,
+                    &[(EvidenceSource::Flashfit, "not mounted: this kernel has no f2fs")],
                 ),
-                found("age", Verdict::ToolMissing, &[(Place::Flashfit, "x is not\u{1b}[2J here")]),
-                found("none", Verdict::NotMeasured, &[]),
+                found(
+                    "age",
+                    OptionVerdict::ToolMissing,
+                    &[(EvidenceSource::Flashfit, "x is not\u{1b}[2J here")],
+                ),
+                found("none", OptionVerdict::NotMeasured, &[]),
             ],
         };
         findings.options[2].hint = Some("apt-get install f2fs-tools".to_owned());
@@ -184,7 +196,7 @@ mod tests {
         assert!(text.lines().all(|line| columns_of(line) <= 60), "{text}");
         assert!(text.contains("helper program"), "{text}");
         assert!(!file_system(&f2fs(), "f2fs", 10).contains('\u{1b}'));
-        let empty = Findings { options: Vec::new(), ..ext4() };
+        let empty = OptionFindings { options: Vec::new(), ..ext4() };
         assert!(file_system(&empty, "ext4", 80).contains("no options"));
     }
 }

@@ -2,19 +2,19 @@
 
 use std::fmt::Write;
 
-use flashfit_filesystem::Table;
+use flashfit_filesystem::PartitionTable;
 use flashfit_filesystem::plan::{Plan, PlannedCommand, PlannedGeometry, PlannedMedium};
-use flashfit_geometry::Known;
+use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
 use flashfit_medium::Bytes;
 use flashfit_report::text::{plain, plain_command, wrap};
 
-use crate::commands::plan::Plans;
+use crate::commands::plan::PlanList;
 
 const NAME_COLUMNS: usize = 20;
 
 /// All plans, for a terminal of `width` columns.
-pub fn text(found: &Plans, width: usize) -> String {
+pub fn text(found: &PlanList, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     if let Some(first) = found.plans.first() {
         page.medium(&found.target, &first.medium, &first.geometry);
@@ -90,7 +90,7 @@ impl Page {
                 plan.setup
             )),
         }
-        let table = if plan.table == Table::None { "no table" } else { plan.table.name() };
+        let table = if plan.table == PartitionTable::None { "no table" } else { plan.table.name() };
         self.fact("table", &format!("{table}: {}", plan.table_reason));
         for partition in &plan.partitions {
             let sector = plan.medium.sector_bytes;
@@ -206,7 +206,7 @@ fn words(command: &PlannedCommand) -> Vec<String> {
     words
 }
 
-fn known(known: Option<&Known>) -> String {
+fn known(known: Option<&Sourced>) -> String {
     known.map_or_else(
         || "not known; give it as a flag".to_owned(),
         |known| format!("{}, {}", known.bytes, known.source),

@@ -1,13 +1,13 @@
 //! How far the figures of a run are the processors' and how far the medium's: what another stand or
 //! another board would rank otherwise.
 
-use flashfit_report::{Finding, Kind};
+use flashfit_report::{ColumnKind, ReportFinding};
 use flashfit_tune::stats;
 
 use super::RunView;
 
 /// How busy the processors were under each workload on each file system, the busiest first.
-pub fn finding(view: &RunView<'_>) -> Finding {
+pub fn finding(view: &RunView<'_>) -> ReportFinding {
     let processors = view.header.facts.processors;
     let busy = format!("busy, of {processors}");
     let explanation = format!(
@@ -17,14 +17,14 @@ pub fn finding(view: &RunView<'_>) -> Finding {
          processors', so that setups may rank otherwise on another stand or board.",
         view.header.facts.stand
     );
-    let mut finding = Finding::new(
+    let mut finding = ReportFinding::new(
         "Processor or medium",
         &explanation,
         [
-            ("workload", Kind::Name),
-            ("file system", Kind::Name),
-            ("trials", Kind::Number),
-            (&busy, Kind::Number),
+            ("workload", ColumnKind::Name),
+            ("file system", ColumnKind::Name),
+            ("trials", ColumnKind::Number),
+            (&busy, ColumnKind::Number),
         ],
         0,
     );

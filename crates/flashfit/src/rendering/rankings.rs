@@ -1,14 +1,14 @@
 //! The methodology's tables: the best setups of each file system, for the medium and by workload.
 
-use flashfit_report::{RankRow, Ranking, Spread, quantity::Unit};
-use flashfit_tune::By;
+use flashfit_report::{RangeMeaning, RankRow, RankingTable, quantity::FigureUnit};
+use flashfit_tune::Criterion;
 use flashfit_tune::analysis::{self, Ranked};
 
 use super::RunView;
 
 /// All rankings by one merit, the best `top` setups of each, and the untuned one wherever it
 /// stands.
-pub fn rankings(view: &RunView<'_>, by: By, top: usize) -> Vec<Ranking> {
+pub fn rankings(view: &RunView<'_>, by: Criterion, top: usize) -> Vec<RankingTable> {
     let filesystems: Vec<String> =
         view.space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect();
     analysis::rankings(&view.results, &filesystems, by)
@@ -16,11 +16,11 @@ pub fn rankings(view: &RunView<'_>, by: By, top: usize) -> Vec<Ranking> {
         .filter(|ranking| !ranking.rows.is_empty())
         // Of a single workload the medium's table says all.
         .filter(|ranking| ranking.workload.is_none() || view.workloads.len() > 1)
-        .map(|ranking| Ranking {
+        .map(|ranking| RankingTable {
             title: title(&ranking),
             scale_note: scale_note(by).to_owned(),
-            unit: Unit::Number,
-            spread: Spread::Interval(95),
+            unit: FigureUnit::Number,
+            spread: RangeMeaning::Interval(95),
             rows: rows(view, &ranking.rows, top),
         })
         .collect()
@@ -33,15 +33,15 @@ fn title(ranking: &analysis::Ranking) -> String {
     }
 }
 
-fn scale_note(by: By) -> &'static str {
+fn scale_note(by: Criterion) -> &'static str {
     match by {
-        By::Throughput => {
+        Criterion::Throughput => {
             "Merit: 1000 ln(KiB/s), or of operations per second where files are made and removed, \
              averaged over the points; reads and writes add up. Higher is better; 10 more is 1 % \
              faster."
         }
-        By::Latency => "Merit: 1 / worst completion latency, in 1/s. Higher is better.",
-        By::Wear => {
+        Criterion::Latency => "Merit: 1 / worst completion latency, in 1/s. Higher is better.",
+        Criterion::Wear => {
             "Merit: bytes that the workload wrote by bytes that the medium programmed, or that were \
              written to it where it does not tell. Higher is better."
         }
@@ -53,7 +53,7 @@ fn rows(view: &RunView<'_>, ranked: &[Ranked], top: usize) -> Vec<RankRow> {
         .iter()
         .enumerate()
         .filter(|(place, row)| {
-            *place < top || view.role(&row.setup) != flashfit_report::Role::Candidate
+            *place < top || view.role(&row.setup) != flashfit_report::SetupRole::Candidate
         })
         .map(|(place, row)| row_of(view, place, row))
         .collect()

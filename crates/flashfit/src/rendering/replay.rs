@@ -3,32 +3,32 @@
 use flashfit_filesystem::Setup;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::wrap;
-use flashfit_search::{CandidateIndex, Length, Stop};
-use flashfit_tune::limits::Reached;
+use flashfit_search::{CandidateIndex, SearchEnd, TrialLength};
+use flashfit_tune::limits::BudgetReached;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::replay::{Recording, Replayed};
-use flashfit_tune::{By, Conclusion, Ended, Rules};
+use flashfit_tune::{Conclusion, Criterion, DriverRules, RunEnd};
 use serde::Serialize;
 
 use super::answer::{AnswerParts, Change, hundredths, rounded};
 use super::verdict;
 
 /// A replay with all that is told of it.
-pub struct Shown<'a> {
+pub struct ReplayView<'a> {
     pub recording: &'a Recording,
     pub replayed: &'a Replayed,
     pub conclusion: &'a Conclusion,
-    pub rules: &'a Rules,
-    pub by: By,
+    pub rules: &'a DriverRules,
+    pub by: Criterion,
 }
 
 #[derive(Serialize)]
-pub struct Document {
+pub struct ReplayDocument {
     runs: Vec<String>,
     simulated: bool,
     strategy: flashfit_tune::StrategyKind,
     seed: u64,
-    by: By,
+    by: Criterion,
     /// Setups with a record under every workload that may be chosen, and all that were recorded.
     setups: usize,
     setups_recorded: usize,
@@ -83,14 +83,14 @@ struct Place {
 }
 
 /// As JSON.
-pub fn document(shown: &Shown<'_>) -> Document {
-    let Shown { recording, replayed, conclusion, rules, by } = shown;
+pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
+    let ReplayView { recording, replayed, conclusion, rules, by } = shown;
     let setups = |indices: &[CandidateIndex]| {
         indices.iter().map(|&index| replayed.problem.setups[index].clone()).collect()
     };
     let found = conclusion.recommendation.as_ref();
     let index = |setup: &Setup| replayed.problem.candidate(setup);
-    Document {
+    ReplayDocument {
         runs: recording.paths.iter().map(|path| path.display().to_string()).collect(),
         simulated: recording.simulated,
         strategy: rules.strategy,
@@ -115,14 +115,14 @@ pub fn document(shown: &Shown<'_>) -> Document {
     }
 }
 
-fn stop(ended: Ended) -> StopPart {
+fn stop(ended: RunEnd) -> StopPart {
     let (reason, probability) = match ended {
-        Ended::Search(Stop::SureEnough { probability }) => ("sure-enough", Some(probability)),
-        Ended::Search(Stop::Budget) => ("budget", None),
-        Ended::Search(Stop::Exhausted) => ("exhausted", None),
-        Ended::Search(Stop::AllFailed { .. }) => ("all-failed", None),
-        Ended::Limit(Reached::Budget) => ("time", None),
-        Ended::Limit(Reached::MaxWrite) => ("max-write", None),
+        RunEnd::Search(SearchEnd::SureEnough { probability }) => ("sure-enough", Some(probability)),
+        RunEnd::Search(SearchEnd::Budget) => ("budget", None),
+        RunEnd::Search(SearchEnd::Exhausted) => ("exhausted", None),
+        RunEnd::Search(SearchEnd::AllFailed { .. }) => ("all-failed", None),
+        RunEnd::Limit(BudgetReached::Budget) => ("time", None),
+        RunEnd::Limit(BudgetReached::MaxWrite) => ("max-write", None),
     };
     StopPart { reason, probability }
 }
@@ -132,7 +132,7 @@ fn trials(replayed: &Replayed) -> Trials {
     let short = replayed
         .history
         .iter()
-        .filter(|told| is_made(told) && told.ask.length == Length::Short)
+        .filter(|told| is_made(told) && told.ask.length == TrialLength::Short)
         .count();
     let full = made - short;
     Trials {
@@ -144,8 +144,8 @@ fn trials(replayed: &Replayed) -> Trials {
     }
 }
 
-fn is_made(told: &flashfit_search::Told) -> bool {
-    told.outcome != flashfit_search::Outcome::Missing
+fn is_made(told: &flashfit_search::Observation) -> bool {
+    told.outcome != flashfit_search::TrialOutcome::Missing
 }
 
 fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
@@ -168,8 +168,8 @@ fn below(log: f64) -> f64 {
 }
 
 /// For people.
-pub fn text(shown: &Shown<'_>, width: usize) -> String {
-    let Shown { recording, replayed, conclusion, rules, by } = shown;
+pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
+    let ReplayView { recording, replayed, conclusion, rules, by } = shown;
     let mut lines = Vec::new();
     if recording.simulated {
         lines.push(SIMULATED_BANNER.to_owned());

@@ -3,23 +3,31 @@
 use std::path::Path;
 
 use flashfit_filesystem::plan::EXAMPLE_NODE;
-use flashfit_filesystem::{Layout, Recipe, Setup, scheduler};
+use flashfit_filesystem::{PartitionLayout, Recipe, Setup, scheduler};
 use flashfit_host::program::quote;
-use flashfit_medium::describe::Kind;
-use flashfit_report::Command;
-use flashfit_tune::{Choices, RunHeader};
+use flashfit_medium::describe::DeviceKind;
+use flashfit_report::ReportCommand;
+use flashfit_tune::{FileSystemChoices, RunHeader};
 
 const MOUNT_POINT: &str = "/mnt/flash";
 
 /// The line that partitions `node`; `None` when there is no partition table.
-pub fn partitioning_line(layout: &Layout, node: &Path, sector_bytes: u64) -> Option<String> {
+pub fn partitioning_line(
+    layout: &PartitionLayout,
+    node: &Path,
+    sector_bytes: u64,
+) -> Option<String> {
     let program = layout.partitioning(node, sector_bytes)?;
     let script = layout.sfdisk_script(sector_bytes)?.trim_end().replace('\n', "\\n");
     Some(format!("printf {} | {}", quote(&format!("{script}\\n")), program.command_line()))
 }
 
 /// All commands, in order, each with what it does.
-pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Command> {
+pub fn commands(
+    header: &RunHeader,
+    choices: &FileSystemChoices,
+    setup: &Setup,
+) -> Vec<ReportCommand> {
     let Ok(recipe) = Recipe::new(&choices.filesystem, setup, &choices.conditions) else {
         return Vec::new();
     };
@@ -29,7 +37,7 @@ pub fn commands(header: &RunHeader, choices: &Choices, setup: &Setup) -> Vec<Com
     let disk = if real.is_some() { &facts.medium.disk } else { "YOUR-CARD" };
     let aside = if real.is_some() { "" } else { "; put the names of your card and its partition" };
     let mut list = Vec::new();
-    let mut command = |caption: String, line: String| list.push(Command { caption, line });
+    let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
     let place = facts.layout.layout.node(node);
     let sector_bytes = facts.medium.queue.logical_sector_bytes;
     if let Some(line) = partitioning_line(&facts.layout.layout, node, sector_bytes) {
@@ -72,8 +80,8 @@ fn real_node(header: &RunHeader) -> Option<&Path> {
     let (facts, path) = (&header.facts, header.facts.medium.path.as_path());
     let is_named = Path::new(&header.spec.target) == path;
     let is_node = match facts.medium.kind {
-        Kind::Image => false,
-        Kind::Loop => is_named,
+        DeviceKind::Image => false,
+        DeviceKind::Loop => is_named,
         _ => true,
     };
     (facts.card.is_none() && is_node).then_some(path)
@@ -99,13 +107,13 @@ fn sysctl_command(recipe: &Recipe) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_filesystem::{Catalogue, Conditions, Scheduler};
+    use flashfit_filesystem::{Conditions, FileSystemCatalog, Scheduler};
 
     use super::*;
 
     #[test]
     fn limits_of_the_kernel_are_kept_in_a_file_and_set_at_once() {
-        let catalogue = Catalogue::load(None).unwrap();
+        let catalogue = FileSystemCatalog::load(None).unwrap();
         let ext4 = catalogue.filesystem("ext4").unwrap();
         let line = |options: &[&str]| {
             let conditions = Conditions::default();

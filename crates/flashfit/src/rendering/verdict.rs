@@ -1,27 +1,27 @@
 //! The verdict of a run: what to do, how much it gains, how sure that is, and what it risks.
 
-use flashfit_filesystem::{Catalogue, Durability, Setup};
-use flashfit_report::{Gain, Outcome, Verdict};
-use flashfit_search::Stop;
+use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
+use flashfit_report::{ReportVerdict, ReportedGain, RunOutcome};
+use flashfit_search::SearchEnd;
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
-use flashfit_tune::{Ended, Recommendation, StrategyKind};
+use flashfit_tune::{Recommendation, RunEnd, StrategyKind};
 
 use super::RunView;
 use super::setup_commands::commands;
 
 /// The verdict of a run.
-pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
+pub fn verdict(view: &RunView<'_>, catalogue: &FileSystemCatalog) -> ReportVerdict {
     let Some(found) = view.recommendation() else {
-        return Verdict {
-            outcome: Outcome::NoResult,
+        return ReportVerdict {
+            outcome: RunOutcome::NoResult,
             headline: match view.conclusion.broken.len() {
                 0 => "no setup was measured under all workloads yet".to_owned(),
                 count => format!(
                     "{count} setups break the demand, and no other was measured under all workloads"
                 ),
             },
-            ..Verdict::default()
+            ..ReportVerdict::default()
         };
     };
     let chosen = found.recommended();
@@ -30,7 +30,7 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
         .of(&chosen.filesystem)
         .map(|choices| commands(view.header, choices, chosen))
         .unwrap_or_default();
-    Verdict {
+    ReportVerdict {
         outcome: outcome(found.verdict),
         headline: headline(found),
         gain: found.gain.and_then(|gain| as_gain(&gain)),
@@ -40,17 +40,21 @@ pub fn verdict(view: &RunView<'_>, catalogue: &Catalogue) -> Verdict {
     }
 }
 
-pub fn outcome(verdict: recommend::Verdict) -> Outcome {
+pub fn outcome(verdict: recommend::GainVerdict) -> RunOutcome {
     match verdict {
-        recommend::Verdict::Better => Outcome::Better,
-        recommend::Verdict::Worse | recommend::Verdict::NothingBeatsUntuned => Outcome::NoGain,
-        recommend::Verdict::CannotTell | recommend::Verdict::NotConfirmed => Outcome::CannotTell,
+        recommend::GainVerdict::Better => RunOutcome::Better,
+        recommend::GainVerdict::Worse | recommend::GainVerdict::NothingBeatsUntuned => {
+            RunOutcome::NoGain
+        }
+        recommend::GainVerdict::CannotTell | recommend::GainVerdict::NotConfirmed => {
+            RunOutcome::CannotTell
+        }
     }
 }
 
 pub fn headline(found: &Recommendation) -> String {
     let (winner, untuned) = (found.winner.label(), found.untuned.label());
-    if !found.untuned_will_do && found.verdict != recommend::Verdict::Better {
+    if !found.untuned_will_do && found.verdict != recommend::GainVerdict::Better {
         return format!(
             "{} is the choice among those that meet the demands, which the untuned {untuned} does \
              not; that it is faster was not shown",
@@ -58,27 +62,27 @@ pub fn headline(found: &Recommendation) -> String {
         );
     }
     match found.verdict {
-        recommend::Verdict::Better if found.winner == *found.recommended() => {
+        recommend::GainVerdict::Better if found.winner == *found.recommended() => {
             format!("{winner} beats the untuned {untuned}")
         }
-        recommend::Verdict::Better => format!(
+        recommend::GainVerdict::Better => format!(
             "{winner} beats the untuned {untuned}, and {} cannot be told from it but is the better \
              choice: safer, less wearing or nearer to the defaults",
             found.recommended().label()
         ),
-        recommend::Verdict::CannotTell => format!(
+        recommend::GainVerdict::CannotTell => format!(
             "{winner} came first, but fresh trials do not tell it from the untuned {untuned}: keep \
              {untuned}"
         ),
-        recommend::Verdict::Worse => {
+        recommend::GainVerdict::Worse => {
             format!(
                 "{winner} came first in the search, but fresh trials show it worse: keep {untuned}"
             )
         }
-        recommend::Verdict::NothingBeatsUntuned => {
+        recommend::GainVerdict::NothingBeatsUntuned => {
             format!("no setup scored higher than the untuned {untuned}: keep it")
         }
-        recommend::Verdict::NotConfirmed => {
+        recommend::GainVerdict::NotConfirmed => {
             format!(
                 "{winner} came first, but no fresh trials confirm it yet: keep {untuned} until then"
             )
@@ -97,16 +101,18 @@ pub fn strategy_name(strategy: StrategyKind) -> &'static str {
 }
 
 /// Why a search ended, as part of a sentence.
-pub fn ended(ended: Ended) -> String {
+pub fn ended(ended: RunEnd) -> String {
     match ended {
-        Ended::Search(Stop::SureEnough { probability }) => format!(
+        RunEnd::Search(SearchEnd::SureEnough { probability }) => format!(
             "ended when the choice was near enough to the best with a chance of {}",
             flashfit_report::probability(probability)
         ),
-        Ended::Search(Stop::Budget) => "ended when the trials were spent".to_owned(),
-        Ended::Search(Stop::Exhausted) => "ended with nothing more to try".to_owned(),
-        Ended::Search(Stop::AllFailed { .. }) => "ended because every trial failed".to_owned(),
-        Ended::Limit(reached) => format!("ended because {reached}"),
+        RunEnd::Search(SearchEnd::Budget) => "ended when the trials were spent".to_owned(),
+        RunEnd::Search(SearchEnd::Exhausted) => "ended with nothing more to try".to_owned(),
+        RunEnd::Search(SearchEnd::AllFailed { .. }) => {
+            "ended because every trial failed".to_owned()
+        }
+        RunEnd::Limit(reached) => format!("ended because {reached}"),
     }
 }
 
@@ -155,9 +161,9 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
 }
 
 /// A logarithm of a ratio as a gain in percent; `None` without an interval.
-pub fn as_gain(estimate: &Estimate) -> Option<Gain> {
+pub fn as_gain(estimate: &Estimate) -> Option<ReportedGain> {
     let (low, high) = estimate.interval?;
-    Some(Gain {
+    Some(ReportedGain {
         percent_low: percent(low),
         percent_mid: percent(estimate.middle),
         percent_high: percent(high),
@@ -166,7 +172,7 @@ pub fn as_gain(estimate: &Estimate) -> Option<Gain> {
     })
 }
 
-fn risk(setup: &Setup, catalogue: &Catalogue) -> String {
+fn risk(setup: &Setup, catalogue: &FileSystemCatalog) -> String {
     let verdict = catalogue
         .filesystem(&setup.filesystem)
         .ok()

@@ -6,10 +6,10 @@ use clap::Args;
 use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, capability};
 use flashfit_lab::Tags;
-use flashfit_stand::{On, VmChoice, VmDisk};
-use flashfit_tune::{Config, RunSpec, Span};
+use flashfit_stand::{TestBedSpec, VmChoice, VmDisk};
+use flashfit_tune::{Config, RunSpec, TimeSpan};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::note;
 use crate::stands::description;
 use crate::tune::subject::SIMULATED;
@@ -17,11 +17,11 @@ use crate::tune::subject::SIMULATED;
 /// Test bed: where trials run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Test bed")]
-pub struct StandArgs {
+pub struct TestBedArgs {
     /// Where trials run: here, vm (a virtual machine), ssh:HOST or lab:TAGS (boards of a lab, see
     /// docs/lab.md) [default: here if possible, else vm].
     #[arg(long, value_name = "TEST-BED")]
-    pub on: Option<On>,
+    pub on: Option<TestBedSpec>,
     /// Kernel for the virtual machine [default: this system's, or the one of the distribution].
     #[arg(long, value_name = "FILE")]
     pub vm_kernel: Option<PathBuf>,
@@ -35,39 +35,41 @@ pub struct StandArgs {
     pub vm_disk: Option<VmDisk>,
     /// How long to wait if no board of the lab is free [default: 10min].
     #[arg(long, value_name = "TIME")]
-    pub lab_wait: Option<Span>,
+    pub lab_wait: Option<TimeSpan>,
 }
 
-impl StandArgs {
+impl TestBedArgs {
     /// The test bed of a run that goes on: the recorded one. What lies outside the run directory,
     /// another machine and a kernel's file, must be named again; nothing else may be.
-    pub fn again(&self, recorded: &On, dir: &Path) -> Result<On, Failure> {
+    pub fn again(&self, recorded: &TestBedSpec, dir: &Path) -> Result<TestBedSpec, CommandError> {
         let dir = quote(&dir.display().to_string());
         let lacks = |what: &str, flag: String| {
-            Failure::new(
+            CommandError::new(
                 ExitClass::Usage,
                 format!("the run was made {what}, which a run directory alone does not decide"),
                 Some(&format!("if you trust it: flashfit tune --resume {dir} {flag}")),
             )
         };
         let other = || {
-            Failure::new(
+            CommandError::new(
                 ExitClass::Usage,
                 format!("the run was made {}, and goes on there only", description(recorded)),
                 Some("begin a new run without --resume"),
             )
         };
         let same_on = match (&self.on, recorded) {
-            (None, On::Ssh { host }) => {
+            (None, TestBedSpec::Ssh { host }) => {
                 let on = format!("ssh:{host}");
                 return Err(lacks(&format!("on {on}"), format!("--on {}", quote(&on))));
             }
-            (None, _) | (Some(On::Vm(_)), On::Vm(_)) => true,
+            (None, _) | (Some(TestBedSpec::Vm(_)), TestBedSpec::Vm(_)) => true,
             (Some(on), _) => on == recorded,
         };
         let VmChoice { kernel, speed_mips, disk } = match recorded {
-            On::Vm(choice) => choice.clone(),
-            On::Here | On::Ssh { .. } | On::Lab { .. } => VmChoice::default(),
+            TestBedSpec::Vm(choice) => choice.clone(),
+            TestBedSpec::Here | TestBedSpec::Ssh { .. } | TestBedSpec::Lab { .. } => {
+                VmChoice::default()
+            }
         };
         if let (Some(kernel), None) = (&kernel, &self.vm_kernel) {
             let kernel = kernel.display().to_string();
@@ -81,30 +83,35 @@ impl StandArgs {
     }
 
     /// The stand for `target`: the one that was named, or the first that can be.
-    pub fn choose(&self, config: &Config, target: &str, dry_run: bool) -> Result<On, Failure> {
+    pub fn choose(
+        &self,
+        config: &Config,
+        target: &str,
+        dry_run: bool,
+    ) -> Result<TestBedSpec, CommandError> {
         let kernel = self.vm_kernel.clone().or_else(|| config.vm_kernel.clone());
         let speed_mips = self.vm_speed_mips.or(config.vm_speed_mips);
         let disk = self.vm_disk.or(config.vm_disk);
         let of_vm = kernel.is_some() || speed_mips.is_some() || disk.is_some();
-        let vm = On::Vm(VmChoice { kernel, speed_mips, disk: disk.unwrap_or_default() });
+        let vm = TestBedSpec::Vm(VmChoice { kernel, speed_mips, disk: disk.unwrap_or_default() });
         let configured = config.on.as_deref().map(str::parse).transpose().map_err(|error| {
-            Failure::new(ExitClass::Usage, format!("the configuration: {error}"), None)
+            CommandError::new(ExitClass::Usage, format!("the configuration: {error}"), None)
         })?;
         match self.on.clone().or(configured) {
-            Some(On::Vm(_)) => Ok(vm),
-            Some(_) if of_vm && self.on.is_some() => Err(Failure::new(
+            Some(TestBedSpec::Vm(_)) => Ok(vm),
+            Some(_) if of_vm && self.on.is_some() => Err(CommandError::new(
                 ExitClass::Usage,
                 "a kernel, a speed and a disk can be chosen for a virtual machine only",
                 Some("add --on vm, or leave them out"),
             )),
-            Some(On::Lab { tags }) => {
+            Some(TestBedSpec::Lab { tags }) => {
                 tags.parse::<Tags>()?;
-                Ok(On::Lab { tags })
+                Ok(TestBedSpec::Lab { tags })
             }
             Some(other) => Ok(other),
             None if of_vm => Ok(vm),
             // What is only shown needs no rights.
-            None if dry_run => Ok(On::Here),
+            None if dry_run => Ok(TestBedSpec::Here),
             None => Ok(usual(target, vm)),
         }
     }
@@ -113,11 +120,11 @@ impl StandArgs {
 /// What the command that goes on with a run says besides its directory.
 pub fn again_words(spec: &RunSpec) -> String {
     let mut words = match &spec.on {
-        On::Ssh { host } => format!(" --on {}", quote(&format!("ssh:{host}"))),
-        On::Vm(VmChoice { kernel: Some(kernel), .. }) => {
+        TestBedSpec::Ssh { host } => format!(" --on {}", quote(&format!("ssh:{host}"))),
+        TestBedSpec::Vm(VmChoice { kernel: Some(kernel), .. }) => {
             format!(" --vm-kernel {}", quote(&kernel.display().to_string()))
         }
-        On::Here | On::Vm(_) | On::Lab { .. } => String::new(),
+        TestBedSpec::Here | TestBedSpec::Vm(_) | TestBedSpec::Lab { .. } => String::new(),
     };
     if let Some(catalog) = &spec.catalog_dir {
         words.push_str(&format!(" --catalog {}", quote(&catalog.display().to_string())));
@@ -126,14 +133,14 @@ pub fn again_words(spec: &RunSpec) -> String {
 }
 
 /// This machine where it can make trials on `target`, else a virtual one.
-fn usual(target: &str, vm: On) -> On {
+fn usual(target: &str, vm: TestBedSpec) -> TestBedSpec {
     let lacking = if target.starts_with(SIMULATED) {
         capability::missing_for_simulated_cards()
     } else {
         capability::missing_for_block_devices()
     };
     match lacking {
-        None => On::Here,
+        None => TestBedSpec::Here,
         Some(reason) => {
             note(&format!("trials are made in a virtual machine: {reason} (--on here insists)"));
             vm

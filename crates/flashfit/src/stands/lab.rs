@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flashfit_host::{ExitClass, ProgramError, Runner, SshAddress, SystemRunner};
-use flashfit_lab::{Confirmed, Lab, LabError, LabSettings, LockedPlace, PowerState, Tags};
+use flashfit_lab::{Lab, LabError, LabSettings, LockState, LockedPlace, PowerState, Tags};
 use flashfit_stand::remote::SshLink;
-use flashfit_stand::{RemotePlace, TrialError};
-use flashfit_tune::{RunSpec, Span};
+use flashfit_stand::{RemoteHost, TrialError};
+use flashfit_tune::{RunSpec, TimeSpan};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{note, warn};
 use crate::stands::ssh;
 use crate::state;
 use crate::waits::shortened;
 
 /// How long a free place is waited for where the user does not say.
-pub const USUAL_WAIT: Span = Span(600_000_000_000);
+pub const USUAL_WAIT: TimeSpan = TimeSpan(600_000_000_000);
 /// How long a coordinator that does not answer is asked again; boards wait meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is looked whether a place is still ours.
@@ -35,18 +35,18 @@ const REACH_INTERVAL: Duration = Duration::from_secs(1);
 const LOST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A board of the lab, with an agent on it. The agent ends before the place is given back.
-pub struct Berth {
+pub struct LockedBoard {
     /// The name of its place in the lab.
     pub name: String,
     /// The way to trials there.
-    pub place: RemotePlace<SshLink>,
+    pub place: RemoteHost<SshLink>,
     /// The lock.
-    pub lease: Lease,
+    pub lease: PlaceLease,
 }
 
 /// A locked place, given back when dropped.
 #[derive(Debug)]
-pub struct Lease {
+pub struct PlaceLease {
     lock: LockedPlace,
     /// Whether its power goes with it: it had none before, or the board is lost.
     pub power_off: bool,
@@ -55,7 +55,7 @@ pub struct Lease {
     confirmed: Instant,
 }
 
-impl Lease {
+impl PlaceLease {
     fn new(lock: LockedPlace) -> Self {
         Self { lock, power_off: false, is_taken: false, confirmed: Instant::now() }
     }
@@ -71,8 +71,8 @@ impl Lease {
         let confirmed = self.lock.confirm();
         self.confirmed = Instant::now();
         match confirmed {
-            Ok(Confirmed::Kept) => Ok(()),
-            Ok(Confirmed::Regained) => {
+            Ok(LockState::Kept) => Ok(()),
+            Ok(LockState::Regained) => {
                 note(&format!(
                     "{}: the lab had forgotten our lock; locked again",
                     self.lock.name()
@@ -112,7 +112,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for PlaceLease {
     fn drop(&mut self) {
         if self.power_off && !self.is_taken {
             // Where there is no switch, or none that answers, nothing can be done.
@@ -123,7 +123,7 @@ impl Drop for Lease {
 
 /// What boards are reached with.
 #[derive(Clone, Copy)]
-pub struct Reaching<'a> {
+pub struct BoardAccess<'a> {
     pub runner: &'a SystemRunner,
     pub spec: &'a RunSpec,
     /// The run directory.
@@ -159,7 +159,7 @@ pub fn look(runner: &SystemRunner) -> Result<String, LabError> {
 }
 
 /// Enters the lab, and says what earlier starts had left.
-pub fn open(runner: &SystemRunner) -> Result<Lab, Failure> {
+pub fn open(runner: &SystemRunner) -> Result<Lab, CommandError> {
     let work: Arc<dyn Runner> = Arc::new(SystemRunner::new(runner.interrupt().clone()));
     let lab = Lab::open(settings(), work, Arc::new(SystemRunner::default()))?;
     if !lab.recovered().is_empty() {
@@ -176,11 +176,11 @@ pub fn open(runner: &SystemRunner) -> Result<Lab, Failure> {
 }
 
 /// Locks all places with these tags that are free; waits for one where none is.
-pub fn lock(lab: &Lab, tags: &Tags, wait: Duration) -> Result<Vec<Lease>, Failure> {
+pub fn lock(lab: &Lab, tags: &Tags, wait: Duration) -> Result<Vec<PlaceLease>, CommandError> {
     let mut locked = Vec::new();
     for place in lab.all_matching(tags)? {
         match lab.lock_now(&place.name) {
-            Ok(lock) => locked.push(Lease::new(lock)),
+            Ok(lock) => locked.push(PlaceLease::new(lock)),
             Err(
                 error @ (LabError::Taken { .. }
                 | LabError::Reserved { .. }
@@ -191,16 +191,19 @@ pub fn lock(lab: &Lab, tags: &Tags, wait: Duration) -> Result<Vec<Lease>, Failur
     }
     if locked.is_empty() {
         note(&format!("no board with {tags} is free; waiting for one for {} s", wait.as_secs()));
-        locked.push(Lease::new(lab.reserve(tags)?.lock(wait)?));
+        locked.push(PlaceLease::new(lab.reserve(tags)?.lock(wait)?));
     }
     Ok(locked)
 }
 
 /// Gives the boards power, waits until they can be reached, and starts an agent on each. Those that
 /// cannot be reached are named and given back.
-pub fn reach(leases: Vec<Lease>, with: Reaching<'_>) -> Result<Vec<Berth>, Failure> {
-    let links: Vec<(Lease, Result<SshLink, Failure>)> = std::thread::scope(|scope| {
-        let link = |mut lease: Lease| {
+pub fn reach(
+    leases: Vec<PlaceLease>,
+    with: BoardAccess<'_>,
+) -> Result<Vec<LockedBoard>, CommandError> {
+    let links: Vec<(PlaceLease, Result<SshLink, CommandError>)> = std::thread::scope(|scope| {
+        let link = |mut lease: PlaceLease| {
             let link = link(&mut lease, with);
             (lease, link)
         };
@@ -214,7 +217,7 @@ pub fn reach(leases: Vec<Lease>, with: Reaching<'_>) -> Result<Vec<Berth>, Failu
         let name = lease.lock.name().to_owned();
         // Connected here and not beside: a connection ends with the thread that made it.
         match link.and_then(|link| {
-            Ok(RemotePlace::new(
+            Ok(RemoteHost::new(
                 link,
                 &with.spec.on.to_string(),
                 with.runner.interrupt(),
@@ -222,7 +225,7 @@ pub fn reach(leases: Vec<Lease>, with: Reaching<'_>) -> Result<Vec<Berth>, Failu
                 with.spec.catalog_dir.as_deref(),
             )?)
         }) {
-            Ok(place) => berths.push(Berth { name, place, lease }),
+            Ok(place) => berths.push(LockedBoard { name, place, lease }),
             Err(error) if error.class() == ExitClass::Interrupted => return Err(error),
             Err(error) => {
                 note(&format!("left out: {name}: {}", error.message()));
@@ -236,7 +239,7 @@ pub fn reach(leases: Vec<Lease>, with: Reaching<'_>) -> Result<Vec<Berth>, Failu
     }
 }
 
-fn link(lease: &mut Lease, with: Reaching<'_>) -> Result<SshLink, Failure> {
+fn link(lease: &mut PlaceLease, with: BoardAccess<'_>) -> Result<SshLink, CommandError> {
     let found = lease.lock.ssh()?;
     let limit = if lease.power_on()? { BOOT_LIMIT } else { REACH_LIMIT };
     let mut options = ssh::configured();

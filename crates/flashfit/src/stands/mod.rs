@@ -8,18 +8,18 @@ mod vm;
 use std::path::Path;
 
 use flashfit_host::SystemRunner;
-use flashfit_stand::{CardProgram, LocalPlace, On, Place, VmChoice};
+use flashfit_stand::{CardProgram, Host, LocalHost, TestBedSpec, VmChoice};
 use flashfit_tune::RunSpec;
 
-use crate::catalogues::Catalogues;
+use crate::catalogues::Catalogs;
 use crate::commands::card_server;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// What a place is made with.
 #[derive(Clone, Copy)]
-pub struct Means<'a> {
+pub struct TestBedContext<'a> {
     pub runner: &'a SystemRunner,
-    pub catalogues: &'a Catalogues,
+    pub catalogues: &'a Catalogs,
     /// The run directory.
     pub dir: &'a Path,
     /// A folder for job files and results.
@@ -27,20 +27,23 @@ pub struct Means<'a> {
 }
 
 /// The place of a run.
-pub fn place<'a>(spec: &RunSpec, means: Means<'a>) -> Result<Box<dyn Place + 'a>, Failure> {
+pub fn place<'a>(
+    spec: &RunSpec,
+    means: TestBedContext<'a>,
+) -> Result<Box<dyn Host + 'a>, CommandError> {
     match &spec.on {
-        On::Here => Ok(Box::new(local(spec, means))),
-        On::Ssh { host } => ssh::place(host, spec, means),
-        On::Vm(choice) => vm::place(choice, spec, means),
-        On::Lab { .. } => unreachable!("a lab has several places"),
+        TestBedSpec::Here => Ok(Box::new(local(spec, means))),
+        TestBedSpec::Ssh { host } => ssh::place(host, spec, means),
+        TestBedSpec::Vm(choice) => vm::place(choice, spec, means),
+        TestBedSpec::Lab { .. } => unreachable!("a lab has several places"),
     }
 }
 
 /// This machine.
-fn local<'a>(spec: &RunSpec, means: Means<'a>) -> LocalPlace<'a> {
-    let Means { runner, catalogues, dir, scratch } = means;
+fn local<'a>(spec: &RunSpec, means: TestBedContext<'a>) -> LocalHost<'a> {
+    let TestBedContext { runner, catalogues, dir, scratch } = means;
     let cards = cards(spec.catalog_dir.as_deref());
-    LocalPlace::new(runner, &catalogues.filesystems, cards, &dir.join("mnt"), scratch)
+    LocalHost::new(runner, &catalogues.filesystems, cards, &dir.join("mnt"), scratch)
 }
 
 /// This very program as the server of simulated cards.
@@ -51,21 +54,21 @@ pub fn cards(catalog: Option<&Path>) -> CardProgram {
 }
 
 /// Where a stand is, as part of a sentence.
-pub fn whereabouts(on: &On) -> String {
+pub fn whereabouts(on: &TestBedSpec) -> String {
     match on {
-        On::Here => "here".to_owned(),
-        On::Vm(_) => "in a virtual machine".to_owned(),
-        On::Ssh { host } => format!("on {host}"),
-        On::Lab { .. } => "on that board".to_owned(),
+        TestBedSpec::Here => "here".to_owned(),
+        TestBedSpec::Vm(_) => "in a virtual machine".to_owned(),
+        TestBedSpec::Ssh { host } => format!("on {host}"),
+        TestBedSpec::Lab { .. } => "on that board".to_owned(),
     }
 }
 
 /// Where a stand is and what was chosen of it, as part of a sentence.
-pub fn description(on: &On) -> String {
+pub fn description(on: &TestBedSpec) -> String {
     let VmChoice { kernel, speed_mips, disk } = match on {
-        On::Vm(choice) => choice,
-        On::Lab { tags } => return format!("on all free boards of the lab with {tags}"),
-        On::Here | On::Ssh { .. } => return whereabouts(on),
+        TestBedSpec::Vm(choice) => choice,
+        TestBedSpec::Lab { tags } => return format!("on all free boards of the lab with {tags}"),
+        TestBedSpec::Here | TestBedSpec::Ssh { .. } => return whereabouts(on),
     };
     let kernel = kernel.as_ref().map(|file| format!("with the kernel {}", file.display()));
     let speed = speed_mips.map(|mips| format!("counting {mips} million instructions a second"));

@@ -6,11 +6,11 @@ use std::path::Path;
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_host::{ExitClass, SshAddress, SystemRunner};
 use flashfit_stand::remote::{LinkError, RETRY_INTERVAL, SshLink};
-use flashfit_stand::{On, Place, RemotePlace};
+use flashfit_stand::{Host, RemoteHost, TestBedSpec};
 use flashfit_tune::RunSpec;
 
-use crate::failure::Failure;
-use crate::stands::Means;
+use crate::failure::CommandError;
+use crate::stands::TestBedContext;
 use crate::waits::shortened;
 
 /// Names a configuration file for ssh, as its `-F` does.
@@ -33,8 +33,8 @@ fn machine_id() -> String {
 pub fn place<'a>(
     host: &str,
     spec: &RunSpec,
-    means: Means<'a>,
-) -> Result<Box<dyn Place + 'a>, Failure> {
+    means: TestBedContext<'a>,
+) -> Result<Box<dyn Host + 'a>, CommandError> {
     let catalog = spec.catalog_dir.as_deref();
     Ok(Box::new(reach(host, &token(means.dir), means.runner, catalog)?))
 }
@@ -63,9 +63,9 @@ pub fn reach(
     token: &str,
     runner: &SystemRunner,
     catalog: Option<&Path>,
-) -> Result<RemotePlace<SshLink>, Failure> {
+) -> Result<RemoteHost<SshLink>, CommandError> {
     let address = SshAddress { host: host.to_owned(), options: configured() };
     let link = link(address, token, runner)?;
-    let name = On::Ssh { host: host.to_owned() }.to_string();
-    Ok(RemotePlace::new(link, &name, runner.interrupt(), env!("CARGO_PKG_VERSION"), catalog)?)
+    let name = TestBedSpec::Ssh { host: host.to_owned() }.to_string();
+    Ok(RemoteHost::new(link, &name, runner.interrupt(), env!("CARGO_PKG_VERSION"), catalog)?)
 }

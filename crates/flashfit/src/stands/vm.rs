@@ -1,26 +1,26 @@
 //! A virtual machine as a place for trials.
 
 use flashfit_host::ExitClass;
-use flashfit_stand::vm::{VmMeans, VmPlace};
-use flashfit_stand::{Place, VmChoice};
+use flashfit_stand::vm::{VmContext, VmHost};
+use flashfit_stand::{Host, VmChoice};
 use flashfit_tune::RunSpec;
 
 use crate::commands::card_server;
-use crate::failure::Failure;
-use crate::stands::{Means, local};
+use crate::failure::CommandError;
+use crate::stands::{TestBedContext, local};
 
 /// A machine that starts when it is first needed.
 pub fn place<'a>(
     choice: &VmChoice,
     spec: &RunSpec,
-    means: Means<'a>,
-) -> Result<Box<dyn Place + 'a>, Failure> {
+    means: TestBedContext<'a>,
+) -> Result<Box<dyn Host + 'a>, CommandError> {
     let catalog = spec.catalog_dir.clone();
     let program = std::env::current_exe().map_err(|error| {
         let message = format!("cannot find this program's own file: {error}");
-        Failure::new(ExitClass::Environment, message, None)
+        CommandError::new(ExitClass::Environment, message, None)
     })?;
-    let means = VmMeans {
+    let means = VmContext {
         runner: means.runner,
         catalogue: &means.catalogues.filesystems,
         here: local(spec, means),
@@ -37,5 +37,5 @@ pub fn place<'a>(
         data_bytes: spec.data_size.0,
         fill_hundredths: spec.state.fill_hundredths,
     };
-    Ok(Box::new(VmPlace::new(means, choice.clone())))
+    Ok(Box::new(VmHost::new(means, choice.clone())))
 }

@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_bench::{Workload, estimate_ns};
-use flashfit_filesystem::{Layout, Recipe, Scheduler};
+use flashfit_filesystem::{PartitionLayout, Recipe, Scheduler};
 use flashfit_host::Program;
 use flashfit_medium::Target;
 use flashfit_report::text::wrap;
-use flashfit_tune::course::Course;
+use flashfit_tune::course::SearchDriver;
 use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
 
-use crate::catalogues::Catalogues;
+use crate::catalogues::Catalogs;
 use crate::consent::{what_is_lost, would_be_refused};
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
 use crate::stands;
 use crate::tune::progress::human;
-use crate::tune::space::Known;
-use crate::tune::subject::{Subject, What};
+use crate::tune::space::HostKnowledge;
+use crate::tune::subject::{TuneSubject, TuneTarget};
 use crate::tune::{resolve, space};
 
 /// Stands for the loop device that an image or a card will get, and for its partition.
@@ -27,13 +27,13 @@ const LOOP: &str = "/dev/loopN";
 const LOOP_PARTITION: &str = "/dev/loopNp1";
 
 /// What is known of how the medium is built, or that nothing is.
-pub fn geometry(subject: &Subject) {
+pub fn geometry(subject: &TuneSubject) {
     note(&geometry_text(subject));
     subject.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
     note(&format!("layout: {}", subject.layout.reason));
 }
 
-fn geometry_text(subject: &Subject) -> String {
+fn geometry_text(subject: &TuneSubject) -> String {
     let geometry = &subject.geometry;
     if geometry.is_unknown() {
         return format!(
@@ -64,7 +64,7 @@ pub fn run(spec: &RunSpec, problem: &Problem, made: usize, dir: &Path) {
 /// How much there is to try, and how far the search will go.
 fn extent(spec: &RunSpec, problem: &Problem) -> String {
     let rules = spec.rules();
-    let most = Course::new(problem, &rules).most_trials(&[], &[]);
+    let most = SearchDriver::new(problem, &rules).most_trials(&[], &[]);
     let setups = problem.setups.len();
     let end = match spec.strategy {
         StrategyKind::Adaptive => format!(
@@ -79,11 +79,11 @@ fn extent(spec: &RunSpec, problem: &Problem) -> String {
 /// Everything that a run would do, with nothing done.
 pub fn dry_run(
     spec: &RunSpec,
-    subject: &Subject,
-    catalogues: &Catalogues,
-    known: Known<'_>,
+    subject: &TuneSubject,
+    catalogues: &Catalogs,
+    known: HostKnowledge<'_>,
     dir: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let default = Scheduler::new("none");
     let built = space::build(
         spec,
@@ -96,11 +96,11 @@ pub fn dry_run(
     )?;
     let mut lines = Vec::new();
     match &subject.what {
-        What::Medium(medium) => {
+        TuneTarget::Medium(medium) => {
             lines.push(what_is_lost(medium));
             lines.extend(would_be_refused(medium));
         }
-        What::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
+        TuneTarget::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
     lines.push(format!("Trials are made {}.", stands::description(&spec.on)));
     lines.push(geometry_text(subject));
@@ -141,13 +141,13 @@ fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     Duration::from_nanos(estimates.max().unwrap_or_default())
 }
 
-fn commands(subject: &Subject, space: &Space) -> Vec<String> {
+fn commands(subject: &TuneSubject, space: &Space) -> Vec<String> {
     let mut lines = Vec::new();
     let (node, place) = match &subject.target {
         Target::Node(node) => (node.clone(), subject.layout.layout.node(node)),
         // An image or a card is attached to a free loop device, whose number is not known yet.
         Target::Image(_) | Target::Simulated(_) => {
-            let part = matches!(subject.layout.layout, Layout::Partition { .. });
+            let part = matches!(subject.layout.layout, PartitionLayout::Partition { .. });
             (PathBuf::from(LOOP), PathBuf::from(if part { LOOP_PARTITION } else { LOOP }))
         }
     };

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use flashfit_filesystem::Durability;
 use flashfit_medium::Bytes;
 use flashfit_tune::quantity::BadQuantity;
-use flashfit_tune::{Percent, Span, Weight};
+use flashfit_tune::{Percent, TimeSpan, Weight};
 
-use crate::cli::{ByArg, durability, size, text_path};
-use crate::stands::args::StandArgs;
+use crate::cli::{CriterionArg, durability, size, text_path};
+use crate::stands::args::TestBedArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,13 +67,13 @@ pub struct TuneArgs {
     #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
     pub progress: ProgressArg,
     #[command(flatten)]
-    pub stand: StandArgs,
+    pub stand: TestBedArgs,
     #[command(flatten)]
-    pub what: What,
+    pub what: SearchSpaceArgs,
     #[command(flatten)]
-    pub asked: Asked,
+    pub asked: GoalArgs,
     #[command(flatten)]
-    pub spend: Spend,
+    pub spend: BudgetArgs,
 }
 
 /// Choices that are fixed when a run begins.
@@ -86,7 +86,7 @@ const REPLAY_EXCLUDES: [&str; 9] =
 /// Goals and constraints.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Goals and constraints")]
-pub struct Asked {
+pub struct GoalArgs {
     /// Weight of a workload in the score; may be repeated [default: 1 each].
     #[arg(long = "weight", value_delimiter = ',', value_name = "WORKLOAD=N", value_parser = weight)]
     pub weights: Vec<(String, Weight)>,
@@ -95,7 +95,7 @@ pub struct Asked {
     pub require: Option<Durability>,
     /// Reject setups whose 99th percentile of write latency, syncs included, exceeds this.
     #[arg(long, value_name = "TIME")]
-    pub p99_write_max: Option<Span>,
+    pub p99_write_max: Option<TimeSpan>,
     /// Options that every setup of a file system must have.
     #[arg(long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
     pub with: Vec<(String, String)>,
@@ -119,10 +119,10 @@ pub struct Asked {
 /// Budget of a run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Budget")]
-pub struct Spend {
+pub struct BudgetArgs {
     /// Total time of all trials [default: unlimited].
     #[arg(long, value_name = "TIME")]
-    pub budget: Option<Span>,
+    pub budget: Option<TimeSpan>,
     /// Total bytes written to the device [default: unlimited].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_write: Option<Bytes>,
@@ -137,7 +137,7 @@ pub struct Spend {
 /// Search space and measuring.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What is tried")]
-pub struct What {
+pub struct SearchSpaceArgs {
     /// File systems, separated by commas. The first one, without options, is the baseline
     /// [default: all that `flashfit catalog` does not limit to --fs, ext4 first].
     #[arg(long = "fs", value_delimiter = ',', value_name = "NAMES")]
@@ -157,7 +157,7 @@ pub struct What {
     pub profile: Option<ProfileArg>,
     /// Score to optimize [default: throughput].
     #[arg(long, value_enum)]
-    pub by: Option<ByArg>,
+    pub by: Option<CriterionArg>,
     /// Trials of each setup under each workload. Ignored by the adaptive strategy
     /// [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -271,7 +271,7 @@ impl From<StrategyArg> for flashfit_tune::StrategyKind {
     }
 }
 
-impl From<ProfileArg> for flashfit_bench::Profile {
+impl From<ProfileArg> for flashfit_bench::PointProfile {
     fn from(profile: ProfileArg) -> Self {
         match profile {
             ProfileArg::Quick => Self::Quick,

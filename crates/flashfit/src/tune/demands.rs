@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::MediumState;
+use flashfit_bench::StartingState;
 use flashfit_bench::state::{FILL_OF_AGEING_HUNDREDTHS, MOST_AGE_ROUNDS, MOST_FILL_HUNDREDTHS};
 use flashfit_filesystem::Durability;
 use flashfit_host::ExitClass;
-use flashfit_tune::{Config, Limits, OptionChoice, Percent};
+use flashfit_tune::{Budget, Config, OptionChoice, Percent};
 
-use crate::failure::Failure;
-use crate::tune::args::{Asked, Spend, TuneArgs};
+use crate::failure::CommandError;
+use crate::tune::args::{BudgetArgs, GoalArgs, TuneArgs};
 
 /// The least safety of a recommended setup, where it is given.
-pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, Failure> {
+pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, CommandError> {
     let agreed = |allow: Option<Durability>, require: Option<Durability>, names: [&str; 2]| match (
         allow, require,
     ) {
@@ -30,10 +30,10 @@ pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, Fai
 
 /// Options fixed and left out: the file's, and those of the flags, which go before them.
 pub fn options(
-    asked: &Asked,
+    asked: &GoalArgs,
     config: &Config,
     filesystems: &[String],
-) -> Result<BTreeMap<String, OptionChoice>, Failure> {
+) -> Result<BTreeMap<String, OptionChoice>, CommandError> {
     let mut choices = config.options.clone();
     if let Some(both) = asked.with.iter().find(|option| asked.without.contains(option)) {
         let name = format!("{}:{}", both.0, both.1);
@@ -76,10 +76,10 @@ pub fn options(
 
 /// How much workloads count, in thousandths; those of the flags go before the file's.
 pub fn weights(
-    asked: &Asked,
+    asked: &GoalArgs,
     config: &Config,
     workloads: &[String],
-) -> Result<BTreeMap<String, u32>, Failure> {
+) -> Result<BTreeMap<String, u32>, CommandError> {
     let typed = asked.weights.iter().map(|(name, weight)| (name, weight));
     let mut weights = BTreeMap::new();
     for (name, weight) in config.weights.iter().chain(typed) {
@@ -105,9 +105,9 @@ pub fn weights(
 }
 
 /// What the run may spend.
-pub fn limits(spend: &Spend, config: &Config) -> Result<Limits, Failure> {
+pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandError> {
     let within =
-        spend.within.or(config.within).unwrap_or(Percent(Limits::default().within_hundredths));
+        spend.within.or(config.within).unwrap_or(Percent(Budget::default().within_hundredths));
     if within.0 == 0 {
         return Err(contradiction(
             "nothing can be shown to be within 0% of the best".to_owned(),
@@ -126,7 +126,7 @@ pub fn limits(spend: &Spend, config: &Config) -> Result<Limits, Failure> {
     if trials == Some(0) {
         return Err(contradiction("no trial at all tells nothing".to_owned(), "give trials = 100"));
     }
-    Ok(Limits {
+    Ok(Budget {
         budget_ns: budget.map(|span| span.0),
         max_write_bytes: max_write.map(|bytes| bytes.0),
         trials,
@@ -135,7 +135,7 @@ pub fn limits(spend: &Spend, config: &Config) -> Result<Limits, Failure> {
 }
 
 /// What the file system holds when a workload begins.
-pub fn state(asked: &Asked, config: &Config) -> Result<MediumState, Failure> {
+pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, CommandError> {
     let age_rounds = asked.age.or(config.age).unwrap_or(0);
     let fill = asked.fill.or(config.fill);
     if fill.is_some_and(|fill| fill.0 > MOST_FILL_HUNDREDTHS) {
@@ -162,9 +162,9 @@ pub fn state(asked: &Asked, config: &Config) -> Result<MediumState, Failure> {
         None if age_rounds > 0 => FILL_OF_AGEING_HUNDREDTHS,
         None => 0,
     };
-    Ok(MediumState { fill_hundredths, age_rounds })
+    Ok(StartingState { fill_hundredths, age_rounds })
 }
 
-fn contradiction(message: String, hint: &str) -> Failure {
-    Failure::new(ExitClass::Usage, message, Some(hint))
+fn contradiction(message: String, hint: &str) -> CommandError {
+    CommandError::new(ExitClass::Usage, message, Some(hint))
 }

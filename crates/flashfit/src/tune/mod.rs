@@ -17,29 +17,32 @@ use std::path::Path;
 use std::time::Duration;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::{Conditions, FileSystem, Layout, Scheduler};
+use flashfit_filesystem::{Conditions, FileSystem, PartitionLayout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner};
-use flashfit_medium::{Agreement, Kind, Medium, Target};
-use flashfit_stand::{Facts, Leave, MemoryFacts, Offers, On, Opening, Place, Wanted};
+use flashfit_medium::{ConsentMethod, Device, DeviceKind, Target};
+use flashfit_stand::{
+    Capabilities, Host, MemoryFacts, OpenRequest, Requirements, TestBedFacts, TestBedSpec,
+    WriteGrant,
+};
 use flashfit_tune::{
-    CatalogUsed, Claimed, Ended, Problem, Run, RunDir, RunHeader, RunSpec, Session, Space,
-    TrialRecord,
+    CatalogUsed, Problem, RunDir, RunDirLock, RunEnd, RunHeader, RunSpec, Space, StoredRun,
+    TrialRecord, TuneSession,
 };
 
-use crate::catalogues::{self, Catalogues};
+use crate::catalogues::{self, Catalogs};
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{note, warn};
-use crate::stands::{self, Means};
+use crate::stands::{self, TestBedContext};
 use args::{ProgressArg, TuneArgs};
-use outcome::Form;
-use progress::Progress;
-use resolve::Resolved;
-use scratch::Scratch;
-use space::Known;
-use subject::{Subject, What};
-use valid::Validity;
+use outcome::OutputForm;
+use progress::TuneProgress;
+use resolve::ResolvedSpec;
+use scratch::ScratchFolder;
+use space::HostKnowledge;
+use subject::{TuneSubject, TuneTarget};
+use valid::RunOptionFindings;
 
 pub(crate) use progress::human;
 
@@ -47,7 +50,7 @@ pub(crate) use progress::human;
 const TIDY_TRIES: u32 = 20;
 const TIDY_INTERVAL: Duration = Duration::from_millis(50);
 
-pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     if let Some(dirs) = &args.replay {
         return replay::run(args, dirs, catalog);
     }
@@ -55,22 +58,23 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
         Some(dir) => resume(args, dir, catalog)?,
         None => (resolve::resolve(args, catalog)?, None),
     };
-    let Resolved { spec, dir } = &resolved;
+    let ResolvedSpec { spec, dir } = &resolved;
     let runner = SystemRunner::new(signals()?);
-    let catalogues = Catalogues::load(spec)?;
-    let took = if let On::Lab { tags } = &spec.on {
-        let means = spread::Means { spec, dir, catalogues: &catalogues, runner: &runner };
+    let catalogues = Catalogs::load(spec)?;
+    let took = if let TestBedSpec::Lab { tags } = &spec.on {
+        let means = spread::SpreadContext { spec, dir, catalogues: &catalogues, runner: &runner };
         spread::run(args, tags, means, earlier)?
     } else {
         in_one_place(args, &resolved, &catalogues, &runner, earlier)?
     };
     let Some(took) = took else { return Ok(()) };
     let form = match (args.json, args.json_stream) {
-        (true, _) => Form::Json,
-        (_, true) => Form::JsonLine,
-        _ => Form::Text,
+        (true, _) => OutputForm::Json,
+        (_, true) => OutputForm::JsonLine,
+        _ => OutputForm::Text,
     };
-    let run = outcome::Ran { header: &took.header, trials: &took.trials, ended: &took.ended };
+    let run =
+        outcome::FinishedRun { header: &took.header, trials: &took.trials, ended: &took.ended };
     match &took.ended {
         // What is known so far is told also to who did not wait.
         Ok(_) => outcome::present(&run, &catalogues, dir, form),
@@ -86,53 +90,53 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), Failure> {
 /// shown.
 fn in_one_place(
     args: &TuneArgs,
-    resolved: &Resolved,
-    catalogues: &Catalogues,
+    resolved: &ResolvedSpec,
+    catalogues: &Catalogs,
     runner: &SystemRunner,
-    earlier: Option<Run>,
-) -> Result<Option<Took>, Failure> {
-    let Resolved { spec, dir } = resolved;
-    let scratch = Scratch::of(dir)?;
-    let means = Means { runner, catalogues, dir, scratch: scratch.path() };
+    earlier: Option<StoredRun>,
+) -> Result<Option<RunResult>, CommandError> {
+    let ResolvedSpec { spec, dir } = resolved;
+    let scratch = ScratchFolder::of(dir)?;
+    let means = TestBedContext { runner, catalogues, dir, scratch: scratch.path() };
     let mut place = stands::place(spec, means)?;
-    let subject = Subject::look(spec, place.as_mut())?;
+    let subject = TuneSubject::look(spec, place.as_mut())?;
     if let Some(earlier) = &earlier {
         same_medium(&earlier.header, &subject)?;
     }
-    let offers = place.describe(&Wanted::of(&catalogues.filesystems))?;
+    let offers = place.describe(&Requirements::of(&catalogues.filesystems))?;
     if args.dry_run {
-        let validity = Validity::look(spec, &subject, catalogues, place.as_mut())?;
-        let known = Known { validity: &validity, offers: &offers };
+        let validity = RunOptionFindings::look(spec, &subject, catalogues, place.as_mut())?;
+        let known = HostKnowledge { validity: &validity, offers: &offers };
         announce::dry_run(spec, &subject, catalogues, known, dir)?;
         return Ok(None);
     }
     environment(spec, &subject, &offers)?;
     if earlier.is_none() {
-        Claimed::is_free(dir)?;
+        RunDirLock::is_free(dir)?;
     }
     announce::geometry(&subject);
     let named = match &subject.what {
-        What::Medium(medium) => {
-            let mut guard = |given: &Agreement| place.ask(medium, given);
+        TuneTarget::Medium(medium) => {
+            let mut guard = |given: &ConsentMethod| place.ask(medium, given);
             Some(consent::agreed(medium, confirmed(args)?, &mut guard)?)
         }
-        What::Card(_) => None,
+        TuneTarget::Card(_) => None,
     };
     let leave = subject.leave(named);
     let was_there = dir.exists();
     let plan = Plan { spec, subject: &subject, catalogues, dir, offers: &offers };
-    let shows = Shows { progress: args.progress, stream: args.json_stream };
+    let shows = ProgressOptions { progress: args.progress, stream: args.json_stream };
     take(&plan, shows, leave, place.as_mut(), earlier)
         .map(Some)
         .inspect_err(|_| forget_unbegun(dir, was_there))
 }
 
 /// The name of the one medium that was agreed to on the command line.
-fn confirmed(args: &TuneArgs) -> Result<Option<&str>, Failure> {
+fn confirmed(args: &TuneArgs) -> Result<Option<&str>, CommandError> {
     match &args.confirm[..] {
         [] => Ok(None),
         [name] => Ok(Some(name)),
-        _ => Err(Failure::new(
+        _ => Err(CommandError::new(
             ExitClass::Usage,
             "one medium is tuned, and several are agreed to",
             Some("give --confirm once"),
@@ -142,7 +146,7 @@ fn confirmed(args: &TuneArgs) -> Result<Option<&str>, Failure> {
 
 /// What is shown while trials are made.
 #[derive(Clone, Copy)]
-struct Shows {
+struct ProgressOptions {
     progress: ProgressArg,
     stream: bool,
 }
@@ -153,8 +157,8 @@ fn resume(
     args: &TuneArgs,
     dir: &Path,
     catalog: Option<&Path>,
-) -> Result<(Resolved, Option<Run>), Failure> {
-    let run = Run::read(dir)?;
+) -> Result<(ResolvedSpec, Option<StoredRun>), CommandError> {
+    let run = StoredRun::read(dir)?;
     let mut spec = catalogues::recorded(&run.header, catalog)?;
     spec.on = args.stand.again(&spec.on, dir)?;
     if let Some(elsewhere) = spec.mount_dir.take() {
@@ -165,15 +169,15 @@ fn resume(
         ));
     }
     note(&format!("going on with {}: {} trials were made", dir.display(), run.trials.len()));
-    let resolved = Resolved { spec, dir: dir.to_owned() };
+    let resolved = ResolvedSpec { spec, dir: dir.to_owned() };
     Ok((resolved, Some(run)))
 }
 
 /// A run goes on only on the medium on which it was begun.
-fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
+fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandError> {
     let before = &header.facts.medium;
     let is_same = match &subject.what {
-        What::Card(model) => {
+        TuneTarget::Card(model) => {
             let card = header.facts.card.as_ref();
             let same = |before: &CardModel| {
                 // What is said of a card may be worded better since.
@@ -182,7 +186,7 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
             };
             card.is_some_and(|card| card.model.as_ref().is_none_or(same))
         }
-        What::Medium(now) => {
+        TuneTarget::Medium(now) => {
             let mut identity = now.identity.clone();
             // Counts attachments, not media: it differs after the card was out, or the machine off.
             identity.disk_sequence = before.identity.disk_sequence;
@@ -195,14 +199,15 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
     if is_same {
         return Ok(());
     }
-    Err(Failure::new(
+    Err(CommandError::new(
         ExitClass::Refused,
         format!(
             "the run was begun on another medium: {} of {}{}",
             before.identity.summary(),
             before.capacity,
             match &subject.what {
-                What::Medium(now) if !same_file(before, now) => ", on another file than this one",
+                TuneTarget::Medium(now) if !same_file(before, now) =>
+                    ", on another file than this one",
                 _ => "",
             }
         ),
@@ -212,9 +217,9 @@ fn same_medium(header: &RunHeader, subject: &Subject) -> Result<(), Failure> {
 
 /// Whether both looks were at one file: an image, or what is behind a loop device. A run of an
 /// earlier flashfit does not say.
-fn same_file(before: &Medium, now: &Medium) -> bool {
-    let file = |medium: &Medium| match medium.kind {
-        Kind::Image => medium.object,
+fn same_file(before: &Device, now: &Device) -> bool {
+    let file = |medium: &Device| match medium.kind {
+        DeviceKind::Image => medium.object,
         _ => medium.backing,
     };
     match (file(before), file(now)) {
@@ -224,12 +229,12 @@ fn same_file(before: &Medium, now: &Medium) -> bool {
 }
 
 /// A run goes on only with the numbers that its trials were made with.
-fn same_numbers(header: &RunHeader, facts: &Facts) -> Result<(), Failure> {
-    let planned = |facts: &Facts, name: &str| facts.conditions_for(name).planned;
+fn same_numbers(header: &RunHeader, facts: &TestBedFacts) -> Result<(), CommandError> {
+    let planned = |facts: &TestBedFacts, name: &str| facts.conditions_for(name).planned;
     let names = header.choices.iter().map(|choices| choices.filesystem.as_str());
     match names.into_iter().find(|name| planned(&header.facts, name) != planned(facts, name)) {
         None => Ok(()),
-        Some(name) => Err(Failure::new(
+        Some(name) => Err(CommandError::new(
             ExitClass::Refused,
             format!("{name} would be made with other numbers than in the trials of this run"),
             Some("go on with the flashfit that began it, or begin a new run without --resume"),
@@ -238,10 +243,14 @@ fn same_numbers(header: &RunHeader, facts: &Facts) -> Result<(), Failure> {
 }
 
 /// What the place must have, looked at before anybody is asked for a medium's data.
-fn environment(spec: &RunSpec, subject: &Subject, offers: &Offers) -> Result<(), Failure> {
+fn environment(
+    spec: &RunSpec,
+    subject: &TuneSubject,
+    offers: &Capabilities,
+) -> Result<(), CommandError> {
     let lacking = if subject.is_simulated() { &offers.lacks_cards } else { &offers.lacks_devices };
     if let Some(reason) = lacking {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Environment,
             format!("trials cannot be made {}: {reason}", stands::whereabouts(&spec.on)),
             Some(
@@ -250,7 +259,7 @@ fn environment(spec: &RunSpec, subject: &Subject, offers: &Offers) -> Result<(),
             ),
         ));
     }
-    let partitions = matches!(subject.layout.layout, Layout::Partition { .. });
+    let partitions = matches!(subject.layout.layout, PartitionLayout::Partition { .. });
     for program in ["fio", "mount", "blkdiscard"].into_iter().chain(partitions.then_some("sfdisk"))
     {
         if !offers.has_program(program) {
@@ -264,10 +273,10 @@ fn environment(spec: &RunSpec, subject: &Subject, offers: &Offers) -> Result<(),
 #[derive(Clone, Copy)]
 struct Plan<'a> {
     spec: &'a RunSpec,
-    subject: &'a Subject,
-    catalogues: &'a Catalogues,
+    subject: &'a TuneSubject,
+    catalogues: &'a Catalogs,
     dir: &'a Path,
-    offers: &'a Offers,
+    offers: &'a Capabilities,
 }
 
 impl Plan<'_> {
@@ -277,47 +286,47 @@ impl Plan<'_> {
         conditions: &Conditions,
         schedulers: &[Scheduler],
         default: &Scheduler,
-        validity: &Validity,
-    ) -> Result<space::Built, Failure> {
+        validity: &RunOptionFindings,
+    ) -> Result<space::BuiltSpace, CommandError> {
         let (filesystems, room) = (&self.catalogues.filesystems, self.subject.filesystem_size());
         let conditions =
             |filesystem: &FileSystem| self.subject.conditions_for(filesystem, conditions);
-        let known = Known { validity, offers: self.offers };
+        let known = HostKnowledge { validity, offers: self.offers };
         space::build(self.spec, filesystems, &conditions, schedulers, default, room, known)
     }
 }
 
-struct Took {
+struct RunResult {
     header: RunHeader,
     trials: Vec<TrialRecord>,
-    ended: Result<Ended, Failure>,
+    ended: Result<RunEnd, CommandError>,
 }
 
 /// Takes the medium over, makes the trials, gives it back.
 fn take(
     plan: &Plan<'_>,
-    shows: Shows,
-    leave: Leave,
-    place: &mut dyn Place,
-    earlier: Option<Run>,
-) -> Result<Took, Failure> {
+    shows: ProgressOptions,
+    leave: WriteGrant,
+    place: &mut dyn Host,
+    earlier: Option<StoredRun>,
+) -> Result<RunResult, CommandError> {
     let Plan { spec, subject, catalogues, dir, .. } = *plan;
     place.prepare(&leave)?;
     // A run that goes on has its space from before.
     let validity = match earlier {
-        Some(_) => Validity::default(),
-        None => Validity::look(spec, subject, catalogues, place)?,
+        Some(_) => RunOptionFindings::default(),
+        None => RunOptionFindings::look(spec, subject, catalogues, place)?,
     };
     // What this search space lacks is said before the medium is touched.
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     plan.space(&subject.conditions, &subject.schedulers, &first, &validity)?;
     // Before the medium is touched: the run may be under way elsewhere, or its disk be full.
     let kept = match earlier {
-        Some(_) => Kept::Earlier(Box::new(RunDir::resume(dir)?)),
-        None => Kept::New(Claimed::new(dir, spec)?),
+        Some(_) => RunStorage::Earlier(Box::new(RunDir::resume(dir)?)),
+        None => RunStorage::New(RunDirLock::new(dir, spec)?),
     };
     scratch::own_folders(dir)?;
-    let opening = Opening {
+    let opening = OpenRequest {
         leave,
         given: subject.geometry.clone(),
         layout: subject.layout.clone(),
@@ -325,37 +334,37 @@ fn take(
         mount_dir: spec.mount_dir.clone(),
     };
     let mut stand = place.open(&opening)?;
-    if let Kept::Earlier(earlier) = &kept {
+    if let RunStorage::Earlier(earlier) = &kept {
         same_numbers(&earlier.1.header, stand.facts())?;
     }
-    let Begun { header, space, run_dir, trials } = begin(plan, stand.facts(), kept, &validity)?;
+    let OpenRun { header, space, run_dir, trials } = begin(plan, stand.facts(), kept, &validity)?;
     header.warnings.iter().for_each(|text| warn(text));
     let problem = Problem::of_run(&space, spec)?;
     announce::run(spec, &problem, trials.len(), dir);
-    let mut progress = Progress::new(shows.progress, trials.len(), shows.stream);
-    let mut session = Session::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
+    let mut progress = TuneProgress::new(shows.progress, trials.len(), shows.stream);
+    let mut session = TuneSession::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
     let ended = session.run(stand.as_mut(), &mut progress);
     progress.finish();
     let trials = session.into_trials();
     drop(stand);
     tidy(dir);
-    Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, spec, dir)) })
+    Ok(RunResult { header, trials, ended: ended.map_err(|error| resumable(error, spec, dir)) })
 }
 
-fn signals() -> Result<Interrupt, Failure> {
+fn signals() -> Result<Interrupt, CommandError> {
     Interrupt::on_signals().map_err(|error| {
-        Failure::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
+        CommandError::new(ExitClass::Environment, format!("cannot catch signals: {error}"), None)
     })
 }
 
 /// Where a run is kept, before it is known on what exactly it is made.
-enum Kept {
-    New(Claimed),
-    Earlier(Box<(RunDir, Run)>),
+enum RunStorage {
+    New(RunDirLock),
+    Earlier(Box<(RunDir, StoredRun)>),
 }
 
 /// A run whose directory is open.
-struct Begun {
+struct OpenRun {
     header: RunHeader,
     space: Space,
     run_dir: RunDir,
@@ -365,16 +374,16 @@ struct Begun {
 /// What a run goes on from: the earlier one's directory, or a new one.
 fn begin(
     plan: &Plan<'_>,
-    facts: &Facts,
-    kept: Kept,
-    validity: &Validity,
-) -> Result<Begun, Failure> {
+    facts: &TestBedFacts,
+    kept: RunStorage,
+    validity: &RunOptionFindings,
+) -> Result<OpenRun, CommandError> {
     let claimed = match kept {
-        Kept::New(claimed) => claimed,
-        Kept::Earlier(earlier) => {
-            let (run_dir, Run { header, trials }) = *earlier;
+        RunStorage::New(claimed) => claimed,
+        RunStorage::Earlier(earlier) => {
+            let (run_dir, StoredRun { header, trials }) = *earlier;
             let space = Space::of_run(&header, &plan.catalogues.filesystems)?;
-            return Ok(Begun { header, space, run_dir, trials });
+            return Ok(OpenRun { header, space, run_dir, trials });
         }
     };
     let (schedulers, default) = (&facts.schedulers, &facts.default_scheduler);
@@ -390,12 +399,12 @@ fn begin(
     header.left_out = built.notes;
     header.catalog = Some(CatalogUsed::of(plan.spec, plan.spec.catalog_dir.as_deref())?);
     let run_dir = claimed.begin(&header)?;
-    Ok(Begun { header, space: built.space, run_dir, trials: Vec::new() })
+    Ok(OpenRun { header, space: built.space, run_dir, trials: Vec::new() })
 }
 
-fn warnings(on: &On, facts: &Facts) -> Vec<String> {
+fn warnings(on: &TestBedSpec, facts: &TestBedFacts) -> Vec<String> {
     let mut warnings = facts.card.as_ref().map(|card| card.notes.clone()).unwrap_or_default();
-    if let On::Vm(choice) = on {
+    if let TestBedSpec::Vm(choice) = on {
         warnings.extend(choice.disk.caution().map(str::to_owned));
     }
     if let MemoryFacts::Unlimited(reason) = &facts.memory {
@@ -421,7 +430,7 @@ fn forget_unbegun(dir: &Path, was_there: bool) {
 
 /// Removes the folders that are only needed while trials are made.
 fn tidy(dir: &Path) {
-    Scratch::tidy(dir);
+    ScratchFolder::tidy(dir);
     // A file system that was busy when it was unmounted leaves its place a moment later. Should
     // something still be mounted there then, it stays.
     for _ in 0..TIDY_TRIES {
@@ -435,9 +444,9 @@ fn tidy(dir: &Path) {
 }
 
 /// An error that ends a run tells how to go on with it.
-fn resumable(error: flashfit_tune::TuneError, spec: &RunSpec, dir: &Path) -> Failure {
+fn resumable(error: flashfit_tune::TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
     let dir = format!("{}{}", dir.display(), stands::args::again_words(spec));
-    Failure::from(error)
+    CommandError::from(error)
         .in_dir(&dir)
         .or_hint(&format!("what was recorded is kept; go on with: flashfit tune --resume {dir}"))
 }

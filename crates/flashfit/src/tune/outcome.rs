@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use flashfit_report::text::wrap;
-use flashfit_report::{Command, html, terminal};
+use flashfit_report::{ReportCommand, html, terminal};
 use flashfit_tune::run_dir::write_report;
-use flashfit_tune::{Ended, RunHeader, Space, TrialRecord};
+use flashfit_tune::{RunEnd, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
-use crate::catalogues::Catalogues;
-use crate::failure::Failure;
+use crate::catalogues::Catalogs;
+use crate::failure::CommandError;
 use crate::output;
 use crate::rendering::answer::{AnswerParts, rounded};
 use crate::rendering::{self, RunView, verdict};
@@ -64,7 +64,7 @@ struct GainParts {
 
 /// How the answer is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputForm {
     /// For people.
     Text,
     /// As one document.
@@ -75,31 +75,31 @@ pub enum Form {
 
 /// A run that has ended, or was interrupted.
 #[derive(Clone, Copy)]
-pub struct Ran<'a> {
+pub struct FinishedRun<'a> {
     pub header: &'a RunHeader,
     pub trials: &'a [TrialRecord],
-    pub ended: &'a Result<Ended, Failure>,
+    pub ended: &'a Result<RunEnd, CommandError>,
 }
 
 /// Writes the report into the run directory and prints the answer.
 pub fn present(
-    run: &Ran<'_>,
-    catalogues: &Catalogues,
+    run: &FinishedRun<'_>,
+    catalogues: &Catalogs,
     dir: &Path,
-    form: Form,
-) -> Result<(), Failure> {
-    let Ran { header, trials, ended } = *run;
+    form: OutputForm,
+) -> Result<(), CommandError> {
+    let FinishedRun { header, trials, ended } = *run;
     let space = Space::of_run(header, &catalogues.filesystems)?;
     let view = RunView::new(header, trials, &catalogues.workloads, &space)?;
     let report = rendering::report(&view, &catalogues.filesystems, dir);
     let path = write_report(dir, &html::render(&report)).map_err(|error| {
-        Failure::from(error).with_hint("the run is kept: flashfit report DIR -o FILE")
+        CommandError::from(error).with_hint("the run is kept: flashfit report DIR -o FILE")
     })?;
     let why = match ended {
         Ok(ended) => verdict::ended(*ended),
         Err(_) => "interrupted: this is what is known so far".to_owned(),
     };
-    if form == Form::Text {
+    if form == OutputForm::Text {
         let text = terminal::render_verdict(&report, output::width());
         let end = wrap(&format!("The search {why}."), output::width()).join("\n");
         return output::print(&format!("{text}\n{end}\nReport: {}\n", path.display()));
@@ -107,7 +107,7 @@ pub fn present(
     let shown = report.verdict;
     let hundredths = |percent: f64| rounded(percent * 100.0);
     let recommended = view.recommendation();
-    let print = if form == Form::Json { output::json } else { output::json_line };
+    let print = if form == OutputForm::Json { output::json } else { output::json_line };
     print(
         "recommendation",
         Answer {
@@ -127,7 +127,7 @@ pub fn present(
             commands: shown
                 .commands
                 .into_iter()
-                .map(|Command { caption, line }| Step { caption, line })
+                .map(|ReportCommand { caption, line }| Step { caption, line })
                 .collect(),
             risk: shown.risk.clone(),
             answer: AnswerParts::of(&view.conclusion),

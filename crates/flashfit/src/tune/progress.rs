@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use flashfit_medium::Bytes;
 use flashfit_search::CandidateIndex;
 use flashfit_stand::TrialError;
-use flashfit_tune::{MadeOn, Observer, SoFar, Span, TrialKey, TrialRecord};
+use flashfit_tune::{Observer, RunProgress, TimeSpan, TrialDevice, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::tune::args::ProgressArg;
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Shows a run's progress on standard error.
-pub struct Progress {
+pub struct TuneProgress {
     shown: Shown,
     made: u64,
     /// Time in the trials made here, and how many they are.
@@ -49,7 +49,7 @@ enum Shown {
     Nothing,
 }
 
-impl Progress {
+impl TuneProgress {
     /// `made` trials were made before.
     pub fn new(when: ProgressArg, made: usize, stream: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -91,8 +91,8 @@ fn bar() -> ProgressBar {
     bar
 }
 
-impl Observer for Progress {
-    fn began(&mut self, key: &TrialKey, so_far: &SoFar<'_>) {
+impl Observer for TuneProgress {
+    fn began(&mut self, key: &TrialKey, so_far: &RunProgress<'_>) {
         let left = so_far.left.unwrap_or(1);
         let most = self.at_most(left);
         let what = format!("{} under {}", key.setup.label(), key.workload);
@@ -127,7 +127,7 @@ impl Observer for Progress {
         }
     }
 
-    fn lost(&mut self, made_on: &MadeOn, why: &TrialError) {
+    fn lost(&mut self, made_on: &TrialDevice, why: &TrialError) {
         let text = format!("{made_on} is lost: {why}");
         match &self.shown {
             Shown::Bar(bar) => bar.suspend(|| warn(&text)),
@@ -135,7 +135,7 @@ impl Observer for Progress {
         }
     }
 
-    fn thought(&mut self, so_far: &SoFar<'_>, leader: Option<CandidateIndex>) {
+    fn thought(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
         let leader = leader.map(|leader| so_far.problem.setups[leader].label());
         if self.stream {
             let believed = Believed {
@@ -165,10 +165,10 @@ impl Observer for Progress {
 }
 
 /// What was spent of the limits of time and writing, where there are any.
-fn of_limits(so_far: &SoFar<'_>) -> Option<String> {
+fn of_limits(so_far: &RunProgress<'_>) -> Option<String> {
     let (spent, limits) = (&so_far.spent, so_far.limits);
     let time = limits.budget_ns.map(|budget| {
-        format!("{} of {}", human(Duration::from_nanos(spent.time_ns)), Span(budget))
+        format!("{} of {}", human(Duration::from_nanos(spent.time_ns)), TimeSpan(budget))
     });
     let written = limits
         .max_write_bytes

@@ -3,26 +3,28 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flashfit_filesystem::{Catalogue, Durability, Setup};
+use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_host::ExitClass;
-use flashfit_tune::replay::{Question, Recording, replay};
-use flashfit_tune::{Conclusion, Config, Judge, OptionChoice, Rules, StrategyKind, Weight};
+use flashfit_tune::replay::{Recording, ReplayRequest, replay};
+use flashfit_tune::{
+    Conclusion, Config, DriverRules, Objective, OptionChoice, StrategyKind, Weight,
+};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::rendering::replay as rendering;
 use crate::tune::args::TuneArgs;
 use crate::tune::{demands, resolve};
 
 /// Searches the recorded runs and prints what came of it.
-pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<(), Failure> {
+pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<(), CommandError> {
     let config = match &args.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
     crate::cli::is_folder(catalog_dir.as_deref())?;
-    let catalogue = Catalogue::load(catalog_dir.as_deref())?;
+    let catalogue = FileSystemCatalog::load(catalog_dir.as_deref())?;
     let recording = Recording::read(dirs)?;
     if let [first, others @ ..] = &recording.media[..] {
         if !others.is_empty() {
@@ -35,7 +37,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
     let weight = |workload: &str| {
         choice.weights.get(workload).map_or(Weight::ONE, |weight| Weight(*weight)).value()
     };
-    let question = Question {
+    let question = ReplayRequest {
         rules: choice.rules.clone(),
         judge: choice.judge,
         workloads: choice.workloads.clone(),
@@ -52,7 +54,7 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
         &recording.trials,
         &replayed.copied,
     );
-    let shown = rendering::Shown {
+    let shown = rendering::ReplayView {
         recording: &recording,
         replayed: &replayed,
         conclusion: &conclusion,
@@ -67,8 +69,8 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
 
 /// What is asked of the record: the flags, then the file, then what the runs themselves say.
 struct Choice {
-    rules: Rules,
-    judge: Judge,
+    rules: DriverRules,
+    judge: Objective,
     workloads: Vec<String>,
     weights: BTreeMap<String, u32>,
     allow: Durability,
@@ -78,7 +80,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn of(args: &TuneArgs, config: &Config, recording: &Recording) -> Result<Self, Failure> {
+    fn of(args: &TuneArgs, config: &Config, recording: &Recording) -> Result<Self, CommandError> {
         let what = &args.what;
         let filesystems = what.filesystems.clone().or_else(|| config.filesystems.clone());
         let workloads = what.workloads.clone().or_else(|| config.workloads.clone());
@@ -92,7 +94,7 @@ impl Choice {
         };
         for name in filesystems.iter().flatten() {
             if !recording.filesystems.contains(name) {
-                return Err(Failure::new(
+                return Err(CommandError::new(
                     ExitClass::Usage,
                     format!("no trial was recorded with the file system `{name}`"),
                     Some(&format!("recorded were {}", recording.filesystems.join(", "))),
@@ -105,7 +107,7 @@ impl Choice {
         weights.retain(|name, _| counted.contains(name));
         weights.extend(demands::weights(&args.asked, config, counted)?);
         let recorded_judge = recording.judge;
-        let rules = Rules {
+        let rules = DriverRules {
             strategy: what
                 .strategy
                 .map(Into::into)
@@ -122,7 +124,7 @@ impl Choice {
         };
         Ok(Self {
             rules,
-            judge: Judge {
+            judge: Objective {
                 by: what.by.map(Into::into).or(config.by).unwrap_or(recorded_judge.by),
                 p99_write_max_ns: args
                     .asked

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::{Profile, RunPlan, Workloads};
-use flashfit_catalogue::EntryError;
-use flashfit_filesystem::{Catalogue, Durability, Scheduler, Start, scheduler};
+use flashfit_bench::{PointProfile, RunPlan, Workloads};
+use flashfit_catalogue::CatalogEntryError;
+use flashfit_filesystem::{Durability, FileSystemCatalog, LayoutStart, Scheduler, scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
-use flashfit_tune::{By, Config, RunSpec, StrategyKind};
+use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::note;
 use crate::probe::saved;
 use crate::tune::args::TuneArgs;
@@ -33,7 +33,7 @@ const MOST_RUNTIME_MS: u64 = 86_400_000;
 
 /// A specification and where its run is kept.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedSpec {
     /// What is run.
     pub spec: RunSpec,
     /// The run directory.
@@ -41,25 +41,25 @@ pub struct Resolved {
 }
 
 /// Brings flags and file together.
-pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Failure> {
+pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, CommandError> {
     let config = match &args.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
     let what = &args.what;
     let Some(target) = args.target.clone().or_else(|| config.device.clone()) else {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             "no medium is named",
             Some("flashfit tune sim:sd-c4-block tries a simulated card; flashfit list shows yours"),
         ));
     };
-    let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(Profile::Quick);
-    let quick = profile == Profile::Quick;
+    let profile = what.profile.map(Into::into).or(config.profile).unwrap_or(PointProfile::Quick);
+    let quick = profile == PointProfile::Quick;
     let catalog_dir = catalog.map(Path::to_owned).or_else(|| config.catalog_dir.clone());
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let workloads = Workloads::load(catalog_dir.as_deref())?;
-    let filesystems = Catalogue::load(catalog_dir.as_deref())?;
+    let filesystems = FileSystemCatalog::load(catalog_dir.as_deref())?;
     let default_workloads = || default_workloads(quick, &workloads);
     let all_filesystems = || default_filesystems(&filesystems);
     let probed = probed(args.what.geometry.as_deref(), &target, catalog_dir.as_deref())?;
@@ -91,7 +91,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
             .or(config.strategy)
             .unwrap_or(StrategyKind::Adaptive),
         profile,
-        by: what.by.map(Into::into).or(config.by).unwrap_or(By::Throughput),
+        by: what.by.map(Into::into).or(config.by).unwrap_or(Criterion::Throughput),
         repeats: what.repeats.or(config.repeats).unwrap_or(DEFAULT_REPEATS),
         confirm_rounds: what
             .confirm_rounds
@@ -118,11 +118,15 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<Resolved, Fail
     };
     check(&spec, &filesystems, &workloads)?;
     let dir = args.dir.clone().or(config.result_dir).unwrap_or_else(|| default_dir(&spec.target));
-    Ok(Resolved { spec, dir })
+    Ok(ResolvedSpec { spec, dir })
 }
 
 /// What a probe of this medium found, where its file is named.
-fn probed(file: Option<&Path>, target: &str, catalog: Option<&Path>) -> Result<Geometry, Failure> {
+fn probed(
+    file: Option<&Path>,
+    target: &str,
+    catalog: Option<&Path>,
+) -> Result<Geometry, CommandError> {
     let Some(file) = file else { return Ok(Geometry::default()) };
     let mut notes = Vec::new();
     let subject = crate::commands::plan::look(target, catalog)?;
@@ -133,7 +137,7 @@ fn probed(file: Option<&Path>, target: &str, catalog: Option<&Path>) -> Result<G
 
 /// All that are tried without being asked for, the usual one first: it is what the others are
 /// compared with.
-fn default_filesystems(filesystems: &Catalogue) -> Vec<String> {
+fn default_filesystems(filesystems: &FileSystemCatalog) -> Vec<String> {
     let tried = filesystems.filesystems().iter().filter(|found| found.tried);
     let mut names: Vec<String> = tried.map(|found| found.name.clone()).collect();
     names.sort_by_key(|name| name != USUAL_FILESYSTEM);
@@ -161,7 +165,7 @@ fn default_dir(target: &str) -> PathBuf {
 }
 
 /// Schedulers by today's names; earlier names are translated, which the user is told.
-pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryError> {
+pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, CatalogEntryError> {
     let mut schedulers = Vec::new();
     for name in names.unwrap_or_default() {
         let understood = scheduler::understand(&name)?;
@@ -176,11 +180,15 @@ pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, EntryErr
 }
 
 /// Whether every name is one of the catalogue, and every number makes sense.
-fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Result<(), Failure> {
+fn check(
+    spec: &RunSpec,
+    filesystems: &FileSystemCatalog,
+    workloads: &Workloads,
+) -> Result<(), CommandError> {
     for name in &spec.filesystems {
         let filesystem = filesystems.filesystem(name)?;
         if let Some(reason) = &filesystem.plan_only {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 format!("{name} cannot be tried: {reason}"),
                 Some("name another file system with --fs; flashfit catalog lists them"),
@@ -188,7 +196,7 @@ fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Resu
         }
     }
     if spec.runtime_ms > MOST_RUNTIME_MS {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             format!("a runtime of {} ms is longer than a day", spec.runtime_ms),
             Some("a stage of some seconds is enough; more --repeats tell more"),
@@ -205,7 +213,7 @@ fn check(spec: &RunSpec, filesystems: &Catalogue, workloads: &Workloads) -> Resu
         }
     }
     let empty = |what: &str| {
-        Failure::new(
+        CommandError::new(
             ExitClass::Usage,
             format!("no {what} is left to try"),
             Some("name at least one"),
@@ -234,12 +242,12 @@ pub fn plan(spec: &RunSpec) -> RunPlan {
 }
 
 /// Where the file system starts.
-pub fn start(text: &str) -> Result<Start, Failure> {
+pub fn start(text: &str) -> Result<LayoutStart, CommandError> {
     match text {
-        "auto" => Ok(Start::Auto),
-        "whole" => Ok(Start::Whole),
-        position => position.parse().map(Start::At).map_err(|error| {
-            Failure::new(
+        "auto" => Ok(LayoutStart::Auto),
+        "whole" => Ok(LayoutStart::Whole),
+        position => position.parse().map(LayoutStart::At).map_err(|error| {
+            CommandError::new(
                 ExitClass::Usage,
                 format!("{error}"),
                 Some("--start takes auto, whole or a position such as 4MiB or 63s"),

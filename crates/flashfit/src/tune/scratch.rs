@@ -8,7 +8,7 @@ use flashfit_host::ExitClass;
 use flashfit_host::dir::DirHandle;
 use tempfile::TempDir;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// A name that nobody else gives a folder: it is removed with all that is in it.
 const FOLDER: &str = ".flashfit-scratch";
@@ -17,8 +17,8 @@ const MOUNTED: &str = "mnt";
 
 /// Makes the folders that are only needed while trials are made, in a run directory that may come
 /// from elsewhere: none of them is a link then.
-pub fn own_folders(dir: &Path) -> Result<(), Failure> {
-    Scratch::tidy(dir);
+pub fn own_folders(dir: &Path) -> Result<(), CommandError> {
+    ScratchFolder::tidy(dir);
     let folder = DirHandle::open(dir)?;
     folder.create_dir(FOLDER)?;
     folder.create_dir(MOUNTED)?;
@@ -27,22 +27,22 @@ pub fn own_folders(dir: &Path) -> Result<(), Failure> {
 
 /// A folder that is only needed while trials are made.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     path: PathBuf,
     /// Removed with the value; that in the run directory is removed with the run's other leftovers.
     _temporary: Option<TempDir>,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// The folder for a run in `dir`.
-    pub fn of(dir: &Path) -> Result<Self, Failure> {
+    pub fn of(dir: &Path) -> Result<Self, CommandError> {
         let own = dir.join(FOLDER);
         if std::path::absolute(&own).is_ok_and(|path| is_plain(&path)) {
             return Ok(Self { path: own, _temporary: None });
         }
         let temporary =
             tempfile::Builder::new().prefix("flashfit-").tempdir().map_err(|error| {
-                Failure::new(
+                CommandError::new(
                     ExitClass::Environment,
                     format!("cannot make a temporary folder: {error}"),
                     Some("name a run directory without spaces and signs with --dir"),

@@ -1,18 +1,20 @@
 //! From a specification and a medium to the space that is searched: what cannot be used here is
 //! left out, with the reason.
 
-use flashfit_filesystem::{Catalogue, Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup};
+use flashfit_filesystem::{
+    Conditions, FileSystem, FileSystemCatalog, FsOption, Recipe, Scheduler, Setup,
+};
 use flashfit_host::ExitClass;
 use flashfit_medium::Bytes;
-use flashfit_stand::Offers;
-use flashfit_tune::{Choices, Problem, RunSpec, Space};
+use flashfit_stand::Capabilities;
+use flashfit_tune::{FileSystemChoices, Problem, RunSpec, Space};
 use std::path::Path;
 
-use crate::failure::Failure;
-use crate::tune::valid::Validity;
+use crate::failure::CommandError;
+use crate::tune::valid::RunOptionFindings;
 
 /// A space and what the user should know about what is not in it.
-pub struct Built {
+pub struct BuiltSpace {
     pub space: Space,
     pub problem: Problem,
     pub notes: Vec<String>,
@@ -20,22 +22,22 @@ pub struct Built {
 
 /// What is known of the place of the trials.
 #[derive(Clone, Copy)]
-pub struct Known<'a> {
-    pub validity: &'a Validity,
-    pub offers: &'a Offers,
+pub struct HostKnowledge<'a> {
+    pub validity: &'a RunOptionFindings,
+    pub offers: &'a Capabilities,
 }
 
 /// Builds the space; `conditions` tells what the place offers a file system.
 pub fn build(
     spec: &RunSpec,
-    catalogue: &Catalogue,
+    catalogue: &FileSystemCatalog,
     conditions: &dyn Fn(&FileSystem) -> Conditions,
     schedulers: &[Scheduler],
     default_scheduler: &Scheduler,
     room: Bytes,
-    known: Known<'_>,
-) -> Result<Built, Failure> {
-    let Known { validity, offers } = known;
+    known: HostKnowledge<'_>,
+) -> Result<BuiltSpace, CommandError> {
+    let HostKnowledge { validity, offers } = known;
     let mut notes = validity.notes.clone();
     let schedulers = chosen_schedulers(spec, schedulers)?;
     let mut choices = Vec::new();
@@ -52,7 +54,7 @@ pub fn build(
         choices.push(choices_of(spec, filesystem, &conditions, &schedulers, validity, &mut notes)?);
     }
     if choices.is_empty() {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Environment,
             format!("none of the file systems can be used here: {}", notes.join("; ")),
             Some("apt-get install e2fsprogs btrfs-progs"),
@@ -60,18 +62,21 @@ pub fn build(
     }
     let space = Space { choices, allow: spec.allow, default_scheduler: default_scheduler.clone() };
     let problem = Problem::of_run(&space, spec)?;
-    Ok(Built { space, problem, notes })
+    Ok(BuiltSpace { space, problem, notes })
 }
 
 /// The user's schedulers, all of which the kernel must have; or the kernel's.
-fn chosen_schedulers(spec: &RunSpec, offered: &[Scheduler]) -> Result<Vec<Scheduler>, Failure> {
+fn chosen_schedulers(
+    spec: &RunSpec,
+    offered: &[Scheduler],
+) -> Result<Vec<Scheduler>, CommandError> {
     if spec.schedulers.is_empty() {
         return Ok(offered.to_vec());
     }
     for wanted in &spec.schedulers {
         if !offered.contains(wanted) {
             let names: Vec<&str> = offered.iter().map(Scheduler::name).collect();
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 ExitClass::Environment,
                 format!("the kernel does not offer the scheduler {wanted} for this medium"),
                 Some(&format!("it offers {}", names.join(", "))),
@@ -88,13 +93,13 @@ struct Unusable {
 }
 
 impl Unusable {
-    fn into_failure(self, filesystem: &FileSystem) -> Failure {
+    fn into_failure(self, filesystem: &FileSystem) -> CommandError {
         let message = format!("{} cannot be used here: {}", filesystem.name, self.message);
-        Failure::new(self.class, message, self.hint.as_deref())
+        CommandError::new(self.class, message, self.hint.as_deref())
     }
 }
 
-fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Offers) -> Option<Unusable> {
+fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Option<Unusable> {
     if let Some(reason) = &filesystem.plan_only {
         return Some(Unusable {
             message: format!("it can be planned and not tried: {reason}"),
@@ -108,7 +113,7 @@ fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Offers) -> Option<Unu
         return Some(Unusable {
             message: missing.to_string(),
             class: ExitClass::Environment,
-            hint: flashfit_host::Explain::hint(&missing),
+            hint: flashfit_host::UserError::hint(&missing),
         });
     }
     if !offers.has_kind(&filesystem.kind) {
@@ -130,16 +135,16 @@ fn choices_of(
     filesystem: &FileSystem,
     conditions: &Conditions,
     schedulers: &[Scheduler],
-    validity: &Validity,
+    validity: &RunOptionFindings,
     notes: &mut Vec<String>,
-) -> Result<Choices, Failure> {
+) -> Result<FileSystemChoices, CommandError> {
     let choice = spec.options.get(&filesystem.name).cloned().unwrap_or_default();
     // Options that are always on must be possible together, whichever scheduler.
     let first = schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     let always = Setup::new(filesystem, &choice.always, first, conditions)?;
     for name in &always.options {
         if let Some(reason) = filesystem.option(name)?.untriable() {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 ExitClass::Usage,
                 format!("{} {name} cannot be tried: {reason}", filesystem.name),
                 Some(&format!("take `{name}` out of `always`")),
@@ -148,7 +153,7 @@ fn choices_of(
     }
     let durability = always.durability(filesystem)?.durability;
     if durability > spec.allow {
-        return Err(Failure::new(
+        return Err(CommandError::new(
             ExitClass::Usage,
             format!(
                 "the options always on of {}, {}, are `{durability}` at a power cut, and only \
@@ -179,7 +184,7 @@ fn choices_of(
             }
         }
     }
-    Ok(Choices {
+    Ok(FileSystemChoices {
         filesystem: filesystem.clone(),
         always: choice.always,
         free,

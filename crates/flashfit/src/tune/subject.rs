@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use flashfit_card::CardModel;
-use flashfit_filesystem::plan::{Place, fitted_conditions, units};
-use flashfit_filesystem::{Conditions, FileSystem, Layout, LayoutPlan, Scheduler, plan_layout};
-use flashfit_geometry::{Geometry, Known, Source};
+use flashfit_filesystem::plan::{PlannedPlacement, fitted_conditions, units};
+use flashfit_filesystem::{
+    Conditions, FileSystem, LayoutPlan, PartitionLayout, Scheduler, plan_layout,
+};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::{ExitClass, Runner};
-use flashfit_medium::{Bytes, Kind, Medium, System, Target};
-use flashfit_stand::{Leave, backing};
+use flashfit_medium::{Bytes, Device, DeviceKind, SystemRoots, Target};
+use flashfit_stand::{WriteGrant, backing};
 use flashfit_tune::RunSpec;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::tune::resolve;
 
 /// How the name of a simulated card begins.
@@ -22,11 +24,11 @@ const LOOP_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// A medium, known but not taken.
 #[derive(Debug)]
-pub struct Subject {
+pub struct TuneSubject {
     /// What the user named.
     pub target: Target,
     /// The medium; of a simulated card what its device will be like.
-    pub what: What,
+    pub what: TuneTarget,
     /// What is known of how it is built.
     pub geometry: Geometry,
     /// Where what was probed and what is declared disagree, and what is used then.
@@ -43,27 +45,31 @@ pub struct Subject {
 
 /// The medium itself.
 #[derive(Debug)]
-pub enum What {
+pub enum TuneTarget {
     /// A device or an image.
-    Medium(Box<Medium>),
+    Medium(Box<Device>),
     /// A simulated card.
     Card(Box<CardModel>),
 }
 
-impl Subject {
+impl TuneSubject {
     /// Looks at the target of a run.
-    pub fn look(spec: &RunSpec, place: &mut dyn flashfit_stand::Place) -> Result<Self, Failure> {
+    pub fn look(
+        spec: &RunSpec,
+        place: &mut dyn flashfit_stand::Host,
+    ) -> Result<Self, CommandError> {
         let (target, what) = found(spec, place)?;
-        let known = |bytes: Option<Bytes>| bytes.map(|bytes| Known::new(bytes, Source::Given));
+        let known =
+            |bytes: Option<Bytes>| bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given));
         let given =
             Geometry { erase_unit: known(spec.erase_unit), write_unit: known(spec.write_unit) };
         let (capacity, sector_bytes, declared) = match &what {
-            What::Medium(medium) => (
+            TuneTarget::Medium(medium) => (
                 medium.capacity,
                 medium.queue.logical_sector_bytes.max(512),
                 backing::declared(medium),
             ),
-            What::Card(model) => {
+            TuneTarget::Card(model) => {
                 (model.capacity, u64::from(model.sector_bytes), backing::modelled(model))
             }
         };
@@ -71,13 +77,13 @@ impl Subject {
         let geometry = given.or(agreed.used);
         let start = match partition_start(&what) {
             Some(_) if spec.start != "auto" => {
-                return Err(Failure::new(
+                return Err(CommandError::new(
                     ExitClass::Usage,
                     format!("{target} is a partition, which is left where it is"),
                     Some("leave --start out, or name the whole medium"),
                 ));
             }
-            Some(_) => flashfit_filesystem::Start::Whole,
+            Some(_) => flashfit_filesystem::LayoutStart::Whole,
             None => resolve::start(&spec.start)?,
         };
         let mut layout = plan_layout(capacity.0, sector_bytes, &geometry, start)?;
@@ -100,51 +106,56 @@ impl Subject {
     /// the same with the numbers of a plan.
     pub fn conditions_for(&self, filesystem: &FileSystem, conditions: &Conditions) -> Conditions {
         let start_bytes = match self.layout.layout {
-            Layout::Partition { start_bytes, .. } => start_bytes,
-            Layout::WholeMedium => partition_start(&self.what).map_or(0, |start| start.0),
+            PartitionLayout::Partition { start_bytes, .. } => start_bytes,
+            PartitionLayout::WholeMedium => partition_start(&self.what).map_or(0, |start| start.0),
         };
-        let place = Place { start_bytes, size_bytes: self.filesystem_size().0 };
+        let place = PlannedPlacement { start_bytes, size_bytes: self.filesystem_size().0 };
         fitted_conditions(filesystem, conditions, place, self.sector_bytes)
     }
 
     /// The size of the place where the file system goes.
     pub fn filesystem_size(&self) -> Bytes {
         match (&self.layout.layout, &self.what) {
-            (Layout::Partition { size_bytes, .. }, _) => Bytes(*size_bytes),
-            (_, What::Medium(medium)) => medium.capacity,
-            (_, What::Card(model)) => model.capacity,
+            (PartitionLayout::Partition { size_bytes, .. }, _) => Bytes(*size_bytes),
+            (_, TuneTarget::Medium(medium)) => medium.capacity,
+            (_, TuneTarget::Card(model)) => model.capacity,
         }
     }
 
     /// Leave to write to it; `named` is what the user called a medium whose data may be lost.
-    pub fn leave(&self, named: Option<String>) -> Leave {
+    pub fn leave(&self, named: Option<String>) -> WriteGrant {
         match (&self.what, &self.target, named) {
-            (What::Card(model), Target::Simulated(name), _) => {
-                Leave::Card { name: name.clone(), model: model.clone() }
+            (TuneTarget::Card(model), Target::Simulated(name), _) => {
+                WriteGrant::Card { name: name.clone(), model: model.clone() }
             }
-            (What::Medium(medium), _, Some(named)) => Leave::Named { shown: medium.clone(), named },
+            (TuneTarget::Medium(medium), _, Some(named)) => {
+                WriteGrant::Named { shown: medium.clone(), named }
+            }
             _ => unreachable!("a medium comes with a name, a card model with a simulated target"),
         }
     }
 
     /// Whether its figures are simulated.
     pub fn is_simulated(&self) -> bool {
-        matches!(self.what, What::Card(_))
+        matches!(self.what, TuneTarget::Card(_))
     }
 }
 
 /// A card of the catalogue, or a medium where the trials will be made.
-fn found(spec: &RunSpec, place: &mut dyn flashfit_stand::Place) -> Result<(Target, What), Failure> {
+fn found(
+    spec: &RunSpec,
+    place: &mut dyn flashfit_stand::Host,
+) -> Result<(Target, TuneTarget), CommandError> {
     if let Some(name) = spec.target.strip_prefix(SIMULATED) {
         let model = flashfit_card::catalogue::load(name, spec.catalog_dir.as_deref())?;
-        return Ok((Target::Simulated(name.to_owned()), What::Card(Box::new(model))));
+        return Ok((Target::Simulated(name.to_owned()), TuneTarget::Card(Box::new(model))));
     }
     let medium = place.look(&spec.target)?;
     let target = match medium.kind {
-        Kind::Image => Target::Image(medium.path.clone()),
+        DeviceKind::Image => Target::Image(medium.path.clone()),
         _ => Target::Node(medium.path.clone()),
     };
-    Ok((target, What::Medium(Box::new(medium))))
+    Ok((target, TuneTarget::Medium(Box::new(medium))))
 }
 
 /// Looks at a target without opening it for writing.
@@ -152,23 +163,23 @@ pub fn look_at(
     target: &Target,
     runner: &dyn Runner,
     catalog: Option<&Path>,
-) -> Result<What, Failure> {
+) -> Result<TuneTarget, CommandError> {
     Ok(match target {
         Target::Simulated(name) => {
-            What::Card(Box::new(flashfit_card::catalogue::load(name, catalog)?))
+            TuneTarget::Card(Box::new(flashfit_card::catalogue::load(name, catalog)?))
         }
         Target::Node(path) => {
-            What::Medium(Box::new(Medium::of_node(&System::default(), runner, path)?))
+            TuneTarget::Medium(Box::new(Device::of_node(&SystemRoots::default(), runner, path)?))
         }
-        Target::Image(path) => What::Medium(Box::new(Medium::of_image(runner, path)?)),
+        Target::Image(path) => TuneTarget::Medium(Box::new(Device::of_image(runner, path)?)),
     })
 }
 
 /// Where a partition starts; only a whole medium is partitioned, a partition stays as it is.
-fn partition_start(what: &What) -> Option<Bytes> {
+fn partition_start(what: &TuneTarget) -> Option<Bytes> {
     match what {
-        What::Medium(medium) => medium.partition_start,
-        What::Card(_) => None,
+        TuneTarget::Medium(medium) => medium.partition_start,
+        TuneTarget::Card(_) => None,
     }
 }
 
@@ -186,18 +197,18 @@ fn partition_reason(start: Bytes, geometry: &Geometry) -> String {
     }
 }
 
-fn conditions(what: &What, geometry: &Geometry) -> Conditions {
+fn conditions(what: &TuneTarget, geometry: &Geometry) -> Conditions {
     let (discard, volatile_cache) = match what {
-        What::Medium(medium) if medium.disk.is_empty() => (true, true),
-        What::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
-        What::Card(model) => (model.discard.is_some(), model.declares_cache()),
+        TuneTarget::Medium(medium) if medium.disk.is_empty() => (true, true),
+        TuneTarget::Medium(medium) => (medium.queue.discards, medium.queue.volatile_cache()),
+        TuneTarget::Card(model) => (model.discard.is_some(), model.declares_cache()),
     };
     Conditions { geometry: geometry.clone(), discard, volatile_cache, ..Conditions::default() }
 }
 
-fn schedulers(what: &What) -> Vec<Scheduler> {
+fn schedulers(what: &TuneTarget) -> Vec<Scheduler> {
     match what {
-        What::Medium(medium) if !medium.disk.is_empty() => {
+        TuneTarget::Medium(medium) if !medium.disk.is_empty() => {
             medium.queue.schedulers.iter().map(Scheduler::new).collect()
         }
         _ => LOOP_SCHEDULERS.into_iter().map(Scheduler::new).collect(),

@@ -3,34 +3,34 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_filesystem::validity::Findings;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_filesystem::validity::OptionFindings;
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Target;
-use flashfit_stand::Place;
+use flashfit_stand::Host;
 use flashfit_tune::RunSpec;
 
-use crate::catalogues::Catalogues;
-use crate::failure::Failure;
-use crate::tune::subject::{Subject, What};
+use crate::catalogues::Catalogs;
+use crate::failure::CommandError;
+use crate::tune::subject::{TuneSubject, TuneTarget};
 
 /// What is known of the options of a run's file systems.
 #[derive(Debug, Default)]
-pub struct Validity {
+pub struct RunOptionFindings {
     /// By place.
-    found: Vec<BTreeMap<String, Findings>>,
+    found: Vec<BTreeMap<String, OptionFindings>>,
     /// What the user should know of what could not be found out.
     pub notes: Vec<String>,
 }
 
-impl Validity {
+impl RunOptionFindings {
     /// Finds out what is not known yet. To be called before any thread is started, since images
     /// are mounted where no other process sees them.
     pub fn look(
         spec: &RunSpec,
-        subject: &Subject,
-        catalogues: &Catalogues,
-        place: &mut dyn Place,
-    ) -> Result<Self, Failure> {
+        subject: &TuneSubject,
+        catalogues: &Catalogs,
+        place: &mut dyn Host,
+    ) -> Result<Self, CommandError> {
         let (mut by_file_system, mut notes) = (BTreeMap::new(), Vec::new());
         for name in &spec.filesystems {
             let filesystem = catalogues.filesystems.filesystem(name)?;
@@ -69,10 +69,10 @@ impl Validity {
         &self,
         filesystem: &str,
         named: impl IntoIterator<Item = &'a String>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         for option in named {
             if let Some(reason) = self.why_no_choice(filesystem, option) {
-                return Err(Failure::new(
+                return Err(CommandError::new(
                     ExitClass::Usage,
                     format!("{filesystem} {option} cannot be tried: {reason}"),
                     Some(&format!(
@@ -88,10 +88,10 @@ impl Validity {
 
 /// What the kernel takes the medium for, where that is known before it is attached: btrfs has
 /// `ssd` as its default by it. A simulated card's loop device has no disk below it.
-fn rotational(subject: &Subject) -> Option<bool> {
+fn rotational(subject: &TuneSubject) -> Option<bool> {
     match (&subject.what, &subject.target) {
-        (What::Card(_), _) => Some(false),
-        (What::Medium(_), Target::Image(_)) => None,
-        (What::Medium(medium), _) => Some(medium.queue.rotational),
+        (TuneTarget::Card(_), _) => Some(false),
+        (TuneTarget::Medium(_), Target::Image(_)) => None,
+        (TuneTarget::Medium(medium), _) => Some(medium.queue.rotational),
     }
 }

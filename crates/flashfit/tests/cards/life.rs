@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::{BenchError, Point, Profile, RunPlan, Target, Workloads, run_workload};
+use flashfit_bench::{
+    BenchError, PointProfile, RunPlan, WorkloadPoint, WorkloadTarget, Workloads, run_workload,
+};
 use flashfit_card::served::{self, CardProcess};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, SystemRunner};
@@ -30,8 +32,14 @@ pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
     std::fs::create_dir(&point).unwrap();
     make(filesystem, &node)?;
     let mounted = mount(filesystem, &node, &point)?;
-    fio(&mounted, &node, "sync-files", Points::Profile(Profile::Quick), &folder.path().join("1"))
-        .map_err(|error| format!("fio: {error}"))?;
+    fio(
+        &mounted,
+        &node,
+        "sync-files",
+        Points::Profile(PointProfile::Quick),
+        &folder.path().join("1"),
+    )
+    .map_err(|error| format!("fio: {error}"))?;
     let witness = Witness::new(&point);
     let report = cut_in_the_middle(&witness, &mounted, &node, folder.path())?;
     // What cannot be written any more is given up; what the kernel still holds of the device must
@@ -83,7 +91,7 @@ fn fio(
         scratch: PathBuf::from(scratch),
     };
     let workloads = Workloads::load(None)?;
-    let target = Target::Mounted(mounted, node);
+    let target = WorkloadTarget::Mounted(mounted, node);
     run_workload(&SystemRunner::default(), workloads.find(workload)?, &plan, target, None)?;
     Ok(())
 }
@@ -97,7 +105,7 @@ fn cut_in_the_middle(
 ) -> Result<String, String> {
     std::thread::scope(|scope| {
         let random = scope.spawn(|| {
-            let points = || Points::These(vec![Point::BlockSize(4096)]);
+            let points = || Points::These(vec![WorkloadPoint::BlockSize(4096)]);
             while fio(mounted, node, "random-write", points(), &folder.join("2")).is_ok() {}
         });
         let writing = scope.spawn(|| witness.write_up_to(u64::MAX));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flashfit_filesystem::{Catalogue, Conditions, Recipe, Scheduler, Setup};
+use flashfit_filesystem::{Conditions, FileSystemCatalog, Recipe, Scheduler, Setup};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{MissingNeed, TestNeed, programs};
@@ -27,7 +27,7 @@ pub fn lacking(filesystem: &str) -> Option<MissingNeed> {
 
 /// Makes a file system as the catalogue does, where that has it.
 pub fn make(filesystem: &str, node: &Path) -> Result<(), String> {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     let mkfs = match catalogue.filesystem(filesystem) {
         Ok(known) => {
             let setup = Setup::base(known, Scheduler::new("none"));

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use flashfit_apply::{Backup, Journal, Records, Tools, restore, unfinished};
+use flashfit_apply::{ApplyJournal, ApplyTools, Backup, UnfinishedRecords, restore, unfinished};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::ScriptedRunner;
-use flashfit_medium::{Agreement, Medium, System, WriteConsent};
+use flashfit_medium::{ConsentMethod, Device, SystemRoots, WriteConsent};
 use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, CrashState, DiskOp, TracedDevice};
 
 use crate::bed::{CrashBed, Recording, overwrite};
@@ -41,7 +41,8 @@ impl Campaign for DeviceCampaign {
         let image = state.file(IMAGE).ok_or("the image is gone")?;
         let medium = self.medium()?;
         let found = self.unfinished(&medium)?;
-        let journal = Journal::read(&self.bed.path(BACKUP)).map_err(|error| error.to_string())?;
+        let journal =
+            ApplyJournal::read(&self.bed.path(BACKUP)).map_err(|error| error.to_string())?;
         let is_untouched = self.before == self.original && image == self.before;
         let is_known = image == self.before || image == self.after;
         if !is_known && found.as_ref().is_none_or(|it| it.stage.is_none()) {
@@ -76,26 +77,30 @@ impl DeviceCampaign {
         overwrite(&path, text.replace(boot.trim(), &boot.trim().replace('a', "b")).as_bytes());
     }
 
-    fn medium(&self) -> Result<Medium, String> {
+    fn medium(&self) -> Result<Device, String> {
         let image = self.bed.path(IMAGE);
-        Medium::of_image(&ScriptedRunner::new(), &image).map_err(|error| error.to_string())
+        Device::of_image(&ScriptedRunner::new(), &image).map_err(|error| error.to_string())
     }
 
-    fn records(&self) -> Records {
-        Records::in_folder(&self.bed.path(STATE))
+    fn records(&self) -> UnfinishedRecords {
+        UnfinishedRecords::in_folder(&self.bed.path(STATE))
     }
 
-    fn unfinished(&self, medium: &Medium) -> Result<Option<flashfit_apply::Unfinished>, String> {
-        unfinished(&System::default(), medium, &self.records()).map_err(|error| error.to_string())
+    fn unfinished(
+        &self,
+        medium: &Device,
+    ) -> Result<Option<flashfit_apply::UnfinishedChange>, String> {
+        unfinished(&SystemRoots::default(), medium, &self.records())
+            .map_err(|error| error.to_string())
     }
 
-    fn take_back(&self, medium: &Medium, backup: &Backup) -> Result<(), String> {
+    fn take_back(&self, medium: &Device, backup: &Backup) -> Result<(), String> {
         let (system, runner, interrupt) =
-            (System::default(), ScriptedRunner::new(), Interrupt::new());
-        let agreement = Agreement::Named(medium.short_name());
+            (SystemRoots::default(), ScriptedRunner::new(), Interrupt::new());
+        let agreement = ConsentMethod::Named(medium.short_name());
         let consent = WriteConsent::ask(&system, &runner, medium, &agreement);
         let consent = consent.map_err(|error| error.to_string())?;
-        let tools = Tools {
+        let tools = ApplyTools {
             system: &system,
             runner: &runner,
             records: &self.records(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, CrashState, DiskOp};
 use flashfit_tune::run_dir::RunDirError;
-use flashfit_tune::{Run, RunDir, RunHeader};
+use flashfit_tune::{RunDir, RunHeader, StoredRun};
 
 use crate::bed::{CrashBed, Recording};
 use crate::campaign::{Campaign, Tally, check_all};
@@ -59,7 +59,7 @@ impl Campaign for RunCampaign {
 impl RunCampaign {
     /// Of a recording that has just been made in `bed`.
     fn new(bed: CrashBed, recording: &Recording) -> Self {
-        let header = Run::read(&bed.path(DIR)).unwrap().header;
+        let header = StoredRun::read(&bed.path(DIR)).unwrap().header;
         Self::with_header(bed, recording, header)
     }
 
@@ -91,7 +91,7 @@ impl RunCampaign {
         &self,
         state: &CrashState,
         mut run_dir: RunDir,
-        run: &Run,
+        run: &StoredRun,
     ) -> Result<(), String> {
         let value = |header: &RunHeader| serde_json::to_value(header).unwrap();
         if value(&run.header) != value(&self.header) {
@@ -117,7 +117,7 @@ impl RunCampaign {
             .append(last, &[], &[])
             .map_err(|error| format!("no trial can be added: {error}"))?;
         drop(run_dir);
-        let again = Run::read(&self.bed.path(DIR)).map_err(|error| error.to_string())?;
+        let again = StoredRun::read(&self.bed.path(DIR)).map_err(|error| error.to_string())?;
         if again.trials.len() == run.trials.len() + 1 {
             Ok(())
         } else {

@@ -121,7 +121,7 @@ fn root_does_not_run_what_a_users_path_leads_to() {
 }
 
 /// Runs the command as a user without rights.
-fn as_nobody(args: &[&str]) -> Option<flashfit_host::Outcome> {
+fn as_nobody(args: &[&str]) -> Option<flashfit_host::ProgramOutcome> {
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", FLASHFIT];
     let program = Program::new("setpriv").args(nobody).args(args.iter().copied());
     let outcome = SystemRunner::default().run(&program).ok()?;

@@ -1,7 +1,7 @@
 //! The run directory on a disk that fills up: the run stops with the reason, keeps what was
 //! recorded whole, and goes on when there is room.
 
-use flashfit_host::{Outcome, Program, Runner, SystemRunner};
+use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 use serde_json::Value;
 
 use crate::fixture::{FLASHFIT, Place, skip_without_cards};
@@ -24,7 +24,7 @@ if [ -e disk/run/run.json ]; then
 fi
 "#;
 
-fn run_on_a_disk_of(place: &Place, kib: u32, repeats: u32) -> Outcome {
+fn run_on_a_disk_of(place: &Place, kib: u32, repeats: u32) -> ProgramOutcome {
     let script = format!("cd {} && {SCRIPT}", place.folder().display());
     let program = Program::new("unshare")
         .args(["--mount", "sh", "-c", &script])

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use flashfit_host::error_trace::ErrorTrace;
-use flashfit_host::{Outcome, Program, Runner, SystemRunner};
+use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ fn a_medium_that_returns_errors() {
     }
 }
 
-fn run_on_a_full_disk() -> (Place, Outcome) {
+fn run_on_a_full_disk() -> (Place, ProgramOutcome) {
     let place = Place::new();
     let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
     place.file(

@@ -9,7 +9,7 @@
 use flashfit_card::InProcessCard;
 use flashfit_geometry::flashbench::inference::infer;
 use flashfit_geometry::flashbench::{AlignRow, AlignTable, Imported};
-use flashfit_geometry::{Value, Verdict};
+use flashfit_geometry::{QuantityValue, QuantityVerdict};
 use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
 
 use super::cards::DrawnCard;
@@ -30,8 +30,8 @@ pub fn runs_needed(drawn: &DrawnCard, seed: u64) -> Option<usize> {
     (1..=MOST_RUNS).find(|_| {
         imported.align.push(run(&mut card, &clock));
         let found = infer(&imported).findings.erase_unit;
-        found.verdict == Verdict::Found
-            && found.value == Some(Value::Bytes(drawn.model.erase_unit_bytes()))
+        found.verdict == QuantityVerdict::Found
+            && found.value == Some(QuantityValue::Bytes(drawn.model.erase_unit_bytes()))
     })
 }
 

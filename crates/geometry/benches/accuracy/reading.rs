@@ -5,11 +5,11 @@
 //! [`cards`](super::cards) for how cards are drawn.
 
 use flashfit_card::{Card, InProcessCard};
-use flashfit_geometry::probed::Unwatched;
+use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{ReadingOptions, probe};
-use flashfit_geometry::{Probed, Value};
+use flashfit_geometry::{Probed, QuantityValue};
 use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, BlockDevError, Clock, Description, VirtualClock};
+use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 
 use super::cards::DrawnCard;
 
@@ -33,9 +33,9 @@ pub struct Outcome {
 pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
     let (mut card, clock) = in_use(drawn, seed);
     let options = ReadingOptions { seed, ..ReadingOptions::default() };
-    let probed = probe(&mut card, &clock, &options, &mut Unwatched).expect("the card answers");
-    let bytes = |value: Option<Value>| match value {
-        Some(Value::Bytes(bytes)) => Some(bytes),
+    let probed = probe(&mut card, &clock, &options, &mut NoObserver).expect("the card answers");
+    let bytes = |value: Option<QuantityValue>| match value {
+        Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     };
     Outcome {
@@ -147,8 +147,8 @@ impl Plain {
 }
 
 impl BlockDev for Plain {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> BlockDevInfo {
+        BlockDevInfo {
             capacity_bytes: self.capacity_bytes,
             sector_bytes: 512,
             discard_granularity_bytes: 0,
@@ -185,5 +185,5 @@ pub fn probe_plain(latency: Latency, capacity_bytes: u64, seed: u64) -> Probed {
     let clock = VirtualClock::default();
     let mut medium = Plain::new(latency, capacity_bytes, clock.clone(), seed);
     let options = ReadingOptions { seed, ..ReadingOptions::default() };
-    probe(&mut medium, &clock, &options, &mut Unwatched).expect("it answers")
+    probe(&mut medium, &clock, &options, &mut NoObserver).expect("it answers")
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use flashfit_geometry::Value;
+use flashfit_geometry::QuantityValue;
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::inference::align_step::{PooledRow, pool};
 use flashfit_geometry::flashbench::inference::{heuristic, infer};
@@ -151,7 +151,7 @@ fn rule_outside() -> usize {
 fn answer(table: &AlignTable) -> Option<u64> {
     let one = Imported { align: vec![table.clone()], ..Imported::default() };
     match infer(&one).findings.erase_unit.value {
-        Some(Value::Bytes(bytes)) => Some(bytes),
+        Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     }
 }

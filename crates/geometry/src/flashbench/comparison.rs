@@ -6,7 +6,7 @@
 use flashfit_medium::Bytes;
 use serde::Serialize;
 
-use super::table::{Access, OpenUnitTable};
+use super::table::{AccessOrder, OpenBlockTable};
 
 /// Two tables, as far as both have the same cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares two tables; `None` where they share no cell with a rate.
-    pub fn of(ours: &OpenUnitTable, theirs: &OpenUnitTable) -> Option<Self> {
+    pub fn of(ours: &OpenBlockTable, theirs: &OpenBlockTable) -> Option<Self> {
         let mut errors: Vec<u64> = ours
             .cells
             .iter()
@@ -50,7 +50,11 @@ fn error_thousandths(a: u64, b: u64) -> Option<u64> {
 
 /// How many erase units can be written in turn before the rate falls to less than half; `None`
 /// where it does not within the table.
-pub fn units_before_the_cliff(table: &OpenUnitTable, access: Access, write: Bytes) -> Option<u32> {
+pub fn units_before_the_cliff(
+    table: &OpenBlockTable,
+    access: AccessOrder,
+    write: Bytes,
+) -> Option<u32> {
     let rate = |units| table.rate(units, access, write);
     (1..)
         .map_while(|units| Some((units, rate(units)?, rate(units + 1)?)))
@@ -60,16 +64,16 @@ pub fn units_before_the_cliff(table: &OpenUnitTable, access: Access, write: Byte
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flashbench::table::Cell;
+    use crate::flashbench::table::TableCell;
 
-    fn table(rates: &[u64]) -> OpenUnitTable {
-        let cell = |(index, &bytes_per_second): (usize, &u64)| Cell {
+    fn table(rates: &[u64]) -> OpenBlockTable {
+        let cell = |(index, &bytes_per_second): (usize, &u64)| TableCell {
             units: u32::try_from(index).unwrap() + 1,
-            access: Access::Linear,
+            access: AccessOrder::Linear,
             write: Bytes(65536),
             bytes_per_second,
         };
-        OpenUnitTable { cells: rates.iter().enumerate().map(cell).collect() }
+        OpenBlockTable { cells: rates.iter().enumerate().map(cell).collect() }
     }
 
     #[test]
@@ -83,7 +87,8 @@ mod tests {
 
     #[test]
     fn the_cliff_lies_behind_the_last_fast_unit() {
-        let cliff = |rates| units_before_the_cliff(&table(rates), Access::Linear, Bytes(65536));
+        let cliff =
+            |rates| units_before_the_cliff(&table(rates), AccessOrder::Linear, Bytes(65536));
         assert_eq!(cliff(&[5100, 4700, 4600, 73, 65]), Some(3));
         assert_eq!(cliff(&[5100, 4700, 4600]), None);
     }

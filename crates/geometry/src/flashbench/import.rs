@@ -7,13 +7,13 @@
 //! it (`--open-au-nr=3 --random`). Limits: an open-unit table without either cannot be used; the
 //! capacity of the medium is in none of these outputs.
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 
 use super::align::{self, AlignTable};
 use super::fat::{FatRow, FatTable};
 use super::number;
-use super::table::{self, Access, Cell, OpenUnitTable};
+use super::table::{self, AccessOrder, OpenBlockTable, TableCell};
 
 /// Of a file larger than this only so much is read; flashbench prints some kilobytes.
 const MOST_BYTES: usize = 16 << 20;
@@ -28,18 +28,18 @@ pub struct Imported {
     /// The alignment tables, each of one run.
     pub align: Vec<AlignTable>,
     /// The open-unit tables; a second one begins where a cell was measured again.
-    pub open_units: Vec<OpenUnitTable>,
+    pub open_units: Vec<OpenBlockTable>,
     /// The find-FAT tables, each of one run.
     pub fat: Vec<FatTable>,
     /// What looked like flashbench's and could not be used.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
     /// How many warnings more there were.
     pub more_warnings: usize,
 }
 
 /// Something in a file that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub struct ImportWarning {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong there.
@@ -56,7 +56,7 @@ pub struct ImportError {
     pub reason: String,
 }
 
-impl Explain for ImportError {
+impl UserError for ImportError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
@@ -86,7 +86,7 @@ impl Imported {
             return Ok(imported);
         }
         Err(match imported.warnings.into_iter().next() {
-            Some(Warning { line, reason }) => ImportError { line, reason },
+            Some(ImportWarning { line, reason }) => ImportError { line, reason },
             None if text.trim().is_empty() => {
                 ImportError { line: 1, reason: "the file is empty".to_owned() }
             }
@@ -145,7 +145,7 @@ fn decode_line(line: &[u8]) -> String {
 enum Context {
     #[default]
     Unknown,
-    OpenUnits(u32, Access),
+    OpenUnits(u32, AccessOrder),
     Fat,
 }
 
@@ -202,7 +202,7 @@ impl Reader {
         };
         match self.context {
             Context::OpenUnits(units, access) if rates.len() == 1 => {
-                self.cell(Cell { units, access, write, bytes_per_second: rates[0] });
+                self.cell(TableCell { units, access, write, bytes_per_second: rates[0] });
             }
             Context::OpenUnits(..) => {
                 self.warn(number, "a row of an open-unit table has one rate".to_owned());
@@ -217,10 +217,10 @@ impl Reader {
         }
     }
 
-    fn cell(&mut self, cell: Cell) {
-        let known = |table: &OpenUnitTable| table.rate(cell.units, cell.access, cell.write);
+    fn cell(&mut self, cell: TableCell) {
+        let known = |table: &OpenBlockTable| table.rate(cell.units, cell.access, cell.write);
         if self.imported.open_units.last().is_none_or(|table| known(table).is_some()) {
-            self.imported.open_units.push(OpenUnitTable::default());
+            self.imported.open_units.push(OpenBlockTable::default());
         }
         self.imported.open_units.last_mut().expect("one was begun").cells.push(cell);
     }
@@ -239,7 +239,7 @@ impl Reader {
 
     fn warn(&mut self, line: usize, reason: String) {
         if self.imported.warnings.len() < MOST_WARNINGS {
-            self.imported.warnings.push(Warning { line, reason });
+            self.imported.warnings.push(ImportWarning { line, reason });
         } else {
             self.imported.more_warnings += 1;
         }
@@ -278,7 +278,7 @@ fn command(words: &[&str]) -> Option<Context> {
     if has('O', "--open-au") {
         let given = options.iter().find_map(|word| word.strip_prefix("--open-au-nr="));
         let units = given.map_or(Some(DEFAULT_OPEN_UNITS), count)?;
-        let access = if has('R', "--random") { Access::Random } else { Access::Linear };
+        let access = if has('R', "--random") { AccessOrder::Random } else { AccessOrder::Linear };
         return Some(Context::OpenUnits(units, access));
     }
     Some(if has('f', "--find-fat") { Context::Fat } else { Context::Unknown })

@@ -4,7 +4,7 @@ use flashfit_medium::Bytes;
 use proptest::prelude::*;
 
 use super::Imported;
-use crate::flashbench::Access;
+use crate::flashbench::AccessOrder;
 
 const LOG: &str = "$ sudo ./flashbench -a /dev/sdb --blocksize=1024\r\n\
     sched_setscheduler: Operation not permitted\r\n\
@@ -28,8 +28,8 @@ fn a_log_with_everything_is_taken_apart() {
     assert_eq!(align.rows.len(), 2);
     assert!((align.rows[1].on_ns - 1e6).abs() < 1e-6);
     let [open_units] = &read.open_units[..] else { panic!("{:?}", read.open_units) };
-    assert_eq!(open_units.rate(5, Access::Random, Bytes::mib(2)), Some(1_586_000_000));
-    assert_eq!(open_units.rate(2, Access::Linear, Bytes::mib(4)), Some(10_400_000));
+    assert_eq!(open_units.rate(5, AccessOrder::Random, Bytes::mib(2)), Some(1_586_000_000));
+    assert_eq!(open_units.rate(2, AccessOrder::Linear, Bytes::mib(4)), Some(10_400_000));
     let [fat] = &read.fat[..] else { panic!("{:?}", read.fat) };
     assert_eq!((fat.rows.len(), fat.unit()), (2, Some(Bytes::mib(4))));
 }

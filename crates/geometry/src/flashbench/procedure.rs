@@ -10,11 +10,11 @@
 //! none.
 //! Source: flashbench, `off_rand` and `lfsr` of vm.c, `try_open_au` of flashbench.c.
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, BlockDevError, Bytes, Clock};
 
-use super::table::{Access, Cell, OpenUnitTable};
+use super::table::{AccessOrder, OpenBlockTable, TableCell};
 
 /// flashbench begins behind the file allocation table.
 const FIRST_BYTES: u64 = 16 << 20;
@@ -39,7 +39,7 @@ const SPACING_UNITS: u64 = 12;
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct OpenUnitProcedure {
+pub struct OpenBlockProcedure {
     /// The erase unit that is supposed.
     pub erase_unit: Bytes,
     /// The smallest write.
@@ -76,7 +76,7 @@ pub enum ProcedureError {
     Medium(#[from] BlockDevError),
 }
 
-impl Explain for ProcedureError {
+impl UserError for ProcedureError {
     fn class(&self) -> ExitClass {
         match self {
             Self::TooSmall { .. } | Self::OddWrite { .. } => ExitClass::Usage,
@@ -93,7 +93,7 @@ impl Explain for ProcedureError {
     }
 }
 
-impl OpenUnitProcedure {
+impl OpenBlockProcedure {
     /// Writes all over the measured places, and measures with `clock`, which must be the one that
     /// `device` lets time pass on.
     ///
@@ -103,10 +103,10 @@ impl OpenUnitProcedure {
         &self,
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
-    ) -> Result<OpenUnitTable, ProcedureError> {
+    ) -> Result<OpenBlockTable, ProcedureError> {
         let data = self.data();
         let mut cells = Vec::new();
-        for access in [Access::Linear, Access::Random] {
+        for access in [AccessOrder::Linear, AccessOrder::Random] {
             for units in 1..=self.most_units {
                 for write in self.sizes()? {
                     let time_ns =
@@ -114,11 +114,11 @@ impl OpenUnitProcedure {
                     let bytes = u128::from(units) * u128::from(self.erase_unit.0);
                     let rate = bytes * 1_000_000_000 / u128::from(time_ns.max(1));
                     let bytes_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
-                    cells.push(Cell { units, access, write, bytes_per_second });
+                    cells.push(TableCell { units, access, write, bytes_per_second });
                 }
             }
         }
-        Ok(OpenUnitTable { cells })
+        Ok(OpenBlockTable { cells })
     }
 
     /// What is written: as much as an erase unit, and nothing that a controller could pack.
@@ -139,7 +139,7 @@ impl OpenUnitProcedure {
         &self,
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
-        (units, access): (u32, Access),
+        (units, access): (u32, AccessOrder),
         write: &[u8],
     ) -> Result<u64, ProcedureError> {
         let starts = self.starts(device)?;
@@ -201,15 +201,15 @@ impl OpenUnitProcedure {
         device: &mut (impl BlockDev + ?Sized),
         clock: &(impl Clock + ?Sized),
         starts: &[u64],
-        access: Access,
+        access: AccessOrder,
         write: &[u8],
     ) -> Result<u64, BlockDevError> {
         let flush = device.describe().volatile_cache;
         let write_bytes = write.len() as u64;
         let count = self.erase_unit.0 / write_bytes;
         let places = match access {
-            Access::Linear => (0..count).collect(),
-            Access::Random => mixed(count, self.seed),
+            AccessOrder::Linear => (0..count).collect(),
+            AccessOrder::Random => mixed(count, self.seed),
         };
         let units = mixed(starts.len() as u64, self.seed);
         let order: Vec<u64> = units.into_iter().map(|unit| starts[unit as usize - 1]).collect();
@@ -261,7 +261,7 @@ fn incompressible(length: u64, seed: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::{Description, VirtualClock};
+    use flashfit_medium::{BlockDevInfo, VirtualClock};
 
     use super::*;
 
@@ -272,8 +272,8 @@ mod tests {
     }
 
     impl BlockDev for Recorder {
-        fn describe(&self) -> Description {
-            Description {
+        fn describe(&self) -> BlockDevInfo {
+            BlockDevInfo {
                 capacity_bytes: 64 << 20,
                 sector_bytes: 512,
                 discard_granularity_bytes: 0,
@@ -300,8 +300,8 @@ mod tests {
         }
     }
 
-    fn procedure() -> OpenUnitProcedure {
-        OpenUnitProcedure {
+    fn procedure() -> OpenBlockProcedure {
+        OpenBlockProcedure {
             erase_unit: Bytes::mib(1),
             least_write: Bytes(64 << 10),
             most_units: 3,
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    fn measure(procedure: &OpenUnitProcedure) -> (OpenUnitTable, Vec<(u64, u64)>) {
+    fn measure(procedure: &OpenBlockProcedure) -> (OpenBlockTable, Vec<(u64, u64)>) {
         let clock = VirtualClock::default();
         let mut recorder = Recorder { clock: clock.clone(), writes: Vec::new() };
         (procedure.run(&mut recorder, &clock).unwrap(), recorder.writes)
@@ -328,13 +328,13 @@ mod tests {
         assert_eq!(last[0] % (1 << 20), 64 << 10);
         assert!(row(48).iter().all(|(offset, size)| offset + size <= 64 << 20));
         // 64 KiB in a microsecond each.
-        let rate = table.rate(3, Access::Random, Bytes(64 << 10)).unwrap();
+        let rate = table.rate(3, AccessOrder::Random, Bytes(64 << 10)).unwrap();
         assert_eq!(rate, 65_536_000_000);
     }
 
     #[test]
     fn an_erase_unit_of_three_times_a_power_of_two_is_halved_as_far_as_it_goes() {
-        let odd = OpenUnitProcedure {
+        let odd = OpenBlockProcedure {
             erase_unit: Bytes::mib(3),
             least_write: Bytes(24 << 10),
             ..procedure()
@@ -360,7 +360,7 @@ mod tests {
     fn too_small_a_medium_is_refused() {
         let clock = VirtualClock::default();
         let mut recorder = Recorder { clock: clock.clone(), writes: Vec::new() };
-        let wide = OpenUnitProcedure { erase_unit: Bytes::mib(32), ..procedure() };
+        let wide = OpenBlockProcedure { erase_unit: Bytes::mib(32), ..procedure() };
         let error = wide.run(&mut recorder, &clock).unwrap_err();
         assert!(matches!(error, ProcedureError::TooSmall { .. }), "{error}");
         assert!(recorder.writes.is_empty());

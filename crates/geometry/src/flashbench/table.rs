@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +17,14 @@ use super::number;
 /// In which order the places of a unit are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Access {
+pub enum AccessOrder {
     /// Ascending.
     Linear,
     /// Each once, in a mixed order.
     Random,
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for AccessOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Linear => "linear",
@@ -35,11 +35,11 @@ impl fmt::Display for Access {
 
 /// One rate of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct TableCell {
     /// How many erase units were written in turn.
     pub units: u32,
     /// In which order each of them was.
-    pub access: Access,
+    pub access: AccessOrder,
     /// The size of a write.
     pub write: Bytes,
     /// The rate, in bytes a second.
@@ -48,9 +48,9 @@ pub struct Cell {
 
 /// An open-unit table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenUnitTable {
+pub struct OpenBlockTable {
     /// Its rates, in the order of measurement.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TableCell>,
 }
 
 /// Why a text is not an open-unit table.
@@ -63,7 +63,7 @@ pub struct TableError {
     pub reason: String,
 }
 
-impl Explain for TableError {
+impl UserError for TableError {
     fn class(&self) -> ExitClass {
         ExitClass::Usage
     }
@@ -73,7 +73,7 @@ impl Explain for TableError {
     }
 }
 
-impl OpenUnitTable {
+impl OpenBlockTable {
     /// Reads a table.
     ///
     /// # Errors
@@ -94,25 +94,26 @@ impl OpenUnitTable {
             let (units, access) = title.ok_or_else(|| fault("a row without a title above it"))?;
             let (write, bytes_per_second) =
                 parse_row(line).ok_or_else(|| fault("not a size and a rate"))?;
-            cells.push(Cell { units, access, write, bytes_per_second });
+            cells.push(TableCell { units, access, write, bytes_per_second });
         }
         Ok(Self { cells })
     }
 
     /// The rate for so many units, in that order, with writes of that size.
-    pub fn rate(&self, units: u32, access: Access, write: Bytes) -> Option<u64> {
-        let same = |cell: &&Cell| (cell.units, cell.access, cell.write) == (units, access, write);
+    pub fn rate(&self, units: u32, access: AccessOrder, write: Bytes) -> Option<u64> {
+        let same =
+            |cell: &&TableCell| (cell.units, cell.access, cell.write) == (units, access, write);
         self.cells.iter().find(same).map(|cell| cell.bytes_per_second)
     }
 }
 
 /// `======= AU=3, random access =======`.
-pub(super) fn parse_title(line: &str) -> Option<(u32, Access)> {
+pub(super) fn parse_title(line: &str) -> Option<(u32, AccessOrder)> {
     let inner = line.trim_matches('=').trim();
     let (units, access) = inner.strip_prefix("AU=")?.split_once(',')?;
     let access = match access.trim() {
-        "linear access" => Access::Linear,
-        "random access" => Access::Random,
+        "linear access" => AccessOrder::Linear,
+        "random access" => AccessOrder::Random,
         _ => return None,
     };
     Some((units.trim().parse().ok().filter(|&units| units > 0)?, access))
@@ -136,21 +137,21 @@ mod tests {
 
     #[test]
     fn a_table_is_read_with_its_titles() {
-        let table = OpenUnitTable::parse(TEXT).unwrap();
+        let table = OpenBlockTable::parse(TEXT).unwrap();
         assert_eq!(table.cells.len(), 3);
-        assert_eq!(table.rate(2, Access::Linear, Bytes(64 << 10)), Some(586_000));
-        assert_eq!(table.rate(1, Access::Random, Bytes(4 << 10)), Some(1_586_000_000));
-        assert_eq!(table.rate(3, Access::Random, Bytes(4 << 10)), None);
+        assert_eq!(table.rate(2, AccessOrder::Linear, Bytes(64 << 10)), Some(586_000));
+        assert_eq!(table.rate(1, AccessOrder::Random, Bytes(4 << 10)), Some(1_586_000_000));
+        assert_eq!(table.rate(3, AccessOrder::Random, Bytes(4 << 10)), None);
     }
 
     #[test]
     fn what_is_no_table_is_refused_with_its_line() {
-        let line = |text: &str| OpenUnitTable::parse(text).unwrap_err().line;
+        let line = |text: &str| OpenBlockTable::parse(text).unwrap_err().line;
         assert_eq!(line("4MiB 5M/s\n"), 1);
         assert_eq!(line("===== AU=0, linear access =====\n"), 1);
         assert_eq!(line("===== AU=1, linear access =====\n\n4MiB 5;52M/s\n"), 3);
         assert_eq!(line("===== AU=1, linear access =====\n4MiB 5M/s 6M/s\n"), 2);
         assert_eq!(line("===== AU=1, linear access =====\n4MiB infM/s\n"), 2);
-        assert_eq!(OpenUnitTable::parse("").unwrap(), OpenUnitTable::default());
+        assert_eq!(OpenBlockTable::parse("").unwrap(), OpenBlockTable::default());
     }
 }

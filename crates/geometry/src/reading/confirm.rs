@@ -17,12 +17,12 @@ use std::ops::RangeInclusive;
 
 use flashfit_medium::random::Random;
 
-use super::places::Places;
+use super::places::UnreadPlaces;
 use super::question::{COARSE, LARGEST_WRITE_UNIT};
 use super::scores::as_float;
-use super::session::Session;
+use super::session::ReadSession;
 use crate::belief::{log_student_3, log_sum_exp, median};
-use crate::probed::{ProbeError, Purpose};
+use crate::probed::{ProbeError, SamplePurpose};
 
 /// How likely a step is an erase unit's before this is looked at: few cards have so small a memory
 /// that their map does not fit, and most of those show no unit at all.
@@ -61,7 +61,7 @@ const SIDES: [&[bool]; 3] = [&[false], &[true], &[false, true]];
 
 /// What a read across a boundary took longer than one beside it.
 #[derive(Debug, Clone, Copy)]
-pub struct Difference {
+pub struct BoundaryDifference {
     /// How far beside, in bytes.
     away: u64,
     /// Whether beside is behind.
@@ -74,7 +74,7 @@ pub struct Difference {
 
 /// A step that is looked at.
 #[derive(Debug, Clone)]
-pub struct Suspect {
+pub struct SuspectedStep {
     /// The size whose boundaries have it, in bytes.
     pub unit: u64,
     /// The step, in nanoseconds.
@@ -92,12 +92,12 @@ pub struct Suspect {
 /// # Errors
 /// As reads fail.
 pub fn remains(
-    session: &mut Session<'_>,
-    places: &mut Places,
+    session: &mut ReadSession<'_>,
+    places: &mut UnreadPlaces,
     random: &mut Random,
-    suspect: &Suspect,
+    suspect: &SuspectedStep,
     is_like: &dyn Fn(u64) -> bool,
-    differences: &mut Vec<Difference>,
+    differences: &mut Vec<BoundaryDifference>,
 ) -> Result<f64, ProbeError> {
     let mut probability = likely(differences, suspect);
     for pair in 0..MOST_PAIRS {
@@ -117,7 +117,7 @@ pub fn remains(
 }
 
 /// Whether more pairs than these, from which it `remains` so likely, would hardly tell more.
-pub fn is_enough(differences: &[Difference], remains: f64) -> bool {
+pub fn is_enough(differences: &[BoundaryDifference], remains: f64) -> bool {
     let all_fresh = differences.iter().all(|of| of.is_fresh);
     let fewest = if all_fresh { 0 } else { FEWEST_AGAIN };
     let count = differences.len();
@@ -125,7 +125,7 @@ pub fn is_enough(differences: &[Difference], remains: f64) -> bool {
 }
 
 /// How likely these differences have the step.
-fn likely(differences: &[Difference], suspect: &Suspect) -> f64 {
+fn likely(differences: &[BoundaryDifference], suspect: &SuspectedStep) -> f64 {
     let least = (suspect.step_ns / 10.0).max(1.0);
     // As far as reads were seen to differ, or as these do from each other: perhaps more than other
     // reads, and far more where some have the step and some have not.
@@ -146,12 +146,16 @@ fn likely(differences: &[Difference], suspect: &Suspect) -> f64 {
 
 /// The logarithm of the likelihood that every boundary still has the step, and those of the other
 /// cases with their shares, where like reads differ so far.
-fn weigh(differences: &[Difference], suspect: &Suspect, scale: f64) -> (f64, Vec<f64>) {
+fn weigh(
+    differences: &[BoundaryDifference],
+    suspect: &SuspectedStep,
+    scale: f64,
+) -> (f64, Vec<f64>) {
     let log = |ns: f64, steps: f64| log_student_3(ns - steps * suspect.step_ns, scale);
     // If those to places so near, on these sides, have none of it.
     let beyond = |near: u64, sides: &[bool]| {
-        let has = |of: &Difference| of.away > near || !sides.contains(&of.is_behind);
-        let one = |of: &Difference, left: f64, remembered: f64| {
+        let has = |of: &BoundaryDifference| of.away > near || !sides.contains(&of.is_behind);
+        let one = |of: &BoundaryDifference, left: f64, remembered: f64| {
             let with = log(of.ns, if has(of) { left } else { 0.0 });
             if of.is_fresh {
                 return with;
@@ -166,7 +170,7 @@ fn weigh(differences: &[Difference], suspect: &Suspect, scale: f64) -> (f64, Vec
         log_sum_exp(with.collect::<Vec<f64>>().into_iter())
             - ((LEFT.len() * REMEMBERED.len()) as f64).ln()
     };
-    let missed = |of: &Difference, left: f64| {
+    let missed = |of: &BoundaryDifference, left: f64| {
         let each = MISSED.map(|steps| log(of.ns, left * steps));
         log_sum_exp(each.into_iter()) - (MISSED.len() as f64).ln()
     };
@@ -193,12 +197,12 @@ fn halvings(unit: u64) -> u64 {
 /// What a read across a fresh boundary takes longer than one beside it, in nanoseconds, when both
 /// sides were read before; `None` where there is no place left or a read failed.
 fn difference(
-    session: &mut Session<'_>,
-    places: &mut Places,
+    session: &mut ReadSession<'_>,
+    places: &mut UnreadPlaces,
     random: &mut Random,
-    suspect: &Suspect,
+    suspect: &SuspectedStep,
     is_like: &dyn Fn(u64) -> bool,
-) -> Result<Option<Difference>, ProbeError> {
+) -> Result<Option<BoundaryDifference>, ProbeError> {
     let unit = suspect.unit;
     let away = unit >> (1 + random.below(halvings(unit)));
     let middles = |boundary: u64| [boundary - away, boundary + away];
@@ -207,10 +211,10 @@ fn difference(
         let crosses = |place: u64, other: u64| place % other == 0;
         suspect.others.iter().all(|&other| crosses(boundary, other) == crosses(middle, other))
     };
-    let usable = |places: &Places, boundary: u64, middle: u64| {
+    let usable = |places: &UnreadPlaces, boundary: u64, middle: u64| {
         alike(boundary, middle) && places.is_fresh(middle) && is_like(boundary) && is_like(middle)
     };
-    let wanted = |places: &Places, boundary: u64| {
+    let wanted = |places: &UnreadPlaces, boundary: u64| {
         middles(boundary).into_iter().any(|middle| usable(places, boundary, middle))
     };
     let fresh = places.fresh_where(random, unit, wanted);
@@ -223,23 +227,23 @@ fn difference(
     let Some(beside) = beside.and_then(|middle| places.take(middle)) else { return Ok(None) };
     let is_behind = beside > boundary;
     let (left, right) = (boundary - unit..boundary, boundary..boundary + unit);
-    let mut elsewhere = |places: &mut Places, side| places.fresh_within(random, COARSE, side);
+    let mut elsewhere = |places: &mut UnreadPlaces, side| places.fresh_within(random, COARSE, side);
     let (Some(before), Some(behind)) = (elsewhere(places, &left), elsewhere(places, &right)) else {
         return Ok(None);
     };
     for place in [before, behind] {
-        session.read_across(place, Purpose::Read)?;
+        session.read_across(place, SamplePurpose::Read)?;
     }
-    let mut order = [(boundary, Purpose::ReadAcross), (beside, Purpose::ReadBeside)];
+    let mut order = [(boundary, SamplePurpose::ReadAcross), (beside, SamplePurpose::ReadBeside)];
     random.shuffle(&mut order);
     let mut times = [None; 2];
     for (place, purpose) in order {
-        let slot = usize::from(purpose == Purpose::ReadBeside);
+        let slot = usize::from(purpose == SamplePurpose::ReadBeside);
         times[slot] = session.read_across(place, purpose)?;
     }
     let [Some(across), Some(beside)] = times else { return Ok(None) };
     let ns = as_float(across) - as_float(beside);
-    Ok(Some(Difference { away, is_behind, is_fresh, ns }))
+    Ok(Some(BoundaryDifference { away, is_behind, is_fresh, ns }))
 }
 
 /// How far two like values lie apart, usually: the median of their distance from their median, made
@@ -262,11 +266,12 @@ mod tests {
         let difference = |(at, steps): (usize, &f64)| {
             let noise_ns = as_float(random.below(10_000)) - 5000.0;
             let ns = steps * STEP_NS + noise_ns;
-            Difference { away: (2 << 20) >> (at % 4), is_behind: at % 3 == 0, is_fresh, ns }
+            BoundaryDifference { away: (2 << 20) >> (at % 4), is_behind: at % 3 == 0, is_fresh, ns }
         };
-        let differences: Vec<Difference> = steps.iter().enumerate().map(difference).collect();
+        let differences: Vec<BoundaryDifference> =
+            steps.iter().enumerate().map(difference).collect();
         let (unit, others) = (4 << 20, Vec::new());
-        likely(&differences, &Suspect { unit, step_ns: STEP_NS, spread_ns: 5000.0, others })
+        likely(&differences, &SuspectedStep { unit, step_ns: STEP_NS, spread_ns: 5000.0, others })
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! multiples boundaries does not show.
 
 use super::confirm::spread;
-use super::regions::Kind;
-use super::scores::{Crossing, as_float, groups};
+use super::regions::RegionKind;
+use super::scores::{BoundaryRead, as_float, groups};
 use crate::belief::{log_student_3, log_sum_exp, median};
 
 /// How likely units begin elsewhere, or are others, before the times are looked at: the posterior
@@ -45,14 +45,14 @@ enum Which {
 
 /// How likely all multiples of a unit have its step. `reads` come with the kind of the part that
 /// they lie in; `levels` are all sizes with steps, in bytes.
-pub fn begin_here(reads: &[(Kind, Crossing)], levels: &[u64], unit: u64) -> f64 {
+pub fn begin_here(reads: &[(RegionKind, BoundaryRead)], levels: &[u64], unit: u64) -> f64 {
     let all: Vec<Which> = [Which::All]
         .into_iter()
         .chain(SHARES.map(Which::Share))
         .chain(FACTORS.map(Which::Larger))
         .chain(FACTORS.map(Which::NotLarger))
         .collect();
-    let samples: Vec<Sample> = [Kind::Telling, Kind::Silent]
+    let samples: Vec<Sample> = [RegionKind::Telling, RegionKind::Silent]
         .into_iter()
         .filter_map(|kind| {
             let of_kind = reads.iter().filter(|(of, _)| *of == kind).map(|&(_, read)| read);
@@ -83,23 +83,23 @@ struct Sample {
 
 impl Sample {
     /// `None` where nothing can be compared.
-    fn of(reads: &[Crossing], levels: &[u64], unit: u64) -> Option<Self> {
+    fn of(reads: &[BoundaryRead], levels: &[u64], unit: u64) -> Option<Self> {
         // Reads differ in this step alone: all cross what is smaller, none what is larger.
         let other = levels.iter().copied().filter(|&level| level != unit);
         let (smaller, larger): (Vec<u64>, Vec<u64>) = other.partition(|level| unit % level == 0);
-        let like: Vec<Crossing> = reads
+        let like: Vec<BoundaryRead> = reads
             .iter()
             .copied()
             .filter(|read| smaller.iter().all(|level| read.centre % level == 0))
             .filter(|read| larger.iter().all(|level| read.centre % level != 0))
             .collect();
-        let times = |of: &[Crossing]| -> Vec<f64> {
+        let times = |of: &[BoundaryRead]| -> Vec<f64> {
             of.iter().map(|read| as_float(read.elapsed_ns)).collect()
         };
-        let mut pairs: Vec<(Vec<Crossing>, Vec<Crossing>)> = Vec::new();
+        let mut pairs: Vec<(Vec<BoundaryRead>, Vec<BoundaryRead>)> = Vec::new();
         for members in groups(&like).values() {
             let members = members.iter().map(|&at| like[at]);
-            let (on, off): (Vec<Crossing>, Vec<Crossing>) =
+            let (on, off): (Vec<BoundaryRead>, Vec<BoundaryRead>) =
                 members.partition(|read| read.centre % unit == 0);
             if on.is_empty() || off.is_empty() {
                 continue;
@@ -119,7 +119,7 @@ impl Sample {
             let base = median(&without.chain(times(off)).collect::<Vec<f64>>());
             bases.push(base);
             beside.extend(times(off).into_iter().map(|time| time - base));
-            let less = |read: &Crossing| (read.centre / unit, as_float(read.elapsed_ns) - base);
+            let less = |read: &BoundaryRead| (read.centre / unit, as_float(read.elapsed_ns) - base);
             across.extend(on.iter().map(less));
         }
         let base = median(&bases);
@@ -194,7 +194,7 @@ mod tests {
 
     /// Reads across and beside multiples of a unit, of which those that `has` the step take longer;
     /// one in `stalls` stalls.
-    fn reads(stalls: u64, has: impl Fn(u64) -> bool) -> Vec<(Kind, Crossing)> {
+    fn reads(stalls: u64, has: impl Fn(u64) -> bool) -> Vec<(RegionKind, BoundaryRead)> {
         let mut random = Random::new(11);
         let mut reads = Vec::new();
         for number in 0..80 {
@@ -204,7 +204,10 @@ mod tests {
             let step_ns = if is_across && has(multiple) { STEP_NS } else { 0 };
             let stall_ns = if random.below(stalls) == 0 { 20_000_000 } else { 0 };
             let elapsed_ns = 500_000 + random.below(40_000) + step_ns + stall_ns;
-            reads.push((Kind::Telling, Crossing { centre, group: number / 8, elapsed_ns }));
+            reads.push((
+                RegionKind::Telling,
+                BoundaryRead { centre, group: number / 8, elapsed_ns },
+            ));
         }
         reads
     }

@@ -33,16 +33,18 @@ use std::ops::Range;
 use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, Clock};
 
-use crate::belief::{ANSWERS, Belief, Structure};
+use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
 use crate::findings::SURE;
-use crate::probed::{ProbeError, Probed, Purpose, Watch};
-use confirm::{Difference, Suspect};
+use crate::probed::{ProbeError, ProbeObserver, Probed, SamplePurpose};
+use confirm::{BoundaryDifference, SuspectedStep};
 use pages::Pages;
-use places::Places;
-use question::{COARSE, EraseUnit, LARGEST_WRITE_UNIT, Shares, SmallUnits, WriteUnit};
-use regions::{Kind, Regions};
-use scores::Crossing;
-use session::Session;
+use places::UnreadPlaces;
+use question::{
+    COARSE, EraseBlockReads, LARGEST_WRITE_UNIT, SmallUnitBelief, UnitShares, WriteUnitReads,
+};
+use regions::{RegionKind, Regions};
+use scores::BoundaryRead;
+use session::ReadSession;
 pub use session::is_gone;
 
 /// The least that can be probed: some boundaries of the smallest erase units.
@@ -133,7 +135,7 @@ pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
     options: &ReadingOptions,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProbeObserver,
 ) -> Result<Probed, ProbeError> {
     let description = device.describe();
     let sector = u64::from(description.sector_bytes);
@@ -149,7 +151,7 @@ pub fn probe(
         return Err(ProbeError::TooSmall { bytes, least: LEAST_BYTES });
     }
     let length = usize::try_from(2 * sector).expect("two sectors");
-    let mut session = Session::new(device, clock, watch, length, options.origin_bytes);
+    let mut session = ReadSession::new(device, clock, watch, length, options.origin_bytes);
     let max_reads = options.max_reads.unwrap_or_else(|| usual_reads(bytes));
     session.set_budget(max_reads, options.max_time_ns);
     let bounds = inner(&region, bytes, sector, options.origin_bytes);
@@ -158,19 +160,19 @@ pub fn probe(
         bytes,
         max_reads,
         is_patient: false,
-        first: EraseUnit::new(bytes),
-        second: WriteUnit::new(sector),
+        first: EraseBlockReads::new(bytes),
+        second: WriteUnitReads::new(sector),
         regions: Regions::new(bounds.clone()),
-        places: Places::new(bounds),
+        places: UnreadPlaces::new(bounds),
         random: Random::new(options.seed),
         crossings: Vec::new(),
         groups: 0,
         disproved: BTreeSet::new(),
-        belief: Belief::new(bytes, &[]),
+        belief: GeometryBelief::new(bytes, &[]),
         levels: Vec::new(),
         only_telling: false,
         looks: Vec::new(),
-        small: SmallUnits::default(),
+        small: SmallUnitBelief::default(),
         pages: Pages::default(),
     };
     search.survey_all(&mut session)?;
@@ -201,22 +203,22 @@ struct Search {
     max_reads: u64,
     /// Whether the usual budget is used up, and reads are for the erase unit alone.
     is_patient: bool,
-    first: EraseUnit,
-    second: WriteUnit,
-    places: Places,
+    first: EraseBlockReads,
+    second: WriteUnitReads,
+    places: UnreadPlaces,
     regions: Regions,
     random: Random,
-    crossings: Vec<Crossing>,
+    crossings: Vec<BoundaryRead>,
     groups: u32,
     /// Levels whose steps are not those of units: a map makes them, or they are at some boundaries.
     disproved: BTreeSet<u64>,
-    belief: Belief,
+    belief: GeometryBelief,
     /// The sizes with steps in the likeliest model, in bytes.
     levels: Vec<u64>,
     /// Whether the belief comes from written parts alone.
     only_telling: bool,
     looks: Vec<Look>,
-    small: SmallUnits,
+    small: SmallUnitBelief,
     pages: Pages,
 }
 
@@ -225,7 +227,7 @@ struct Look {
     /// In bytes.
     unit: u64,
     /// How much longer reads across boundaries took still.
-    differences: Vec<Difference>,
+    differences: Vec<BoundaryDifference>,
     /// How likely the step is not a map's.
     remains: f64,
     /// Whether it need not be looked at again.
@@ -240,7 +242,7 @@ impl Look {
 
 impl Search {
     /// Looks at everything once, before reads go where the doubt is.
-    fn survey_all(&mut self, session: &mut Session<'_>) -> Result<(), ProbeError> {
+    fn survey_all(&mut self, session: &mut ReadSession<'_>) -> Result<(), ProbeError> {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {
             self.batch(session, Self::survey, Self::survey)?;
         }
@@ -248,7 +250,7 @@ impl Search {
     }
 
     /// Reads where the doubt is, until there is none or the budget is used up.
-    fn run(&mut self, session: &mut Session<'_>) -> Result<(), ProbeError> {
+    fn run(&mut self, session: &mut ReadSession<'_>) -> Result<(), ProbeError> {
         while session.reads_left() > 0 {
             let before = session.probed.reads;
             self.think();
@@ -266,7 +268,7 @@ impl Search {
             }
             let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= ENOUGH);
             let first_is_open = !answered && !self.is_hopeless(session);
-            let settled = |of: &Shares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
+            let settled = |of: &UnitShares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
             let second_is_open = !(settled(&self.small.write_unit) && settled(&self.small.finest))
                 && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
             session.tell("reading across boundaries")?;
@@ -290,7 +292,8 @@ impl Search {
     fn is_promising(&self) -> bool {
         let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= SURE);
         let posterior = self.belief.posterior();
-        let is_unit = |of: &Structure| of.bytes().is_some_and(|bytes| ANSWERS.contains(&bytes));
+        let is_unit =
+            |of: &DeviceStructure| of.bytes().is_some_and(|bytes| ANSWERS.contains(&bytes));
         !answered && posterior.iter().any(|(of, share)| *share >= PROMISING && is_unit(of))
     }
 
@@ -311,11 +314,11 @@ impl Search {
     }
 
     /// Whether more reads would hardly find an erase unit.
-    fn is_hopeless(&self, session: &Session<'_>) -> bool {
+    fn is_hopeless(&self, session: &ReadSession<'_>) -> bool {
         if self.is_patient {
             return !self.is_promising();
         }
-        let nothing = self.belief.probability(Structure::Nothing);
+        let nothing = self.belief.probability(DeviceStructure::Nothing);
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
@@ -324,10 +327,11 @@ impl Search {
     fn settled(&self, doubt: f64) -> Option<u64> {
         let unit = self.belief.likeliest().0.bytes().filter(|bytes| ANSWERS.contains(bytes))?;
         let posterior = self.belief.posterior();
-        let is_other = |structure: &Structure| structure.bytes().is_some_and(|other| other != unit);
+        let is_other =
+            |structure: &DeviceStructure| structure.bytes().is_some_and(|other| other != unit);
         let mut others = posterior.iter().filter(|(structure, _)| is_other(structure));
         let unrivalled = others.all(|&(_, share)| share < doubt);
-        let nothing = self.belief.probability(Structure::Nothing);
+        let nothing = self.belief.probability(DeviceStructure::Nothing);
         (unrivalled && nothing < doubt.max(MOST_DOUBT)).then_some(unit)
     }
 
@@ -343,7 +347,7 @@ impl Search {
 
     /// Looks whether the step of a unit is a map's, and remembers it. How long the step is must be
     /// known from reads across and beside in the same group.
-    fn look_at(&mut self, session: &mut Session<'_>, unit: u64) -> Result<(), ProbeError> {
+    fn look_at(&mut self, session: &mut ReadSession<'_>, unit: u64) -> Result<(), ProbeError> {
         let (kind, step) = self.step(unit);
         if step.ns.is_nan() {
             return Ok(());
@@ -356,7 +360,7 @@ impl Search {
         }
         let mut others = self.levels.clone();
         others.retain(|&level| level != unit);
-        let suspect = Suspect { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
+        let suspect = SuspectedStep { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
         let (places, random) = (&mut self.places, &mut self.random);
         let is_like = |place: u64| self.regions.kind(place) == kind;
         let earlier = self.looks.iter().position(|look| look.unit == unit);
@@ -374,22 +378,22 @@ impl Search {
     }
 
     /// The reads where the flash was written, as far as that shows.
-    fn telling(&self) -> Vec<Crossing> {
+    fn telling(&self) -> Vec<BoundaryRead> {
         let reads = self.crossings.iter().copied();
-        reads.filter(|crossing| self.regions.kind(crossing.centre) == Kind::Telling).collect()
+        reads.filter(|crossing| self.regions.kind(crossing.centre) == RegionKind::Telling).collect()
     }
 
     /// All reads, those in parts of each kind in groups of their own.
-    fn everywhere(&self) -> Vec<Crossing> {
-        let of_kind = |&Crossing { centre, group, elapsed_ns }: &Crossing| {
+    fn everywhere(&self) -> Vec<BoundaryRead> {
+        let of_kind = |&BoundaryRead { centre, group, elapsed_ns }: &BoundaryRead| {
             let kind = self.regions.kind(centre) as u32;
-            Crossing { centre, group: KINDS * group + kind, elapsed_ns }
+            BoundaryRead { centre, group: KINDS * group + kind, elapsed_ns }
         };
         self.crossings.iter().map(of_kind).collect()
     }
 
     /// The reads that the belief comes from, with the kind of the part that they lie in.
-    fn believed(&self) -> Vec<(Kind, Crossing)> {
+    fn believed(&self) -> Vec<(RegionKind, BoundaryRead)> {
         let reads = if self.only_telling { self.telling() } else { self.everywhere() };
         reads.into_iter().map(|read| (self.regions.kind(read.centre), read)).collect()
     }
@@ -401,10 +405,10 @@ impl Search {
         let telling = self.telling();
         let unit = self.belief.likeliest().0.bytes().filter(|_| self.belief.likeliest().1 > 0.5);
         self.small = self.second.shares(&telling, unit);
-        let belief = |reads: &[Crossing]| {
+        let belief = |reads: &[BoundaryRead]| {
             self.first.belief(reads, self.bytes, &self.disproved, |unit| self.smaller_shows(unit))
         };
-        let nothing = |of: &(Belief, Vec<u64>)| of.0.probability(Structure::Nothing);
+        let nothing = |of: &(GeometryBelief, Vec<u64>)| of.0.probability(DeviceStructure::Nothing);
         // A look-up may show everywhere, or only where there is something to look up.
         let mut likeliest = belief(&self.everywhere());
         let mut only_telling = false;
@@ -422,7 +426,7 @@ impl Search {
     /// Reads of two groups in random order.
     fn batch(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut ReadSession<'_>,
         one: fn(&mut Self) -> Vec<u64>,
         other: fn(&mut Self) -> Vec<u64>,
     ) -> Result<(), ProbeError> {
@@ -445,9 +449,10 @@ impl Search {
                 break;
             }
             let across = centre % (2 * self.sector) == 0;
-            let purpose = if across { Purpose::ReadAcross } else { Purpose::ReadBeside };
+            let purpose =
+                if across { SamplePurpose::ReadAcross } else { SamplePurpose::ReadBeside };
             if let Some(elapsed_ns) = session.read_across(centre, purpose)? {
-                self.crossings.push(Crossing { centre, group, elapsed_ns });
+                self.crossings.push(BoundaryRead { centre, group, elapsed_ns });
             }
         }
         Ok(())
@@ -468,7 +473,7 @@ impl Search {
 
     /// Where likely erase units disagree.
     fn coarse(&mut self) -> Vec<u64> {
-        let shares: Shares =
+        let shares: UnitShares =
             self.belief.posterior().into_iter().map(|(of, share)| (of.bytes(), share)).collect();
         self.contests(&shares, COARSE)
     }
@@ -485,9 +490,10 @@ impl Search {
     }
 
     /// About sizes that reads can tell: those of whole sectors.
-    fn contests(&mut self, shares: &Shares, finest: u64) -> Vec<u64> {
+    fn contests(&mut self, shares: &UnitShares, finest: u64) -> Vec<u64> {
         let is_askable = |size: &Option<u64>| size.is_none_or(|size| size % self.sector == 0);
-        let shares: Shares = shares.iter().filter(|(size, _)| is_askable(size)).copied().collect();
+        let shares: UnitShares =
+            shares.iter().filter(|(size, _)| is_askable(size)).copied().collect();
         let random = &mut self.random;
         let pairs = (0..CONTESTS).filter_map(|_| contest::pair(random, &shares));
         pairs.flat_map(|pair| contest::reads(pair, finest)).collect()

@@ -11,12 +11,12 @@
 
 use flashfit_medium::random::Random;
 
-use super::places::Places;
+use super::places::UnreadPlaces;
 use super::regions::Regions;
 use super::scores::as_float;
-use super::session::Session;
+use super::session::ReadSession;
 use crate::belief::{log_student_3, log_sum_exp};
-use crate::probed::{ProbeError, Purpose};
+use crate::probed::{ProbeError, SamplePurpose};
 
 use super::confirm::spread;
 
@@ -68,8 +68,8 @@ impl Pages {
     /// As reads fail.
     pub fn look(
         &mut self,
-        session: &mut Session<'_>,
-        places: &mut Places,
+        session: &mut ReadSession<'_>,
+        places: &mut UnreadPlaces,
         regions: &Regions,
         random: &mut Random,
         sector: u64,
@@ -88,11 +88,12 @@ impl Pages {
                     self.is_exhausted = true;
                     break;
                 };
-                let mut order = [(one, Purpose::Read), (other + behind, Purpose::ReadAcross)];
+                let mut order =
+                    [(one, SamplePurpose::Read), (other + behind, SamplePurpose::ReadAcross)];
                 random.shuffle(&mut order);
                 let mut times = [None; 2];
                 for (place, purpose) in order {
-                    let slot = usize::from(purpose == Purpose::ReadAcross);
+                    let slot = usize::from(purpose == SamplePurpose::ReadAcross);
                     times[slot] = session.read(place, length, purpose)?;
                 }
                 if let [Some(from), Some(within)] = times {

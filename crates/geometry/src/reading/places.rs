@@ -23,12 +23,12 @@ const FEW: u64 = 256;
 
 /// The places of a medium that were not read yet.
 #[derive(Debug)]
-pub struct Places {
+pub struct UnreadPlaces {
     bounds: Range<u64>,
     used: HashSet<u64>,
 }
 
-impl Places {
+impl UnreadPlaces {
     /// Of a range of the medium, in bytes from its start.
     pub fn new(bounds: Range<u64>) -> Self {
         Self { bounds, used: HashSet::new() }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_boundary_of_its_unit_and_no_larger_one_and_never_comes_twice() {
-        let (mut places, mut random) = (Places::new(MIB..4096 * MIB), Random::new(1));
+        let (mut places, mut random) = (UnreadPlaces::new(MIB..4096 * MIB), Random::new(1));
         let mut seen = HashSet::new();
         for unit in [MIB, 512, 3 * MIB, 1 << 17] {
             for _ in 0..100 {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_small_medium_runs_out_of_large_boundaries_and_keeps_the_last() {
-        let (mut places, mut random) = (Places::new(MIB..128 * MIB), Random::new(1));
+        let (mut places, mut random) = (UnreadPlaces::new(MIB..128 * MIB), Random::new(1));
         let first: Vec<u64> =
             std::iter::from_fn(|| places.fresh(&mut random, 16 * MIB, &(0..64 * MIB))).collect();
         assert_eq!(first.len(), 7 - KEPT);

@@ -10,9 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use super::scores::Crossing;
-use super::steps::{Model, Sums, subsets};
-use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp};
+use super::scores::BoundaryRead;
+use super::steps::{StepModel, Sums, subsets};
+use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp};
 
 /// The smallest boundary that reads about the erase unit lie on, in bytes.
 pub const COARSE: u64 = 16 << 10;
@@ -32,12 +32,12 @@ const NO_WRITE_UNIT: f64 = 0.3;
 
 /// What the reads say of the erase unit.
 #[derive(Debug)]
-pub struct EraseUnit {
+pub struct EraseBlockReads {
     levels: Vec<u64>,
-    models: Vec<Model>,
+    models: Vec<StepModel>,
 }
 
-impl EraseUnit {
+impl EraseBlockReads {
     /// For a medium of so many bytes.
     pub fn new(capacity_bytes: u64) -> Self {
         let fits = |bytes: &u64| *bytes <= capacity_bytes / 2;
@@ -66,12 +66,12 @@ impl EraseUnit {
     /// the levels of the likeliest model, in bytes.
     pub fn belief(
         &self,
-        crossings: &[Crossing],
+        crossings: &[BoundaryRead],
         capacity_bytes: u64,
         disproved: &BTreeSet<u64>,
         smaller_shows: impl Fn(u64) -> f64,
-    ) -> (Belief, Vec<u64>) {
-        let coarse: Vec<Crossing> =
+    ) -> (GeometryBelief, Vec<u64>) {
+        let coarse: Vec<BoundaryRead> =
             crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
         let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
         let shows_below: Vec<f64> = self.levels.iter().map(|&level| smaller_shows(level)).collect();
@@ -109,13 +109,13 @@ impl EraseUnit {
             log_sum_exp(logs)
         };
         let nothing = total(None);
-        let mut belief = Belief::new(capacity_bytes, &[]);
+        let mut belief = GeometryBelief::new(capacity_bytes, &[]);
         let known: BTreeSet<u64> = self.levels.iter().copied().collect();
         belief.learn(|structure| match structure {
-            Structure::Nothing => nothing,
+            DeviceStructure::Nothing => nothing,
             // What no model speaks of is as likely as before, unless it was disproved.
-            Structure::Unit(bytes) if !known.contains(&bytes) => nothing,
-            Structure::Unit(bytes) => total(Some(bytes)),
+            DeviceStructure::Unit(bytes) if !known.contains(&bytes) => nothing,
+            DeviceStructure::Unit(bytes) => total(Some(bytes)),
         });
         (belief, likeliest.0.iter().map(|&at| self.levels[at]).collect())
     }
@@ -137,7 +137,7 @@ fn also(level: u64, smaller_shows: f64) -> f64 {
     if level.is_power_of_two() { size } else { size * NO_POWER_OF_TWO }
 }
 
-fn with(beside: &[usize], levels: &[usize]) -> Model {
+fn with(beside: &[usize], levels: &[usize]) -> StepModel {
     [beside, levels].concat()
 }
 
@@ -163,26 +163,26 @@ fn erase_unit_alone(bytes: u64) -> f64 {
 
 /// What the reads say of the write unit.
 #[derive(Debug)]
-pub struct WriteUnit {
+pub struct WriteUnitReads {
     levels: Vec<u64>,
-    models: Vec<Model>,
+    models: Vec<StepModel>,
 }
 
 /// Units and their probabilities, the likeliest first; `None` is no unit that shows.
-pub type Shares = Vec<(Option<u64>, f64)>;
+pub type UnitShares = Vec<(Option<u64>, f64)>;
 
 /// What is believed of the units below the erase unit.
 #[derive(Debug, Default)]
-pub struct SmallUnits {
+pub struct SmallUnitBelief {
     /// The write unit: the largest with a step.
-    pub write_unit: Shares,
+    pub write_unit: UnitShares,
     /// The page: the smallest of several.
-    pub page: Shares,
+    pub page: UnitShares,
     /// The smallest, whatever it is.
-    pub finest: Shares,
+    pub finest: UnitShares,
 }
 
-impl WriteUnit {
+impl WriteUnitReads {
     /// For a medium with sectors of so many bytes.
     pub fn new(sector_bytes: u64) -> Self {
         let powers = (9..=18).map(|exponent| 1 << exponent).filter(|&bytes| bytes > sector_bytes);
@@ -198,21 +198,21 @@ impl WriteUnit {
 
     /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it
     /// is known, say nothing.
-    pub fn shares(&self, crossings: &[Crossing], erase_unit: Option<u64>) -> SmallUnits {
+    pub fn shares(&self, crossings: &[BoundaryRead], erase_unit: Option<u64>) -> SmallUnitBelief {
         let limit = erase_unit.unwrap_or(u64::MAX);
-        let fine: Vec<Crossing> = crossings
+        let fine: Vec<BoundaryRead> = crossings
             .iter()
             .copied()
             .filter(|crossing| {
                 crossing.centre % (2 * LARGEST_WRITE_UNIT) != 0 && crossing.centre % limit != 0
             })
             .collect();
-        let largest = |model: &Model| model.iter().copied().max_by_key(|&at| self.levels[at]);
-        let plain = |model: &Model, at: usize| {
+        let largest = |model: &StepModel| model.iter().copied().max_by_key(|&at| self.levels[at]);
+        let plain = |model: &StepModel, at: usize| {
             Some(at) == largest(model) || self.levels[at] >= SMALLEST_PLAIN_PAGE
         };
-        let below = |model: &&Model| model.iter().all(|&at| self.levels[at] < limit);
-        let models: Vec<Model> = self.models.iter().filter(below).cloned().collect();
+        let below = |model: &&StepModel| model.iter().all(|&at| self.levels[at] < limit);
+        let models: Vec<StepModel> = self.models.iter().filter(below).cloned().collect();
         let evidence = Sums::weigh(&fine, &self.levels, &models, plain);
         let (mut write_units, mut pages, mut finest) = (Vec::new(), Vec::new(), Vec::new());
         for (model, evidence) in models.iter().zip(evidence) {
@@ -229,7 +229,7 @@ impl WriteUnit {
             pages.push((page, log));
             finest.push((smallest, log));
         }
-        SmallUnits {
+        SmallUnitBelief {
             write_unit: shares(&write_units),
             page: shares(&pages),
             finest: shares(&finest),
@@ -238,10 +238,10 @@ impl WriteUnit {
 }
 
 /// Sums the weights of each size, and makes probabilities of them.
-fn shares(weights: &[(Option<u64>, f64)]) -> Shares {
+fn shares(weights: &[(Option<u64>, f64)]) -> UnitShares {
     let total = log_sum_exp(weights.iter().map(|&(_, log)| log));
     let sizes: BTreeSet<Option<u64>> = weights.iter().map(|&(size, _)| size).collect();
-    let mut shares: Shares = sizes
+    let mut shares: UnitShares = sizes
         .into_iter()
         .map(|size| {
             let logs = weights.iter().filter(|(of, _)| *of == size).map(|&(_, log)| log);

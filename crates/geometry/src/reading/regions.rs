@@ -11,7 +11,7 @@ use std::ops::Range;
 use flashfit_medium::random::Random;
 
 use super::confirm::spread;
-use super::scores::{Crossing, as_float};
+use super::scores::{BoundaryRead, as_float};
 use crate::belief::median;
 
 const PARTS: u64 = 8;
@@ -30,7 +30,7 @@ const OF_MEDIAN: f64 = 1.2533;
 
 /// What a part of a medium is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RegionKind {
     /// The flash is asked, or all parts are alike.
     Telling,
     /// Answered at once.
@@ -43,17 +43,17 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Regions {
     bounds: Range<u64>,
-    kinds: Vec<Kind>,
+    kinds: Vec<RegionKind>,
 }
 
 impl Regions {
     /// All of them, before anything is known.
     pub fn new(bounds: Range<u64>) -> Self {
-        Self { bounds, kinds: vec![Kind::Telling; PARTS as usize] }
+        Self { bounds, kinds: vec![RegionKind::Telling; PARTS as usize] }
     }
 
     /// What the part is like in which a place lies.
-    pub fn kind(&self, place: u64) -> Kind {
+    pub fn kind(&self, place: u64) -> RegionKind {
         self.kinds[self.part(place)]
     }
 
@@ -64,9 +64,9 @@ impl Regions {
         let least = (BOUNDARIES * largest_unit).max(LEAST_BYTES);
         let kind = |part: u64| self.kinds[part as usize];
         let wanted = |part: &u64| match kind(*part) {
-            Kind::Telling => true,
-            Kind::Silent => any,
-            Kind::Edge => false,
+            RegionKind::Telling => true,
+            RegionKind::Silent => any,
+            RegionKind::Edge => false,
         };
         let parts: Vec<u64> = (0..PARTS).filter(wanted).collect();
         let part = parts[random.below(parts.len() as u64) as usize];
@@ -85,7 +85,7 @@ impl Regions {
     }
 
     /// Learns from reads that cross no boundary which parts tell something.
-    pub fn weigh(&mut self, beside: impl Iterator<Item = Crossing>) {
+    pub fn weigh(&mut self, beside: impl Iterator<Item = BoundaryRead>) {
         let mut times = vec![Vec::new(); PARTS as usize];
         for crossing in beside {
             times[self.part(crossing.centre)].push(as_float(crossing.elapsed_ns));
@@ -122,10 +122,10 @@ impl Regions {
         let (written, unwritten) = (has_inner(true), has_inner(false));
         let all_alike = !slower.contains(&true);
         let kind = |part: usize| match slower[part] {
-            _ if all_alike => Kind::Telling,
-            true if is_inner(part) || !written => Kind::Telling,
-            false if is_inner(part) || !unwritten => Kind::Silent,
-            _ => Kind::Edge,
+            _ if all_alike => RegionKind::Telling,
+            true if is_inner(part) || !written => RegionKind::Telling,
+            false if is_inner(part) || !unwritten => RegionKind::Silent,
+            _ => RegionKind::Edge,
         };
         self.kinds = (0..slower.len()).map(kind).collect();
     }
@@ -143,12 +143,12 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn reads(time_ns: impl Fn(u64, u64) -> u64) -> Vec<Crossing> {
+    fn reads(time_ns: impl Fn(u64, u64) -> u64) -> Vec<BoundaryRead> {
         let mut random = Random::new(9);
         (0..300)
             .map(|_| {
                 let centre = random.below(16 * GIB);
-                Crossing { centre, group: 0, elapsed_ns: time_ns(centre, random.below(50_000)) }
+                BoundaryRead { centre, group: 0, elapsed_ns: time_ns(centre, random.below(50_000)) }
             })
             .collect()
     }
@@ -161,9 +161,9 @@ mod tests {
         regions.weigh(reads(time_ns).into_iter());
         let kind = |part: u64| regions.kind(part * GIB + GIB / 2);
         // What was written ends with the third part.
-        assert!((0..4).all(|part| kind(part) == Kind::Telling));
-        assert!((4..8).all(|part| kind(part) == Kind::Edge));
-        assert!((8..16).all(|part| kind(part) == Kind::Silent));
+        assert!((0..4).all(|part| kind(part) == RegionKind::Telling));
+        assert!((4..8).all(|part| kind(part) == RegionKind::Edge));
+        assert!((8..16).all(|part| kind(part) == RegionKind::Silent));
         let mut random = Random::new(1);
         for unit in [512, 1 << 20, 1 << 28] {
             let region = regions.draw(&mut random, unit, false);
@@ -176,7 +176,7 @@ mod tests {
     fn where_all_are_alike_all_tell() {
         let mut regions = Regions::new(0..16 * GIB);
         regions.weigh(reads(|_, chance| 500_000 + chance).into_iter());
-        assert!((0..16).all(|part| regions.kind(part * GIB) == Kind::Telling));
+        assert!((0..16).all(|part| regions.kind(part * GIB) == RegionKind::Telling));
         assert_eq!(regions.draw(&mut Random::new(1), GIB, false), 0..16 * GIB);
     }
 }

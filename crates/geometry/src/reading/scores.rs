@@ -12,7 +12,7 @@ use crate::belief::median;
 
 /// A read across one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crossing {
+pub struct BoundaryRead {
     /// The place that the read spans, in bytes from the start of the medium.
     pub centre: u64,
     /// The reads that it is compared with.
@@ -22,7 +22,7 @@ pub struct Crossing {
 }
 
 /// The places in a list of the reads of each group.
-pub fn groups(crossings: &[Crossing]) -> BTreeMap<u32, Vec<usize>> {
+pub fn groups(crossings: &[BoundaryRead]) -> BTreeMap<u32, Vec<usize>> {
     let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, crossing) in crossings.iter().enumerate() {
         groups.entry(crossing.group).or_default().push(at);
@@ -32,7 +32,7 @@ pub fn groups(crossings: &[Crossing]) -> BTreeMap<u32, Vec<usize>> {
 
 /// The normal score of each read, less its group's base. `kinds` says which reads should cost the
 /// same but for that.
-pub fn scores(crossings: &[Crossing], kinds: &[usize]) -> Vec<f64> {
+pub fn scores(crossings: &[BoundaryRead], kinds: &[usize]) -> Vec<f64> {
     let groups = groups(crossings);
     let mut times: Vec<f64> = crossings.iter().map(|read| as_float(read.elapsed_ns)).collect();
     let effects = effects(&times, &groups, kinds);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_group_with_many_dear_reads_is_no_dear_group() {
-        let of = |group, elapsed_ns| Crossing { centre: 0, group, elapsed_ns };
+        let of = |group, elapsed_ns| BoundaryRead { centre: 0, group, elapsed_ns };
         let cheap =
             [of(0, 10), of(0, 10), of(0, 10), of(0, 13), of(7, 110), of(7, 113), of(7, 113)];
         let kinds = [0, 0, 0, 1, 0, 1, 1];

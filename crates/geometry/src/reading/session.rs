@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use flashfit_medium::{BlockDev, BlockDevError, Clock};
 
-use crate::probed::{Fault, ProbeError, Probed, Purpose, Sample, Watch};
+use crate::probed::{FailedRequest, ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
 
 /// So many failed reads are looked at before a medium counts as unreadable.
 const FAILURES: usize = 16;
@@ -12,10 +12,10 @@ const FAILURES: usize = 16;
 const GONE: [i32; 3] = [6, 19, 123];
 
 /// The reads of a probe.
-pub struct Session<'a> {
+pub struct ReadSession<'a> {
     device: &'a mut dyn BlockDev,
     clock: &'a dyn Clock,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProbeObserver,
     buffer: Vec<u8>,
     /// Length of a read across a place, in bytes.
     across_bytes: usize,
@@ -28,12 +28,12 @@ pub struct Session<'a> {
     pub probed: Probed,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ReadSession<'a> {
     /// Begins now; reads across a place are of `length_bytes`.
     pub fn new(
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
-        watch: &'a mut dyn Watch,
+        watch: &'a mut dyn ProbeObserver,
         length_bytes: usize,
         origin: u64,
     ) -> Self {
@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
     pub fn read_across(
         &mut self,
         centre: u64,
-        purpose: Purpose,
+        purpose: SamplePurpose,
     ) -> Result<Option<u64>, ProbeError> {
         self.read(centre - self.across_bytes as u64 / 2, self.across_bytes, purpose)
     }
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
         &mut self,
         start: u64,
         length: usize,
-        purpose: Purpose,
+        purpose: SamplePurpose,
     ) -> Result<Option<u64>, ProbeError> {
         let offset = start - self.origin;
         if self.buffer.len() < length {
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
                 Err(ProbeError::Vanished { requests: self.probed.reads - 1, source })
             }
             Err(source) => {
-                self.probed.errors.push(Fault::new(offset, length_bytes.into(), &source));
+                self.probed.errors.push(FailedRequest::new(offset, length_bytes.into(), &source));
                 let (failed, good) = (self.probed.errors.len(), self.probed.evidence.samples.len());
                 if failed >= FAILURES && failed > good {
                     let (failed, asked) = (failed as u64, self.probed.reads);

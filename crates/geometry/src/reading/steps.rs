@@ -7,10 +7,10 @@
 //! with a base of its own for each group. Limits: at most three levels a model; steps add up.
 //! Source: Liang et al., "Mixtures of g priors for Bayesian variable selection" (JASA 2008), eq. 6.
 
-use super::scores::{Crossing, groups, scores};
+use super::scores::{BoundaryRead, groups, scores};
 
 /// Steps at these levels, given by their places in a list of levels.
-pub type Model = Vec<usize>;
+pub type StepModel = Vec<usize>;
 
 /// The most steps a model has.
 const MOST: usize = 3;
@@ -35,8 +35,8 @@ pub struct Sums {
 impl Sums {
     /// Of readings, for a list of levels in bytes. `model` is what is likely so far; it only helps
     /// to tell dear reads from dear groups.
-    pub fn new(crossings: &[Crossing], levels: &[u64], model: &[usize]) -> Self {
-        let kind = |crossing: &Crossing| {
+    pub fn new(crossings: &[BoundaryRead], levels: &[u64], model: &[usize]) -> Self {
+        let kind = |crossing: &BoundaryRead| {
             let crosses = |&level: &usize| usize::from(crossing.centre % levels[level] == 0);
             model.iter().fold(0, |kind, level| 2 * kind + crosses(level))
         };
@@ -76,16 +76,16 @@ impl Sums {
 
     /// Of readings, and the evidence of each of these models by [`Sums::evidence`].
     pub fn weigh(
-        crossings: &[Crossing],
+        crossings: &[BoundaryRead],
         levels: &[u64],
-        models: &[Model],
-        must_be_positive: impl Fn(&Model, usize) -> bool,
+        models: &[StepModel],
+        must_be_positive: impl Fn(&StepModel, usize) -> bool,
     ) -> Vec<f64> {
         let mut best: &[usize] = &[];
         let mut evidence = Vec::new();
         for _ in 0..ROUNDS {
             let sums = Self::new(crossings, levels, best);
-            let of = |model: &Model| sums.evidence(model, |at| must_be_positive(model, at));
+            let of = |model: &StepModel| sums.evidence(model, |at| must_be_positive(model, at));
             evidence = models.iter().map(of).collect();
             let likelier = |&a: &usize, &b: &usize| evidence[a].total_cmp(&evidence[b]);
             let likeliest = (0..models.len()).max_by(likelier).map_or(best, |at| &models[at]);
@@ -157,7 +157,7 @@ impl Sums {
 }
 
 /// All sets of up to `most` of `items`, the empty one first.
-pub fn subsets(items: &[usize], most: usize) -> Vec<Model> {
+pub fn subsets(items: &[usize], most: usize) -> Vec<StepModel> {
     let mut found = vec![Vec::new()];
     let mut begin = 0;
     for _ in 0..most {
@@ -184,13 +184,13 @@ mod tests {
     use super::*;
 
     /// Reads whose cost is `cost`, with noise below `noise_ns`.
-    fn readings(cost: impl Fn(u64) -> u64, noise_ns: u64) -> Vec<Crossing> {
+    fn readings(cost: impl Fn(u64) -> u64, noise_ns: u64) -> Vec<BoundaryRead> {
         let mut random = Random::new(5);
         (0..200)
             .map(|number| {
                 let centre = (1 + random.below(1000)) << random.below(8);
                 let elapsed_ns = 1000 + cost(centre) + random.below(noise_ns + 1);
-                Crossing { centre, group: number / 20, elapsed_ns }
+                BoundaryRead { centre, group: number / 20, elapsed_ns }
             })
             .collect()
     }

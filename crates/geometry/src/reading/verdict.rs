@@ -5,13 +5,13 @@ use flashfit_medium::Bytes;
 use super::Search;
 use super::confirm::{USUAL, spread};
 use super::elsewhere::begin_here;
-use super::question::{COARSE, Shares};
-use super::regions::Kind;
-use super::scores::{Crossing, as_float, groups};
-use super::session::Session;
+use super::question::{COARSE, UnitShares};
+use super::regions::RegionKind;
+use super::scores::{BoundaryRead, as_float, groups};
+use super::session::ReadSession;
 use crate::belief::median;
-use crate::findings::{Candidate, Finding, Findings, SURE, Value};
-use crate::probed::{Point, Probed, Series};
+use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
+use crate::probed::{PlotPoint, PlotSeries, Probed};
 
 /// A look-up in the fastest map, over the slowest way to it: what is shorter is the host's or the
 /// bus's.
@@ -31,7 +31,7 @@ const TWO_SIDED_95: f64 = 1.96;
 
 /// A step at the boundaries of a unit.
 #[derive(Debug, Clone, Copy)]
-pub struct Step {
+pub struct BoundaryStep {
     /// How much longer reads across it take than those across smaller ones, in nanoseconds.
     pub ns: f64,
     /// How far like reads differ, in nanoseconds.
@@ -46,7 +46,7 @@ pub struct Step {
 
 /// The step at a unit: the median over the groups of how much longer its reads take than those
 /// across boundaries half as large, or nearly so.
-pub fn step(crossings: &[Crossing], unit: u64) -> Step {
+pub fn step(crossings: &[BoundaryRead], unit: u64) -> BoundaryStep {
     let power = 1u64 << unit.trailing_zeros();
     // What smaller units cost is then on both sides.
     [unit / 2, power, power / 2, power / 8]
@@ -56,8 +56,8 @@ pub fn step(crossings: &[Crossing], unit: u64) -> Step {
         .unwrap_or_else(|| step_above(crossings, unit, 1))
 }
 
-fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
-    let like: Vec<Crossing> =
+fn step_above(crossings: &[BoundaryRead], unit: u64, finest: u64) -> BoundaryStep {
+    let like: Vec<BoundaryRead> =
         crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
     let times = |members: &[usize], on_boundary: bool| -> Vec<f64> {
         let members = members.iter().map(|&at| like[at]);
@@ -83,7 +83,7 @@ fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
         across += on().count();
     }
     let base: Vec<f64> = pairs.iter().flat_map(|(_, off)| off.iter().copied()).collect();
-    Step {
+    BoundaryStep {
         ns: step_ns,
         spread_ns: spread(&rest),
         base_ns: median(&base),
@@ -92,7 +92,7 @@ fn step_above(crossings: &[Crossing], unit: u64, finest: u64) -> Step {
     }
 }
 
-impl Step {
+impl BoundaryStep {
     /// Whether reads across surely take too little longer, most of them, for a look-up to be the
     /// cause: then only some boundaries have the step that the belief is in.
     pub fn is_surely_none(&self) -> bool {
@@ -120,13 +120,13 @@ impl Step {
 
 impl Search {
     /// The step at a unit, in the kind of parts in which it was looked at most.
-    pub fn step(&self, unit: u64) -> (Kind, Step) {
+    pub fn step(&self, unit: u64) -> (RegionKind, BoundaryStep) {
         let believed = self.believed();
-        let of_kind = |kind: Kind| {
+        let of_kind = |kind: RegionKind| {
             let reads = believed.iter().filter(|(of, _)| *of == kind).map(|&(_, read)| read);
             (kind, step(&reads.collect::<Vec<_>>(), unit))
         };
-        let steps = [Kind::Telling, Kind::Silent].map(of_kind);
+        let steps = [RegionKind::Telling, RegionKind::Silent].map(of_kind);
         steps.into_iter().max_by_key(|(_, step)| step.across.min(step.beside)).expect("two kinds")
     }
 }
@@ -152,17 +152,17 @@ fn begins_here(search: &Search, unit: u64) -> f64 {
 }
 
 /// What the reads come to.
-pub fn conclude(search: Search, mut session: Session<'_>) -> Probed {
+pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
     let erase_unit = erase_unit(&search);
     let found = match erase_unit.value {
-        Some(Value::Bytes(bytes)) => Some(bytes),
+        Some(QuantityValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     };
-    let mut findings = Findings {
+    let mut findings = GeometryFindings {
         erase_unit,
         write_unit: write_unit(&search, found),
         page: page(&search),
-        ..Findings::default()
+        ..GeometryFindings::default()
     };
     let writing = "reads alone cannot show it; --write measures it";
     for finding in [
@@ -175,7 +175,7 @@ pub fn conclude(search: Search, mut session: Session<'_>) -> Probed {
         &mut findings.pslc_cache,
         &mut findings.unwritten_is_faster,
     ] {
-        *finding = Finding::not_measured(writing);
+        *finding = GeometryFinding::not_measured(writing);
     }
     let elapsed_ns = session.elapsed_ns();
     let mut probed = std::mem::take(&mut session.probed);
@@ -197,22 +197,22 @@ pub fn conclude(search: Search, mut session: Session<'_>) -> Probed {
     probed
 }
 
-fn erase_unit(search: &Search) -> Finding {
+fn erase_unit(search: &Search) -> GeometryFinding {
     let candidates = search.belief.shown();
     let Some((unit, probability)) = search.belief.answer() else {
-        return Finding::inconclusive(nothing_shows(search), candidates);
+        return GeometryFinding::inconclusive(nothing_shows(search), candidates);
     };
     let (_, step) = search.step(unit);
     if !step.is_at_least(LEAST_LOOKUP_NS) {
         let reason = format!("{}, too little for flash to be the cause", step.told(unit));
-        return Finding::inconclusive(reason, candidates);
+        return GeometryFinding::inconclusive(reason, candidates);
     }
     let here = begins_here(search, unit);
     if here < SURE {
         let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
-        return Finding {
+        return GeometryFinding {
             confidence: Some(probability * here),
-            ..Finding::inconclusive(reason, candidates)
+            ..GeometryFinding::inconclusive(reason, candidates)
         };
     }
     let confidence = probability * here * remains(search, unit);
@@ -221,19 +221,19 @@ fn erase_unit(search: &Search) -> Finding {
             "{}, but whether that is so everywhere, and where the card was just read, is not clear",
             step.told(unit)
         );
-        return Finding {
+        return GeometryFinding {
             confidence: Some(confidence),
-            ..Finding::inconclusive(reason, candidates)
+            ..GeometryFinding::inconclusive(reason, candidates)
         };
     }
-    let found = Finding::found(Value::Bytes(unit), confidence, step.told(unit));
-    Finding { candidates, ..found }
+    let found = GeometryFinding::found(QuantityValue::Bytes(unit), confidence, step.told(unit));
+    GeometryFinding { candidates, ..found }
 }
 
 /// Why there is no erase unit: no step, or several sizes that could be it.
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();
-    let coarse: Vec<Crossing> =
+    let coarse: Vec<BoundaryRead> =
         search.telling().into_iter().filter(|read| read.centre % COARSE == 0).collect();
     if coarse.is_empty() {
         return "no read across a boundary succeeded".to_owned();
@@ -263,18 +263,18 @@ fn nothing_shows(search: &Search) -> String {
     }
 }
 
-fn shown(shares: &Shares) -> Vec<Candidate> {
+fn shown(shares: &UnitShares) -> Vec<CandidateValue> {
     let sizes = shares.iter().filter_map(|&(size, probability)| {
-        Some(Candidate { value: Value::Bytes(size?), probability })
+        Some(CandidateValue { value: QuantityValue::Bytes(size?), probability })
     });
     sizes.filter(|candidate| candidate.probability >= 0.001).take(5).collect()
 }
 
-fn write_unit(search: &Search, erase_unit: Option<u64>) -> Finding {
+fn write_unit(search: &Search, erase_unit: Option<u64>) -> GeometryFinding {
     let candidates = shown(&search.small.write_unit);
     let nothing = "reads across boundaries of pages cost no more than reads beside them";
     let Some(&(Some(unit), probability)) = search.small.write_unit.first() else {
-        return Finding::inconclusive(nothing, candidates);
+        return GeometryFinding::inconclusive(nothing, candidates);
     };
     let step = step(&search.telling(), unit);
     let reason = if !step.is_at_least(LEAST_PAGE_NS) {
@@ -284,26 +284,28 @@ fn write_unit(search: &Search, erase_unit: Option<u64>) -> Finding {
     } else if unit > LARGEST_PLAIN && erase_unit.is_none_or(|erase_unit| unit > erase_unit / 8) {
         format!("{}: a write unit's or an erase unit's", step.told(unit))
     } else {
-        let found = Finding::found(Value::Bytes(unit), probability, step.told(unit));
-        return Finding { candidates, ..found };
+        let found =
+            GeometryFinding::found(QuantityValue::Bytes(unit), probability, step.told(unit));
+        return GeometryFinding { candidates, ..found };
     };
-    Finding::inconclusive(reason, candidates)
+    GeometryFinding::inconclusive(reason, candidates)
 }
 
-fn page(search: &Search) -> Finding {
+fn page(search: &Search) -> GeometryFinding {
     let candidates = shown(&search.small.page);
     if let Some(&(Some(page), probability)) = search.small.page.first() {
         let step = step(&search.telling(), page);
         if probability >= SURE && step.is_at_least(LEAST_PAGE_NS) {
-            let found = Finding::found(Value::Bytes(page), probability, step.told(page));
-            return Finding { candidates, ..found };
+            let found =
+                GeometryFinding::found(QuantityValue::Bytes(page), probability, step.told(page));
+            return GeometryFinding { candidates, ..found };
         }
     }
-    Finding::inconclusive("no step smaller than the write unit's shows", candidates)
+    GeometryFinding::inconclusive("no step smaller than the write unit's shows", candidates)
 }
 
 /// The median time by the size of the boundary, for powers of two and for three times them.
-fn series(crossings: &[Crossing]) -> Vec<Series> {
+fn series(crossings: &[BoundaryRead]) -> Vec<PlotSeries> {
     let line = |name: &str, odd: u64| {
         let points = (0..40).filter_map(|exponent| {
             let unit = odd << exponent;
@@ -316,7 +318,7 @@ fn series(crossings: &[Crossing]) -> Vec<Series> {
             times.sort_by(f64::total_cmp);
             point(unit, &times)
         });
-        Series {
+        PlotSeries {
             name: name.to_owned(),
             x_unit: "bytes".to_owned(),
             y_unit: "ns".to_owned(),
@@ -329,14 +331,14 @@ fn series(crossings: &[Crossing]) -> Vec<Series> {
 }
 
 /// The median of sorted times with the interval that its rank has.
-fn point(unit: u64, sorted: &[f64]) -> Option<Point> {
+fn point(unit: u64, sorted: &[f64]) -> Option<PlotPoint> {
     if sorted.is_empty() {
         return None;
     }
     let (count, last) = (sorted.len() as f64, sorted.len() - 1);
     let half = TWO_SIDED_95 * count.sqrt() / 2.0;
     let at = |rank: f64| sorted[(rank.max(0.0) as usize).min(last)];
-    Some(Point {
+    Some(PlotPoint {
         x: as_float(unit),
         y: median(sorted),
         low: at((count / 2.0 - half).floor()),

@@ -13,10 +13,10 @@
 
 use std::ops::Range;
 
-use super::layout::{Layout, Supposed};
-use super::meter::{Meter, Stop};
-use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp, median};
-use crate::probed::Purpose;
+use super::layout::{LayoutHypothesis, UnitLayout};
+use super::meter::{MeasurementStop, Meter};
+use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, median};
+use crate::probed::SamplePurpose;
 
 /// The shortest stretch; small writes go to a log of their own on some media.
 pub const LEAST_STRETCH: u64 = 96 << 10;
@@ -55,7 +55,7 @@ const NOTHING: f64 = 0.1;
 
 /// A medium that merges, as sensed.
 #[derive(Debug, Clone)]
-pub struct Merging {
+pub struct SensedMerging {
     /// What was written in order before, so that merges have something to copy.
     pub window: Range<u64>,
     /// What writing in order takes, in nanoseconds a byte.
@@ -63,12 +63,12 @@ pub struct Merging {
     /// What a stretch typically takes more than that.
     pub merge_ns: f64,
     /// The stretches that were written for it, which leave units open.
-    sensed: Vec<Question>,
+    sensed: Vec<TestWrite>,
 }
 
 /// A stretch that is written.
 #[derive(Debug, Clone, Copy)]
-pub struct Question {
+pub struct TestWrite {
     /// Where it begins, in bytes.
     pub start: u64,
     /// Its length, in bytes.
@@ -77,9 +77,9 @@ pub struct Question {
 
 /// What the costs say.
 #[derive(Debug)]
-pub struct Told {
+pub struct MergeEvidence {
     /// The likeliest layout and its probability among those considered.
-    pub layout: Layout,
+    pub layout: UnitLayout,
     /// Its probability.
     pub probability: f64,
     /// The log-likelihood of each size.
@@ -92,30 +92,30 @@ pub struct Told {
     pub in_order: f64,
 }
 
-impl Merging {
+impl SensedMerging {
     /// Writes to ever other places of a written window; `None` when that costs little more than
     /// writing in order.
     pub fn sense(
         meter: &mut Meter<'_>,
         window: &Range<u64>,
         ns_per_byte: f64,
-    ) -> Result<Option<Self>, Stop> {
+    ) -> Result<Option<Self>, MeasurementStop> {
         let room = (window.end - window.start) / SENSING as u64;
         let (mut costs, mut in_order, mut sensed) = (Vec::new(), Vec::new(), Vec::new());
         // Stretches in order first: what they cost more than large requests is no merge.
         let first = align(window.start, GRAIN, window);
         for number in 0..SENSING as u64 {
             let at = first + number * LEAST_STRETCH;
-            in_order.push(meter.write(Purpose::WriteLinear, at, LEAST_STRETCH)?);
-            sensed.push(Question { start: at, length: LEAST_STRETCH });
+            in_order.push(meter.write(SamplePurpose::WriteLinear, at, LEAST_STRETCH)?);
+            sensed.push(TestWrite { start: at, length: LEAST_STRETCH });
         }
         let mut order: Vec<u64> = (0..SENSING as u64).collect();
         meter.random.shuffle(&mut order);
         for place in order {
             let within = meter.random.below((room - LEAST_STRETCH).max(1)) / GRAIN * GRAIN;
             let at = align(window.start + place * room + within, GRAIN, window);
-            costs.push(meter.write(Purpose::WriteRandom, at, LEAST_STRETCH)?);
-            sensed.push(Question { start: at, length: LEAST_STRETCH });
+            costs.push(meter.write(SamplePurpose::WriteRandom, at, LEAST_STRETCH)?);
+            sensed.push(TestWrite { start: at, length: LEAST_STRETCH });
         }
         let settled = median(&costs[SENSING / 2..]);
         let in_order = median(&in_order).max(ns_per_byte * LEAST_STRETCH as f64);
@@ -130,9 +130,14 @@ impl Merging {
     }
 
     /// Asks until the layout is known or more would not help.
-    pub fn tell(&self, meter: &mut Meter<'_>, belief: &Belief, most_ns: u64) -> Result<Told, Stop> {
+    pub fn tell(
+        &self,
+        meter: &mut Meter<'_>,
+        belief: &GeometryBelief,
+        most_ns: u64,
+    ) -> Result<MergeEvidence, MeasurementStop> {
         let mut inference = Inference::new(belief, self);
-        let mut recent: Vec<Question> = Vec::new();
+        let mut recent: Vec<TestWrite> = Vec::new();
         let from_ns = meter.elapsed_ns();
         while inference.asked < QUESTIONS.end {
             if inference.asked >= QUESTIONS.start {
@@ -143,10 +148,11 @@ impl Merging {
                 }
             }
             let question = inference.next_question(meter, &self.window, &recent);
-            let time_ns = match meter.write(Purpose::WriteRandom, question.start, question.length) {
-                Err(Stop::Spent) if inference.asked >= QUESTIONS.start => break,
-                other => other?,
-            };
+            let time_ns =
+                match meter.write(SamplePurpose::WriteRandom, question.start, question.length) {
+                    Err(MeasurementStop::Spent) if inference.asked >= QUESTIONS.start => break,
+                    other => other?,
+                };
             inference.learn(question, time_ns);
             recent.push(question);
         }
@@ -160,7 +166,7 @@ fn align(at: u64, grain: u64, window: &Range<u64>) -> u64 {
 
 /// The posterior over layouts and ways of merging.
 struct Inference {
-    supposed: Vec<Supposed>,
+    supposed: Vec<LayoutHypothesis>,
     /// The logarithms of how likely each is beforehand within its size, and of its size.
     priors: Vec<f64>,
     unit_priors: Vec<f64>,
@@ -175,13 +181,13 @@ struct Inference {
 }
 
 impl Inference {
-    fn new(belief: &Belief, merging: &Merging) -> Self {
+    fn new(belief: &GeometryBelief, merging: &SensedMerging) -> Self {
         let room = merging.window.end - merging.window.start;
-        let units = belief.candidates().filter_map(Structure::bytes);
+        let units = belief.candidates().filter_map(DeviceStructure::bytes);
         let (mut supposed, mut priors, mut unit_priors) = (Vec::new(), Vec::new(), Vec::new());
         for unit in units.filter(|unit| *unit >= *ANSWERS.start() && *unit <= room / 6) {
-            let all = Supposed::of_unit(unit, GRAIN);
-            let of_unit = belief.probability(Structure::Unit(unit)).max(1e-12).ln();
+            let all = LayoutHypothesis::of_unit(unit, GRAIN);
+            let of_unit = belief.probability(DeviceStructure::Unit(unit)).max(1e-12).ln();
             unit_priors.resize(unit_priors.len() + all.len(), of_unit);
             for (mut one, share) in all {
                 for stretch in &merging.sensed {
@@ -214,7 +220,7 @@ impl Inference {
         inference
     }
 
-    fn learn(&mut self, question: Question, time_ns: f64) {
+    fn learn(&mut self, question: TestWrite, time_ns: f64) {
         let base_ns = self.ns_per_byte * question.length as f64;
         let count = self.suppositions.len();
         // By the step of what is copied, then by supposition.
@@ -258,8 +264,8 @@ impl Inference {
     }
 
     /// The likeliest layout, whatever the way of merging.
-    fn likeliest(&self) -> (Layout, f64) {
-        let mut best: Option<(Layout, f64)> = None;
+    fn likeliest(&self) -> (UnitLayout, f64) {
+        let mut best: Option<(UnitLayout, f64)> = None;
         for (at, one) in self.supposed.iter().enumerate() {
             if self.posterior[at] < 1e-3 || best.is_some_and(|(layout, _)| layout == one.layout) {
                 continue;
@@ -280,15 +286,15 @@ impl Inference {
         &self,
         meter: &mut Meter<'_>,
         window: &Range<u64>,
-        recent: &[Question],
-    ) -> Question {
+        recent: &[TestWrite],
+    ) -> TestWrite {
         const TRIED: usize = 40;
         let room = window.end - window.start;
         let keep = SENSING.min(usize::try_from(room / (24 << 20)).unwrap_or(SENSING)).max(4);
         let last = &recent[recent.len().saturating_sub(keep)..];
         let likely: Vec<usize> =
             (0..self.supposed.len()).filter(|&at| self.posterior[at] > 1e-6).collect();
-        let mut best: Option<(f64, Question)> = None;
+        let mut best: Option<(f64, TestWrite)> = None;
         for _ in 0..TRIED {
             let question = self.propose(meter, window);
             let distance = last
@@ -306,7 +312,7 @@ impl Inference {
     }
 
     /// A stretch about a boundary of some likely layout, or anywhere.
-    fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>) -> Question {
+    fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>) -> TestWrite {
         let layout = self.supposed[self.drawn(meter)].layout;
         let lengths = [LEAST_STRETCH, LEAST_STRETCH, 2 * LEAST_STRETCH, layout.unit / 2];
         let drawn = usize::try_from(meter.random.below(4)).expect("it is small");
@@ -320,7 +326,7 @@ impl Inference {
             (number * layout.unit + layout.offset).saturating_sub(layout.unit + length / 2)
         };
         let start = align(at, GRAIN, window).min((window.end - length) / GRAIN * GRAIN);
-        Question { start, length }
+        TestWrite { start, length }
     }
 
     fn drawn(&self, meter: &mut Meter<'_>) -> usize {
@@ -338,7 +344,7 @@ impl Inference {
         0
     }
 
-    fn uncertainty(&self, likely: &[usize], question: Question) -> f64 {
+    fn uncertainty(&self, likely: &[usize], question: TestWrite) -> f64 {
         let mut shares = [0.0; CLASSES];
         let base_ns = self.ns_per_byte * question.length as f64;
         for &at in likely {
@@ -349,7 +355,7 @@ impl Inference {
         shares.iter().filter(|&&share| share > 0.0).map(|share| -share * share.ln()).sum()
     }
 
-    fn told(&self) -> Told {
+    fn told(&self) -> MergeEvidence {
         let (layout, probability) = self.likeliest();
         let alike = self.supposed.iter().zip(&self.posterior);
         let alike = alike.filter(|(one, _)| one.layout.unit == layout.unit);
@@ -368,7 +374,7 @@ impl Inference {
                 _ => log_likelihoods.push((one.layout.unit, log)),
             }
         }
-        Told {
+        MergeEvidence {
             layout,
             probability,
             log_likelihoods,

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::belief::{ANSWERS, Belief, Structure};
+use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
 
 /// The sizes that write units may have: 2^k and 3 x 2^k.
 pub const EXPONENTS: Range<u32> = 12..20;
@@ -19,7 +19,7 @@ const UNTIMED: f64 = 0.05;
 
 /// What an erase unit may be made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Build {
+pub struct UnitBuild {
     /// In bytes.
     pub unit: u64,
     /// In bytes.
@@ -28,7 +28,7 @@ pub struct Build {
     pub bits: u64,
 }
 
-impl Build {
+impl UnitBuild {
     /// How many writes of a size fill the unit.
     pub fn distance(self, write_bytes: u64) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
@@ -50,9 +50,9 @@ impl Build {
 
 /// A build and how likely it is beforehand.
 #[derive(Debug, Clone, Copy)]
-pub struct Supposed {
+pub struct BuildHypothesis {
     /// The build.
-    pub build: Build,
+    pub build: UnitBuild,
     /// The logarithm of how likely it is.
     pub prior: f64,
     /// As `prior`, without what the times of sizes said of write units.
@@ -61,8 +61,12 @@ pub struct Supposed {
 
 /// All builds, by what is believed of units and by what the times of sizes said of write units.
 /// Where the medium `merges`, no unit has cells of one bit.
-pub fn all(belief: &Belief, write_units: &[(u64, f64)], merges: bool) -> Vec<Supposed> {
-    let units = belief.candidates().filter_map(Structure::bytes);
+pub fn all(
+    belief: &GeometryBelief,
+    write_units: &[(u64, f64)],
+    merges: bool,
+) -> Vec<BuildHypothesis> {
+    let units = belief.candidates().filter_map(DeviceStructure::bytes);
     let units: Vec<u64> = units.filter(|unit| ANSWERS.contains(unit)).collect();
     let most_bits = if merges { 1 } else { BITS.len() };
     let mut all = Vec::new();
@@ -74,11 +78,13 @@ pub fn all(belief: &Belief, write_units: &[(u64, f64)], merges: bool) -> Vec<Sup
                 if unit % write_unit != 0 || unit / write_unit < LEAST_WRITE_UNITS {
                     continue;
                 }
-                let of_unit = belief.probability(Structure::Unit(unit)).max(1e-12);
-                all.extend((1..).zip(BITS).take(most_bits).map(|(bits, of_bits)| Supposed {
-                    build: Build { unit, write_unit, bits },
-                    prior: (share * timed * of_unit * of_bits).ln(),
-                    untimed: (share * of_unit * of_bits).ln(),
+                let of_unit = belief.probability(DeviceStructure::Unit(unit)).max(1e-12);
+                all.extend((1..).zip(BITS).take(most_bits).map(|(bits, of_bits)| {
+                    BuildHypothesis {
+                        build: UnitBuild { unit, write_unit, bits },
+                        prior: (share * timed * of_unit * of_bits).ln(),
+                        untimed: (share * of_unit * of_bits).ln(),
+                    }
                 }));
             }
         }

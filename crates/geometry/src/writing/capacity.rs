@@ -10,9 +10,9 @@
 
 use std::ops::Range;
 
-use super::meter::{Meter, Stop};
-use crate::findings::{Finding, Value};
-use crate::probed::Purpose;
+use super::meter::{MeasurementStop, Meter};
+use crate::findings::{GeometryFinding, QuantityValue};
+use crate::probed::SamplePurpose;
 
 /// A block: as large as the largest sector.
 const BLOCK: u64 = 4096;
@@ -35,7 +35,11 @@ enum Seen {
 }
 
 /// Looks at the region; says what is there.
-pub fn check(meter: &mut Meter<'_>, capacity_bytes: u64, seed: u64) -> Result<Finding, Stop> {
+pub fn check(
+    meter: &mut Meter<'_>,
+    capacity_bytes: u64,
+    seed: u64,
+) -> Result<GeometryFinding, MeasurementStop> {
     let region = meter.region();
     let places = places(meter, &region);
     for &place in &places {
@@ -65,7 +69,7 @@ pub fn check(meter: &mut Meter<'_>, capacity_bytes: u64, seed: u64) -> Result<Fi
     }
     let Some(&first) = lost.first() else {
         let reason = format!("all {} blocks were read back{part}", places.len());
-        return Ok(Finding::found(Value::Bytes(capacity_bytes), 0.999, reason));
+        return Ok(GeometryFinding::found(QuantityValue::Bytes(capacity_bytes), 0.999, reason));
     };
     let good =
         places.iter().rev().find(|&&place| place < first).map_or(region.start, |p| p + BLOCK);
@@ -73,8 +77,12 @@ pub fn check(meter: &mut Meter<'_>, capacity_bytes: u64, seed: u64) -> Result<Fi
     Ok(missing(real, format!("what is written beyond {real} bytes is lost")))
 }
 
-fn missing(real: u64, reason: String) -> Finding {
-    Finding::found(Value::Bytes(real), 0.99, format!("capacity is missing: {reason}"))
+fn missing(real: u64, reason: String) -> GeometryFinding {
+    GeometryFinding::found(
+        QuantityValue::Bytes(real),
+        0.99,
+        format!("capacity is missing: {reason}"),
+    )
 }
 
 /// Ascending places of blocks within the region.
@@ -105,12 +113,12 @@ fn bytes_of(place: u64, seed: u64) -> [u8; STAMP] {
     bytes
 }
 
-fn stamp(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<(), Stop> {
-    meter.write_stamped(Purpose::WriteRandom, place, BLOCK, Some(&bytes_of(place, seed)))?;
+fn stamp(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<(), MeasurementStop> {
+    meter.write_stamped(SamplePurpose::WriteRandom, place, BLOCK, Some(&bytes_of(place, seed)))?;
     Ok(())
 }
 
-fn look(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<Seen, Stop> {
+fn look(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<Seen, MeasurementStop> {
     meter.read(place, BLOCK)?;
     let read = &meter.read_bytes()[..STAMP];
     let own = bytes_of(place, seed);
@@ -127,7 +135,7 @@ fn overwrite_all_but(
     meter: &mut Meter<'_>,
     range: &Range<u64>,
     places: &[u64],
-) -> Result<(), Stop> {
+) -> Result<(), MeasurementStop> {
     let mut at = range.start.next_multiple_of(BLOCK);
     let most = 64 * BLOCK;
     while at + BLOCK <= range.end {
@@ -135,7 +143,7 @@ fn overwrite_all_but(
         let end = next.min(at + most).min(range.end) / BLOCK * BLOCK;
         if end > at {
             // The stamp of no place, so that these are never taken for one.
-            meter.write_stamped(Purpose::WriteLinear, at, end - at, Some(&[0; STAMP]))?;
+            meter.write_stamped(SamplePurpose::WriteLinear, at, end - at, Some(&[0; STAMP]))?;
         }
         at = if end == next { next + BLOCK } else { end.max(at + BLOCK) };
     }
@@ -143,7 +151,7 @@ fn overwrite_all_but(
 }
 
 /// The least distance at which addresses wrap: a divisor, by halves, of one at which they do.
-fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, Stop> {
+fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, MeasurementStop> {
     let start = meter.region().start.next_multiple_of(BLOCK);
     let mut least = wrap;
     while least % 2 == 0 && least / 2 >= GRAIN {
@@ -159,7 +167,7 @@ fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, Stop> 
 }
 
 /// Where lost capacity begins, between a place that was kept and one that was lost.
-fn bisect(meter: &mut Meter<'_>, between: Range<u64>, seed: u64) -> Result<u64, Stop> {
+fn bisect(meter: &mut Meter<'_>, between: Range<u64>, seed: u64) -> Result<u64, MeasurementStop> {
     let Range { start: mut kept, end: mut lost } = between;
     while lost - kept > GRAIN {
         let middle = kept.midpoint(lost) / BLOCK * BLOCK;

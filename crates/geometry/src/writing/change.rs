@@ -7,9 +7,9 @@
 //! each. Limits: one change; a soft rise that begins late is told one too high, so that a number
 //! that is surer to within one than by itself is told as such.
 
-use super::open_units::{Cost, Order};
+use super::open_units::{UnitOrder, UnitWriteCost};
 use crate::belief::{log_student_3, log_sum_exp};
-use crate::findings::{Candidate, Finding, Value};
+use crate::findings::{CandidateValue, GeometryFinding, QuantityValue};
 
 /// How much longer a write takes beyond a sudden change at least, as a logarithm, and in which
 /// steps larger changes are supposed.
@@ -60,7 +60,7 @@ impl Beyond {
 
 /// The log-likelihood of each number of open units from `least` on, the last of which stands for
 /// more than were measured. `base_ns` is what a write takes in order where nothing gives way.
-fn log_likelihoods(costs: &[Cost], base_ns: f64, least: u32) -> Vec<(u32, f64)> {
+fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u32, f64)> {
     let logs: Vec<f64> = costs.iter().map(|cost| (cost.time_ns / base_ns).max(1e-3).ln()).collect();
     let most = costs.last().map_or(least, |cost| cost.units);
     let all = Beyond::all();
@@ -92,25 +92,27 @@ fn log_likelihoods(costs: &[Cost], base_ns: f64, least: u32) -> Vec<(u32, f64)> 
 }
 
 /// What the costs say of the number of open units.
-pub fn finding(costs: &[Cost], base_ns: f64, order: Order) -> Finding {
-    let least = u32::from(order == Order::Linear);
+pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> GeometryFinding {
+    let least = u32::from(order == UnitOrder::Linear);
     let Some(last) = costs.last() else {
-        return Finding::not_measured("the region or what may be written was too small for it");
+        return GeometryFinding::not_measured(
+            "the region or what may be written was too small for it",
+        );
     };
     let logs = log_likelihoods(costs, base_ns, least);
     let total = log_sum_exp(logs.iter().map(|&(_, log)| log));
-    let mut candidates: Vec<Candidate> = logs
+    let mut candidates: Vec<CandidateValue> = logs
         .iter()
-        .map(|&(open, log)| Candidate {
-            value: Value::Count(open),
+        .map(|&(open, log)| CandidateValue {
+            value: QuantityValue::Count(open),
             probability: (log - total).exp(),
         })
         .collect();
     candidates.sort_by(|one, other| other.probability.total_cmp(&one.probability));
     let best = candidates[0];
-    let Value::Count(open) = best.value else { unreachable!("the candidates are counts") };
-    let near = |candidate: &&Candidate| {
-        matches!(candidate.value, Value::Count(count) if count.abs_diff(open) <= 1
+    let QuantityValue::Count(open) = best.value else { unreachable!("the candidates are counts") };
+    let near = |candidate: &&CandidateValue| {
+        matches!(candidate.value, QuantityValue::Count(count) if count.abs_diff(open) <= 1
             && count < last.units)
     };
     let within_one: f64 = candidates.iter().filter(near).map(|one| one.probability).sum();
@@ -119,7 +121,7 @@ pub fn finding(costs: &[Cost], base_ns: f64, order: Order) -> Finding {
     if open == last.units {
         let reason =
             format!("writing to up to {open} erase units in turn costs no more than to one");
-        return Finding::inconclusive(reason, Vec::new());
+        return GeometryFinding::inconclusive(reason, Vec::new());
     }
     let within = mean(costs.iter().filter(|cost| cost.units <= open), base_ns);
     let beyond = mean(costs.iter().filter(|cost| cost.units > open), base_ns);
@@ -128,17 +130,20 @@ pub fn finding(costs: &[Cost], base_ns: f64, order: Order) -> Finding {
         "a write takes {lower:.1} ms to up to {open} erase units in turn, {upper:.1} ms to more"
     );
     if best.probability >= SURE_OF_SHAPE {
-        let found = Finding::found(best.value, best.probability, reason);
-        Finding { candidates, ..found }
+        let found = GeometryFinding::found(best.value, best.probability, reason);
+        GeometryFinding { candidates, ..found }
     } else if within_one >= SURE_OF_SHAPE {
         let reason = format!("{reason}; it may be one more or one less");
-        Finding { candidates, ..Finding::found(best.value, within_one, reason) }
+        GeometryFinding { candidates, ..GeometryFinding::found(best.value, within_one, reason) }
     } else {
-        Finding::inconclusive(format!("{reason}; where it changes is not clear"), candidates)
+        GeometryFinding::inconclusive(
+            format!("{reason}; where it changes is not clear"),
+            candidates,
+        )
     }
 }
 
-fn mean<'a>(costs: impl Iterator<Item = &'a Cost>, otherwise: f64) -> f64 {
+fn mean<'a>(costs: impl Iterator<Item = &'a UnitWriteCost>, otherwise: f64) -> f64 {
     let times: Vec<f64> = costs.map(|cost| cost.time_ns).collect();
     if times.is_empty() { otherwise } else { times.iter().sum::<f64>() / times.len() as f64 }
 }
@@ -147,42 +152,46 @@ fn mean<'a>(costs: impl Iterator<Item = &'a Cost>, otherwise: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn costs(times_ms: &[f64]) -> Vec<Cost> {
+    fn costs(times_ms: &[f64]) -> Vec<UnitWriteCost> {
         (1..)
             .zip(times_ms)
-            .map(|(units, ms)| Cost { units, time_ns: ms * 1e6, error: 0.02 })
+            .map(|(units, ms)| UnitWriteCost { units, time_ns: ms * 1e6, error: 0.02 })
             .collect()
     }
 
     #[test]
     fn the_change_is_the_number() {
-        let found = finding(&costs(&[10.0, 11.0, 10.5, 900.0, 905.0]), 1e7, Order::Linear);
-        assert_eq!(found.value, Some(Value::Count(3)));
+        let found = finding(&costs(&[10.0, 11.0, 10.5, 900.0, 905.0]), 1e7, UnitOrder::Linear);
+        assert_eq!(found.value, Some(QuantityValue::Count(3)));
         assert!(found.confidence.unwrap() > 0.99);
-        let soft = finding(&costs(&[10.0, 10.2, 11.0, 10.4, 21.0, 23.0, 20.0]), 1e7, Order::Linear);
-        assert_eq!(soft.value, Some(Value::Count(4)));
+        let soft =
+            finding(&costs(&[10.0, 10.2, 11.0, 10.4, 21.0, 23.0, 20.0]), 1e7, UnitOrder::Linear);
+        assert_eq!(soft.value, Some(QuantityValue::Count(4)));
     }
 
     #[test]
     fn a_rise_is_told_to_within_one() {
         let rise = [6.5, 6.6, 6.4, 6.6, 7.0, 7.4, 7.9, 8.2, 8.4, 8.9, 8.8, 9.1, 9.1, 9.2];
-        let found = finding(&costs(&rise), 6e6, Order::Linear);
-        let Some(Value::Count(open)) = found.value else { panic!("{found:?}") };
+        let found = finding(&costs(&rise), 6e6, UnitOrder::Linear);
+        let Some(QuantityValue::Count(open)) = found.value else { panic!("{found:?}") };
         assert!((3..=5).contains(&open), "{found:?}");
     }
 
     #[test]
     fn no_unit_can_be_open_out_of_order() {
-        let found = finding(&costs(&[500.0, 510.0, 505.0]), 1e7, Order::Random);
-        assert_eq!(found.value, Some(Value::Count(0)));
+        let found = finding(&costs(&[500.0, 510.0, 505.0]), 1e7, UnitOrder::Random);
+        assert_eq!(found.value, Some(QuantityValue::Count(0)));
     }
 
     #[test]
     fn without_a_change_there_is_no_number() {
         let flat = [10.0, 10.5, 10.1, 11.0, 9.9, 10.2, 10.3, 10.0];
-        let found = finding(&costs(&flat), 1e7, Order::Linear);
+        let found = finding(&costs(&flat), 1e7, UnitOrder::Linear);
         assert_eq!(found.value, None);
         assert!(found.reason.contains("up to 8"), "{}", found.reason);
-        assert_eq!(finding(&[], 1e7, Order::Linear).verdict, crate::findings::Verdict::NotMeasured);
+        assert_eq!(
+            finding(&[], 1e7, UnitOrder::Linear).verdict,
+            crate::findings::QuantityVerdict::NotMeasured
+        );
     }
 }

@@ -13,13 +13,13 @@
 
 use std::ops::Range;
 
-use super::build::{self, Build, EXPONENTS};
-use super::folding::{self, OneBit};
-use super::meter::{Meter, Stop};
-use super::period::Classes;
-use crate::belief::{Belief, log_sum_exp};
+use super::build::{self, EXPONENTS, UnitBuild};
+use super::folding::{self, SingleBitUnits};
+use super::meter::{MeasurementStop, Meter};
+use super::period::TimeClasses;
+use crate::belief::{GeometryBelief, log_sum_exp};
 use crate::findings::SURE;
-use crate::probed::Purpose;
+use crate::probed::SamplePurpose;
 
 /// The smallest write.
 const LEAST_WRITE: u64 = 4096;
@@ -73,8 +73,8 @@ pub struct Erasures {
 }
 
 /// The posterior over builds, and the writes it comes from.
-pub struct Watching {
-    builds: Vec<Build>,
+pub struct BuildBelief {
+    builds: Vec<UnitBuild>,
     /// Unnormalized log-probabilities; the priors are in `priors`.
     logs: Vec<f64>,
     priors: Vec<f64>,
@@ -96,17 +96,17 @@ pub struct Watching {
     stall_ns: Option<f64>,
 }
 
-impl Watching {
+impl BuildBelief {
     /// Begins with what is believed of units, and with what the times of sizes said of write units.
     /// Where the medium `merges`, what is erased is a log for small writes, of whole units.
     pub fn new(
-        belief: &Belief,
+        belief: &GeometryBelief,
         write_units: &[(u64, f64)],
         window: &Range<u64>,
         merges: bool,
     ) -> Self {
         let supposed = build::all(belief, write_units, merges);
-        let builds: Vec<Build> = supposed.iter().map(|one| one.build).collect();
+        let builds: Vec<UnitBuild> = supposed.iter().map(|one| one.build).collect();
         let priors = supposed.iter().map(|one| one.prior).collect();
         let untimed = supposed.iter().map(|one| one.untimed).collect();
         let length = PLACES * STRIDE;
@@ -133,7 +133,11 @@ impl Watching {
     }
 
     /// Writes the smallest size until erasures show; whether they did.
-    pub fn first_run(&mut self, meter: &mut Meter<'_>, most: usize) -> Result<bool, Stop> {
+    pub fn first_run(
+        &mut self,
+        meter: &mut Meter<'_>,
+        most: usize,
+    ) -> Result<bool, MeasurementStop> {
         self.run(meter, LEAST_WRITE, most)?;
         Ok(self.shown)
     }
@@ -144,7 +148,7 @@ impl Watching {
     }
 
     /// Writes other sizes until the unit is clear.
-    pub fn further_runs(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
+    pub fn further_runs(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
         for _ in 0..RUNS {
             if self.likeliest_unit().1 > ENOUGH {
                 break;
@@ -159,7 +163,7 @@ impl Watching {
     /// Two sizes agree with some build nearly always, and one that may hide erasures with too many.
     /// Where no third tells plainly, one that fills one and a half of the supposed write units
     /// takes up two of them, or is counted in bytes and shows it; of the smallest ones three.
-    fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), Stop> {
+    fn try_the_write_unit(&mut self, meter: &mut Meter<'_>) -> Result<(), MeasurementStop> {
         let Some(best) = self.best().filter(|_| self.seen.len() > 1) else { return Ok(()) };
         let build = self.builds[best];
         let is_plain = |size: u64| build.distance(size) == build.whole_distance(size);
@@ -191,10 +195,10 @@ impl Watching {
     }
 
     /// Writes a few places, in large requests, so many bytes in all.
-    pub fn use_up(&self, meter: &mut Meter<'_>, bytes: u64) -> Result<(), Stop> {
+    pub fn use_up(&self, meter: &mut Meter<'_>, bytes: u64) -> Result<(), MeasurementStop> {
         for number in 0..bytes / STRIDE {
             let at = self.area.start + number % PLACES * STRIDE;
-            meter.write(Purpose::WriteLinear, at, STRIDE)?;
+            meter.write(SamplePurpose::WriteLinear, at, STRIDE)?;
         }
         Ok(())
     }
@@ -213,11 +217,11 @@ impl Watching {
         &mut self,
         meter: &mut Meter<'_>,
         window: &Range<u64>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), MeasurementStop> {
         let Some(held) = self.distance.filter(|_| self.likeliest_unit().1 < ENOUGH) else {
             return Ok(());
         };
-        let units = OneBit { held, write_unit: self.told().write_unit.0 };
+        let units = SingleBitUnits { held, write_unit: self.told().write_unit.0 };
         let places: Vec<u64> = (0..PLACES).map(|at| self.area.start + at * STRIDE).collect();
         let folds = folding::shows(meter, units, &places, window)?;
         if let Some(folds) = folds {
@@ -250,7 +254,12 @@ impl Watching {
     }
 
     /// Writes one size until what it can tell is clear.
-    fn run(&mut self, meter: &mut Meter<'_>, write_bytes: u64, most: usize) -> Result<(), Stop> {
+    fn run(
+        &mut self,
+        meter: &mut Meter<'_>,
+        write_bytes: u64,
+        most: usize,
+    ) -> Result<(), MeasurementStop> {
         let mut order: Vec<u64> = (0..PLACES).collect();
         let mut times: Vec<f32> = Vec::new();
         let mut look = FIRST_LOOK;
@@ -259,7 +268,7 @@ impl Watching {
             meter.random.shuffle(&mut order);
             for place in &order {
                 let at = self.area.start + place * STRIDE;
-                times.push(meter.write(Purpose::WriteRandom, at, write_bytes)? as f32);
+                times.push(meter.write(SamplePurpose::WriteRandom, at, write_bytes)? as f32);
             }
             let ends = times.len() >= most;
             if times.len() < look && !ends {
@@ -311,7 +320,7 @@ impl Watching {
     }
 
     fn look_at(&self, times: &[f32], write_bytes: u64) -> Look {
-        let classes = Classes::of(times);
+        let classes = TimeClasses::of(times);
         let nothing = classes.log_nothing();
         let mut known: Vec<((f64, f64), f64)> = Vec::new();
         let logs: Vec<f64> = self

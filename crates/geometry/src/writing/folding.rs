@@ -15,9 +15,9 @@
 use std::ops::Range;
 
 use super::erased;
-use super::meter::{LARGEST_REQUEST, Meter, Stop};
+use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use crate::belief::{log_sum_exp, median};
-use crate::probed::Purpose;
+use crate::probed::SamplePurpose;
 
 /// Folding is seen over so many units; before that so many must pass for every unit with one bit a
 /// cell to hold what was written in order.
@@ -67,7 +67,7 @@ const BREADTH: f64 = 8.0;
 
 /// Units with one bit a cell, as far as they are known.
 #[derive(Debug, Clone, Copy)]
-pub struct OneBit {
+pub struct SingleBitUnits {
     /// How many write units one holds.
     pub held: usize,
     /// The size of a write unit, in bytes.
@@ -79,18 +79,18 @@ pub struct OneBit {
 /// cannot be told.
 pub fn shows(
     meter: &mut Meter<'_>,
-    units: OneBit,
+    units: SingleBitUnits,
     places: &[u64],
     window: &Range<u64>,
-) -> Result<Option<bool>, Stop> {
-    let OneBit { held, write_unit } = units;
+) -> Result<Option<bool>, MeasurementStop> {
+    let SingleBitUnits { held, write_unit } = units;
     let most = (SEEN + PASSED) * held;
     if most > MOST_WRITES {
         return Ok(None);
     }
     let mut times = Vec::new();
     for at in places.iter().cycle().take(SEEN * held) {
-        times.push(meter.write(Purpose::WriteLinear, *at, write_unit)? as f32);
+        times.push(meter.write(SamplePurpose::WriteLinear, *at, write_unit)? as f32);
     }
     let dead_ns = stall(&times, held);
     let first = window.start.next_multiple_of(write_unit);
@@ -98,7 +98,7 @@ pub fn shows(
     let mut times = Vec::new();
     for number in 0..most as u64 {
         let at = first + number % room * write_unit;
-        times.push(meter.write(Purpose::WriteLinear, at, write_unit)? as f32);
+        times.push(meter.write(SamplePurpose::WriteLinear, at, write_unit)? as f32);
     }
     let in_order_ns = stall(&times, held);
     let each: Vec<f64> = times.iter().map(|time| f64::from(*time)).collect();
@@ -133,10 +133,10 @@ pub fn stall(times: &[f32], held: usize) -> Option<f64> {
 /// the region.
 pub fn bits(
     meter: &mut Meter<'_>,
-    units: OneBit,
+    units: SingleBitUnits,
     window: &Range<u64>,
     is_folded: bool,
-) -> Result<Option<[f64; 3]>, Stop> {
+) -> Result<Option<[f64; 3]>, MeasurementStop> {
     let region = meter.region();
     let mut filled = meter.fill(region.start..window.start)?;
     filled.extend(meter.fill(window.end..region.end / LARGEST_REQUEST * LARGEST_REQUEST)?);
@@ -158,7 +158,7 @@ pub fn bits(
     loop {
         let mut times = Vec::new();
         for at in at.by_ref().take(usize::try_from(requests).expect("they are few")) {
-            times.push(meter.write(Purpose::WriteLinear, at, bytes)?);
+            times.push(meter.write(SamplePurpose::WriteLinear, at, bytes)?);
         }
         if (times.len() as u64) < requests {
             return Ok(None);

@@ -5,7 +5,7 @@
 //! the ways are those of the layers in the literature; how many units may be out of order is not
 //! supposed apart from how many may be open.
 
-use super::boundaries::{LEAST_STRETCH, Question};
+use super::boundaries::{LEAST_STRETCH, TestWrite};
 
 /// Offsets of the first unit that are considered for each size.
 const OFFSETS: u64 = 64;
@@ -28,14 +28,14 @@ const MOST_WITH_FEWER: usize = 10;
 
 /// Units of a size that begin at an offset and its multiples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct UnitLayout {
     /// The size, in bytes.
     pub unit: u64,
     /// Where the first whole unit begins, in bytes.
     pub offset: u64,
 }
 
-impl Layout {
+impl UnitLayout {
     /// The number of the unit of a place, and where in it that is.
     fn split(self, at: u64) -> (u64, u64) {
         let from = at + self.unit - self.offset;
@@ -43,7 +43,7 @@ impl Layout {
     }
 
     /// The parts of a stretch: number of the unit, from where in it, and how much.
-    fn parts(self, question: Question) -> impl Iterator<Item = (u64, u64, u64)> {
+    fn parts(self, question: TestWrite) -> impl Iterator<Item = (u64, u64, u64)> {
         let end = question.start + question.length;
         let mut at = question.start;
         std::iter::from_fn(move || {
@@ -86,9 +86,9 @@ struct Open {
 
 /// A layout and a way of merging.
 #[derive(Debug, Clone)]
-pub struct Supposed {
+pub struct LayoutHypothesis {
     /// Where the units lie.
-    pub layout: Layout,
+    pub layout: UnitLayout,
     way: Way,
     /// How many units can be open.
     most: usize,
@@ -96,12 +96,12 @@ pub struct Supposed {
     open: Vec<Open>,
 }
 
-impl Supposed {
+impl LayoutHypothesis {
     /// All that is supposed of a size, with how likely each is.
     pub fn of_unit(unit: u64, grain: u64) -> Vec<(Self, f64)> {
         let grain = (unit / OFFSETS).max(grain).min(unit);
         let count = unit.div_ceil(grain);
-        let aligned = Layout { unit, offset: 0 };
+        let aligned = UnitLayout { unit, offset: 0 };
         let of = |layout, way, most| Self { layout, way, most, open: Vec::new() };
         let mut all = Vec::new();
         let share = (1.0 - SHIFTED) / OPEN.len() as f64;
@@ -125,7 +125,7 @@ impl Supposed {
             all.extend(fewer.map(|one| (one, (1.0 - SHIFTED) * FEWER / pairs as f64)));
         }
         for step in 1..count {
-            let layout = Layout { unit, offset: step * grain };
+            let layout = UnitLayout { unit, offset: step * grain };
             let each = SHIFTED / ((count - 1) as usize * OPEN_SHIFTED.len()) as f64;
             all.extend(
                 OPEN_SHIFTED
@@ -141,12 +141,12 @@ impl Supposed {
     }
 
     /// What writing a stretch would copy, in units.
-    pub fn copied(&self, question: Question) -> f64 {
+    pub fn copied(&self, question: TestWrite) -> f64 {
         self.clone().write(question)
     }
 
     /// Writes a stretch; what that copies, in units.
-    pub fn write(&mut self, question: Question) -> f64 {
+    pub fn write(&mut self, question: TestWrite) -> f64 {
         let (unit, layout) = (self.layout.unit, self.layout);
         let mut copied = 0;
         for (number, within, length) in layout.parts(question) {
@@ -209,13 +209,13 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    fn supposed(way: Way, most: usize) -> Supposed {
-        let layout = Layout { unit: 1024 * KIB, offset: 256 * KIB };
-        Supposed { layout, way, most, open: Vec::new() }
+    fn supposed(way: Way, most: usize) -> LayoutHypothesis {
+        let layout = UnitLayout { unit: 1024 * KIB, offset: 256 * KIB };
+        LayoutHypothesis { layout, way, most, open: Vec::new() }
     }
 
-    fn at(start_kib: u64, length_kib: u64) -> Question {
-        Question { start: start_kib * KIB, length: length_kib * KIB }
+    fn at(start_kib: u64, length_kib: u64) -> TestWrite {
+        TestWrite { start: start_kib * KIB, length: length_kib * KIB }
     }
 
     #[test]

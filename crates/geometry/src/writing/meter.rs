@@ -11,7 +11,7 @@ use flashfit_medium::random::Random;
 use flashfit_medium::{BlockDev, BlockDevError, Clock};
 
 use super::WritingOptions;
-use crate::probed::{ProbeError, Probed, Purpose, Sample, Watch};
+use crate::probed::{ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
 
 /// How many samples are kept.
 pub const MOST_SAMPLES: usize = 1 << 16;
@@ -22,7 +22,7 @@ const STEP_REQUESTS: u64 = 8;
 
 /// Why measuring stops.
 #[derive(Debug)]
-pub enum Stop {
+pub enum MeasurementStop {
     /// More would have to be written than is allowed.
     Spent,
     /// The probe ends.
@@ -33,7 +33,7 @@ pub enum Stop {
 pub struct Meter<'a> {
     device: &'a mut dyn BlockDev,
     clock: &'a dyn Clock,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProbeObserver,
     region: Range<u64>,
     most_written: u64,
     flushes: bool,
@@ -55,7 +55,7 @@ impl<'a> Meter<'a> {
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
         options: &WritingOptions,
-        watch: &'a mut dyn Watch,
+        watch: &'a mut dyn ProbeObserver,
     ) -> Self {
         let description = device.describe();
         let mut random = Random::new(options.seed);
@@ -109,7 +109,7 @@ impl<'a> Meter<'a> {
     }
 
     /// What is measured from now on, for whoever looks on.
-    pub fn now(&mut self, what: &'static str) -> Result<(), Stop> {
+    pub fn now(&mut self, what: &'static str) -> Result<(), MeasurementStop> {
         self.what = what;
         self.step()
     }
@@ -119,21 +119,21 @@ impl<'a> Meter<'a> {
         (self.probed.written_bytes as f64 / self.most_written.max(1) as f64).min(1.0)
     }
 
-    fn step(&mut self) -> Result<(), Stop> {
+    fn step(&mut self) -> Result<(), MeasurementStop> {
         let done = self.done();
         match self.watch.step(done, self.what) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Stop::Failed(ProbeError::Interrupted)),
+            ControlFlow::Break(()) => Err(MeasurementStop::Failed(ProbeError::Interrupted)),
         }
     }
 
-    fn asked(&mut self) -> Result<(), Stop> {
+    fn asked(&mut self) -> Result<(), MeasurementStop> {
         self.requests += 1;
         if self.requests % STEP_REQUESTS == 0 { self.step() } else { Ok(()) }
     }
 
-    fn failed(&self, error: BlockDevError) -> Stop {
-        Stop::Failed(match error {
+    fn failed(&self, error: BlockDevError) -> MeasurementStop {
+        MeasurementStop::Failed(match error {
             BlockDevError::Gone(_) => {
                 ProbeError::Vanished { requests: self.requests.saturating_sub(1), source: error }
             }
@@ -146,22 +146,27 @@ impl<'a> Meter<'a> {
     ///
     /// # Panics
     /// When it does not lie within the region: no byte outside is ours to write.
-    pub fn write(&mut self, purpose: Purpose, offset: u64, length: u64) -> Result<f64, Stop> {
+    pub fn write(
+        &mut self,
+        purpose: SamplePurpose,
+        offset: u64,
+        length: u64,
+    ) -> Result<f64, MeasurementStop> {
         self.write_stamped(purpose, offset, length, None)
     }
 
     /// As [`Meter::write`]; the first bytes are those of `stamp`.
     pub fn write_stamped(
         &mut self,
-        purpose: Purpose,
+        purpose: SamplePurpose,
         offset: u64,
         length: u64,
         stamp: Option<&[u8]>,
-    ) -> Result<f64, Stop> {
+    ) -> Result<f64, MeasurementStop> {
         let inside = self.region.start <= offset && offset + length <= self.region.end;
         assert!(inside && length > 0, "{length} bytes at {offset} lie outside {:?}", self.region);
         if length > self.left_bytes() {
-            return Err(Stop::Spent);
+            return Err(MeasurementStop::Spent);
         }
         self.asked()?;
         let size = usize::try_from(length.min(LARGEST_REQUEST)).expect("it is held in memory");
@@ -190,7 +195,7 @@ impl<'a> Meter<'a> {
 
     /// Reads `length` bytes at `offset` and says how long it took, in nanoseconds; what was read is
     /// in [`Meter::read_bytes`].
-    pub fn read(&mut self, offset: u64, length: u64) -> Result<f64, Stop> {
+    pub fn read(&mut self, offset: u64, length: u64) -> Result<f64, MeasurementStop> {
         self.asked()?;
         self.buffer.resize(usize::try_from(length).expect("it is held in memory"), 0);
         let from_ns = self.clock.now_ns();
@@ -200,7 +205,7 @@ impl<'a> Meter<'a> {
         let elapsed_ns = self.clock.now_ns() - from_ns;
         self.probed.reads += 1;
         self.probed.read_bytes += length;
-        self.keep(Purpose::Read, offset, length, from_ns, elapsed_ns);
+        self.keep(SamplePurpose::Read, offset, length, from_ns, elapsed_ns);
         Ok(elapsed_ns as f64)
     }
 
@@ -210,13 +215,17 @@ impl<'a> Meter<'a> {
     }
 
     /// Lets a probe that only reads have the medium; its reads and samples count here.
-    pub fn read_only<P>(&mut self, probe: P) -> Result<Probed, Stop>
+    pub fn read_only<P>(&mut self, probe: P) -> Result<Probed, MeasurementStop>
     where
-        P: FnOnce(&mut dyn BlockDev, &dyn Clock, &mut dyn Watch) -> Result<Probed, ProbeError>,
+        P: FnOnce(
+            &mut dyn BlockDev,
+            &dyn Clock,
+            &mut dyn ProbeObserver,
+        ) -> Result<Probed, ProbeError>,
     {
         let begin_ns = self.elapsed_ns();
         let mut watch = Steady { done: self.done(), watch: self.watch };
-        let probed = probe(self.device, self.clock, &mut watch).map_err(Stop::Failed)?;
+        let probed = probe(self.device, self.clock, &mut watch).map_err(MeasurementStop::Failed)?;
         self.probed.reads += probed.reads;
         self.probed.read_bytes += probed.read_bytes;
         self.probed.errors.extend(probed.errors.iter().cloned());
@@ -228,12 +237,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Flushes, whether the medium says that it needs it or not.
-    pub fn flush(&mut self) -> Result<(), Stop> {
+    pub fn flush(&mut self) -> Result<(), MeasurementStop> {
         self.device.flush().map_err(|error| self.failed(error))
     }
 
     /// Discards a range of the region; `false` when the medium does not take it.
-    pub fn discard(&mut self, range: Range<u64>) -> Result<bool, Stop> {
+    pub fn discard(&mut self, range: Range<u64>) -> Result<bool, MeasurementStop> {
         match self.device.discard(range.start, range.end - range.start) {
             Ok(()) => Ok(true),
             Err(error @ BlockDevError::Gone(_)) => Err(self.failed(error)),
@@ -241,7 +250,14 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn keep(&mut self, purpose: Purpose, offset: u64, length: u64, from_ns: u64, elapsed_ns: u64) {
+    fn keep(
+        &mut self,
+        purpose: SamplePurpose,
+        offset: u64,
+        length: u64,
+        from_ns: u64,
+        elapsed_ns: u64,
+    ) {
         if self.probed.evidence.samples.len() < MOST_SAMPLES {
             self.probed.evidence.samples.push(Sample {
                 purpose,
@@ -254,12 +270,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Writes a range in order, in large requests; returns the time of each with its length.
-    pub fn fill(&mut self, range: Range<u64>) -> Result<Vec<(u64, f64)>, Stop> {
+    pub fn fill(&mut self, range: Range<u64>) -> Result<Vec<(u64, f64)>, MeasurementStop> {
         let mut at = range.start;
         let mut times = Vec::new();
         while at < range.end {
             let end = (at / LARGEST_REQUEST * LARGEST_REQUEST + LARGEST_REQUEST).min(range.end);
-            times.push((end - at, self.write(Purpose::WriteLinear, at, end - at)?));
+            times.push((end - at, self.write(SamplePurpose::WriteLinear, at, end - at)?));
             at = end;
         }
         Ok(times)
@@ -269,10 +285,10 @@ impl<'a> Meter<'a> {
 /// Whoever looks on, told that as much is done as before.
 struct Steady<'a> {
     done: f64,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProbeObserver,
 }
 
-impl Watch for Steady<'_> {
+impl ProbeObserver for Steady<'_> {
     fn step(&mut self, _: f64, what: &str) -> ControlFlow<()> {
         self.watch.step(self.done, what)
     }

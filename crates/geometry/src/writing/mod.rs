@@ -36,8 +36,8 @@ use std::ops::Range;
 
 use flashfit_medium::{BlockDev, Clock};
 
-use crate::probed::{ProbeError, Probed, Watch};
-pub use plan::{Estimate, QuickLook, default_max_write_bytes, estimate};
+use crate::probed::{ProbeError, ProbeObserver, Probed};
+pub use plan::{ProbeEstimate, QuickLook, default_max_write_bytes, estimate};
 
 /// The smallest region that can be probed: room for ever other places.
 pub const LEAST_REGION: u64 = 16 << 20;
@@ -83,7 +83,7 @@ pub fn probe(
     clock: &dyn Clock,
     options: &WritingOptions,
     read: Option<&Probed>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProbeObserver,
 ) -> Result<Probed, ProbeError> {
     let description = device.describe();
     let Range { start, end } = options.region;
@@ -95,5 +95,5 @@ pub fn probe(
     if end - start < LEAST_REGION {
         return Err(ProbeError::TooSmall { bytes: end - start, least: LEAST_REGION });
     }
-    session::Session::new(device, clock, options, read, watch).run()
+    session::WriteSession::new(device, clock, options, read, watch).run()
 }

@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::layout::Layout;
-use super::meter::{Meter, Stop};
+use super::layout::UnitLayout;
+use super::meter::{MeasurementStop, Meter};
 use crate::belief::median;
-use crate::probed::{Point, Purpose, Series};
+use crate::probed::{PlotPoint, PlotSeries, SamplePurpose};
 
 /// The most units that are written in turn.
 pub const MOST_UNITS: u32 = 17;
@@ -26,7 +26,7 @@ const BEYOND: f64 = 3.0;
 const CONFIRMED: u32 = 2;
 /// In which order each unit is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum UnitOrder {
     /// Each in ascending order.
     Linear,
     /// Each in a mixed order.
@@ -35,7 +35,7 @@ pub enum Order {
 
 /// What writing to so many units in turn took.
 #[derive(Debug, Clone, Copy)]
-pub struct Cost {
+pub struct UnitWriteCost {
     /// How many units.
     pub units: u32,
     /// The typical time of a write, in nanoseconds.
@@ -46,54 +46,63 @@ pub struct Cost {
 
 /// Where the units lie and what is written to them.
 #[derive(Debug, Clone)]
-pub struct Ground {
+pub struct UnitPlacement {
     /// What was written in order before.
     pub window: Range<u64>,
     /// The units.
-    pub layout: Layout,
+    pub layout: UnitLayout,
     /// The size of a write, in bytes.
     pub write_bytes: u64,
 }
 
-impl Ground {
+impl UnitPlacement {
     /// How many whole units it has.
     pub fn units(&self) -> u64 {
-        let Layout { unit, offset } = self.layout;
+        let UnitLayout { unit, offset } = self.layout;
         let first = (self.window.start.saturating_sub(offset)).div_ceil(unit);
         (self.window.end.saturating_sub(offset) / unit).saturating_sub(first)
     }
 
     fn start(&self, number: u64) -> u64 {
-        let Layout { unit, offset } = self.layout;
+        let UnitLayout { unit, offset } = self.layout;
         let first = (self.window.start.saturating_sub(offset)).div_ceil(unit);
         offset + (first + number) * unit
     }
 
     /// Measures one order, from one unit on, until well beyond the change.
-    pub fn measure(&self, meter: &mut Meter<'_>, order: Order) -> Result<Vec<Cost>, Stop> {
+    pub fn measure(
+        &self,
+        meter: &mut Meter<'_>,
+        order: UnitOrder,
+    ) -> Result<Vec<UnitWriteCost>, MeasurementStop> {
         // The first write to a unit opens it and does not count. Two fill a log out of order.
-        let least = if order == Order::Linear { 2 } else { 3 };
+        let least = if order == UnitOrder::Linear { 2 } else { 3 };
         if self.layout.unit / self.write_bytes < least {
             return Ok(Vec::new());
         }
         let costs = self.pass(meter, order, ROUNDS)?;
         let least = costs.iter().map(|cost| cost.time_ns).fold(f64::INFINITY, f64::min);
-        if order == Order::Random || costs.iter().any(|cost| cost.time_ns > BEYOND * least) {
+        if order == UnitOrder::Random || costs.iter().any(|cost| cost.time_ns > BEYOND * least) {
             return Ok(costs);
         }
         // A change that is less than a merge for each write shows when whole units are written.
         self.pass(meter, order, self.layout.unit / self.write_bytes)
     }
 
-    fn pass(&self, meter: &mut Meter<'_>, order: Order, rounds: u64) -> Result<Vec<Cost>, Stop> {
+    fn pass(
+        &self,
+        meter: &mut Meter<'_>,
+        order: UnitOrder,
+        rounds: u64,
+    ) -> Result<Vec<UnitWriteCost>, MeasurementStop> {
         let most = MOST_UNITS.min(u32::try_from(self.units() / 2).unwrap_or(MOST_UNITS));
         let mut numbers: Vec<u64> = (0..self.units()).collect();
         meter.random.shuffle(&mut numbers);
-        let mut costs: Vec<Cost> = Vec::new();
+        let mut costs: Vec<UnitWriteCost> = Vec::new();
         let mut beyond = 0;
         for units in 1..=most {
             let cost = match self.in_turn(meter, order, units, rounds, &mut numbers) {
-                Err(Stop::Spent) => break,
+                Err(MeasurementStop::Spent) => break,
                 other => other?,
             };
             let time_ns = cost.time_ns;
@@ -112,16 +121,16 @@ impl Ground {
     fn in_turn(
         &self,
         meter: &mut Meter<'_>,
-        order: Order,
+        order: UnitOrder,
         units: u32,
         rounds: u64,
         numbers: &mut [u64],
-    ) -> Result<Cost, Stop> {
+    ) -> Result<UnitWriteCost, MeasurementStop> {
         let places = self.layout.unit / self.write_bytes;
         let rounds = rounds.min((places - 1).max(2));
         let purpose = match order {
-            Order::Linear => Purpose::WriteLinear,
-            Order::Random => Purpose::WriteRandom,
+            UnitOrder::Linear => SamplePurpose::WriteLinear,
+            UnitOrder::Random => SamplePurpose::WriteRandom,
         };
         let mut times = Vec::new();
         while times.len() < LEAST_TIMES {
@@ -132,8 +141,10 @@ impl Ground {
             meter.random.shuffle(&mut mixed);
             for round in 0..rounds {
                 let place = match order {
-                    Order::Linear => round,
-                    Order::Random => mixed[usize::try_from(round).expect("there are few rounds")],
+                    UnitOrder::Linear => round,
+                    UnitOrder::Random => {
+                        mixed[usize::try_from(round).expect("there are few rounds")]
+                    }
                 };
                 for start in &starts {
                     let at = start + place * self.write_bytes;
@@ -146,15 +157,15 @@ impl Ground {
         }
         times.sort_by(f64::total_cmp);
         let time_ns = match order {
-            Order::Linear => trimmed_mean(&times),
+            UnitOrder::Linear => trimmed_mean(&times),
             // A log out of order may be allowed few pages, and is merged when they are used up.
-            Order::Random => median(&times),
+            UnitOrder::Random => median(&times),
         };
         // Of what is left of the slowest, as for the mean.
         let kept = &times[..times.len() - times.len() / 16];
         let square: f64 = kept.iter().map(|time| (time / time_ns - 1.0).powi(2)).sum();
         let error = square.sqrt() / kept.len() as f64;
-        Ok(Cost { units, time_ns, error })
+        Ok(UnitWriteCost { units, time_ns, error })
     }
 }
 
@@ -166,14 +177,14 @@ fn trimmed_mean(times: &[f64]) -> f64 {
 }
 
 /// What a plot shows of the costs.
-pub fn series(name: &str, costs: &[Cost]) -> Series {
-    let points = costs.iter().map(|cost| Point {
+pub fn series(name: &str, costs: &[UnitWriteCost]) -> PlotSeries {
+    let points = costs.iter().map(|cost| PlotPoint {
         x: f64::from(cost.units),
         y: cost.time_ns,
         low: cost.time_ns * (-1.96 * cost.error).exp(),
         high: cost.time_ns * (1.96 * cost.error).exp(),
     });
-    Series {
+    PlotSeries {
         name: name.to_owned(),
         x_unit: "count".to_owned(),
         y_unit: "ns".to_owned(),

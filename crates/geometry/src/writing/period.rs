@@ -19,12 +19,12 @@ const LEAST_MARKS: usize = 4;
 
 /// Times of requests, sorted into classes.
 #[derive(Debug)]
-pub struct Classes {
+pub struct TimeClasses {
     classes: Vec<u8>,
     totals: [u32; CLASSES],
 }
 
-impl Classes {
+impl TimeClasses {
     /// Sorts times, in the order in which they were taken.
     pub fn of(times: &[f32]) -> Self {
         let mut sorted = times.to_vec();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn best(times: &[f32]) -> (u32, f64) {
-        let classes = Classes::of(times);
+        let classes = TimeClasses::of(times);
         let gain = |distance: u32| {
             let log = classes.log_of(f64::from(distance));
             log.unwrap_or(f64::NEG_INFINITY) - classes.log_nothing()
@@ -160,7 +160,7 @@ mod tests {
             let next = ((at + 1) as f64 / distance).floor();
             if next > (at as f64 / distance).floor() { 3.0 } else { 0.0 }
         });
-        let classes = Classes::of(&times);
+        let classes = TimeClasses::of(&times);
         let right = classes.log_of(distance).unwrap();
         assert!(right > classes.log_of(21.0).unwrap() + 10.0);
         assert!(right > classes.log_of(2.0 * distance).unwrap() + 10.0);

@@ -4,7 +4,7 @@
 //! merges is known after a window of it was written, a page-mapped one only after all of it was.
 //! Limits: times are guessed from a few reads; writes are taken to be half as fast.
 
-use flashfit_medium::Description;
+use flashfit_medium::BlockDevInfo;
 
 use super::WritingOptions;
 use super::session::WINDOWS;
@@ -26,7 +26,7 @@ pub struct QuickLook {
 
 /// What the probe will cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Estimate {
+pub struct ProbeEstimate {
     /// What is usually written, in bytes.
     pub usual_bytes: u64,
     /// How long that takes, in nanoseconds.
@@ -46,10 +46,10 @@ pub fn default_max_write_bytes(region_bytes: u64) -> u64 {
 
 /// The cost of a probe with these options.
 pub fn estimate(
-    description: &Description,
+    description: &BlockDevInfo,
     options: &WritingOptions,
     first: &QuickLook,
-) -> Estimate {
+) -> ProbeEstimate {
     let region = options.region.end.min(description.capacity_bytes) - options.region.start;
     let most_bytes = options.max_write_bytes;
     let usual_bytes = (region.min(WINDOWS[0]) * 2).min(most_bytes);
@@ -59,7 +59,7 @@ pub fn estimate(
         u64::try_from(ns).unwrap_or(u64::MAX)
     };
     let merges_ns = time(MERGES * MERGED_BYTES);
-    Estimate {
+    ProbeEstimate {
         usual_bytes,
         usual_ns: time(usual_bytes).saturating_add(merges_ns),
         most_bytes,

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use flashfit_medium::{BlockDev, Bytes, Clock};
 
-use super::boundaries::{LEAST_STRETCH, Merging, Told};
-use super::erasures::Watching;
-use super::layout::Layout;
-use super::meter::{LARGEST_REQUEST, Meter, Stop};
-use super::open_units::{self, Ground, Order};
-use super::streams::{self, Asked};
-use super::write_unit::{self, WriteUnit};
+use super::boundaries::{LEAST_STRETCH, MergeEvidence, SensedMerging};
+use super::erasures::BuildBelief;
+use super::layout::UnitLayout;
+use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
+use super::open_units::{self, UnitOrder, UnitPlacement};
+use super::streams::{self, StreamAnswer};
+use super::write_unit::{self, InferredWriteUnit};
 use super::{WritingOptions, capacity, change, small_writes, sustained, unwritten, zone};
-use crate::belief::{Belief, Structure, log_sum_exp, median};
-use crate::findings::{Finding, Findings, SURE, Value, Verdict};
-use crate::probed::{ProbeError, Probed, Watch};
+use crate::belief::{DeviceStructure, GeometryBelief, log_sum_exp, median};
+use crate::findings::{GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict, SURE};
+use crate::probed::{ProbeError, ProbeObserver, Probed};
 use crate::reading::{self, ReadingOptions};
 
 /// How much of the region is written in order before merges are looked for, and how much when a
@@ -43,40 +43,40 @@ const HINTED: f64 = 0.05;
 const LEAST_SHARE: f64 = 1e-6;
 
 /// A probe under way.
-pub struct Session<'a> {
+pub struct WriteSession<'a> {
     meter: Meter<'a>,
     options: WritingOptions,
     capacity_bytes: u64,
-    belief: Belief,
+    belief: GeometryBelief,
     /// What reading said before anything was written.
-    first: Option<Belief>,
+    first: Option<GeometryBelief>,
     /// The erase unit as reading found it.
-    read: Option<Finding>,
+    read: Option<GeometryFinding>,
     /// What was written in order so far.
     window: Range<u64>,
     ns_per_byte: f64,
-    write_unit: Option<WriteUnit>,
+    write_unit: Option<InferredWriteUnit>,
     /// Whether what writes cost depends on boundaries.
     has_boundaries: bool,
     /// What was lacking for the erase unit.
     lacking: String,
     seen: &'static str,
-    layout: Option<Layout>,
+    layout: Option<UnitLayout>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> WriteSession<'a> {
     /// A probe that has measured nothing yet.
     pub fn new(
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
         options: &WritingOptions,
         read: Option<&Probed>,
-        watch: &'a mut dyn Watch,
+        watch: &'a mut dyn ProbeObserver,
     ) -> Self {
         let capacity_bytes = device.describe().capacity_bytes;
         let belief = read
             .and_then(|read| read.belief.as_ref())
-            .map_or_else(|| Belief::new(capacity_bytes, &[]), Belief::as_hints);
+            .map_or_else(|| GeometryBelief::new(capacity_bytes, &[]), GeometryBelief::as_hints);
         let start = options.region.start;
         Self {
             meter: Meter::new(device, clock, options, watch),
@@ -99,23 +99,23 @@ impl<'a> Session<'a> {
     pub fn run(mut self) -> Result<Probed, ProbeError> {
         match self.ask() {
             Ok(()) => {}
-            Err(Stop::Spent) => {
+            Err(MeasurementStop::Spent) => {
                 let most = Bytes(self.options.max_write_bytes);
                 let note =
                     format!("not everything was measured: {most} were allowed to be written");
                 self.meter.probed.notes.push(note);
             }
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(MeasurementStop::Failed(error)) => return Err(error),
         }
         Ok(self.finish())
     }
 
-    fn ask(&mut self) -> Result<(), Stop> {
+    fn ask(&mut self) -> Result<(), MeasurementStop> {
         if self.options.check_capacity {
             self.meter.now("whether the capacity is there")?;
             let seed = self.options.seed;
             let found = capacity::check(&mut self.meter, self.capacity_bytes, seed)?;
-            let there = found.value == Some(Value::Bytes(self.capacity_bytes));
+            let there = found.value == Some(QuantityValue::Bytes(self.capacity_bytes));
             self.meter.probed.findings.capacity = found;
             if !there {
                 self.lacking = "capacity is missing, so nothing else was measured".to_owned();
@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
             self.meter.probed.findings.write_unit = found;
         }
         let merges = merging.is_some();
-        if let Some(merging) = merging.filter(Merging::is_clear) {
+        if let Some(merging) = merging.filter(SensedMerging::is_clear) {
             self.meter.now("whether small writes have a log")?;
             let found = small_writes::measure(&mut self.meter, &merging)?;
             self.meter.probed.findings.small_write_log = found;
@@ -154,15 +154,15 @@ impl<'a> Session<'a> {
             }
         } else {
             let reason = "it shows only where writes to ever other places cost merges";
-            self.meter.probed.findings.small_write_log = Finding::not_measured(reason);
-            self.meter.probed.findings.special_zone = Finding::not_measured(reason);
+            self.meter.probed.findings.small_write_log = GeometryFinding::not_measured(reason);
+            self.meter.probed.findings.special_zone = GeometryFinding::not_measured(reason);
         }
         self.meter.now("how many erase units can be open")?;
         self.count_open_units(merges)
     }
 
     /// Writes a window in order, and then to ever other places in it.
-    fn find_merging(&mut self) -> Result<Option<Merging>, Stop> {
+    fn find_merging(&mut self) -> Result<Option<SensedMerging>, MeasurementStop> {
         let region = self.meter.region();
         let room = region.end - region.start;
         let skipped = SKIPPED.min(room / 4) / LARGEST_REQUEST * LARGEST_REQUEST;
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
                 self.write_unit = write_unit::infer(&timed, MOST_WRITE_UNIT);
             }
             self.meter.now("whether writes cost merges")?;
-            let sensed = Merging::sense(&mut self.meter, &self.window, self.ns_per_byte)?;
+            let sensed = SensedMerging::sense(&mut self.meter, &self.window, self.ns_per_byte)?;
             if sensed.is_some() {
                 return Ok(sensed);
             }
@@ -206,7 +206,7 @@ impl<'a> Session<'a> {
     }
 
     /// Adds what boundaries say, and which of them are those of whole units.
-    fn learn_boundaries(&mut self, told: &Told) -> Result<(), Stop> {
+    fn learn_boundaries(&mut self, told: &MergeEvidence) -> Result<(), MeasurementStop> {
         let layout = told.layout;
         let best = told.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
         if best < told.log_nothing + SHOWN {
@@ -222,7 +222,7 @@ impl<'a> Session<'a> {
             let window = self.window.clone();
             streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
         } else {
-            Asked::Untold
+            StreamAnswer::Untold
         };
         self.learn_parts(told, &asked);
         self.seen = "writes across its boundaries cost a merge more than writes beside them";
@@ -232,25 +232,25 @@ impl<'a> Session<'a> {
         );
         let unit = self.belief.answer().map(|(unit, _)| unit);
         if let Some(unit) = unit.filter(|unit| unit % layout.unit == 0) {
-            self.layout = Some(Layout { unit, offset: layout.offset });
+            self.layout = Some(UnitLayout { unit, offset: layout.offset });
             if told.probability > 0.95 && unit == layout.unit {
-                let offset = Value::Bytes(layout.offset);
+                let offset = QuantityValue::Bytes(layout.offset);
                 let reason = "the boundaries that cost merges begin there";
                 self.meter.probed.findings.erase_unit_offset =
-                    Finding::found(offset, told.probability, reason);
+                    GeometryFinding::found(offset, told.probability, reason);
             }
         }
         Ok(())
     }
 
     /// Adds what boundaries say of each unit, over all numbers of parts that it may have.
-    fn learn_parts(&mut self, told: &Told, asked: &Asked) {
+    fn learn_parts(&mut self, told: &MergeEvidence, asked: &StreamAnswer) {
         let untold = match asked {
-            Asked::EveryPairMerges => UNTOLD_PARTS,
+            StreamAnswer::EveryPairMerges => UNTOLD_PARTS,
             _ => UNTOLD_PARTS + UNTOLD_IN_ORDER * told.in_order,
         };
         let prior = |number: u64| match (number, asked) {
-            (number, Asked::Told(_)) => streams::prior(number),
+            (number, StreamAnswer::Told(_)) => streams::prior(number),
             (1, _) => 1.0 - untold,
             (2 | 4 | 8, _) => untold / 3.0,
             _ => 0.0,
@@ -258,7 +258,7 @@ impl<'a> Session<'a> {
         // Pairs say how many of the parts that they wrote make a unit, whatever the parts are.
         let written = told.layout.unit;
         let of_pairs = |unit: u64| {
-            let Asked::Told(parts) = asked else { return 0.0 };
+            let StreamAnswer::Told(parts) = asked else { return 0.0 };
             let number = if unit % written == 0 { unit / written } else { 0 };
             let found = parts.probabilities.iter().find(|(parts, _)| *parts == number);
             let share = found.map_or(0.0, |(number, share)| share / streams::prior(*number));
@@ -277,7 +277,7 @@ impl<'a> Session<'a> {
 
     /// Reads what was written: now pages show, where there were none before, and with them whether
     /// a small unit is the erase unit. What is found so needs no more writing.
-    fn read_again(&mut self) -> Result<(), Stop> {
+    fn read_again(&mut self) -> Result<(), MeasurementStop> {
         let is_large = self.window.end - self.window.start >= reading::LEAST_BYTES;
         let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
         let (seed, region) = (self.options.seed, Some(self.window.clone()));
@@ -285,12 +285,12 @@ impl<'a> Session<'a> {
         let read = self
             .meter
             .read_only(|device, clock, watch| reading::probe(device, clock, &options, watch))?;
-        let Findings { erase_unit, write_unit, .. } = read.findings;
+        let GeometryFindings { erase_unit, write_unit, .. } = read.findings;
         // What is written has more to show than units: where requests began, what the cache cut
         // them into, pieces of the map. A size must have shown a little before.
-        let showed_before = |bytes| first.probability(Structure::Unit(bytes)) > HINTED;
+        let showed_before = |bytes| first.probability(DeviceStructure::Unit(bytes)) > HINTED;
         let is_clear =
-            matches!(erase_unit.value, Some(Value::Bytes(bytes)) if showed_before(bytes));
+            matches!(erase_unit.value, Some(QuantityValue::Bytes(bytes)) if showed_before(bytes));
         if let Some(belief) = read.belief.filter(|_| is_clear) {
             self.belief.learn_hints(&belief);
             self.read = Some(erase_unit);
@@ -302,20 +302,22 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the whole region once, and then a few places of it until erasures show.
-    fn watch_erasures(&mut self) -> Result<(), Stop> {
+    fn watch_erasures(&mut self) -> Result<(), MeasurementStop> {
         self.lacking = "the medium had not begun to erase when no more could be written: allow \
                         more than twice its capacity"
             .to_owned();
         let region = self.meter.region();
         let sizes = self.write_unit.as_ref().map_or(&[][..], |unit| &unit.sizes);
-        let mut watching = Watching::new(&self.belief, sizes, &self.window, self.has_boundaries);
+        let mut watching = BuildBelief::new(&self.belief, sizes, &self.window, self.has_boundaries);
         // A medium in use erases from the start, one that is new not before all of it was written
         // somewhere.
         if self.meter.discards() {
             self.meter.discard(region.clone())?;
         }
-        self.meter.probed.findings.write_unit =
-            Finding::inconclusive("it shows with the erasures, and those did not", Vec::new());
+        self.meter.probed.findings.write_unit = GeometryFinding::inconclusive(
+            "it shows with the erasures, and those did not",
+            Vec::new(),
+        );
         let watched = self.watch(&mut watching);
         if !watching.has_shown() {
             return watched;
@@ -330,11 +332,11 @@ impl<'a> Session<'a> {
         if probability >= SURE {
             let reason = "writes of this size and its multiples fill erase units without waste";
             self.meter.probed.findings.write_unit =
-                Finding::found(Value::Bytes(write_unit), probability, reason);
+                GeometryFinding::found(QuantityValue::Bytes(write_unit), probability, reason);
         }
         self.belief.learn(|structure| match structure {
-            Structure::Nothing => 0.0,
-            Structure::Unit(unit) => {
+            DeviceStructure::Nothing => 0.0,
+            DeviceStructure::Unit(unit) => {
                 told.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
             }
         });
@@ -342,7 +344,7 @@ impl<'a> Session<'a> {
                         are erased then is not clear"
             .to_owned();
         self.seen = "one write in so many takes longer, wherever it goes: a unit is erased";
-        self.meter.probed.findings.erase_unit_offset = Finding::inconclusive(
+        self.meter.probed.findings.erase_unit_offset = GeometryFinding::inconclusive(
             "the medium puts writes wherever it likes, so its units have no place for the host",
             Vec::new(),
         );
@@ -350,7 +352,7 @@ impl<'a> Session<'a> {
     }
 
     /// What was seen counts, also where no more may be written.
-    fn watch(&mut self, watching: &mut Watching) -> Result<(), Stop> {
+    fn watch(&mut self, watching: &mut BuildBelief) -> Result<(), MeasurementStop> {
         let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
         let late = !shown;
         if !shown {
@@ -377,8 +379,8 @@ impl<'a> Session<'a> {
     }
 
     /// Writes whole units from their beginnings, where nothing else than writing costs time.
-    fn find_write_unit(&mut self, layout: Layout) -> Result<Finding, Stop> {
-        let Layout { unit, offset } = layout;
+    fn find_write_unit(&mut self, layout: UnitLayout) -> Result<GeometryFinding, MeasurementStop> {
+        let UnitLayout { unit, offset } = layout;
         let first = (self.window.start - offset).div_ceil(unit);
         let last = (self.window.end - offset) / unit;
         // Not the last byte of a unit: that would merge it.
@@ -391,11 +393,11 @@ impl<'a> Session<'a> {
     /// room for several of it, and no part of a write unit.
     fn write_of_whole_write_units(&self, unit: u64) -> u64 {
         let known = match self.meter.probed.findings.write_unit.value {
-            Some(Value::Bytes(bytes)) => bytes,
+            Some(QuantityValue::Bytes(bytes)) => bytes,
             _ => 4096,
         };
         let log = match self.meter.probed.findings.small_write_log.value {
-            Some(Value::Bytes(bytes)) => bytes,
+            Some(QuantityValue::Bytes(bytes)) => bytes,
             _ => 0,
         };
         let mut bytes = unit;
@@ -409,7 +411,7 @@ impl<'a> Session<'a> {
     }
 
     /// Writes more in order, where the window has few units.
-    fn widen(&mut self, unit: u64) -> Result<(), Stop> {
+    fn widen(&mut self, unit: u64) -> Result<(), MeasurementStop> {
         let wanted = self.window.start + WANTED_UNITS * unit;
         let end = wanted.min(self.meter.region().end / LARGEST_REQUEST * LARGEST_REQUEST);
         // Half of what may be written is for the units themselves.
@@ -422,53 +424,53 @@ impl<'a> Session<'a> {
 
     /// What is found of the erase unit. Where writing leaves it open, what reading found counts, as
     /// sure as reading was, as long as nothing else is likelier now.
-    fn erase_unit(&self) -> Finding {
+    fn erase_unit(&self) -> GeometryFinding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
         let likeliest = self.belief.likeliest().0.bytes();
         let read = self.read.as_ref().filter(|read| {
             found.value.is_none()
-                && read.verdict == Verdict::Found
-                && read.value == likeliest.map(Value::Bytes)
+                && read.verdict == QuantityVerdict::Found
+                && read.value == likeliest.map(QuantityValue::Bytes)
         });
         read.cloned().unwrap_or(found)
     }
 
-    fn count_open_units(&mut self, merges: bool) -> Result<(), Stop> {
+    fn count_open_units(&mut self, merges: bool) -> Result<(), MeasurementStop> {
         let unit = match self.erase_unit().value {
-            Some(Value::Bytes(bytes)) => Some(bytes),
+            Some(QuantityValue::Bytes(bytes)) => Some(bytes),
             _ => None,
         };
-        let layout = self.layout.or(unit.map(|unit| Layout { unit, offset: 0 }));
-        let layout = layout.unwrap_or(Layout { unit: 8 << 20, offset: 0 });
+        let layout = self.layout.or(unit.map(|unit| UnitLayout { unit, offset: 0 }));
+        let layout = layout.unwrap_or(UnitLayout { unit: 8 << 20, offset: 0 });
         if self.layout.is_some() {
             self.widen(layout.unit)?;
         }
-        let ground = Ground {
+        let ground = UnitPlacement {
             window: self.window.clone(),
             layout,
             write_bytes: self.write_of_whole_write_units(layout.unit),
         };
         let base_ns = self.ns_per_byte * ground.write_bytes as f64;
-        for (order, name) in [(Order::Linear, "linear"), (Order::Random, "random")] {
+        for (order, name) in [(UnitOrder::Linear, "linear"), (UnitOrder::Random, "random")] {
             let costs = ground.measure(&mut self.meter, order)?;
             let base_ns = match (order, costs.first()) {
-                (Order::Linear, Some(first)) => first.time_ns.min(2.0 * base_ns),
+                (UnitOrder::Linear, Some(first)) => first.time_ns.min(2.0 * base_ns),
                 _ => base_ns,
             };
             let mut found = change::finding(&costs, base_ns, order);
-            if found.verdict == Verdict::Found && (!merges || unit.is_none()) {
+            if found.verdict == QuantityVerdict::Found && (!merges || unit.is_none()) {
                 let reason = if merges {
                     "which units were written is not clear, as the erase unit is not known"
                 } else {
                     "the medium showed no merges, so a change here has another cause"
                 };
-                found = Finding::inconclusive(reason, found.candidates);
+                found = GeometryFinding::inconclusive(reason, found.candidates);
             }
             let series = open_units::series(&format!("open units, {name}"), &costs);
             self.meter.probed.evidence.series.push(series);
             match order {
-                Order::Linear => self.meter.probed.findings.open_units_linear = found,
-                Order::Random => self.meter.probed.findings.open_units_random = found,
+                UnitOrder::Linear => self.meter.probed.findings.open_units_linear = found,
+                UnitOrder::Random => self.meter.probed.findings.open_units_random = found,
             }
         }
         Ok(())

@@ -7,11 +7,11 @@
 //! Source: the cards of the flashbench surveys that write 4 KiB at the same speed to any number of
 //! erase units, but not 16 KiB.
 
-use super::boundaries::Merging;
-use super::meter::{Meter, Stop};
+use super::boundaries::SensedMerging;
+use super::meter::{MeasurementStop, Meter};
 use crate::belief::median;
-use crate::findings::{Finding, Value};
-use crate::probed::{Point, Purpose, Series};
+use crate::findings::{GeometryFinding, QuantityValue};
+use crate::probed::{PlotPoint, PlotSeries, SamplePurpose};
 
 const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 /// Writes of each size.
@@ -22,7 +22,10 @@ const NO_MERGE: f64 = 0.35;
 const CONFIDENCE: f64 = 0.97;
 
 /// Tries all sizes; `series` gets what each took.
-pub fn measure(meter: &mut Meter<'_>, merging: &Merging) -> Result<Finding, Stop> {
+pub fn measure(
+    meter: &mut Meter<'_>,
+    merging: &SensedMerging,
+) -> Result<GeometryFinding, MeasurementStop> {
     let window = &merging.window;
     let mut times = vec![Vec::new(); SIZES.len()];
     let room = (window.end - window.start - SIZES[SIZES.len() - 1]) / WRITES;
@@ -33,7 +36,7 @@ pub fn measure(meter: &mut Meter<'_>, merging: &Merging) -> Result<Finding, Stop
             let spread = (round * 7 + at as u64 * 3) % WRITES * room;
             let offset = (window.start + spread + place) / size * size;
             let offset = offset.max(window.start.next_multiple_of(size));
-            times[at].push(meter.write(Purpose::WriteRandom, offset, size)?);
+            times[at].push(meter.write(SamplePurpose::WriteRandom, offset, size)?);
         }
     }
     let beyond: Vec<f64> = SIZES
@@ -45,9 +48,9 @@ pub fn measure(meter: &mut Meter<'_>, merging: &Merging) -> Result<Finding, Stop
         let mut sorted = times.clone();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (sorted[sorted.len() / 10], sorted[sorted.len() * 9 / 10]);
-        Point { x: *size as f64, y: median(times), low, high }
+        PlotPoint { x: *size as f64, y: median(times), low, high }
     });
-    meter.probed.evidence.series.push(Series {
+    meter.probed.evidence.series.push(PlotSeries {
         name: "small writes to ever other places".to_owned(),
         x_unit: "bytes".to_owned(),
         y_unit: "ns".to_owned(),
@@ -56,18 +59,19 @@ pub fn measure(meter: &mut Meter<'_>, merging: &Merging) -> Result<Finding, Stop
     let without: Vec<bool> = beyond.iter().map(|ns| *ns < NO_MERGE * merging.merge_ns).collect();
     let first_merged = without.iter().position(|without| !without);
     Ok(match first_merged {
-        Some(0) => Finding::inconclusive(
+        Some(0) => GeometryFinding::inconclusive(
             "small writes to ever other places cost merges as large ones do: there is no such log",
             Vec::new(),
         ),
-        Some(first) if without[first..].iter().all(|without| !without) => Finding::found(
-            Value::Bytes(SIZES[first - 1]),
+        Some(first) if without[first..].iter().all(|without| !without) => GeometryFinding::found(
+            QuantityValue::Bytes(SIZES[first - 1]),
             CONFIDENCE,
             "up to this size, writes to ever other places cost no merge; larger ones do",
         ),
-        Some(_) => {
-            Finding::inconclusive("some sizes cost merges, and larger ones do not", Vec::new())
-        }
-        None => Finding::inconclusive("none of the sizes tried costs a merge", Vec::new()),
+        Some(_) => GeometryFinding::inconclusive(
+            "some sizes cost merges, and larger ones do not",
+            Vec::new(),
+        ),
+        None => GeometryFinding::inconclusive("none of the sizes tried costs a merge", Vec::new()),
     })
 }

@@ -13,10 +13,10 @@
 use std::ops::Range;
 
 use super::boundaries::LEAST_STRETCH;
-use super::layout::Layout;
-use super::meter::{Meter, Stop};
+use super::layout::UnitLayout;
+use super::meter::{MeasurementStop, Meter};
 use crate::belief::{log_sum_exp, median};
-use crate::probed::Purpose;
+use crate::probed::SamplePurpose;
 
 /// Turns in which both parts of a pair are written, where the parts are large enough.
 const TURNS: u64 = 4;
@@ -49,12 +49,12 @@ const ENOUGH: f64 = 0.9995;
 
 /// What was told of the parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parts {
+pub struct StreamParts {
     /// Each number of parts in a unit and its probability.
     pub probabilities: Vec<(u64, f64)>,
 }
 
-impl Parts {
+impl StreamParts {
     /// The likeliest number and its probability.
     pub fn likeliest(&self) -> (u64, f64) {
         let best = self.probabilities.iter().max_by(|one, other| one.1.total_cmp(&other.1));
@@ -64,9 +64,9 @@ impl Parts {
 
 /// What came of asking.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum StreamAnswer {
     /// How many parts a unit has.
-    Told(Parts),
+    Told(StreamParts),
     /// Two parts cost merges wherever they lie, as where a single unit is open.
     EveryPairMerges,
     /// Nothing.
@@ -77,22 +77,22 @@ pub enum Asked {
 pub fn parts(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
-    part: Layout,
+    part: UnitLayout,
     ns_per_byte: f64,
-) -> Result<Asked, Stop> {
+) -> Result<StreamAnswer, MeasurementStop> {
     let room = window.end - window.start;
     let first = (window.start - part.offset).div_ceil(part.unit);
     let last = (window.end - part.offset) / part.unit;
     if last - first < 8 {
-        return Ok(Asked::Untold);
+        return Ok(StreamAnswer::Untold);
     }
     let write_bytes = write_bytes(part.unit);
     let turns = TURNS.min(part.unit / write_bytes);
     let ground = Ground { part, numbers: first..last, write_bytes, turns };
     let controls = match ground.controls(meter, ns_per_byte)? {
         Tells::Yes(controls) => controls,
-        Tells::EveryPairMerges => return Ok(Asked::EveryPairMerges),
-        Tells::No => return Ok(Asked::Untold),
+        Tells::EveryPairMerges => return Ok(StreamAnswer::EveryPairMerges),
+        Tells::No => return Ok(StreamAnswer::Untold),
     };
     let apart_ns = median(&controls.far_ns);
     let most = (room / part.unit / 4).max(1);
@@ -129,7 +129,7 @@ pub fn parts(
         likely.learn(excess, |at| same(hypotheses[at], one, other));
         weights = likely.weights(&priors);
     }
-    Ok(Asked::Told(summed(&hypotheses, &weights)))
+    Ok(StreamAnswer::Told(summed(&hypotheses, &weights)))
 }
 
 /// How likely the times of pairs are under each hypothesis, each supposed level,
@@ -192,7 +192,7 @@ fn write_bytes(part: u64) -> u64 {
 
 /// Parts that are written in turn.
 struct Ground {
-    part: Layout,
+    part: UnitLayout,
     /// The numbers of the parts.
     numbers: Range<u64>,
     write_bytes: u64,
@@ -220,7 +220,7 @@ impl Ground {
     }
 
     /// The controls, where those say that pairs tell.
-    fn controls(&self, meter: &mut Meter<'_>, ns_per_byte: f64) -> Result<Tells, Stop> {
+    fn controls(&self, meter: &mut Meter<'_>, ns_per_byte: f64) -> Result<Tells, MeasurementStop> {
         let (first, last) = (self.numbers.start, self.numbers.end);
         let third = (last - first) / 3;
         let (mut far_ns, mut same_ns) = (Vec::new(), Vec::new());
@@ -243,12 +243,12 @@ impl Ground {
     }
 
     /// Writes two parts in turn, each in order; the typical time of a write after the first turn.
-    fn pair(&self, meter: &mut Meter<'_>, one: u64, other: u64) -> Result<f64, Stop> {
+    fn pair(&self, meter: &mut Meter<'_>, one: u64, other: u64) -> Result<f64, MeasurementStop> {
         let mut times = Vec::new();
         for turn in 0..self.turns {
             for number in [one, other] {
                 let at = self.at(number) + turn * self.write_bytes;
-                let time_ns = meter.write(Purpose::WriteLinear, at, self.write_bytes)?;
+                let time_ns = meter.write(SamplePurpose::WriteLinear, at, self.write_bytes)?;
                 if turn > 0 {
                     times.push(time_ns);
                 }
@@ -259,11 +259,11 @@ impl Ground {
 
     /// Writes the beginning of a part again and again; a time that most exceed, after the first: a
     /// log is merged now and then.
-    fn out_of_order(&self, meter: &mut Meter<'_>, number: u64) -> Result<f64, Stop> {
+    fn out_of_order(&self, meter: &mut Meter<'_>, number: u64) -> Result<f64, MeasurementStop> {
         let mut times = Vec::new();
         for turn in 0..=TURNS {
             let at = self.at(number);
-            let time_ns = meter.write(Purpose::WriteRandom, at, self.write_bytes)?;
+            let time_ns = meter.write(SamplePurpose::WriteRandom, at, self.write_bytes)?;
             if turn > 0 {
                 times.push(time_ns);
             }
@@ -286,7 +286,7 @@ fn same((parts, shift): (u64, u64), one: u64, other: u64) -> bool {
     (one + parts - shift) / parts == (other + parts - shift) / parts
 }
 
-fn summed(hypotheses: &[(u64, u64)], weights: &[f64]) -> Parts {
+fn summed(hypotheses: &[(u64, u64)], weights: &[f64]) -> StreamParts {
     let total: f64 = weights.iter().sum();
     let probabilities = PARTS
         .into_iter()
@@ -296,7 +296,7 @@ fn summed(hypotheses: &[(u64, u64)], weights: &[f64]) -> Parts {
         })
         .filter(|&(_, probability)| probability > 0.0)
         .collect();
-    Parts { probabilities }
+    StreamParts { probabilities }
 }
 
 /// Of some pairs at random, the one whose answer is least certain.
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     /// The probabilities after pairs at distance 1, whose times are `factor` longer when together.
-    fn after_pairs(parts: u64, factor: f64) -> Parts {
+    fn after_pairs(parts: u64, factor: f64) -> StreamParts {
         let hypotheses: Vec<(u64, u64)> = PARTS.map(|parts| (parts, 0)).to_vec();
         let priors = vec![1.0 / PARTS.len() as f64; PARTS.len()];
         let mut likely = Likely::new(hypotheses.len());

@@ -7,7 +7,7 @@
 
 use super::meter::LARGEST_REQUEST;
 use crate::belief::median;
-use crate::findings::{Finding, Value};
+use crate::findings::{GeometryFinding, QuantityValue};
 
 /// How much slower it gets at least.
 const SLOWER: f64 = 1.35;
@@ -18,8 +18,8 @@ const ON_THEIR_SIDE: f64 = 0.9;
 const CONFIDENCE: f64 = 0.96;
 
 /// What the times of the first requests say; with the bytes of each.
-pub fn finding(times: &[(u64, f64)]) -> Finding {
-    let none = || Finding::inconclusive("writing in order did not get slower", Vec::new());
+pub fn finding(times: &[(u64, f64)]) -> GeometryFinding {
+    let none = || GeometryFinding::inconclusive("writing in order did not get slower", Vec::new());
     let rates: Vec<f64> = times.iter().map(|(bytes, ns)| ns / *bytes as f64).collect();
     let Some(last) = rates.len().checked_sub(LEAST) else { return none() };
     let split = (LEAST..last)
@@ -39,7 +39,7 @@ pub fn finding(times: &[(u64, f64)]) -> Finding {
         after / before,
         LARGEST_REQUEST >> 20
     );
-    Finding::found(Value::Bytes(bytes), CONFIDENCE, reason)
+    GeometryFinding::found(QuantityValue::Bytes(bytes), CONFIDENCE, reason)
 }
 
 /// How far the logarithms lie from the medians of their sides.
@@ -60,7 +60,7 @@ mod tests {
         let time =
             |at: u64| (1 << 20, if at < 12 { 1e7 } else { 4e7 } + (at * 37 % 10) as f64 * 1e5);
         let times: Vec<(u64, f64)> = (0..80).map(time).collect();
-        assert_eq!(finding(&times).value, Some(Value::Bytes(12 << 20)));
+        assert_eq!(finding(&times).value, Some(QuantityValue::Bytes(12 << 20)));
         assert_eq!(finding(&times[20..]).value, None);
         assert_eq!(finding(&times[..2]).value, None);
     }

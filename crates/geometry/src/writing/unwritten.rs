@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::meter::{Meter, Stop};
+use super::meter::{MeasurementStop, Meter};
 use crate::belief::median;
-use crate::findings::{Finding, Value};
+use crate::findings::{GeometryFinding, QuantityValue};
 
 /// How much is read at a place.
 const READ: u64 = 16 << 10;
@@ -22,7 +22,11 @@ const SHARE: f64 = 0.9;
 const CONFIDENCE: f64 = 0.99;
 
 /// Reads places of a stretch; `turn` is 0 before it is written and 1 after.
-pub fn read(meter: &mut Meter<'_>, within: &Range<u64>, turn: u64) -> Result<Vec<f64>, Stop> {
+pub fn read(
+    meter: &mut Meter<'_>,
+    within: &Range<u64>,
+    turn: u64,
+) -> Result<Vec<f64>, MeasurementStop> {
     let room = (within.end - within.start) / (2 * PLACES);
     (0..PLACES)
         .map(|place| {
@@ -34,16 +38,16 @@ pub fn read(meter: &mut Meter<'_>, within: &Range<u64>, turn: u64) -> Result<Vec
 }
 
 /// What both say.
-pub fn finding(before: &[f64], after: &[f64]) -> Finding {
+pub fn finding(before: &[f64], after: &[f64]) -> GeometryFinding {
     let pairs = before.iter().flat_map(|one| after.iter().map(move |other| one < other));
     let share =
         pairs.filter(|slower| *slower).count() as f64 / (before.len() * after.len()).max(1) as f64;
     let ratio = median(after) / median(before);
     if ratio > SLOWER && share > SHARE {
         let reason = format!("reads took {ratio:.2} times as long after the place was written");
-        return Finding::found(Value::Is(true), CONFIDENCE, reason);
+        return GeometryFinding::found(QuantityValue::Is(true), CONFIDENCE, reason);
     }
-    Finding::inconclusive(
+    GeometryFinding::inconclusive(
         "reads took as long before a place was written as after; it may have held data before",
         Vec::new(),
     )
@@ -57,7 +61,7 @@ mod tests {
     fn only_a_clear_difference_is_an_answer() {
         let fast = [100.0, 101.0, 102.0, 150.0];
         let slow = [160.0, 161.0, 159.0, 300.0];
-        assert_eq!(finding(&fast, &slow).value, Some(Value::Is(true)));
+        assert_eq!(finding(&fast, &slow).value, Some(QuantityValue::Is(true)));
         assert_eq!(finding(&slow, &fast).value, None);
         assert_eq!(finding(&fast, &fast).value, None);
     }

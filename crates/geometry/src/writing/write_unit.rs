@@ -12,10 +12,10 @@
 
 use std::ops::Range;
 
-use super::meter::{Meter, Stop};
+use super::meter::{MeasurementStop, Meter};
 use crate::belief::log_sum_exp;
-use crate::findings::{Candidate, Finding, SURE, Value};
-use crate::probed::Purpose;
+use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
+use crate::probed::SamplePurpose;
 
 const GRAIN: u64 = 4096;
 /// How many writes are made.
@@ -32,7 +32,7 @@ const CLEAR: f64 = 20.0;
 
 /// A write and how long it took.
 #[derive(Debug, Clone, Copy)]
-pub struct Timed {
+pub struct TimedWrite {
     offset: u64,
     length: u64,
     time_ns: f64,
@@ -49,7 +49,7 @@ enum Way {
 
 /// The write unit as inferred.
 #[derive(Debug, Clone)]
-pub struct WriteUnit {
+pub struct InferredWriteUnit {
     /// Each size and its probability, the likeliest first.
     pub sizes: Vec<(u64, f64)>,
     /// How much better the likeliest explains the times than none, as a logarithm.
@@ -60,7 +60,7 @@ pub struct WriteUnit {
 pub fn measure(
     meter: &mut Meter<'_>,
     ranges: impl IntoIterator<Item = Range<u64>>,
-) -> Result<Vec<Timed>, Stop> {
+) -> Result<Vec<TimedWrite>, MeasurementStop> {
     let mut timed = Vec::new();
     for range in ranges {
         let mut offset = range.start.next_multiple_of(GRAIN);
@@ -72,9 +72,9 @@ pub fn measure(
             if offset + length > range.end {
                 break;
             }
-            let time_ns = meter.write(Purpose::WriteLinear, offset, length)?;
+            let time_ns = meter.write(SamplePurpose::WriteLinear, offset, length)?;
             if !first {
-                timed.push(Timed { offset, length, time_ns });
+                timed.push(TimedWrite { offset, length, time_ns });
             }
             first = false;
             offset += length;
@@ -84,7 +84,7 @@ pub fn measure(
 }
 
 /// Fits every size up to `most`; `None` when there are too few times.
-pub fn infer(timed: &[Timed], most: u64) -> Option<WriteUnit> {
+pub fn infer(timed: &[TimedWrite], most: u64) -> Option<InferredWriteUnit> {
     if timed.len() < WRITES / 4 {
         return None;
     }
@@ -110,11 +110,11 @@ pub fn infer(timed: &[Timed], most: u64) -> Option<WriteUnit> {
         }
     }
     sizes.sort_by(|one, other| other.1.total_cmp(&one.1));
-    Some(WriteUnit { sizes, gain: best.2 - nothing })
+    Some(InferredWriteUnit { sizes, gain: best.2 - nothing })
 }
 
 /// Program operations, one after the other, of a write.
-fn programs(timed: &Timed, size: u64, way: Way) -> f64 {
+fn programs(timed: &TimedWrite, size: u64, way: Way) -> f64 {
     match way {
         Way::Appended => timed.length.div_ceil(size) as f64,
         Way::InPlace(dies) => {
@@ -125,7 +125,7 @@ fn programs(timed: &Timed, size: u64, way: Way) -> f64 {
 }
 
 /// The log-likelihood of a size; `None` where operations would take less than no time.
-fn fit(timed: &[Timed], size: u64, way: Way) -> Option<f64> {
+fn fit(timed: &[TimedWrite], size: u64, way: Way) -> Option<f64> {
     let rows: Vec<[f64; 3]> = timed
         .iter()
         .map(|timed| [1.0, timed.length as f64 / GRAIN as f64, programs(timed, size, way)])
@@ -134,14 +134,17 @@ fn fit(timed: &[Timed], size: u64, way: Way) -> Option<f64> {
     (coefficients[2] > 0.0).then_some(log)
 }
 
-fn fit_without(timed: &[Timed]) -> f64 {
+fn fit_without(timed: &[TimedWrite]) -> f64 {
     let rows: Vec<[f64; 2]> =
         timed.iter().map(|timed| [1.0, timed.length as f64 / GRAIN as f64]).collect();
     least_deviations(timed, &rows).map_or(f64::NEG_INFINITY, |(log, _)| log)
 }
 
 /// Fits the times by relative deviations; the log-likelihood and the coefficients.
-fn least_deviations<const N: usize>(timed: &[Timed], rows: &[[f64; N]]) -> Option<(f64, [f64; N])> {
+fn least_deviations<const N: usize>(
+    timed: &[TimedWrite],
+    rows: &[[f64; N]],
+) -> Option<(f64, [f64; N])> {
     let mut weights: Vec<f64> = timed.iter().map(|timed| timed.time_ns.powi(-2)).collect();
     let mut coefficients = [0.0; N];
     let mut deviations = vec![0.0; timed.len()];
@@ -162,7 +165,11 @@ fn least_deviations<const N: usize>(timed: &[Timed], rows: &[[f64; N]]) -> Optio
 }
 
 /// Weighted least squares by elimination; `None` where the rows do not determine it.
-fn solve<const N: usize>(rows: &[[f64; N]], timed: &[Timed], weights: &[f64]) -> Option<[f64; N]> {
+fn solve<const N: usize>(
+    rows: &[[f64; N]],
+    timed: &[TimedWrite],
+    weights: &[f64],
+) -> Option<[f64; N]> {
     let mut left = [[0.0; N]; N];
     let mut right = [0.0; N];
     for ((row, timed), weight) in rows.iter().zip(timed).zip(weights) {
@@ -201,22 +208,27 @@ fn solve<const N: usize>(rows: &[[f64; N]], timed: &[Timed], weights: &[f64]) ->
 }
 
 /// What is said of it.
-pub fn finding(inferred: Option<&WriteUnit>) -> Finding {
+pub fn finding(inferred: Option<&InferredWriteUnit>) -> GeometryFinding {
     let Some(inferred) = inferred else {
-        return Finding::not_measured("the region or what may be written was too small for it");
+        return GeometryFinding::not_measured(
+            "the region or what may be written was too small for it",
+        );
     };
-    let candidates: Vec<Candidate> = inferred
+    let candidates: Vec<CandidateValue> = inferred
         .sizes
         .iter()
         .filter(|(_, probability)| *probability > 1e-3)
         .take(5)
-        .map(|&(size, probability)| Candidate { value: Value::Bytes(size), probability })
+        .map(|&(size, probability)| CandidateValue {
+            value: QuantityValue::Bytes(size),
+            probability,
+        })
         .collect();
-    let sure = |best: &Candidate| best.probability >= SURE && inferred.gain > CLEAR;
+    let sure = |best: &CandidateValue| best.probability >= SURE && inferred.gain > CLEAR;
     let Some(best) = candidates.first().copied().filter(sure) else {
         let reason = "the time of a write does not grow in steps of one size alone";
-        return Finding::inconclusive(reason, candidates);
+        return GeometryFinding::inconclusive(reason, candidates);
     };
     let reason = "the time of a write grows in steps of this size";
-    Finding { candidates, ..Finding::found(best.value, best.probability, reason) }
+    GeometryFinding { candidates, ..GeometryFinding::found(best.value, best.probability, reason) }
 }

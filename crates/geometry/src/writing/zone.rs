@@ -7,12 +7,12 @@
 //! [`MOST_UNITS`] units.
 //! Source: flashbench's README, `--find-fat`.
 
-use super::boundaries::{LEAST_STRETCH, Merging};
-use super::layout::Layout;
-use super::meter::{Meter, Stop};
+use super::boundaries::{LEAST_STRETCH, SensedMerging};
+use super::layout::UnitLayout;
+use super::meter::{MeasurementStop, Meter};
 use crate::belief::median;
-use crate::findings::{Finding, Value};
-use crate::probed::Purpose;
+use crate::findings::{GeometryFinding, QuantityValue};
+use crate::probed::SamplePurpose;
 
 /// The units that are looked at.
 pub const MOST_UNITS: u64 = 6;
@@ -26,10 +26,14 @@ const NO_MERGE: f64 = 0.3;
 const CONFIDENCE: f64 = 0.96;
 
 /// Writes the first units in order, and then to places in them.
-pub fn measure(meter: &mut Meter<'_>, merging: &Merging, layout: Layout) -> Result<Finding, Stop> {
+pub fn measure(
+    meter: &mut Meter<'_>,
+    merging: &SensedMerging,
+    layout: UnitLayout,
+) -> Result<GeometryFinding, MeasurementStop> {
     let units = MOST_UNITS.min(merging.window.start / layout.unit);
     if meter.region().start > 0 || layout.offset > 0 || units < 2 {
-        return Ok(Finding::not_measured(
+        return Ok(GeometryFinding::not_measured(
             "the region does not begin with the medium, or has no room before what was measured",
         ));
     }
@@ -43,12 +47,16 @@ pub fn measure(meter: &mut Meter<'_>, merging: &Merging, layout: Layout) -> Resu
         for between in 0..BETWEEN {
             let place = meter.random.below(room - LEAST_STRETCH) / 4096 * 4096;
             let at = window.start + between * room / 4096 * 4096 + place;
-            meter.write(Purpose::WriteRandom, at, length)?;
+            meter.write(SamplePurpose::WriteRandom, at, length)?;
         }
         for (unit, times) in (0_u64..).zip(&mut times) {
             // Not at its beginning, from where on it would be written in order.
             let place = (4096 + meter.random.below(within) / 4096 * 4096).min(layout.unit - length);
-            times.push(meter.write(Purpose::WriteRandom, unit * layout.unit + place, length)?);
+            times.push(meter.write(
+                SamplePurpose::WriteRandom,
+                unit * layout.unit + place,
+                length,
+            )?);
         }
     }
     let in_order = merging.ns_per_byte * length as f64;
@@ -56,15 +64,16 @@ pub fn measure(meter: &mut Meter<'_>, merging: &Merging, layout: Layout) -> Resu
     let cheap: Vec<bool> = times.iter().map(cheap).collect();
     let first = cheap.iter().position(|cheap| !cheap);
     Ok(match first {
-        Some(0) => {
-            Finding::inconclusive("the first units cost merges as all others do", Vec::new())
-        }
-        Some(units) if cheap[units..].iter().all(|cheap| !cheap) => Finding::found(
-            Value::Bytes(units as u64 * layout.unit),
+        Some(0) => GeometryFinding::inconclusive(
+            "the first units cost merges as all others do",
+            Vec::new(),
+        ),
+        Some(units) if cheap[units..].iter().all(|cheap| !cheap) => GeometryFinding::found(
+            QuantityValue::Bytes(units as u64 * layout.unit),
             CONFIDENCE,
             "writes in any order cost no merges up to there",
         ),
-        _ => Finding::inconclusive(
+        _ => GeometryFinding::inconclusive(
             "some of the first units cost no merges, but where that ends does not show",
             Vec::new(),
         ),

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::program::quote;
-use crate::{ExitClass, Explain};
+use crate::{ExitClass, UserError};
 
 /// What is wrong with a folder or file, where the system would have let it pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum DirObstacle {
     /// A link, or no folder.
     NotAFolder,
     /// A link, a folder, a pipe, a device or a socket in place of a regular file.
@@ -34,7 +34,7 @@ pub enum DirError {
         /// The folder or file.
         path: PathBuf,
         /// What is wrong with it.
-        obstacle: Obstacle,
+        obstacle: DirObstacle,
     },
     /// The disk is full.
     #[error("no space left for {}", path.display())]
@@ -52,25 +52,25 @@ pub enum DirError {
     },
 }
 
-fn reason(obstacle: &Obstacle) -> String {
+fn reason(obstacle: &DirObstacle) -> String {
     match obstacle {
-        Obstacle::NotAFolder => "not a directory (links are not followed)".to_owned(),
-        Obstacle::NotAFile => "not a regular file (links are not followed)".to_owned(),
-        Obstacle::Owner(user) => {
+        DirObstacle::NotAFolder => "not a directory (links are not followed)".to_owned(),
+        DirObstacle::NotAFile => "not a regular file (links are not followed)".to_owned(),
+        DirObstacle::Owner(user) => {
             format!(
                 "it belongs to the user with the number {user}, who could change it at any time"
             )
         }
-        Obstacle::Larger(bytes) => format!("larger than {bytes} bytes"),
-        Obstacle::SeveralNames => {
+        DirObstacle::Larger(bytes) => format!("larger than {bytes} bytes"),
+        DirObstacle::SeveralNames => {
             "it has more than one name (a hard link), and all of them would change".to_owned()
         }
-        Obstacle::NotAName => "not the name of a file in this directory".to_owned(),
+        DirObstacle::NotAName => "not the name of a file in this directory".to_owned(),
     }
 }
 
 impl DirError {
-    pub(super) fn not(path: &Path, obstacle: Obstacle) -> Self {
+    pub(super) fn not(path: &Path, obstacle: DirObstacle) -> Self {
         Self::Not { path: path.to_owned(), obstacle }
     }
 
@@ -88,11 +88,11 @@ impl DirError {
     }
 }
 
-impl Explain for DirError {
+impl UserError for DirError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Not {
-                obstacle: Obstacle::NotAFolder | Obstacle::Larger(_) | Obstacle::NotAName,
+                obstacle: DirObstacle::NotAFolder | DirObstacle::Larger(_) | DirObstacle::NotAName,
                 ..
             } => ExitClass::Usage,
             Self::Not { .. } => ExitClass::Refused,
@@ -104,13 +104,13 @@ impl Explain for DirError {
         let Self::Not { path, obstacle } = self else { return None };
         let path = quote(&path.display().to_string());
         match obstacle {
-            Obstacle::Owner(_) => Some(format!("use a copy of your own: cp -r {path} my-copy")),
-            Obstacle::NotAFolder => Some(format!("name the directory itself: realpath {path}")),
-            Obstacle::NotAFile => Some(format!("look at it: ls -l {path}")),
-            Obstacle::SeveralNames => {
+            DirObstacle::Owner(_) => Some(format!("use a copy of your own: cp -r {path} my-copy")),
+            DirObstacle::NotAFolder => Some(format!("name the directory itself: realpath {path}")),
+            DirObstacle::NotAFile => Some(format!("look at it: ls -l {path}")),
+            DirObstacle::SeveralNames => {
                 Some(format!("make it a file of its own: cp {path} copy && mv copy {path}"))
             }
-            Obstacle::Larger(_) | Obstacle::NotAName => None,
+            DirObstacle::Larger(_) | DirObstacle::NotAName => None,
         }
     }
 }

@@ -5,11 +5,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use flashfit_test_support::{TestNeed, skip};
 
 use super::*;
-use crate::{ExitClass, Explain};
+use crate::{ExitClass, UserError};
 
 const CAP: u64 = 1 << 20;
 
-fn obstacle<T: std::fmt::Debug>(result: Result<T, DirError>) -> Obstacle {
+fn obstacle<T: std::fmt::Debug>(result: Result<T, DirError>) -> DirObstacle {
     match result.expect_err("it is refused") {
         DirError::Not { obstacle, .. } => obstacle,
         other => panic!("{other}"),
@@ -35,7 +35,7 @@ fn a_file_is_written_whole_and_read() {
     assert_eq!(dir.names().expect("readable"), ["f"], "no draft is left");
     let mode = std::fs::metadata(dir.path().join("f")).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(obstacle(dir.read("f", 2)), Obstacle::Larger(2));
+    assert_eq!(obstacle(dir.read("f", 2)), DirObstacle::Larger(2));
     dir.remove("f").expect("it is a file");
     dir.remove("f").expect("it is no error when it is gone");
     assert!(!dir.has("f"));
@@ -47,9 +47,9 @@ fn links_in_it_are_not_followed() {
     for name in ["f", "f.part", "log", "lock"] {
         symlink(&theirs, dir.path().join(name)).expect("a link");
     }
-    assert_eq!(obstacle(dir.read("f", CAP)), Obstacle::NotAFile);
-    assert_eq!(obstacle(dir.open_log("log")), Obstacle::NotAFile);
-    assert_eq!(obstacle(dir.lock("lock")), Obstacle::NotAFile);
+    assert_eq!(obstacle(dir.read("f", CAP)), DirObstacle::NotAFile);
+    assert_eq!(obstacle(dir.open_log("log")), DirObstacle::NotAFile);
+    assert_eq!(obstacle(dir.lock("lock")), DirObstacle::NotAFile);
     // The link is replaced, not what it leads to.
     dir.write("f", b"ours", 0o600).expect("there is room");
     assert_eq!(dir.read("f", CAP).expect("a file now").as_deref(), Some(&b"ours"[..]));
@@ -58,7 +58,7 @@ fn links_in_it_are_not_followed() {
     let nowhere = theirs.with_file_name("nowhere");
     symlink(&nowhere, dir.path().join("dangling")).expect("a link");
     assert!(dir.has("dangling"));
-    assert_eq!(obstacle(dir.open_log("dangling")), Obstacle::NotAFile);
+    assert_eq!(obstacle(dir.open_log("dangling")), DirObstacle::NotAFile);
     assert!(!nowhere.exists());
 }
 
@@ -67,12 +67,12 @@ fn links_in_place_of_folders_are_not_followed() {
     let (root, dir, _) = folder();
     let link = root.path().join("link");
     symlink(dir.path(), &link).expect("a link");
-    assert_eq!(obstacle(DirHandle::open(&link)), Obstacle::NotAFolder);
-    assert_eq!(obstacle(DirHandle::open(&link.join(""))), Obstacle::NotAFolder, "with a slash");
-    assert_eq!(obstacle(DirHandle::create(&link, 0o700)), Obstacle::NotAFolder);
+    assert_eq!(obstacle(DirHandle::open(&link)), DirObstacle::NotAFolder);
+    assert_eq!(obstacle(DirHandle::open(&link.join(""))), DirObstacle::NotAFolder, "with a slash");
+    assert_eq!(obstacle(DirHandle::create(&link, 0o700)), DirObstacle::NotAFolder);
     symlink(root.path(), dir.path().join("sub")).expect("a link");
-    assert_eq!(obstacle(dir.open_dir("sub")), Obstacle::NotAFolder);
-    assert_eq!(obstacle(dir.create_dir("sub")), Obstacle::NotAFolder);
+    assert_eq!(obstacle(dir.open_dir("sub")), DirObstacle::NotAFolder);
+    assert_eq!(obstacle(dir.create_dir("sub")), DirObstacle::NotAFolder);
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn pipes_and_folders_are_no_files_and_nothing_waits_for_them() {
     rustix::fs::mknodat(CWD, dir.path().join("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
     dir.create_dir("sub").expect("a folder");
     for name in ["pipe", "sub"] {
-        assert_eq!(obstacle(dir.read(name, CAP)), Obstacle::NotAFile, "{name}");
-        assert_eq!(obstacle(dir.open_log(name)), Obstacle::NotAFile, "{name}");
-        assert_eq!(obstacle(dir.lock(name)), Obstacle::NotAFile, "{name}");
+        assert_eq!(obstacle(dir.read(name, CAP)), DirObstacle::NotAFile, "{name}");
+        assert_eq!(obstacle(dir.open_log(name)), DirObstacle::NotAFile, "{name}");
+        assert_eq!(obstacle(dir.lock(name)), DirObstacle::NotAFile, "{name}");
     }
 }
 
@@ -92,9 +92,9 @@ fn pipes_and_folders_are_no_files_and_nothing_waits_for_them() {
 fn names_do_not_lead_out() {
     let (_root, dir, _) = folder();
     for name in ["", ".", "..", "../theirs", "a/b", "/etc/hosts"] {
-        assert_eq!(obstacle(dir.read(name, CAP)), Obstacle::NotAName, "{name}");
-        assert_eq!(obstacle(dir.write(name, b"x", 0o600)), Obstacle::NotAName, "{name}");
-        assert_eq!(obstacle(dir.remove(name)), Obstacle::NotAName, "{name}");
+        assert_eq!(obstacle(dir.read(name, CAP)), DirObstacle::NotAName, "{name}");
+        assert_eq!(obstacle(dir.write(name, b"x", 0o600)), DirObstacle::NotAName, "{name}");
+        assert_eq!(obstacle(dir.remove(name)), DirObstacle::NotAName, "{name}");
     }
 }
 
@@ -109,7 +109,7 @@ fn a_folder_of_somebody_else_is_refused() {
     let error = DirHandle::open(dir.path()).expect_err("it is theirs");
     assert_eq!(error.class(), ExitClass::Refused);
     assert!(error.hint().expect("a way out").contains("cp -r"), "{error}");
-    assert_eq!(obstacle(DirHandle::open(dir.path())), Obstacle::Owner(other));
+    assert_eq!(obstacle(DirHandle::open(dir.path())), DirObstacle::Owner(other));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_log_grows_is_cut_and_has_one_name() {
     let path = dir.path().join("log");
     std::fs::hard_link(&path, dir.path().join("other")).expect("another name");
     assert_eq!(std::fs::metadata(&path).expect("a file").nlink(), 2);
-    assert_eq!(obstacle(dir.open_log("log")), Obstacle::SeveralNames);
+    assert_eq!(obstacle(dir.open_log("log")), DirObstacle::SeveralNames);
 }
 
 #[test]

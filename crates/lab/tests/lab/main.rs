@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain, Outcome, Program, ProgramError, Runner, SystemRunner};
-use flashfit_lab::{Confirmed, Lab, LabError, LockedPlace, PowerState, Tags};
+use flashfit_host::{
+    ExitClass, Program, ProgramError, ProgramOutcome, Runner, SystemRunner, UserError,
+};
+use flashfit_lab::{Lab, LabError, LockState, LockedPlace, PowerState, Tags};
 
 use rack::{Rack, wait_until};
 
@@ -45,7 +47,7 @@ fn boards_are_reserved_locked_reached_switched_and_given_back() {
         (one.join().unwrap(), two.join().unwrap())
     });
     assert_eq!((one.name(), two.name()), ("board1", "board2"));
-    assert_eq!(one.confirm().unwrap(), Confirmed::Kept);
+    assert_eq!(one.confirm().unwrap(), LockState::Kept);
     for (board, place) in [(1, &one), (2, &two)] {
         let address = place.ssh().unwrap();
         assert!(rack.board(board).is_reached_by(&address));
@@ -121,7 +123,7 @@ fn a_coordinator_that_restarts_is_waited_for_and_its_locks_are_regained() {
         switched.join().unwrap().unwrap();
     });
     assert_eq!(one.power().unwrap(), PowerState::Off);
-    assert_eq!(one.confirm().unwrap(), Confirmed::Kept, "the switch has regained it");
+    assert_eq!(one.confirm().unwrap(), LockState::Kept, "the switch has regained it");
     // Nobody has regained the other; somebody else takes it.
     wait_until("bob gets it", || {
         rack.client("desk", "bob", &["-p", "board2", "lock"]).contains("acquired place board2")
@@ -168,7 +170,7 @@ fn a_switch_or_exporter_that_fails_is_told_and_the_place_is_given_back() {
 struct CutOff(&'static str);
 
 impl Runner for CutOff {
-    fn run(&self, program: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let outcome = SystemRunner::default().run(program)?;
         if program.arguments().iter().any(|word| word == self.0) {
             return Err(ProgramError::Interrupted { command_line: outcome.command_line });
@@ -200,9 +202,9 @@ fn what_a_cut_off_call_has_taken_is_given_back() {
 struct NoConnection;
 
 impl Runner for NoConnection {
-    fn run(&self, _: &Program) -> Result<Outcome, ProgramError> {
+    fn run(&self, _: &Program) -> Result<ProgramOutcome, ProgramError> {
         let stderr = "Server error: Error: Could not connect to coordinator\n".to_owned();
-        Ok(Outcome { code: Some(1), stderr, ..Outcome::default() })
+        Ok(ProgramOutcome { code: Some(1), stderr, ..ProgramOutcome::default() })
     }
 }
 

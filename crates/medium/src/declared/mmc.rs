@@ -6,13 +6,13 @@
 //! root and a mounted debugfs; without it, what equals the guess is taken for the guess, unless it
 //! is the erase group that the kernel uses.
 
-use super::{Declared, DeclaredBytes, RefusedRegister};
+use super::{DeclaredBytes, DeclaredFacts, RefusedRegister};
 use crate::registers::BadRegister;
 use crate::registers::cid::Cid;
-use crate::registers::csd::{Csd, Family};
+use crate::registers::csd::{Csd, CsdFamily};
 use crate::registers::ext_csd::{ExtCsd, PreEol, life_text};
 use crate::registers::sd_status::SdStatus;
-use crate::system::System;
+use crate::system::SystemRoots;
 use crate::units::{Bytes, SECTOR_BYTES};
 
 const PREFERRED: &str = "preferred_erase_size";
@@ -24,8 +24,8 @@ const CID: &str = "CID";
 const EXT_CSD: &str = "EXT_CSD";
 
 /// What an SD card declares.
-pub(super) fn sd(system: &System, disk: &str) -> Declared {
-    let mut declared = Declared::default();
+pub(super) fn sd(system: &SystemRoots, disk: &str) -> DeclaredFacts {
+    let mut declared = DeclaredFacts::default();
     let source = Source { system, disk };
     let read = source.attribute("ssr").map(|text| SdStatus::parse(&text));
     let status = read.and_then(|read| declared.believe(SSR, read));
@@ -49,14 +49,14 @@ pub(super) fn sd(system: &System, disk: &str) -> Declared {
             DeclaredBytes::guess(preferred, what)
         });
     }
-    declared.of_csd(&source, Family::Sd);
-    declared.of_cid(&source, Family::Sd, None);
+    declared.of_csd(&source, CsdFamily::Sd);
+    declared.of_cid(&source, CsdFamily::Sd, None);
     declared
 }
 
 /// What an eMMC chip declares.
-pub(super) fn emmc(system: &System, disk: &str) -> Declared {
-    let mut declared = Declared::default();
+pub(super) fn emmc(system: &SystemRoots, disk: &str) -> DeclaredFacts {
+    let mut declared = DeclaredFacts::default();
     let source = Source { system, disk };
     let register =
         source.ext_csd().and_then(|text| declared.believe(EXT_CSD, ExtCsd::parse(&text)));
@@ -91,8 +91,8 @@ pub(super) fn emmc(system: &System, disk: &str) -> Declared {
             DeclaredBytes::guess(preferred, what)
         });
     }
-    declared.of_csd(&source, Family::Mmc);
-    declared.of_cid(&source, Family::Mmc, register.map(|register| register.revision));
+    declared.of_csd(&source, CsdFamily::Mmc);
+    declared.of_cid(&source, CsdFamily::Mmc, register.map(|register| register.revision));
     declared
 }
 
@@ -120,7 +120,7 @@ fn guess(capacity: Bytes, erase_size: Option<Bytes>) -> Bytes {
 
 /// Where a card's attributes are.
 struct Source<'a> {
-    system: &'a System,
+    system: &'a SystemRoots,
     disk: &'a str,
 }
 
@@ -148,7 +148,7 @@ impl Source<'_> {
     }
 }
 
-impl Declared {
+impl DeclaredFacts {
     /// The register, or a note of why it is not believed.
     fn believe<T>(&mut self, register: &str, read: Result<T, BadRegister>) -> Option<T> {
         read.map_err(|bad| {
@@ -214,7 +214,7 @@ impl Declared {
         }
     }
 
-    fn of_csd(&mut self, source: &Source<'_>, family: Family) {
+    fn of_csd(&mut self, source: &Source<'_>, family: CsdFamily) {
         let Some(text) = source.attribute("csd") else { return };
         let Some(csd) = self.believe(CSD, Csd::parse(family, &text)) else { return };
         let place = format!("{CSD}, C_SIZE");
@@ -228,7 +228,7 @@ impl Declared {
         }
     }
 
-    fn of_cid(&mut self, source: &Source<'_>, family: Family, revision: Option<u8>) {
+    fn of_cid(&mut self, source: &Source<'_>, family: CsdFamily, revision: Option<u8>) {
         let Some(text) = source.attribute("cid") else { return };
         if let Some(cid) = self.believe(CID, Cid::parse(family, &text, revision)) {
             self.fact("identification", cid.summary(), CID);

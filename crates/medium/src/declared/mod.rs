@@ -9,9 +9,9 @@ mod mmc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::describe::Kind;
-use crate::queue::Queue;
-use crate::system::System;
+use crate::describe::DeviceKind;
+use crate::queue::QueueAttributes;
+use crate::system::SystemRoots;
 use crate::units::Bytes;
 
 /// Discard granularities below this are a sector or page size, not an erase unit.
@@ -60,7 +60,7 @@ pub struct RefusedRegister {
 
 /// All that is declared of a medium; every value with its source, the most trusted first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Declared {
+pub struct DeclaredFacts {
     /// The erase unit (allocation unit, erase group).
     pub erase_unit: Vec<DeclaredBytes>,
     /// What writes should be multiples of.
@@ -75,12 +75,17 @@ pub struct Declared {
     pub refused: Vec<RefusedRegister>,
 }
 
-impl Declared {
+impl DeclaredFacts {
     /// Reads what the whole disk `disk` of this kind declares.
-    pub fn read(system: &System, disk: &str, kind: Kind, queue: &Queue) -> Self {
+    pub fn read(
+        system: &SystemRoots,
+        disk: &str,
+        kind: DeviceKind,
+        queue: &QueueAttributes,
+    ) -> Self {
         let mut declared = match kind {
-            Kind::SdCard => mmc::sd(system, disk),
-            Kind::Emmc => mmc::emmc(system, disk),
+            DeviceKind::SdCard => mmc::sd(system, disk),
+            DeviceKind::Emmc => mmc::emmc(system, disk),
             _ => Self::default(),
         };
         declared.queue(kind, queue);
@@ -97,9 +102,9 @@ impl Declared {
         largest.or(self.erase_unit.first())
     }
 
-    fn queue(&mut self, kind: Kind, queue: &Queue) {
+    fn queue(&mut self, kind: DeviceKind, queue: &QueueAttributes) {
         // A loop device passes on the block size of the file system below it.
-        if kind == Kind::Loop {
+        if kind == DeviceKind::Loop {
             return;
         }
         let granularity = Bytes(queue.discard_granularity_bytes);
@@ -128,13 +133,13 @@ impl Declared {
 mod tests {
     use super::*;
 
-    fn erase_units(units: &[(u64, bool)]) -> Declared {
+    fn erase_units(units: &[(u64, bool)]) -> DeclaredFacts {
         let one = |&(mib, is_guess): &(u64, bool)| DeclaredBytes {
             bytes: Bytes::mib(mib),
             source: format!("source of {mib}"),
             is_guess,
         };
-        Declared { erase_unit: units.iter().map(one).collect(), ..Declared::default() }
+        DeclaredFacts { erase_unit: units.iter().map(one).collect(), ..DeclaredFacts::default() }
     }
 
     #[test]
@@ -149,22 +154,22 @@ mod tests {
 
     #[test]
     fn a_queue_is_only_good_for_guesses() {
-        let queue = Queue {
+        let queue = QueueAttributes {
             logical_sector_bytes: 512,
             physical_sector_bytes: 4096,
             optimal_io_bytes: 33_553_920,
             discard_granularity_bytes: 1 << 20,
             discards: true,
-            ..Queue::default()
+            ..QueueAttributes::default()
         };
-        let mut declared = Declared::default();
-        declared.queue(Kind::Usb, &queue);
+        let mut declared = DeclaredFacts::default();
+        declared.queue(DeviceKind::Usb, &queue);
         assert_eq!(declared.erase_unit[0].bytes, Bytes::mib(1));
         assert!(declared.erase_unit[0].is_guess);
         assert_eq!(declared.write_unit.len(), 1, "65535 sectors are no unit");
         assert_eq!(declared.write_unit[0].bytes, Bytes::kib(4));
-        let mut declared = Declared::default();
-        declared.queue(Kind::Loop, &queue);
-        assert_eq!(declared, Declared::default());
+        let mut declared = DeclaredFacts::default();
+        declared.queue(DeviceKind::Loop, &queue);
+        assert_eq!(declared, DeclaredFacts::default());
     }
 }

@@ -1,6 +1,6 @@
 //! The card identification register (CID): who made the card, and when.
 
-use super::csd::Family;
+use super::csd::CsdFamily;
 use super::{BadRegister, Register};
 
 /// What is read of it. All of it is what the maker wrote; counterfeit cards write what sells.
@@ -29,7 +29,7 @@ impl Cid {
     /// # Errors
     /// As [`BadRegister`] tells.
     pub fn parse(
-        family: Family,
+        family: CsdFamily,
         text: &str,
         ext_csd_revision: Option<u8>,
     ) -> Result<Self, BadRegister> {
@@ -43,7 +43,7 @@ impl Cid {
             if all { letters } else { format!("0x{:0digits$x}", register.bits(high, low)) }
         };
         let (oem, name, revision, serial, year, month) = match family {
-            Family::Sd => (
+            CsdFamily::Sd => (
                 letters_or_hex(119, 104),
                 register.text(103, 64),
                 byte(56),
@@ -51,7 +51,7 @@ impl Cid {
                 2000 + small(19, 12),
                 small(11, 8),
             ),
-            Family::Mmc => {
+            CsdFamily::Mmc => {
                 let year = 1997 + small(11, 8);
                 let later = ext_csd_revision.is_some_and(|r| r >= REVISION_OF_LATER_YEARS);
                 let year = if later && year < 2010 { year + 16 } else { year };
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_sd_card_names_its_maker_and_its_month() {
-        let cid = Cid::parse(Family::Sd, "035344534c3332478076543210012b00", None).unwrap();
+        let cid = Cid::parse(CsdFamily::Sd, "035344534c3332478076543210012b00", None).unwrap();
         assert_eq!((cid.manufacturer, cid.oem.as_str()), (3, "SD"));
         assert_eq!((cid.name.as_str(), cid.revision.as_str()), ("SL32G", "8.0"));
         assert_eq!(cid.serial, 0x7654_3210);
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn an_emmc_counts_years_by_its_revision() {
         let text = "150100384754463452011234567874 00".replace(' ', "");
-        let cid = |revision| Cid::parse(Family::Mmc, &text, revision).unwrap();
+        let cid = |revision| Cid::parse(CsdFamily::Mmc, &text, revision).unwrap();
         assert_eq!(cid(None).name, "8GTF4R");
         assert_eq!(cid(None).made, Some((2001, 7)));
         assert_eq!(cid(Some(8)).made, Some((2017, 7)));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_no_letter_is_left_out_of_a_name() {
         let cid = Cid::parse(
-            Family::Sd,
+            CsdFamily::Sd,
             "0300ff534c1b3347807654321001200 0".replace(' ', "").as_str(),
             None,
         );

@@ -8,7 +8,7 @@ use crate::units::Bytes;
 
 /// Whose layout the register has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum CsdFamily {
     /// SD and microSD cards.
     Sd,
     /// MMC cards and eMMC chips.
@@ -38,25 +38,25 @@ impl Csd {
     ///
     /// # Errors
     /// As [`BadRegister`] tells.
-    pub fn parse(family: Family, text: &str) -> Result<Self, BadRegister> {
+    pub fn parse(family: CsdFamily, text: &str) -> Result<Self, BadRegister> {
         let register = Register::<16>::parse(text)?;
         let structure = register.bits(127, 126);
         let version = match (family, structure) {
-            (Family::Sd, 3) => {
+            (CsdFamily::Sd, 3) => {
                 return Err(BadRegister::Field { field: "CSD_STRUCTURE", value: structure });
             }
             _ => u8::try_from(structure + 1).expect("two bits"),
         };
         let write_block = 1u64 << register.bits(25, 22);
         let (capacity, erase_sector) = match (family, structure) {
-            (Family::Sd, 0) => {
+            (CsdFamily::Sd, 0) => {
                 let sector = (register.bits(45, 39) + 1) * write_block;
                 let single = register.bits(46, 46) == 1;
                 (Some(by_blocks(&register)), Some(if single { 512 } else { sector }))
             }
-            (Family::Sd, 1) => (Some((register.bits(69, 48) + 1) << 19), None),
-            (Family::Sd, _) => (Some((register.bits(75, 48) + 1) << 19), None),
-            (Family::Mmc, _) => {
+            (CsdFamily::Sd, 1) => (Some((register.bits(69, 48) + 1) << 19), None),
+            (CsdFamily::Sd, _) => (Some((register.bits(75, 48) + 1) << 19), None),
+            (CsdFamily::Mmc, _) => {
                 let group = (register.bits(46, 42) + 1) * (register.bits(41, 37) + 1) * write_block;
                 let here = register.bits(73, 62) != SIZE_IS_ELSEWHERE;
                 (here.then(|| by_blocks(&register)), Some(group))
@@ -82,14 +82,14 @@ fn by_blocks(register: &Register<16>) -> u64 {
 mod tests {
     use super::*;
 
-    fn parse(family: Family, text: &str) -> Csd {
+    fn parse(family: CsdFamily, text: &str) -> Csd {
         Csd::parse(family, text).unwrap()
     }
 
     #[test]
     fn a_large_card_has_its_capacity_in_units_of_512_kib() {
         // C_SIZE 0xedc8: 31,914,983,424 bytes, a card sold as 32 GB.
-        let csd = parse(Family::Sd, "400e00325b590000edc87f800a404000");
+        let csd = parse(CsdFamily::Sd, "400e00325b590000edc87f800a404000");
         assert_eq!(csd.version, 2);
         assert_eq!(csd.capacity, Some(Bytes(31_914_983_424)));
         assert_eq!(csd.erase_sector, None);
@@ -104,10 +104,10 @@ mod tests {
             format!("{value:032x}")
         };
         let fields = [(80, 10), (62, 3879), (47, 7), (39, 127), (22, 10)];
-        let csd = parse(Family::Sd, &bits(&fields));
+        let csd = parse(CsdFamily::Sd, &bits(&fields));
         assert_eq!(csd.capacity, Some(Bytes(3880 * 512 * 1024)));
         assert_eq!(csd.erase_sector, Some(Bytes::kib(128)));
-        let one = parse(Family::Sd, &bits(&[&fields[..], &[(46, 1), (12, 1)]].concat()));
+        let one = parse(CsdFamily::Sd, &bits(&[&fields[..], &[(46, 1), (12, 1)]].concat()));
         assert_eq!(one.erase_sector, Some(Bytes(512)));
         assert!(one.protected);
     }
@@ -116,14 +116,14 @@ mod tests {
     fn an_emmc_has_its_capacity_elsewhere() {
         let fields: [(u32, u128); 5] = [(126, 3), (62, 0xfff), (42, 31), (37, 31), (22, 9)];
         let value = fields.iter().fold(0u128, |sum, (low, value)| sum | value << low);
-        let csd = parse(Family::Mmc, &format!("{value:032x}"));
+        let csd = parse(CsdFamily::Mmc, &format!("{value:032x}"));
         assert_eq!((csd.version, csd.capacity), (4, None));
         assert_eq!(csd.erase_sector, Some(Bytes::kib(512)));
     }
 
     #[test]
     fn a_layout_that_does_not_exist_is_refused() {
-        let error = Csd::parse(Family::Sd, "c00e00325b590000edc87f800a404000").unwrap_err();
+        let error = Csd::parse(CsdFamily::Sd, "c00e00325b590000edc87f800a404000").unwrap_err();
         assert_eq!(error, BadRegister::Field { field: "CSD_STRUCTURE", value: 3 });
     }
 }

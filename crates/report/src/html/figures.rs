@@ -1,8 +1,8 @@
 //! The figures, each with a caption and with its data as a table.
 
-use crate::figure::{BarChart, Chart, FigureGroup, LineChart, Point};
+use crate::figure::{BarChart, Chart, ChartPoint, FigureGroup, LineChart};
 use crate::markup::Element;
-use crate::quantity::{NO_VALUE, Unit};
+use crate::quantity::{FigureUnit, NO_VALUE};
 use crate::svg::{Drawing, SIMULATED, place_text};
 
 use super::parts::{
@@ -68,7 +68,7 @@ fn line_data(chart: &LineChart) -> Element {
     table(heads, rows.collect())
 }
 
-fn point_text(unit: Unit, point: &Point) -> String {
+fn point_text(unit: FigureUnit, point: &ChartPoint) -> String {
     let scaled = unit.scaled_for(point.y);
     format!(
         "{} ({} to {}), n = {}",

@@ -1,11 +1,11 @@
 //! The findings as tables.
 
-use crate::finding::{Finding, Kind};
+use crate::finding::{ColumnKind, ReportFinding};
 use crate::markup::Element;
 
 use super::parts::{cell, column_head, heading, number_cell, paragraph, row, scrolling, table};
 
-pub(super) fn section(findings: &[Finding]) -> Option<Element> {
+pub(super) fn section(findings: &[ReportFinding]) -> Option<Element> {
     if findings.is_empty() {
         return None;
     }
@@ -18,17 +18,17 @@ pub(super) fn section(findings: &[Finding]) -> Option<Element> {
     }))
 }
 
-fn finding_table(finding: &Finding) -> Element {
+fn finding_table(finding: &ReportFinding) -> Element {
     let heads: Vec<Element> = finding
         .columns
         .iter()
-        .map(|(title, kind)| column_head(title, *kind == Kind::Number))
+        .map(|(title, kind)| column_head(title, *kind == ColumnKind::Number))
         .collect();
     let rows = finding.rows.iter().map(|cells| {
         row(cells.iter().zip(&finding.columns).map(|(content, (_, kind))| match kind {
-            Kind::Name => cell(content).class("name"),
-            Kind::Number => number_cell(content),
-            Kind::Remark => cell(content).class("note"),
+            ColumnKind::Name => cell(content).class("name"),
+            ColumnKind::Number => number_cell(content),
+            ColumnKind::Remark => cell(content).class("note"),
         }))
     });
     table(heads, rows.collect())

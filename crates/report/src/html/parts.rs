@@ -1,6 +1,6 @@
 //! The smaller sections of the report, and the pieces that all of them use.
 
-use crate::document::{Failure, SetupDetail};
+use crate::document::{FailedTrials, SetupDetail};
 use crate::markup::Element;
 use crate::svg::SIMULATED;
 use crate::text::count_of;
@@ -92,7 +92,7 @@ pub(super) fn warnings(warnings: &[String]) -> Option<Element> {
     )
 }
 
-pub(super) fn failures(failures: &[Failure]) -> Option<Element> {
+pub(super) fn failures(failures: &[FailedTrials]) -> Option<Element> {
     if failures.is_empty() {
         return None;
     }

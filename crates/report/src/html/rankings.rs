@@ -1,6 +1,6 @@
 //! The rankings as tables: place, setup, merit with its interval, and number of trials.
 
-use crate::document::{RankRow, Ranking, Role};
+use crate::document::{RankRow, RankingTable, SetupRole};
 use crate::markup::Element;
 use crate::text::count_of;
 
@@ -9,7 +9,7 @@ use super::parts::{cell, column_head, heading, number_cell, paragraph, row, scro
 /// How many setups of a ranking are shown at once.
 const SHOWN_ROWS: usize = 10;
 
-pub(super) fn section(rankings: &[Ranking]) -> Option<Element> {
+pub(super) fn section(rankings: &[RankingTable]) -> Option<Element> {
     if rankings.is_empty() {
         return None;
     }
@@ -30,7 +30,7 @@ fn split(rows: &[RankRow]) -> (Vec<&RankRow>, Vec<&RankRow>) {
     let (shown, folded): (Vec<_>, Vec<_>) = rows
         .iter()
         .enumerate()
-        .partition(|(index, row)| *index < SHOWN_ROWS || row.role != Role::Candidate);
+        .partition(|(index, row)| *index < SHOWN_ROWS || row.role != SetupRole::Candidate);
     if folded.len() < 2 {
         return (rows.iter().collect(), Vec::new());
     }
@@ -38,7 +38,7 @@ fn split(rows: &[RankRow]) -> (Vec<&RankRow>, Vec<&RankRow>) {
     (rows_of(shown), rows_of(folded))
 }
 
-fn fold(ranking: &Ranking, rows: &[&RankRow]) -> Option<Element> {
+fn fold(ranking: &RankingTable, rows: &[&RankRow]) -> Option<Element> {
     (!rows.is_empty()).then(|| {
         let label = format!("{}: the other setups", ranking.title);
         Element::new("details")
@@ -47,7 +47,7 @@ fn fold(ranking: &Ranking, rows: &[&RankRow]) -> Option<Element> {
     })
 }
 
-fn rank_table(ranking: &Ranking, rows: &[&RankRow]) -> Element {
+fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
     let spread = ranking.spread.heading();
     let heads = [
         ("place", true),
@@ -62,7 +62,7 @@ fn rank_table(ranking: &Ranking, rows: &[&RankRow]) -> Element {
     table(heads, rows)
 }
 
-fn rank_row(ranking: &Ranking, entry: &RankRow) -> Element {
+fn rank_row(ranking: &RankingTable, entry: &RankRow) -> Element {
     let unit = ranking.unit;
     let interval = format!("{} to {}", unit.show(entry.low), unit.show(entry.high));
     let marked = row([
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn long_rankings_fold_all_but_the_best_and_the_untuned() {
         let mut rows = vec![RankRow::default(); 30];
-        rows[20].role = Role::Untuned;
+        rows[20].role = SetupRole::Untuned;
         let (shown, folded) = split(&rows);
         assert_eq!((shown.len(), folded.len()), (11, 19));
-        assert_eq!(shown[10].role, Role::Untuned);
+        assert_eq!(shown[10].role, SetupRole::Untuned);
         let (shown, folded) = split(&rows[..11]);
         assert_eq!((shown.len(), folded.len()), (11, 0));
     }

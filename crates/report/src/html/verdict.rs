@@ -1,6 +1,6 @@
 //! The top of the report: the verdict and the commands that put it into effect.
 
-use crate::document::{Outcome, Report, Verdict};
+use crate::document::{Report, ReportVerdict, RunOutcome};
 use crate::markup::Element;
 use crate::text::count_of;
 
@@ -26,19 +26,19 @@ pub(super) fn section(report: &Report) -> Element {
                 .class("headline")
                 .child(Element::new("strong").text(&verdict.headline)),
         )
-        .children(verdict.is_downgraded().then(|| paragraph(Verdict::DOWNGRADED)))
+        .children(verdict.is_downgraded().then(|| paragraph(ReportVerdict::DOWNGRADED)))
         .children(gain)
         .children(verdict.detail.iter().map(|detail| paragraph(detail)))
         .children(risk(&verdict.risk))
         .children(reservations(report))
 }
 
-fn class_of(outcome: Outcome) -> &'static str {
+fn class_of(outcome: RunOutcome) -> &'static str {
     match outcome {
-        Outcome::Better => "verdict-better",
-        Outcome::NoGain => "verdict-no-gain",
-        Outcome::CannotTell => "verdict-cannot-tell",
-        Outcome::NoResult => "verdict-no-result",
+        RunOutcome::Better => "verdict-better",
+        RunOutcome::NoGain => "verdict-no-gain",
+        RunOutcome::CannotTell => "verdict-cannot-tell",
+        RunOutcome::NoResult => "verdict-no-result",
     }
 }
 
@@ -69,7 +69,7 @@ fn reservations(report: &Report) -> Option<Element> {
     Some(line.text("."))
 }
 
-pub(super) fn commands(verdict: &Verdict) -> Option<Element> {
+pub(super) fn commands(verdict: &ReportVerdict) -> Option<Element> {
     if verdict.commands.is_empty() {
         return None;
     }

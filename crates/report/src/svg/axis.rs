@@ -3,7 +3,7 @@
 use flashfit_medium::Bytes;
 
 use crate::figure::{ValueScale, XAxis};
-use crate::quantity::{Scaled, Unit, exponent_of, fixed};
+use crate::quantity::{FigureUnit, Scaled, exponent_of, fixed};
 use crate::text;
 
 use super::canvas::characters_in;
@@ -29,7 +29,7 @@ impl ValueAxis {
     /// An axis around `values`, which are finite, and positive where the scale is logarithmic.
     pub(crate) fn new(
         values: impl Iterator<Item = f64> + Clone,
-        unit: Unit,
+        unit: FigureUnit,
         scale: ValueScale,
         low_px: f64,
         high_px: f64,
@@ -44,7 +44,7 @@ impl ValueAxis {
         }
     }
 
-    fn even(smallest: f64, largest: f64, unit: Unit, (low_px, high_px): (f64, f64)) -> Self {
+    fn even(smallest: f64, largest: f64, unit: FigureUnit, (low_px, high_px): (f64, f64)) -> Self {
         let without_zero = smallest > 0.0 && smallest >= FAR_FROM_ZERO * largest;
         let below_zero = largest < 0.0 && largest <= FAR_FROM_ZERO * smallest;
         let low = if without_zero { smallest } else { smallest.min(0.0) };
@@ -67,7 +67,12 @@ impl ValueAxis {
         }
     }
 
-    fn logarithmic(smallest: f64, largest: f64, unit: Unit, (low_px, high_px): (f64, f64)) -> Self {
+    fn logarithmic(
+        smallest: f64,
+        largest: f64,
+        unit: FigureUnit,
+        (low_px, high_px): (f64, f64),
+    ) -> Self {
         let base = Scaled { divisor: 1.0, name: "" };
         let scaled = if unit.is_decimal() { base } else { unit.scaled_for(largest) };
         let values = log_ticks(smallest / scaled.divisor, largest / scaled.divisor).values;
@@ -113,7 +118,7 @@ impl ValueAxis {
 
 /// The axis of places.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PlaceAxis {
+pub(crate) struct CategoryAxis {
     scale: Scale,
     powers_of_two: bool,
     /// How far apart neighbouring places are at least.
@@ -122,7 +127,7 @@ pub(crate) struct PlaceAxis {
     pub(crate) ticks: Vec<(f64, Option<String>)>,
 }
 
-impl PlaceAxis {
+impl CategoryAxis {
     pub(crate) fn new(kind: &XAxis, places: &[f64], low_px: f64, high_px: f64) -> Self {
         let powers_of_two = !matches!(kind, XAxis::Labels(_));
         let along: Vec<f64> =
@@ -169,9 +174,8 @@ pub(crate) fn place_text(kind: &XAxis, x: f64) -> String {
         XAxis::Labels(labels) => whole(x)
             .and_then(|index| labels.get(index as usize))
             .map_or_else(|| fixed(x, 1), |label| text::plain(label)),
-        XAxis::Bytes => {
-            whole(x).map_or_else(|| Unit::Bytes.show(x), |bytes| Bytes(bytes as u64).to_string())
-        }
+        XAxis::Bytes => whole(x)
+            .map_or_else(|| FigureUnit::Bytes.show(x), |bytes| Bytes(bytes as u64).to_string()),
         XAxis::Ratio => match (whole(x), whole(1.0 / x)) {
             (Some(times), _) => fixed(times, 0),
             (None, Some(part)) => format!("1/{}", fixed(part, 0)),
@@ -193,7 +197,7 @@ mod tests {
         let values = [1_000_000.0, 9_000_000.0];
         let axis = ValueAxis::new(
             values.into_iter(),
-            Unit::BytesPerSecond,
+            FigureUnit::BytesPerSecond,
             ValueScale::Linear,
             100.0,
             0.0,
@@ -209,7 +213,7 @@ mod tests {
         let values = [30_000.0, 40_000_000.0];
         let axis = ValueAxis::new(
             values.into_iter(),
-            Unit::Nanoseconds,
+            FigureUnit::Nanoseconds,
             ValueScale::Logarithmic,
             100.0,
             0.0,
@@ -221,19 +225,25 @@ mod tests {
     #[test]
     fn values_far_from_zero_leave_it_out_and_say_so() {
         let values = [9.70, 9.84];
-        let axis = ValueAxis::new(values.into_iter(), Unit::Number, ValueScale::Linear, 0.0, 100.0);
+        let axis =
+            ValueAxis::new(values.into_iter(), FigureUnit::Number, ValueScale::Linear, 0.0, 100.0);
         assert_eq!(marks(&axis), ["9.70", "9.75", "9.80", "9.85"]);
         assert!(axis.caveat().is_some());
         let changes = [-3.0, 12.0];
-        let axis =
-            ValueAxis::new(changes.into_iter(), Unit::PercentChange, ValueScale::Linear, 0.0, 1.0);
+        let axis = ValueAxis::new(
+            changes.into_iter(),
+            FigureUnit::PercentChange,
+            ValueScale::Linear,
+            0.0,
+            1.0,
+        );
         assert_eq!(marks(&axis), ["-5", "0", "5", "10", "15"]);
     }
 
     #[test]
     fn an_axis_without_values_has_ticks_all_the_same() {
         let none = std::iter::empty();
-        let axis = ValueAxis::new(none, Unit::Number, ValueScale::Logarithmic, 0.0, 100.0);
+        let axis = ValueAxis::new(none, FigureUnit::Number, ValueScale::Logarithmic, 0.0, 100.0);
         assert_eq!(marks(&axis).len(), 6);
     }
 
@@ -251,7 +261,7 @@ mod tests {
     #[test]
     fn crowded_places_are_not_all_marked() {
         let places: Vec<f64> = (12..32).map(|power| 2f64.powi(power)).collect();
-        let axis = PlaceAxis::new(&XAxis::Bytes, &places, 0.0, 600.0);
+        let axis = CategoryAxis::new(&XAxis::Bytes, &places, 0.0, 600.0);
         let marked = axis.ticks.iter().filter(|(_, text)| text.is_some()).count();
         assert!((5..15).contains(&marked), "{marked}");
     }

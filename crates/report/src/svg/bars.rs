@@ -3,7 +3,7 @@
 //! Bars are lengths, so they need a zero: where all values lie far from it, dots take their place
 //! and the figure says that its scale does not start at zero.
 
-use crate::document::Role;
+use crate::document::SetupRole;
 use crate::figure::{Bar, BarChart, ValueScale, is_drawable};
 use crate::markup::Element;
 
@@ -56,7 +56,7 @@ fn drawable(chart: &BarChart) -> Vec<Bar> {
 
 fn name_px(bar: &Bar) -> f64 {
     let characters = crate::text::width(&bar.role.marked(&bar.name)).min(LONGEST_NAME);
-    count(characters) * if bar.role == Role::Candidate { CHARACTER_PX } else { BOLD_PX }
+    count(characters) * if bar.role == SetupRole::Candidate { CHARACTER_PX } else { BOLD_PX }
 }
 
 impl<'a> Plot<'a> {
@@ -97,7 +97,7 @@ impl<'a> Plot<'a> {
 
     /// A line through all rows at the untuned setup's value, to compare with.
     fn untuned_rule(&self) -> Option<Element> {
-        let untuned = self.bars.iter().find(|bar| bar.role == Role::Untuned)?;
+        let untuned = self.bars.iter().find(|bar| bar.role == SetupRole::Untuned)?;
         let x = self.axis.place(untuned.value);
         Some(
             rule(x, self.top_px, x, self.bottom_px, "#111111")
@@ -109,7 +109,7 @@ impl<'a> Plot<'a> {
     fn row(&self, index: usize, bar: &Bar) -> Element {
         let middle = self.top_px + ROW_PX * (count(index) + 0.5);
         let name = bar.role.marked(&bar.name);
-        let weight = if bar.role == Role::Candidate { "normal" } else { "bold" };
+        let weight = if bar.role == SetupRole::Candidate { "normal" } else { "bold" };
         let row = Element::new("g")
             .child(
                 short_label(self.left_px - 10.0, middle + 4.0, "end", &name, LONGEST_NAME)
@@ -123,9 +123,9 @@ impl<'a> Plot<'a> {
 
     fn mark(&self, bar: &Bar, middle: f64) -> Element {
         let colour = match bar.role {
-            Role::Untuned => "#777777",
-            Role::Recommended => "#009e73",
-            Role::Candidate => "#56b4e9",
+            SetupRole::Untuned => "#777777",
+            SetupRole::Recommended => "#009e73",
+            SetupRole::Candidate => "#56b4e9",
         };
         let value = self.axis.place(bar.value);
         if self.axis.without_zero {

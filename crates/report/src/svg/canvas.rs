@@ -1,6 +1,6 @@
 //! The paper a figure is drawn on: its size, heading and the pieces every figure uses.
 
-use crate::figure::Direction;
+use crate::figure::BetterDirection;
 use crate::markup::Element;
 use crate::text;
 
@@ -36,7 +36,12 @@ pub(crate) fn count(items: usize) -> f64 {
 }
 
 /// An empty figure with its heading: title, which way is good, and that it is simulated.
-pub(crate) fn figure(title: &str, direction: Direction, simulated: bool, height: f64) -> Element {
+pub(crate) fn figure(
+    title: &str,
+    direction: BetterDirection,
+    simulated: bool,
+    height: f64,
+) -> Element {
     let note = direction.note();
     let known = [note, if simulated { SIMULATED } else { "" }];
     let known: Vec<&str> = known.into_iter().filter(|part| !part.is_empty()).collect();

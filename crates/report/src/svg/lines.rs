@@ -3,16 +3,16 @@
 //! At each place the setups are drawn a little beside each other, so that whiskers don't hide one
 //! another; the numbers at the right ends are those of the legend below.
 
-use crate::figure::{LineChart, Point, Series};
+use crate::figure::{ChartPoint, ChartSeries, LineChart};
 use crate::markup::Element;
 
 use super::Drawing;
-use super::axis::{PlaceAxis, ValueAxis, place_text};
+use super::axis::{CategoryAxis, ValueAxis, place_text};
 use super::canvas::{
     AXIS, GRID, TOP_PX, WIDTH_PX, characters_in, count, faint, figure, label, no_data, px, rule,
     short_label, tooltip,
 };
-use super::look::Look;
+use super::look::LineStyle;
 
 const LEFT_PX: f64 = 74.0;
 const RIGHT_PX: f64 = WIDTH_PX - 46.0;
@@ -23,16 +23,16 @@ const NUMBER_PX: f64 = 11.0;
 struct Plot<'a> {
     chart: &'a LineChart,
     values: ValueAxis,
-    places: PlaceAxis,
+    places: CategoryAxis,
     bottom_px: f64,
     /// The lines that have points, each with its look.
     lines: Vec<Line<'a>>,
 }
 
 struct Line<'a> {
-    series: &'a Series,
-    look: Look,
-    points: Vec<Point>,
+    series: &'a ChartSeries,
+    look: LineStyle,
+    points: Vec<ChartPoint>,
     /// How far to the right it is drawn.
     shift_px: f64,
 }
@@ -60,7 +60,7 @@ pub(crate) fn draw(chart: &LineChart, drawing: &Drawing) -> (Element, f64) {
 
 impl<'a> Plot<'a> {
     fn new(chart: &'a LineChart, drawing: &Drawing) -> Self {
-        let drawn: Vec<(&Series, Vec<Point>)> = chart
+        let drawn: Vec<(&ChartSeries, Vec<ChartPoint>)> = chart
             .series
             .iter()
             .map(|series| (series, chart.drawable(series)))
@@ -70,7 +70,7 @@ impl<'a> Plot<'a> {
         let heights =
             drawn.iter().flat_map(|(_, points)| points).flat_map(|point| [point.low, point.high]);
         let values = ValueAxis::new(heights, chart.y_unit, chart.y_scale, bottom_px, TOP_PX + 14.0);
-        let places = PlaceAxis::new(&chart.x_axis, &chart.places(), LEFT_PX, RIGHT_PX - 18.0);
+        let places = CategoryAxis::new(&chart.x_axis, &chart.places(), LEFT_PX, RIGHT_PX - 18.0);
         let step_px = (places.spacing_px * 0.5 / count(drawn.len().max(1))).min(4.0);
         let middle = (count(drawn.len()) - 1.0) / 2.0;
         let mut lines: Vec<Line> = drawn
@@ -140,7 +140,7 @@ impl<'a> Plot<'a> {
             .children(line.points.iter().map(|point| self.point(line, point)))
     }
 
-    fn point(&self, line: &Line, point: &Point) -> Element {
+    fn point(&self, line: &Line, point: &ChartPoint) -> Element {
         let (x, y) = self.position(line, point);
         let mut drawn = Element::new("g");
         if point.high > point.low {
@@ -160,11 +160,11 @@ impl<'a> Plot<'a> {
             .child(tooltip(&self.point_text(line, point)))
     }
 
-    fn position(&self, line: &Line, point: &Point) -> (f64, f64) {
+    fn position(&self, line: &Line, point: &ChartPoint) -> (f64, f64) {
         (self.places.place(point.x) + line.shift_px, self.values.place(point.y))
     }
 
-    fn point_text(&self, line: &Line, point: &Point) -> String {
+    fn point_text(&self, line: &Line, point: &ChartPoint) -> String {
         let unit = self.chart.y_unit;
         format!(
             "{}, {}: {} ({} {} to {}, n = {})",

@@ -3,7 +3,7 @@
 //! The colours are those of Okabe and Ito's palette for colour-blind readers, with its yellow and
 //! black, which are lost on paper or taken for text, replaced by a wine red and a grey.
 
-use crate::document::Role;
+use crate::document::SetupRole;
 use crate::figure::{Chart, FigureGroup};
 
 use super::canvas::px;
@@ -16,13 +16,13 @@ const UNTUNED: &str = "#111111";
 
 /// The number of each setup, from which its look follows; the same in all figures of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Looks {
+pub struct LineStyles {
     names: Vec<String>,
 }
 
 /// The look of one setup's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct LineStyle {
     /// From 1.
     pub(crate) number: usize,
     pub(crate) colour: &'static str,
@@ -31,7 +31,7 @@ pub(crate) struct Look {
     marker: usize,
 }
 
-impl Looks {
+impl LineStyles {
     /// Numbers for all setups that have a line, in order of appearance.
     pub fn of(groups: &[FigureGroup]) -> Self {
         let mut names: Vec<String> = Vec::new();
@@ -48,25 +48,25 @@ impl Looks {
 
     /// The look of a setup in a chart, of which it is the line at `index`: a setup that was not
     /// numbered takes one after all that were.
-    pub(crate) fn look(&self, name: &str, role: Role, index: usize) -> Look {
+    pub(crate) fn look(&self, name: &str, role: SetupRole, index: usize) -> LineStyle {
         let known = self.names.iter().position(|known| known == name);
         let rank = known.unwrap_or(self.names.len() + index);
-        let untuned = role == Role::Untuned;
-        Look {
+        let untuned = role == SetupRole::Untuned;
+        LineStyle {
             number: rank + 1,
             colour: if untuned { UNTUNED } else { COLOURS[rank % COLOURS.len()] },
             dash: if untuned { "9 4" } else { DASHES[rank / COLOURS.len() % DASHES.len()] },
             stroke_px: match role {
-                Role::Untuned => "2.2",
-                Role::Recommended => "3.2",
-                Role::Candidate => CANDIDATE_PX,
+                SetupRole::Untuned => "2.2",
+                SetupRole::Recommended => "3.2",
+                SetupRole::Candidate => CANDIDATE_PX,
             },
             marker: rank % 7,
         }
     }
 }
 
-impl Look {
+impl LineStyle {
     /// The marker's outline, for a path at the origin.
     pub(crate) fn marker_path(&self) -> &'static str {
         match self.marker {
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn the_first_hundred_and_sixty_setups_look_different() {
-        let looks = Looks::default();
+        let looks = LineStyles::default();
         let seen: HashSet<_> = (0..160)
-            .map(|index| looks.look("x", Role::Candidate, index))
+            .map(|index| looks.look("x", SetupRole::Candidate, index))
             .map(|look| (look.colour, look.dash, look.marker, look.marker_fill()))
             .collect();
         assert_eq!(seen.len(), 160);

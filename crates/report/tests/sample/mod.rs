@@ -2,9 +2,10 @@
 //! ever measured.
 
 use flashfit_report::{
-    Bar, BarChart, Chart, Command, Direction, Failure, FigureGroup, Finding, Gain, Kind, LineChart,
-    Outcome, Point, RankRow, Ranking, Report, Role, Series, SetupDetail, Spread, Unit, ValueScale,
-    Verdict, XAxis,
+    Bar, BarChart, BetterDirection, Chart, ChartPoint, ChartSeries, ColumnKind, FailedTrials,
+    FigureGroup, FigureUnit, LineChart, RangeMeaning, RankRow, RankingTable, Report, ReportCommand,
+    ReportFinding, ReportVerdict, ReportedGain, RunOutcome, SetupDetail, SetupRole, ValueScale,
+    XAxis,
 };
 
 const RECOMMENDED: &str = "f2fs noatime,discard mq-deadline";
@@ -28,7 +29,7 @@ pub fn report() -> Report {
             "The governor was `ondemand`; throughput may vary with the processor's clock.".into(),
             "Trial 17 took four times as long as its repeats and was measured again.".into(),
         ],
-        failures: vec![Failure {
+        failures: vec![FailedTrials {
             setup: "btrfs ssd,discard=async bfq".into(),
             workload: "untar".into(),
             reason: "mount: unknown filesystem type 'btrfs' <on this kernel>".into(),
@@ -38,11 +39,15 @@ pub fn report() -> Report {
     }
 }
 
-fn tied() -> Finding {
-    let mut tied = Finding::new(
+fn tied() -> ReportFinding {
+    let mut tied = ReportFinding::new(
         "Setups that cannot be told from the best",
         "Each has more than one chance in twenty to be within 2 % of the best.",
-        [("setup", Kind::Name), ("chance", Kind::Number), ("at a power cut", Kind::Remark)],
+        [
+            ("setup", ColumnKind::Name),
+            ("chance", ColumnKind::Number),
+            ("at a power cut", ColumnKind::Remark),
+        ],
         2,
     );
     for (name, chance) in [(RECOMMENDED, "92 %"), ("f2fs noatime bfq", "31 %"), (UNTUNED, "6 %")] {
@@ -51,11 +56,11 @@ fn tied() -> Finding {
     tied
 }
 
-fn verdict() -> Verdict {
-    Verdict {
-        outcome: Outcome::Better,
+fn verdict() -> ReportVerdict {
+    ReportVerdict {
+        outcome: RunOutcome::Better,
         headline: format!("Use {RECOMMENDED} for this card."),
-        gain: Some(Gain {
+        gain: Some(ReportedGain {
             percent_low: 8.1,
             percent_mid: 12.4,
             percent_high: 16.9,
@@ -67,18 +72,18 @@ fn verdict() -> Verdict {
                 .into(),
         ],
         commands: vec![
-            Command {
+            ReportCommand {
                 caption: "Make one partition that starts at an erase unit (4 MiB):".into(),
                 line: "echo 'start=4MiB, type=L' | sfdisk --wipe always /dev/sample".into(),
             },
-            Command {
+            ReportCommand {
                 caption: "Make the file system:".into(),
                 line:
                     "mkfs.f2fs -f -s 2 -o 5 -O extra_attr,inode_checksum,sb_checksum,compression \
                        -l \"sample card\" /dev/sample1"
                         .into(),
             },
-            Command {
+            ReportCommand {
                 caption: "Mount it, and at every start through /etc/fstab:".into(),
                 line: "mount -t f2fs -o noatime,discard /dev/sample1 /srv".into(),
             },
@@ -116,11 +121,11 @@ fn names() -> impl Iterator<Item = String> {
         .flat_map(move |kind| variants.map(|variant| format!("{kind} {variant}")))
 }
 
-fn role(name: &str) -> Role {
+fn role(name: &str) -> SetupRole {
     match name {
-        RECOMMENDED => Role::Recommended,
-        UNTUNED => Role::Untuned,
-        _ => Role::Candidate,
+        RECOMMENDED => SetupRole::Recommended,
+        UNTUNED => SetupRole::Untuned,
+        _ => SetupRole::Candidate,
     }
 }
 
@@ -130,11 +135,11 @@ fn wobble(a: usize, b: usize) -> f64 {
     f64::from(u32::try_from(mixed).expect("below 1009")) / 1009.0
 }
 
-fn ranking(title: &str, weight: f64) -> Ranking {
+fn ranking(title: &str, weight: f64) -> RankingTable {
     let mut rows: Vec<RankRow> = names()
         .enumerate()
         .map(|(index, name)| {
-            let bonus = if role(&name) == Role::Recommended { 0.12 } else { 0.0 };
+            let bonus = if role(&name) == SetupRole::Recommended { 0.12 } else { 0.0 };
             let merit = 9.6 + weight * (bonus + 0.2 * wobble(index, 3));
             RankRow {
                 place: 0,
@@ -155,11 +160,11 @@ fn ranking(title: &str, weight: f64) -> Ranking {
             row.note = "tied with the first".into();
         }
     }
-    Ranking {
+    RankingTable {
         title: title.into(),
         scale_note: "merit: mean of the logarithm of throughput; higher is better".into(),
-        unit: Unit::Number,
-        spread: Spread::Interval(95),
+        unit: FigureUnit::Number,
+        spread: RangeMeaning::Interval(95),
         rows,
     }
 }
@@ -207,9 +212,9 @@ fn gains() -> BarChart {
         .take(9)
         .map(|(index, name)| {
             let value = match role(&name) {
-                Role::Recommended => 12.4,
-                Role::Untuned => 0.0,
-                Role::Candidate => 14.0 * wobble(index, 1) - 5.0,
+                SetupRole::Recommended => 12.4,
+                SetupRole::Untuned => 0.0,
+                SetupRole::Candidate => 14.0 * wobble(index, 1) - 5.0,
             };
             let half = 1.5 + 4.0 * wobble(index, 2);
             Bar { role: role(&name), name, value, low: value - half, high: value + half, n: 8 }
@@ -218,16 +223,16 @@ fn gains() -> BarChart {
     BarChart {
         title: "Gain over the untuned setup".into(),
         value_label: "gain".into(),
-        unit: Unit::PercentChange,
-        direction: Direction::HigherIsBetter,
-        spread: Spread::Interval(95),
+        unit: FigureUnit::PercentChange,
+        direction: BetterDirection::HigherIsBetter,
+        spread: RangeMeaning::Interval(95),
         bars,
     }
 }
 
 fn block_sizes(title: &str, y_scale: ValueScale, setups: usize) -> LineChart {
     let series = names().enumerate().skip(if setups < 20 { 2 } else { 0 }).take(setups);
-    let series = series.map(|(index, name)| Series {
+    let series = series.map(|(index, name)| ChartSeries {
         role: role(&name),
         points: (0..9)
             .map(|step| {
@@ -236,7 +241,7 @@ fn block_sizes(title: &str, y_scale: ValueScale, setups: usize) -> LineChart {
                 let ceiling = 12e6 * (1.0 + 0.1 * wobble(index, 40 + rank));
                 let own = 120.0 * (1.0 + 4.0 * wobble(index, 8));
                 let y = ceiling * block / (block + ceiling / own);
-                Point {
+                ChartPoint {
                     x: block,
                     y,
                     low: y * 0.95,
@@ -251,24 +256,24 @@ fn block_sizes(title: &str, y_scale: ValueScale, setups: usize) -> LineChart {
         title: title.into(),
         x_label: "block size".into(),
         y_label: "throughput".into(),
-        y_unit: Unit::BytesPerSecond,
-        direction: Direction::HigherIsBetter,
+        y_unit: FigureUnit::BytesPerSecond,
+        direction: BetterDirection::HigherIsBetter,
         x_axis: XAxis::Bytes,
         y_scale,
-        spread: Spread::MinMax,
+        spread: RangeMeaning::MinMax,
         series: series.collect(),
     }
 }
 
 fn latency() -> LineChart {
-    let series = names().enumerate().take(5).map(|(index, name)| Series {
+    let series = names().enumerate().take(5).map(|(index, name)| ChartSeries {
         role: role(&name),
         points: [0.5, 1.0, 2.0]
             .into_iter()
             .enumerate()
             .map(|(step, x)| {
                 let y = 2e5 * 12f64.powf(x) * (1.0 + wobble(index, step));
-                Point { x, y, low: y * 0.7, high: y * 1.5, n: 5 }
+                ChartPoint { x, y, low: y * 0.7, high: y * 1.5, n: 5 }
             })
             .collect(),
         name,
@@ -277,11 +282,11 @@ fn latency() -> LineChart {
         title: "Random write latency, 99th percentile".into(),
         x_label: "work set / free memory".into(),
         y_label: "latency".into(),
-        y_unit: Unit::Nanoseconds,
-        direction: Direction::LowerIsBetter,
+        y_unit: FigureUnit::Nanoseconds,
+        direction: BetterDirection::LowerIsBetter,
         x_axis: XAxis::Ratio,
         y_scale: ValueScale::Logarithmic,
-        spread: Spread::MinMax,
+        spread: RangeMeaning::MinMax,
         series: series.collect(),
     }
 }

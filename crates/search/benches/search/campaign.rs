@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use flashfit_search::landscape::{Kind, run};
+use flashfit_search::landscape::{LandscapeKind, run};
 use flashfit_search::{
-    Adaptive, Confirmed, Exhaustive, Greedy, Limits, RandomSearch, ShortRun, Step, Stop, Strategy,
-    Told, next_step, spent,
+    Adaptive, ConfirmingTrials, Exhaustive, Greedy, Limits, NextStep, Observation, RandomSearch,
+    SearchEnd, ShortRun, Strategy, next_step, spent,
 };
 
 /// A strategy.
@@ -42,7 +42,7 @@ impl Who {
 /// What is played once a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    pub kind: Kind,
+    pub kind: LandscapeKind,
     pub who: Who,
     pub trials: Option<f64>,
     pub short: bool,
@@ -93,13 +93,13 @@ fn play_one(case: &Case, seed: u64) -> Played {
     let trace = run(case.who.strategy().as_ref(), &landscape, &limits).expect("a search");
     let choice = trace.choice.expect("something was measured");
     let reference = landscape.space.reference;
-    let gain = Confirmed::of(&landscape.space, &trace.history).gain(choice, reference);
+    let gain = ConfirmingTrials::of(&landscape.space, &trace.history).gain(choice, reference);
     let gain = gain.filter(|_| choice != reference);
     let truth = landscape.merit(choice) - landscape.merit(reference);
     Played {
         regret: landscape.regret(choice),
         spent: spent(&trace.history, &limits),
-        sure: matches!(trace.stop, Stop::SureEnough { .. }),
+        sure: matches!(trace.stop, SearchEnd::SureEnough { .. }),
         claims: gain.is_some_and(|gain| gain.is_sure()),
         covered: gain
             .and_then(|gain| gain.interval)
@@ -121,21 +121,22 @@ pub struct Thinking {
 
 /// A search that is never sure, to two thousand trials.
 pub fn thinking() -> Thinking {
-    let case = Case { kind: Kind::Rugged, who: Who::Adaptive, trials: Some(1500.0), short: true };
+    let case =
+        Case { kind: LandscapeKind::Rugged, who: Who::Adaptive, trials: Some(1500.0), short: true };
     let landscape = case.kind.make(0);
     let mut limits = limits(&case, 0);
     limits.goal.probability = 0.999;
     let strategy = case.who.strategy();
-    let mut history: Vec<Told> = Vec::new();
+    let mut history: Vec<Observation> = Vec::new();
     let mut times = Vec::new();
     loop {
         let start = Instant::now();
         let step = next_step(strategy.as_ref(), &landscape.space, &history, &limits);
         times.push(start.elapsed().as_millis());
-        let Ok(Step::Try(asks)) = step else { break };
+        let Ok(NextStep::Try(asks)) = step else { break };
         for ask in asks {
             let visit = history.len() as u64;
-            history.push(Told { ask, visit, outcome: landscape.measure(&ask, visit) });
+            history.push(Observation { ask, visit, outcome: landscape.measure(&ask, visit) });
         }
     }
     times.sort_unstable();

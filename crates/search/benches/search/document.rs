@@ -1,6 +1,6 @@
 //! The document: what was played, in tables with counts and intervals.
 
-use flashfit_search::landscape::Kind;
+use flashfit_search::landscape::LandscapeKind;
 
 use super::campaign::{Case, Played, Thinking, Who};
 
@@ -23,7 +23,7 @@ trial costs 0.4 of a full-length one, has 1.67 times the noise, and a bias of 2 
 pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays: (usize, usize)) {
     let (seeds, threads) = plays;
     let all: Vec<(&Case, &Vec<Played>)> = cases.iter().zip(results).collect();
-    let of = |kinds: &[Kind]| -> Vec<(&Case, &Vec<Played>)> {
+    let of = |kinds: &[LandscapeKind]| -> Vec<(&Case, &Vec<Played>)> {
         all.iter().copied().filter(|(case, _)| kinds.contains(&case.kind)).collect()
     };
     println!("{HEAD}");
@@ -31,21 +31,33 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
         "\"Within\" is the share of {seeds} seeds whose choice is this close to the best, with a 95 % Wilson interval. *Regret* is how far the choice is below the best. *Spent* counts trials; a short trial counts as a fraction.\n"
     );
     println!("## Large spaces\n");
-    table(&of(&[Kind::Smooth, Kind::SmoothGauss, Kind::Rugged, Kind::RuggedGauss]));
+    table(&of(&[
+        LandscapeKind::Smooth,
+        LandscapeKind::SmoothGauss,
+        LandscapeKind::Rugged,
+        LandscapeKind::RuggedGauss,
+    ]));
     println!("\n## Harder and smaller spaces\n");
     println!(
         "`trap`: two options that are good together and bad alone. `drift`: 15 % slower over a thousand trials.\n`failing`: one setup in ten fails. `one-effect`: one option that gains 25 %. \
          `small`: 120 setups,\n6 very different workloads. `grid`: 112 setups, 11 workloads, \
          noise of 3 to 10 %, similar to the recorded grids. `tiny`: 12 setups, 1 workload.\n"
     );
-    let harder = [Kind::Trap, Kind::Drift, Kind::Failing, Kind::OneEffect];
-    table(&of(&[&harder[..], &[Kind::Small, Kind::Grid, Kind::Tiny]].concat()));
+    let harder = [
+        LandscapeKind::Trap,
+        LandscapeKind::Drift,
+        LandscapeKind::Failing,
+        LandscapeKind::OneEffect,
+    ];
+    table(&of(
+        &[&harder[..], &[LandscapeKind::Small, LandscapeKind::Grid, LandscapeKind::Tiny]].concat()
+    ));
     println!("\n## No difference\n");
     println!(
         "All setups are equal. The table shows how often a gain over the baseline is claimed.\n"
     );
     println!("| landscape | trials | claimed | of | share |\n|---|---|---|---|---|");
-    for (case, played) in of(&[Kind::Flat, Kind::TinyFlat]) {
+    for (case, played) in of(&[LandscapeKind::Flat, LandscapeKind::TinyFlat]) {
         let claimed = played.iter().filter(|one| one.claims).count();
         println!(
             "| {} | {} | {claimed} | {} | {} |",
@@ -64,7 +76,8 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
     let differing: Vec<&Played> = all
         .iter()
         .filter(|(case, _)| {
-            case.who == Who::Adaptive && !matches!(case.kind, Kind::Flat | Kind::TinyFlat)
+            case.who == Who::Adaptive
+                && !matches!(case.kind, LandscapeKind::Flat | LandscapeKind::TinyFlat)
         })
         .flat_map(|(_, played)| played.iter())
         .collect();

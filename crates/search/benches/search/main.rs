@@ -8,7 +8,7 @@ mod campaign;
 mod document;
 
 use campaign::{Case, Who, play};
-use flashfit_search::landscape::Kind;
+use flashfit_search::landscape::LandscapeKind;
 
 /// How many seeds are played, from 0.
 const SEEDS: u64 = 50;
@@ -33,8 +33,13 @@ fn number(name: &str) -> Option<u64> {
 /// What is played, in the order of the document.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for kind in [Kind::Smooth, Kind::SmoothGauss, Kind::Rugged, Kind::RuggedGauss] {
-        let rugged = matches!(kind, Kind::Rugged | Kind::RuggedGauss);
+    for kind in [
+        LandscapeKind::Smooth,
+        LandscapeKind::SmoothGauss,
+        LandscapeKind::Rugged,
+        LandscapeKind::RuggedGauss,
+    ] {
+        let rugged = matches!(kind, LandscapeKind::Rugged | LandscapeKind::RuggedGauss);
         let last = if rugged { 1300.0 } else { 1000.0 };
         for trials in [320.0, 480.0, 800.0, last] {
             cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short: true });
@@ -44,21 +49,27 @@ fn cases() -> Vec<Case> {
         cases.push(Case { kind, who: Who::Exhaustive, trials: None, short: false });
     }
     for (kind, budgets) in [
-        (Kind::Trap, &[800.0][..]),
-        (Kind::Drift, &[800.0]),
-        (Kind::Failing, &[800.0]),
-        (Kind::OneEffect, &[320.0]),
-        (Kind::Flat, &[100.0, 320.0]),
-        (Kind::Small, &[60.0, 100.0, 150.0, 250.0]),
-        (Kind::Grid, &[60.0, 110.0, 180.0, 360.0]),
-        (Kind::Tiny, &[20.0, 40.0]),
-        (Kind::TinyFlat, &[20.0, 60.0, 200.0]),
+        (LandscapeKind::Trap, &[800.0][..]),
+        (LandscapeKind::Drift, &[800.0]),
+        (LandscapeKind::Failing, &[800.0]),
+        (LandscapeKind::OneEffect, &[320.0]),
+        (LandscapeKind::Flat, &[100.0, 320.0]),
+        (LandscapeKind::Small, &[60.0, 100.0, 150.0, 250.0]),
+        (LandscapeKind::Grid, &[60.0, 110.0, 180.0, 360.0]),
+        (LandscapeKind::Tiny, &[20.0, 40.0]),
+        (LandscapeKind::TinyFlat, &[20.0, 60.0, 200.0]),
     ] {
-        let short = !matches!(kind, Kind::Small | Kind::Grid | Kind::Tiny | Kind::TinyFlat);
+        let short = !matches!(
+            kind,
+            LandscapeKind::Small
+                | LandscapeKind::Grid
+                | LandscapeKind::Tiny
+                | LandscapeKind::TinyFlat
+        );
         for &trials in budgets {
             cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short });
         }
-        if !matches!(kind, Kind::Flat | Kind::TinyFlat) {
+        if !matches!(kind, LandscapeKind::Flat | LandscapeKind::TinyFlat) {
             cases.push(Case { kind, who: Who::Greedy, trials: None, short: false });
         }
     }

@@ -1,16 +1,16 @@
 //! The kinds of landscapes: the two that earlier studies of tuning methods were made on (four file
 //! systems with 3,264 setups under 8 workloads, smooth and rugged), and harder or smaller ones.
 
-use crate::random::Random;
-use crate::space::{Candidate, Factor, Role, SearchSpace, Weighted};
+use crate::random::RandomStream;
+use crate::space::{Candidate, Factor, FactorRole, SearchSpace, Weighted};
 
 use super::Landscape;
-use super::noise::Noise;
+use super::noise::LandscapeNoise;
 use super::terms::{Strengths, truth};
 
 /// What a landscape is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum LandscapeKind {
     /// Effects, few weak interactions; heavy-tailed noise.
     Smooth,
     /// Many strong interactions, of three options too; heavy-tailed noise.
@@ -39,7 +39,7 @@ pub enum Kind {
     Grid,
 }
 
-impl Kind {
+impl LandscapeKind {
     /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Smooth,
@@ -78,7 +78,7 @@ impl Kind {
 
     /// The landscape of this kind with that seed.
     pub fn make(self, seed: u64) -> Landscape {
-        let random = &mut Random::stream(seed, self as u64);
+        let random = &mut RandomStream::stream(seed, self as u64);
         let (families, schedulers, workloads): (&[&[u16]], u16, usize) = match self {
             Self::Small => (&[&[3, 2, 2, 2], &[2, 2, 2, 2]], 3, 6),
             Self::Grid => (&[&[4, 2, 2, 2], &[3, 2, 2, 2]], 2, 11),
@@ -171,7 +171,7 @@ impl Kind {
         }
     }
 
-    fn noise(self, workloads: usize, random: &mut Random) -> Noise {
+    fn noise(self, workloads: usize, random: &mut RandomStream) -> LandscapeNoise {
         let (least, most) = match self {
             Self::Small => (0.01, 0.06),
             Self::Grid => (0.03, 0.1),
@@ -180,7 +180,7 @@ impl Kind {
             _ => (0.05, 0.15),
         };
         let normal = matches!(self, Self::SmoothGauss | Self::RuggedGauss | Self::Small);
-        Noise {
+        LandscapeNoise {
             sigma: (0..workloads).map(|_| random.unit().mul_add(most - least, least)).collect(),
             heavy_tails: !normal,
             outliers: 0.03,
@@ -196,7 +196,7 @@ impl Kind {
 const FAMILIES: [&[u16]; 4] =
     [&[3, 2, 2, 2, 2, 2, 2, 2], &[3, 3, 2, 2, 2, 2], &[3, 2, 2, 2, 2, 2, 2], &[3, 2, 2, 2, 2, 2]];
 
-fn factor(name: String, levels: u16, role: Role) -> Factor {
+fn factor(name: String, levels: u16, role: FactorRole) -> Factor {
     Factor { name, levels: (0..levels).map(|l| l.to_string()).collect(), role, default: 0 }
 }
 
@@ -204,14 +204,14 @@ fn factor(name: String, levels: u16, role: Role) -> Factor {
 pub fn conditional_space(families: &[&[u16]], schedulers: u16, workloads: usize) -> SearchSpace {
     let count = u16::try_from(families.len()).expect("a handful");
     let mut factors = vec![
-        factor("file system".into(), count, Role::Family),
-        factor("scheduler".into(), schedulers, Role::Choice),
+        factor("file system".into(), count, FactorRole::Family),
+        factor("scheduler".into(), schedulers, FactorRole::Choice),
     ];
     let mut candidates = Vec::new();
     for (family, options) in (0u16..).zip(families) {
         let first = factors.len();
         for (option, &levels) in options.iter().enumerate() {
-            factors.push(factor(format!("{family}/{option}"), levels, Role::Choice));
+            factors.push(factor(format!("{family}/{option}"), levels, FactorRole::Choice));
         }
         let mut rows: Vec<Vec<u16>> = vec![Vec::new()];
         for &levels in *options {
@@ -241,7 +241,7 @@ pub fn conditional_space(families: &[&[u16]], schedulers: u16, workloads: usize)
 }
 
 /// What short trials of each candidate get wrong: 2 % an option level, 1 % a candidate.
-fn short_bias(space: &SearchSpace, random: &mut Random) -> Vec<f64> {
+fn short_bias(space: &SearchSpace, random: &mut RandomStream) -> Vec<f64> {
     let by_level: Vec<Vec<f64>> = space
         .factors
         .iter()
@@ -257,7 +257,7 @@ fn short_bias(space: &SearchSpace, random: &mut Random) -> Vec<f64> {
 }
 
 /// Makes two options of the largest family worth 18 % together and cost 10 % each alone.
-fn set_trap(landscape: &mut Landscape, random: &mut Random) {
+fn set_trap(landscape: &mut Landscape, random: &mut RandomStream) {
     let first = 3 + random.below(3);
     let second = first + 1 + random.below(3);
     for (candidate, row) in landscape.space.candidates.iter().zip(&mut landscape.truth) {

@@ -11,9 +11,9 @@ mod terms;
 
 use crate::space::{CandidateIndex, SearchSpace};
 
-pub use kinds::Kind;
-pub use noise::Noise;
-pub use run::{Trace, run};
+pub use kinds::LandscapeKind;
+pub use noise::LandscapeNoise;
+pub use run::{SearchTrace, run};
 
 /// A space with its truth.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Landscape {
     /// Candidates that always fail.
     pub failing: Vec<CandidateIndex>,
     /// How trials are noisy.
-    pub noise: Noise,
+    pub noise: LandscapeNoise,
 }
 
 impl Landscape {

@@ -1,8 +1,8 @@
 //! Random truths over a space: effects of levels, of pairs and triples of them, and a residual,
 //! each with a part that all workloads share and a part of each workload's own.
 
-use crate::random::Random;
-use crate::space::{Role, SearchSpace};
+use crate::random::RandomStream;
+use crate::space::{FactorRole, SearchSpace};
 
 /// How strong the terms of a landscape are, in natural logarithm.
 #[derive(Debug, Clone, Copy)]
@@ -26,20 +26,24 @@ pub struct Strengths {
 }
 
 /// Effects by workload: a shared part and parts of their own.
-fn effects(random: &mut Random, sd: f64, own: f64, workloads: usize) -> Vec<f64> {
+fn effects(random: &mut RandomStream, sd: f64, own: f64, workloads: usize) -> Vec<f64> {
     let shared = random.normal() * (1.0 - own).sqrt();
     (0..workloads).map(|_| sd * own.sqrt().mul_add(random.normal(), shared)).collect()
 }
 
 /// The truth of each candidate under each workload.
-pub fn truth(space: &SearchSpace, strengths: &Strengths, random: &mut Random) -> Vec<Vec<f64>> {
+pub fn truth(
+    space: &SearchSpace,
+    strengths: &Strengths,
+    random: &mut RandomStream,
+) -> Vec<Vec<f64>> {
     let workloads = space.workloads.len();
     let base: Vec<f64> = (0..workloads).map(|_| 8.0 + 2.0 * random.normal()).collect();
     let mut truth = vec![base; space.candidates.len()];
     let factors: Vec<usize> = (0..space.factors.len()).collect();
     let Strengths { own, .. } = *strengths;
     for &factor in &factors {
-        let is_family = space.factors[factor].role == Role::Family;
+        let is_family = space.factors[factor].role == FactorRole::Family;
         let is_real = random.unit() < strengths.real_share;
         let sd = match (is_family, is_real) {
             (true, _) => strengths.family,
@@ -49,7 +53,7 @@ pub fn truth(space: &SearchSpace, strengths: &Strengths, random: &mut Random) ->
         add(space, &mut truth, &[factor], |random| effects(random, sd, own, workloads), random);
     }
     let options: Vec<usize> =
-        factors.into_iter().filter(|&f| space.factors[f].role != Role::Family).collect();
+        factors.into_iter().filter(|&f| space.factors[f].role != FactorRole::Family).collect();
     for (at, &first) in options.iter().enumerate() {
         for (next, &second) in options.iter().enumerate().skip(at + 1) {
             let together = |candidate: &crate::space::Candidate| {
@@ -59,13 +63,15 @@ pub fn truth(space: &SearchSpace, strengths: &Strengths, random: &mut Random) ->
                 continue;
             }
             if random.unit() < strengths.pairs.0 {
-                let draw = |random: &mut Random| effects(random, strengths.pairs.1, own, workloads);
+                let draw =
+                    |random: &mut RandomStream| effects(random, strengths.pairs.1, own, workloads);
                 add(space, &mut truth, &[first, second], draw, random);
             }
             for &third in options.iter().skip(next + 1) {
                 if strengths.triples.0 > 0.0 && random.unit() < strengths.triples.0 {
-                    let draw =
-                        |random: &mut Random| effects(random, strengths.triples.1, own, workloads);
+                    let draw = |random: &mut RandomStream| {
+                        effects(random, strengths.triples.1, own, workloads)
+                    };
                     add(space, &mut truth, &[first, second, third], draw, random);
                 }
             }
@@ -86,8 +92,8 @@ fn add(
     space: &SearchSpace,
     truth: &mut [Vec<f64>],
     factors: &[usize],
-    draw: impl Fn(&mut Random) -> Vec<f64>,
-    random: &mut Random,
+    draw: impl Fn(&mut RandomStream) -> Vec<f64>,
+    random: &mut RandomStream,
 ) {
     let mut known: std::collections::BTreeMap<Vec<u16>, Vec<f64>> =
         std::collections::BTreeMap::new();

@@ -1,7 +1,7 @@
 //! What is believed of the candidates that may yet be the best: draws from their joint posterior,
 //! and with what probability each is the best or near it.
 
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::CandidateIndex;
 
 use super::linear::Cholesky;
@@ -43,7 +43,7 @@ impl Belief {
         model: &Model,
         eligible: &[CandidateIndex],
         within: f64,
-        random: &mut Random,
+        random: &mut RandomStream,
     ) -> Self {
         let surface = model.surface();
         let mut ranked = ranked(eligible, |candidate| surface.mean_of_columns(candidate));

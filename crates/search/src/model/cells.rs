@@ -1,14 +1,14 @@
 //! What was measured, by cells: a candidate's trials under one workload with one length; and the
 //! levels and the spread of workloads' cells, which fits begin with.
 
-use crate::history::{Length, Table, Told};
+use crate::history::{Observation, TrialLength, TrialTable};
 use crate::space::{CandidateIndex, WorkloadIndex};
 
 use super::noise;
 
 /// One candidate's trials under one workload with one length.
 #[derive(Debug, Clone)]
-pub struct Cell {
+pub struct CellTrials {
     pub candidate: CandidateIndex,
     pub workload: WorkloadIndex,
     pub short: bool,
@@ -22,7 +22,7 @@ pub struct Cell {
     pub weights: Vec<f64>,
 }
 
-impl Cell {
+impl CellTrials {
     /// What all its trials count.
     pub fn weight(&self) -> f64 {
         self.weights.iter().sum()
@@ -54,17 +54,17 @@ impl Cell {
 }
 
 /// The cells of a history, by candidate, then length, then workload.
-pub fn of(history: &[Told]) -> Vec<Cell> {
+pub fn of(history: &[Observation]) -> Vec<CellTrials> {
     let mut cells = Vec::new();
     for short in [false, true] {
-        let length = if short { Length::Short } else { Length::Full };
-        let table = Table::of(history, |ask| ask.length == length);
+        let length = if short { TrialLength::Short } else { TrialLength::Full };
+        let table = TrialTable::of(history, |ask| ask.length == length);
         for (candidate, workload, told) in table.cells() {
-            let values: Vec<f64> = told.iter().filter_map(Told::log_merit).collect();
+            let values: Vec<f64> = told.iter().filter_map(Observation::log_merit).collect();
             let visits = told.iter().map(|told| told.visit as f64).collect();
             let batches = told.iter().map(|told| told.ask.batch.number).collect();
             let weights = vec![1.0; values.len()];
-            cells.push(Cell { candidate, workload, short, values, visits, batches, weights });
+            cells.push(CellTrials { candidate, workload, short, values, visits, batches, weights });
         }
     }
     cells.sort_by_key(|cell| (cell.candidate, cell.short, cell.workload));
@@ -72,12 +72,12 @@ pub fn of(history: &[Told]) -> Vec<Cell> {
 }
 
 /// The median of all cells under each workload, in full-length and short trials.
-pub fn first_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
+pub fn first_levels(cells: &[CellTrials], workloads: usize) -> Vec<[f64; 2]> {
     let of = |workload: usize, short: Option<bool>| {
         let here = cells.iter().filter(|cell| {
             cell.workload == workload && short.is_none_or(|short| cell.short == short)
         });
-        let means: Vec<f64> = here.map(Cell::mean).collect();
+        let means: Vec<f64> = here.map(CellTrials::mean).collect();
         (!means.is_empty()).then(|| median(&means))
     };
     (0..workloads)
@@ -89,7 +89,7 @@ pub fn first_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
 }
 
 /// The mean of all cells under each workload, in full-length and short trials.
-pub fn mean_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
+pub fn mean_levels(cells: &[CellTrials], workloads: usize) -> Vec<[f64; 2]> {
     let mut sums = vec![[(0.0, 0.0); 2]; workloads];
     for cell in cells {
         let (sum, count) = &mut sums[cell.workload][usize::from(cell.short)];
@@ -100,7 +100,7 @@ pub fn mean_levels(cells: &[Cell], workloads: usize) -> Vec<[f64; 2]> {
 }
 
 /// The squared scale of cells around their workload's level.
-pub fn spread(cells: &[Cell], levels: &[[f64; 2]]) -> f64 {
+pub fn spread(cells: &[CellTrials], levels: &[[f64; 2]]) -> f64 {
     let off: Vec<f64> = cells
         .iter()
         .map(|cell| cell.mean() - levels[cell.workload][usize::from(cell.short)])

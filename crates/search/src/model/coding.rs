@@ -194,7 +194,7 @@ fn corner(at: usize, code: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::landscape::Kind;
+    use crate::landscape::LandscapeKind;
 
     #[test]
     fn corners_are_as_far_from_each_other() {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn options_of_different_families_do_not_meet() {
-        let space = Kind::Tiny.make(1).space;
+        let space = LandscapeKind::Tiny.make(1).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
         // A family, three options of one and two of the other.

@@ -5,11 +5,11 @@
 //! Limit: what is no effect of a level or a pair (the parts of [`super::surface`] that are a
 //! candidate's own, or its neighbourhood's) is not drawn.
 
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::CandidateIndex;
 
 use super::linear::{Cholesky, Matrix, dot};
-use super::surface::{Surface, dot_of_runs, runs};
+use super::surface::{MeritSurface, dot_of_runs, runs};
 
 /// How many draws are made.
 const DRAWS: usize = 64;
@@ -17,10 +17,10 @@ const DRAWS: usize = 64;
 /// The best of `eligible` in each draw, in order, each once; `doubt` is by how much the posterior's
 /// variances are raised.
 pub fn of(
-    surface: &Surface<'_>,
+    surface: &MeritSurface<'_>,
     eligible: &[CandidateIndex],
     doubt: f64,
-    random: &mut Random,
+    random: &mut RandomStream,
 ) -> Vec<CandidateIndex> {
     let drawn = draws(surface, doubt, random);
     let mut row = vec![0.0; surface.coding.columns()];
@@ -43,7 +43,7 @@ pub fn of(
 }
 
 /// Draws of all coefficients from their joint posterior.
-fn draws(surface: &Surface<'_>, doubt: f64, random: &mut Random) -> Vec<Vec<f64>> {
+fn draws(surface: &MeritSurface<'_>, doubt: f64, random: &mut RandomStream) -> Vec<Vec<f64>> {
     let reduced = surface.reduced_columns();
     let size = reduced.rows();
     let mut covariance = Matrix::zeros(size, size);
@@ -55,7 +55,7 @@ fn draws(surface: &Surface<'_>, doubt: f64, random: &mut Random) -> Vec<Vec<f64>
         }
     }
     let factor = Cholesky::of(covariance);
-    let draw = |random: &mut Random| {
+    let draw = |random: &mut RandomStream| {
         let z: Vec<f64> = (0..size).map(|_| random.normal()).collect();
         let off = factor.colour(&z);
         off.iter().zip(&surface.coefficients).map(|(off, mean)| mean + off).collect()
@@ -66,25 +66,30 @@ fn draws(surface: &Surface<'_>, doubt: f64, random: &mut Random) -> Vec<Vec<f64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::landscape::Kind;
-    use crate::model::{Coding, Point, Scales};
+    use crate::landscape::LandscapeKind;
+    use crate::model::{Coding, MeritEstimate, Scales};
 
     #[test]
     fn a_family_that_was_hardly_tried_is_looked_at_though_its_means_are_low() {
-        let space = Kind::Small.make(1).space;
+        let space = LandscapeKind::Small.make(1).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
         let family = |candidate: usize| space.candidates[candidate].levels[0];
         let well_known = family(0);
-        let points: Vec<Point> = all
+        let points: Vec<MeritEstimate> = all
             .iter()
             .filter(|&&candidate| family(candidate) == well_known)
             .map(|&candidate| (candidate, 0.0))
             .chain(all.iter().rev().take(1).map(|&candidate| (candidate, -0.05)))
-            .map(|(candidate, value)| Point { candidate, short: false, value, variance: 1e-4 })
+            .map(|(candidate, value)| MeritEstimate {
+                candidate,
+                short: false,
+                value,
+                variance: 1e-4,
+            })
             .collect();
-        let surface = Surface::of(&coding, points, Scales::guess(&coding, 0.1));
-        let found = of(&surface, &all, 1.0, &mut Random::new(3));
+        let surface = MeritSurface::of(&coding, points, Scales::guess(&coding, 0.1));
+        let found = of(&surface, &all, 1.0, &mut RandomStream::new(3));
         assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
         let others = found.iter().filter(|&&candidate| family(candidate) != well_known);
         assert!(others.count() > 3, "{found:?}");

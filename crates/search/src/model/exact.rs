@@ -83,7 +83,7 @@ impl ExactScales {
 
 /// The posterior.
 #[derive(Debug, Clone)]
-pub struct Exact<'a> {
+pub struct ExactPosterior<'a> {
     pub(super) coding: &'a Coding,
     /// How much each workload counts; together 1.
     weights: Vec<f64>,
@@ -99,7 +99,7 @@ pub struct Exact<'a> {
     sums: Matrix,
 }
 
-impl<'a> Exact<'a> {
+impl<'a> ExactPosterior<'a> {
     /// Given these points, of which there is one at the least, with the variances as they are;
     /// `visit` is the variance of what the trials of a visit have in common.
     pub fn of(
@@ -264,13 +264,17 @@ fn covariance_beyond_merit(coding: &Coding, one: &CellPoint, other: &CellPoint, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::landscape::Kind;
-    use crate::random::Random;
+    use crate::landscape::LandscapeKind;
+    use crate::random::RandomStream;
 
     const NOISE_SD: f64 = 0.02;
 
     /// Some cells of a landscape, each tried once with that noise.
-    fn points(cells: &[(usize, usize)], truth: &[Vec<f64>], random: &mut Random) -> Vec<CellPoint> {
+    fn points(
+        cells: &[(usize, usize)],
+        truth: &[Vec<f64>],
+        random: &mut RandomStream,
+    ) -> Vec<CellPoint> {
         let point = |&(candidate, workload): &(usize, usize)| CellPoint {
             candidate,
             workload,
@@ -284,10 +288,10 @@ mod tests {
 
     #[test]
     fn a_few_trials_of_each_workload_tell_what_an_option_does_to_all_of_them() {
-        let space = Kind::Small.make(3).space;
+        let space = LandscapeKind::Small.make(3).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
-        let mut random = Random::new(3);
+        let mut random = RandomStream::new(3);
         // One column does 10 % everywhere, another 20 % here and -20 % there.
         let truth: Vec<Vec<f64>> = all
             .iter()
@@ -301,7 +305,7 @@ mod tests {
             (0..72).map(|trial| (random.below(all.len()), trial % 6)).collect();
         let points = points(&cells, &truth, &mut random);
         let guess = ExactScales::guess(&coding, 0.05);
-        let exact = Exact::of(&coding, space.weights(), points, guess, 0.0).learned();
+        let exact = ExactPosterior::of(&coding, space.weights(), points, guess, 0.0).learned();
         let scales = exact.scales();
         for column in 0..coding.mains() {
             let (common, own) = (scales.common[column], scales.own[column]);
@@ -318,14 +322,14 @@ mod tests {
 
     #[test]
     fn the_joint_belief_has_the_means_and_less_doubt_where_there_are_trials() {
-        let landscape = Kind::Small.make(5);
+        let landscape = LandscapeKind::Small.make(5);
         let space = &landscape.space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(space, &all);
         let cells: Vec<(usize, usize)> = (0..60).map(|trial| (trial / 6, trial % 6)).collect();
-        let points = points(&cells, &landscape.truth, &mut Random::new(5));
+        let points = points(&cells, &landscape.truth, &mut RandomStream::new(5));
         let guess = ExactScales::guess(&coding, 0.05);
-        let exact = Exact::of(&coding, space.weights(), points, guess, 1e-4);
+        let exact = ExactPosterior::of(&coding, space.weights(), points, guess, 1e-4);
         let (means, covariance) = exact.joint(&all);
         for &candidate in &all {
             assert!((means[candidate] - exact.mean(candidate)).abs() < 1e-9);
@@ -338,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_short_trials_get_wrong_and_what_a_visit_has_in_common_is_more_doubt() {
-        let space = Kind::Small.make(7).space;
+        let space = LandscapeKind::Small.make(7).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
         let doubt = |short: bool, visit: f64| {
@@ -353,7 +357,7 @@ mod tests {
             let guess = ExactScales::guess(&coding, 0.05);
             let points = (0..6).map(point).collect();
             let (_, covariance) =
-                Exact::of(&coding, space.weights(), points, guess, visit).joint(&[4, 5]);
+                ExactPosterior::of(&coding, space.weights(), points, guess, visit).joint(&[4, 5]);
             covariance.row(0)[0]
         };
         assert!(doubt(true, 0.0) > doubt(false, 0.0));

@@ -3,7 +3,7 @@
 //! effects, each counted as far as the data determine it. What workloads have of their own is
 //! learned from all of them at once.
 
-use super::exact::Exact;
+use super::exact::ExactPosterior;
 use super::linear::Matrix;
 use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD};
 use super::variances::{ratio, step};
@@ -34,7 +34,7 @@ impl Group {
     }
 }
 
-impl Exact<'_> {
+impl ExactPosterior<'_> {
     /// The same with the variances learned from the points, where they were guessed.
     pub fn learned(self) -> Self {
         self.improved(ROUNDS)

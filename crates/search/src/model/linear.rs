@@ -264,7 +264,7 @@ mod tests {
         square
     }
 
-    fn positive(size: usize, random: &mut crate::Random) -> Matrix {
+    fn positive(size: usize, random: &mut crate::RandomStream) -> Matrix {
         let mut root = Matrix::zeros(size, size);
         for row in 0..size {
             root.row_mut(row).iter_mut().for_each(|value| *value = random.normal());
@@ -278,7 +278,7 @@ mod tests {
             size in 1usize..20,
             seed in any::<u64>(),
         ) {
-            let mut random = crate::Random::new(seed);
+            let mut random = crate::RandomStream::new(seed);
             let matrix = positive(size, &mut random);
             let wanted: Vec<f64> = (0..size).map(|_| random.normal()).collect();
             let mut found: Vec<f64> = (0..size).map(|row| dot(matrix.row(row), &wanted)).collect();
@@ -294,7 +294,7 @@ mod tests {
             count in 1usize..10,
             seed in any::<u64>(),
         ) {
-            let mut random = crate::Random::new(seed);
+            let mut random = crate::RandomStream::new(seed);
             let factor = Cholesky::of(positive(size, &mut random));
             let mut rows = Matrix::zeros(count, size);
             for row in 0..count {
@@ -315,7 +315,7 @@ mod tests {
             size in 1usize..20,
             seed in any::<u64>(),
         ) {
-            let matrix = positive(size, &mut crate::Random::new(seed));
+            let matrix = positive(size, &mut crate::RandomStream::new(seed));
             let inverse = Cholesky::of(matrix.clone()).inverse();
             for row in 0..size {
                 for column in 0..size {

@@ -23,16 +23,16 @@ mod variances;
 mod visit;
 mod workload;
 
-use crate::history::Told;
+use crate::history::Observation;
 use crate::space::{CandidateIndex, SearchSpace};
 
 pub use belief::{Belief, highest};
-use cells::Cell;
+use cells::CellTrials;
 pub use coding::{Coding, Term};
-use exact::{CellPoint, Exact, ExactScales};
+use exact::{CellPoint, ExactPosterior, ExactScales};
 pub use linear::{Cholesky, Matrix};
-pub use surface::{Point, Scales, Surface};
-use workload::{Deviation, Own};
+pub use surface::{MeritEstimate, MeritSurface, Scales};
+use workload::{Deviation, WorkloadBelief};
 
 /// Where the variances of a fit come from.
 #[derive(Debug, Clone)]
@@ -61,8 +61,8 @@ const SURE_DRIFT: f64 = 3.5;
 pub struct Model<'a> {
     coding: &'a Coding,
     weights: Vec<f64>,
-    cells: Vec<Cell>,
-    own: Vec<Own>,
+    cells: Vec<CellTrials>,
+    own: Vec<WorkloadBelief>,
     /// Squared scale of noise, by workload, in full-length and short trials.
     noise: Vec<[f64; 2]>,
     /// The variance of a cell's own deviation.
@@ -72,10 +72,10 @@ pub struct Model<'a> {
     /// By how much a trial changes from one to the next in time, and where that is 0.
     drift: f64,
     middle: f64,
-    surface: Surface<'a>,
+    surface: MeritSurface<'a>,
     points: Vec<(CandidateIndex, bool)>,
     /// The same fitted at once, where there are not too many cells.
-    exact: Option<Exact<'a>>,
+    exact: Option<ExactPosterior<'a>>,
 }
 
 impl<'a> Model<'a> {
@@ -83,7 +83,7 @@ impl<'a> Model<'a> {
     pub fn fit(
         space: &SearchSpace,
         coding: &'a Coding,
-        history: &[Told],
+        history: &[Observation],
         variances: Variances,
     ) -> Self {
         let (scales, from) = match variances {
@@ -96,9 +96,9 @@ impl<'a> Model<'a> {
         let levels = cells::first_levels(&cells, weights.len());
         let spread = cells::spread(&cells, &levels);
         let guess_sd = (0.3 * spread).sqrt().max(0.01);
-        let own: Vec<Own> = levels
+        let own: Vec<WorkloadBelief> = levels
             .iter()
-            .map(|[full, short]| Own::level(coding, *full, *short, guess_sd))
+            .map(|[full, short]| WorkloadBelief::level(coding, *full, *short, guess_sd))
             .collect();
         let guess = scales.clone().unwrap_or_else(|| Scales::guess(coding, spread.max(1e-4)));
         let mut model = Self {
@@ -111,7 +111,7 @@ impl<'a> Model<'a> {
             visit: visit::PRIOR_SD.powi(2),
             drift: 0.0,
             middle: middle(history),
-            surface: Surface::of(coding, Vec::new(), guess),
+            surface: MeritSurface::of(coding, Vec::new(), guess),
             points: Vec::new(),
             exact: None,
         };
@@ -122,7 +122,7 @@ impl<'a> Model<'a> {
             let last = round + 1 == ROUNDS;
             let known = model.surface;
             model.surface = if round == 0 {
-                Surface::of(coding, points, known.scales().clone())
+                MeritSurface::of(coding, points, known.scales().clone())
             } else if scales.is_none() && !last {
                 known.given(points).learned()
             } else {
@@ -163,7 +163,7 @@ impl<'a> Model<'a> {
     }
 
     /// All cells fitted at once, with these variances.
-    fn at_once(&self, scales: ExactScales) -> Exact<'a> {
+    fn at_once(&self, scales: ExactScales) -> ExactPosterior<'a> {
         let points = self.cells.iter().zip(self.deviations()).map(|(cell, value)| CellPoint {
             candidate: cell.candidate,
             workload: cell.workload,
@@ -172,11 +172,11 @@ impl<'a> Model<'a> {
             variance: self.noise_of(cell),
             batches: cell.shares(),
         });
-        Exact::of(self.coding, self.weights.clone(), points.collect(), scales, self.visit)
+        ExactPosterior::of(self.coding, self.weights.clone(), points.collect(), scales, self.visit)
     }
 
     /// The same with variances that are learned, from these or from a guess.
-    fn learned_at_once(&self, from: Option<ExactScales>) -> Exact<'a> {
+    fn learned_at_once(&self, from: Option<ExactScales>) -> ExactPosterior<'a> {
         if let Some(scales) = from {
             return self.at_once(scales).learned_again();
         }
@@ -189,12 +189,13 @@ impl<'a> Model<'a> {
     /// For every cell what it is off the mean of its workload's cells of its length.
     fn deviations(&self) -> impl Iterator<Item = f64> {
         let levels = cells::mean_levels(&self.cells, self.weights.len());
-        let off = move |cell: &Cell| cell.mean() - levels[cell.workload][usize::from(cell.short)];
+        let off =
+            move |cell: &CellTrials| cell.mean() - levels[cell.workload][usize::from(cell.short)];
         self.cells.iter().map(off)
     }
 
     /// The surface of merits.
-    pub fn surface(&self) -> &Surface<'a> {
+    pub fn surface(&self) -> &MeritSurface<'a> {
         &self.surface
     }
 
@@ -209,12 +210,12 @@ impl<'a> Model<'a> {
     }
 
     /// The variance of a cell's mean.
-    fn noise_of(&self, cell: &Cell) -> f64 {
+    fn noise_of(&self, cell: &CellTrials) -> f64 {
         noise::SPREAD * self.noise[cell.workload][usize::from(cell.short)] / cell.weight()
     }
 
     /// What is expected of a cell: merit, and bias if short, and what the workload makes of it.
-    fn expected(&self, cell: &Cell, means: &[(f64, f64)], at: usize) -> f64 {
+    fn expected(&self, cell: &CellTrials, means: &[(f64, f64)], at: usize) -> f64 {
         let (mean, bias) = means[at];
         let of_length = if cell.short { bias } else { 0.0 };
         mean + of_length + self.own[cell.workload].offset(self.coding, cell.candidate, cell.short)
@@ -238,13 +239,13 @@ impl<'a> Model<'a> {
     }
 
     /// Each candidate's merit as its own trials have it, by length.
-    fn merits(&self) -> Vec<Point> {
+    fn merits(&self) -> Vec<MeritEstimate> {
         let mut points = Vec::new();
         let mut at = 0;
         while at < self.cells.len() {
-            let Cell { candidate, short, .. } = self.cells[at];
-            let same = |cell: &&Cell| cell.candidate == candidate && cell.short == short;
-            let cells: Vec<&Cell> = self.cells[at..].iter().take_while(same).collect();
+            let CellTrials { candidate, short, .. } = self.cells[at];
+            let same = |cell: &&CellTrials| cell.candidate == candidate && cell.short == short;
+            let cells: Vec<&CellTrials> = self.cells[at..].iter().take_while(same).collect();
             at += cells.len();
             points.push(self.merit_of(&cells));
         }
@@ -253,8 +254,8 @@ impl<'a> Model<'a> {
 
     /// The merit from cells of one candidate and length: between the weighted mean over workloads
     /// (right when all are measured) and the most exact mean of those that are.
-    fn merit_of(&self, cells: &[&Cell]) -> Point {
-        let Cell { candidate, short, .. } = *cells[0];
+    fn merit_of(&self, cells: &[&CellTrials]) -> MeritEstimate {
+        let CellTrials { candidate, short, .. } = *cells[0];
         let mut precision = 0.0;
         let mut mean = 0.0;
         let mut known = Vec::with_capacity(cells.len());
@@ -274,7 +275,7 @@ impl<'a> Model<'a> {
         let mut merit = mean;
         let mut variance = 0.0;
         let mut unseen: Vec<f64> = self.weights.clone();
-        let mut visits = visit::Shares::default();
+        let mut visits = visit::BatchShares::default();
         for (cell, (workload, value, doubt, noise, share)) in cells.iter().zip(known) {
             let weight = self.weights[workload];
             unseen[workload] = 0.0;
@@ -288,7 +289,7 @@ impl<'a> Model<'a> {
             let own = self.own[workload].variance(self.coding, candidate, short);
             variance += weight.powi(2) * (self.deviation + own);
         }
-        Point { candidate, short, value: merit, variance }
+        MeritEstimate { candidate, short, value: merit, variance }
     }
 
     fn learn_workloads(&mut self) {
@@ -306,7 +307,7 @@ impl<'a> Model<'a> {
         for (own, deviations) in self.own.iter_mut().zip(&deviations) {
             own.learn(self.coding, deviations);
         }
-        Own::centre(&mut self.own, &self.weights);
+        WorkloadBelief::centre(&mut self.own, &self.weights);
     }
 
     /// A trend in time of what the rest does not explain is taken out where it surely is one. Part
@@ -346,7 +347,7 @@ impl<'a> Model<'a> {
     fn pooled_noise(&self, misfit: f64) -> [f64; 2] {
         let repeats = |short: bool| -> Vec<f64> {
             let cells = self.cells.iter().filter(|cell| cell.short == short);
-            cells.flat_map(Cell::repeat_deviations).collect()
+            cells.flat_map(CellTrials::repeat_deviations).collect()
         };
         let of = |short: bool| {
             let repeats = repeats(short);
@@ -370,7 +371,8 @@ impl<'a> Model<'a> {
             .enumerate()
             .map(|(at, cell)| cell.mean() - self.expected(cell, &means, at))
             .collect();
-        let freedom: f64 = self.surface.freedom() + self.own.iter().map(Own::freedom).sum::<f64>();
+        let freedom: f64 =
+            self.surface.freedom() + self.own.iter().map(WorkloadBelief::freedom).sum::<f64>();
         let count = self.cells.len().max(1) as f64;
         let widen = (count / (count - freedom).max(0.25 * count)).sqrt();
         let misfit = noise::median_scale(&misfits).unwrap_or(0.01) * widen.powi(2);
@@ -419,7 +421,7 @@ impl<'a> Model<'a> {
 }
 
 /// The middle of a history in time.
-fn middle(history: &[Told]) -> f64 {
+fn middle(history: &[Observation]) -> f64 {
     let sum: f64 = history.iter().map(|told| told.visit as f64).sum();
     sum / history.len().max(1) as f64
 }

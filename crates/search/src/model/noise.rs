@@ -49,11 +49,11 @@ pub fn median_scale(deviations: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Random;
+    use crate::RandomStream;
 
     #[test]
     fn the_scale_of_normal_deviations_is_found_and_outliers_hardly_move_it() {
-        let mut random = Random::new(5);
+        let mut random = RandomStream::new(5);
         let mut deviations: Vec<f64> = (0..400).map(|_| 0.1 * random.normal()).collect();
         let clean = scale(&deviations, 0.01).sqrt();
         assert!((0.08..0.105).contains(&clean), "{clean}");

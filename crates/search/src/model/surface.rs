@@ -17,7 +17,7 @@ use super::linear::{Cholesky, Matrix, add_scaled, dot};
 
 /// An estimate of a candidate's merit from its own trials of one length.
 #[derive(Debug, Clone, Copy)]
-pub struct Point {
+pub struct MeritEstimate {
     /// Of which candidate.
     pub candidate: CandidateIndex,
     /// Whether from short trials.
@@ -68,9 +68,9 @@ impl Scales {
 
 /// The posterior.
 #[derive(Debug, Clone)]
-pub struct Surface<'a> {
+pub struct MeritSurface<'a> {
     pub(super) coding: &'a Coding,
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<MeritEstimate>,
     pub(super) scales: Scales,
     pub(super) rows: Matrix,
     /// The lower triangles of what does not change with the variances: how near the points are to
@@ -113,9 +113,9 @@ fn decay_table() -> Vec<f64> {
     (0..64).map(|differences| PER_DIFFERENCE.powi(differences)).collect()
 }
 
-impl<'a> Surface<'a> {
+impl<'a> MeritSurface<'a> {
     /// Given these points, with the variances as they are.
-    pub fn of(coding: &'a Coding, points: Vec<Point>, scales: Scales) -> Self {
+    pub fn of(coding: &'a Coding, points: Vec<MeritEstimate>, scales: Scales) -> Self {
         let mut rows = Matrix::zeros(points.len(), coding.columns());
         for (row, point) in points.iter().enumerate() {
             coding.write(point.candidate, rows.row_mut(row));
@@ -152,8 +152,8 @@ impl<'a> Surface<'a> {
     ///
     /// # Panics
     /// When the points are of other candidates.
-    pub fn given(mut self, points: Vec<Point>) -> Self {
-        let same = |(one, other): (&Point, &Point)| {
+    pub fn given(mut self, points: Vec<MeritEstimate>) -> Self {
+        let same = |(one, other): (&MeritEstimate, &MeritEstimate)| {
             one.candidate == other.candidate && one.short == other.short
         };
         assert!(points.len() == self.points.len() && points.iter().zip(&self.points).all(same));
@@ -191,7 +191,7 @@ impl<'a> Surface<'a> {
     }
 
     /// The part of two points' covariance that no learned variance is in.
-    fn fixed(&self, one: &Point, other: &Point) -> f64 {
+    fn fixed(&self, one: &MeritEstimate, other: &MeritEstimate) -> f64 {
         let mut sum = MEAN_SD.powi(2);
         if one.short && other.short {
             let mains =

@@ -9,7 +9,7 @@
 //! Source of the columns' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a floor.
 
 use super::linear::dot;
-use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD, Surface};
+use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD, MeritSurface};
 
 /// What a column's group weighs against the column's own square. The less, the more the few strong
 /// effects are believed and the many weak ones are not.
@@ -33,7 +33,7 @@ pub(super) fn ratio(wanted: f64, allowed: f64, otherwise: f64) -> f64 {
     if allowed > 0.0 { wanted / allowed } else { otherwise }
 }
 
-impl Surface<'_> {
+impl MeritSurface<'_> {
     /// The same with the variances learned from the points.
     pub fn learned(mut self) -> Self {
         for round in 0..ROUNDS {
@@ -102,16 +102,16 @@ impl Surface<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::landscape::Kind;
-    use crate::model::{Coding, Point, Scales};
-    use crate::random::Random;
+    use crate::landscape::LandscapeKind;
+    use crate::model::{Coding, MeritEstimate, Scales};
+    use crate::random::RandomStream;
 
     #[test]
     fn where_few_options_do_all_no_candidate_has_a_part_of_its_own() {
-        let space = Kind::Smooth.make(160).space;
+        let space = LandscapeKind::Smooth.make(160).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
-        let mut random = Random::new(160);
+        let mut random = RandomStream::new(160);
         // One option of three does something.
         let effects: Vec<f64> = (0..coding.mains())
             .map(|column| if column % 3 == 0 { 0.08 * random.normal() } else { 0.0 })
@@ -121,14 +121,14 @@ mod tests {
         let noise_sd: f64 = 0.05;
         let points = tried
             .iter()
-            .map(|&candidate| Point {
+            .map(|&candidate| MeritEstimate {
                 candidate,
                 short: false,
                 value: noise_sd.mul_add(random.normal(), dot(coding.mains_of(candidate), &effects)),
                 variance: noise_sd.powi(2),
             })
             .collect();
-        let surface = Surface::of(&coding, points, Scales::guess(&coding, 0.05)).learned();
+        let surface = MeritSurface::of(&coding, points, Scales::guess(&coding, 0.05)).learned();
         let scales = surface.scales();
         assert!(scales.own.sqrt() < 0.01, "{}", scales.own.sqrt());
         assert!(scales.near.sqrt() < 0.01, "{}", scales.near.sqrt());

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::Cell;
+use super::cells::CellTrials;
 use super::noise::SPREAD;
 
 /// What the trials of a visit are taken to have in common before there are repeats.
@@ -20,11 +20,11 @@ const ROUNDS: usize = 4;
 
 /// By batch, how much of an estimate its trials make.
 #[derive(Debug, Default)]
-pub struct Shares(BTreeMap<u32, f64>);
+pub struct BatchShares(BTreeMap<u32, f64>);
 
-impl Shares {
+impl BatchShares {
     /// Adds a cell of which the mean makes so much of the estimate.
-    pub fn add(&mut self, cell: &Cell, share: f64) {
+    pub fn add(&mut self, cell: &CellTrials, share: f64) {
         let all = cell.weight();
         for (batch, weight) in cell.batches.iter().zip(&cell.weights) {
             *self.0.entry(*batch).or_default() += share * weight / all;
@@ -49,7 +49,7 @@ struct Visit {
 
 /// The variance of what a visit's trials have in common; `noise` is the variance of a trial of
 /// weight 1.
-pub fn learned(cells: &[Cell], noise: impl Fn(&Cell) -> f64) -> f64 {
+pub fn learned(cells: &[CellTrials], noise: impl Fn(&CellTrials) -> f64) -> f64 {
     let mut visits: BTreeMap<(usize, bool, u32), Visit> = BTreeMap::new();
     for cell in cells {
         let (mean, all) = (cell.mean(), cell.weight());
@@ -101,17 +101,17 @@ pub fn learned(cells: &[Cell], noise: impl Fn(&Cell) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::random::RandomStream;
 
     /// Twelve candidates in as many batches, each under eight workloads.
-    fn cells(visit_sd: f64, noise_sd: f64) -> Vec<Cell> {
-        let mut random = Random::new(11);
+    fn cells(visit_sd: f64, noise_sd: f64) -> Vec<CellTrials> {
+        let mut random = RandomStream::new(11);
         let mut cells = Vec::new();
         for candidate in 0..12 {
             let shared: Vec<f64> = (0..12).map(|_| visit_sd * random.normal()).collect();
             for workload in 0..8 {
                 let value = |shared: &f64| noise_sd.mul_add(random.normal(), *shared);
-                cells.push(Cell {
+                cells.push(CellTrials {
                     candidate,
                     workload,
                     short: false,
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn one_visit_has_all_of_its_effect_and_two_have_half_of_it() {
         let mut cell = cells(0.0, 0.1).remove(0);
-        let mut two = Shares::default();
+        let mut two = BatchShares::default();
         cell.batches = (0..12).map(|trial| trial % 2).collect();
         two.add(&cell, 1.0);
         assert!((two.squares() - 0.5).abs() < 1e-12);
-        let mut one = Shares::default();
+        let mut one = BatchShares::default();
         cell.batches = vec![7; 12];
         one.add(&cell, 0.5);
         one.add(&cell, 0.5);

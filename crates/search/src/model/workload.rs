@@ -29,14 +29,14 @@ const ROUNDS: usize = 2;
 
 /// What is believed of one workload.
 #[derive(Debug, Clone)]
-pub struct Own {
+pub struct WorkloadBelief {
     coefficients: Vec<f64>,
     scales: Vec<f64>,
     group: f64,
     factor: Cholesky,
 }
 
-impl Own {
+impl WorkloadBelief {
     /// Nothing but these levels of full-length and short trials.
     pub fn level(coding: &Coding, full: f64, short: f64, guess_sd: f64) -> Self {
         let size = LEVELS + coding.mains();

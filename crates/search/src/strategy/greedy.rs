@@ -6,19 +6,19 @@
 //! measured in the first round, so that what it would gain is known, but never adopted. Limit: a
 //! gain that is noise is adopted too; confirming trials are there to show it.
 
-use crate::history::Told;
+use crate::history::Observation;
 use crate::limits::Limits;
-use crate::space::{CandidateIndex, Role, SearchSpace};
+use crate::space::{CandidateIndex, FactorRole, SearchSpace};
 
-use super::scores::{Scores, Standing};
-use super::{Plan, Stop, Strategy};
+use super::scores::{CandidateStanding, Scores};
+use super::{SearchEnd, Strategy, StrategyPlan};
 
 /// One factor at a time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Greedy;
 
 impl Strategy for Greedy {
-    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan {
+    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan {
         let scores = Scores::of(space, history, limits);
         let rounds: Vec<Round> = space
             .families()
@@ -34,7 +34,11 @@ impl Strategy for Greedy {
             .flat_map(|round| round.missing)
             .collect();
         let missing = scores.missing(&due);
-        if missing.is_empty() { Plan::Done(Stop::Exhausted) } else { Plan::Try(missing) }
+        if missing.is_empty() {
+            StrategyPlan::Done(SearchEnd::Exhausted)
+        } else {
+            StrategyPlan::Try(missing)
+        }
     }
 
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
@@ -54,7 +58,7 @@ impl Strategy for Greedy {
     fn choice(
         &self,
         space: &SearchSpace,
-        history: &[Told],
+        history: &[Observation],
         limits: &Limits,
     ) -> Option<CandidateIndex> {
         Scores::of(space, history, limits).choice()
@@ -79,7 +83,7 @@ impl<'a> Family<'a> {
     fn of(space: &'a SearchSpace, members: &'a [CandidateIndex]) -> Self {
         let level = |index: &CandidateIndex, factor: usize| space.candidates[*index].levels[factor];
         let varies = |&factor: &usize| {
-            space.factors[factor].role == Role::Choice
+            space.factors[factor].role == FactorRole::Choice
                 && members.iter().any(|index| level(index, factor) != level(&members[0], factor))
         };
         Self { space, members, factors: (0..space.factors.len()).filter(varies).collect() }
@@ -107,7 +111,7 @@ impl<'a> Family<'a> {
         let is_alike = |&&index: &&CandidateIndex| {
             let candidate = &self.space.candidates[index];
             self.space.factors.iter().enumerate().all(|(factor, of)| {
-                of.role == Role::Companion || candidate.levels[factor] == levels[factor]
+                of.role == FactorRole::Companion || candidate.levels[factor] == levels[factor]
             })
         };
         self.members.iter().filter(is_alike).copied().collect()
@@ -116,7 +120,8 @@ impl<'a> Family<'a> {
 
 /// Follows the path of adopted changes from the start until something is not yet measured.
 fn round_of(family: &Family, scores: &Scores) -> Option<Round> {
-    let is_missing = |index: &CandidateIndex| scores.standing(*index) == Standing::Incomplete;
+    let is_missing =
+        |index: &CandidateIndex| scores.standing(*index) == CandidateStanding::Incomplete;
     let base = family.start();
     let missing: Vec<CandidateIndex> = base.iter().copied().filter(is_missing).collect();
     if !missing.is_empty() {

@@ -12,9 +12,9 @@ mod scores;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Ask, Batch, Length, Purpose, Told};
+use crate::history::{Batch, Observation, Proposal, Purpose, TrialLength};
 use crate::limits::{Limits, SearchError};
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
 pub use adaptive::Adaptive;
@@ -24,38 +24,38 @@ pub use random::RandomSearch;
 
 /// A trial as a strategy names it; [`next_step`] numbers repeats and batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wish {
+pub struct Request {
     /// Of what.
     pub candidate: CandidateIndex,
     /// Under what.
     pub workload: WorkloadIndex,
     /// How long.
-    pub length: Length,
+    pub length: TrialLength,
     /// What for.
     pub purpose: Purpose,
 }
 
 /// What a strategy wants.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Plan {
+pub enum StrategyPlan {
     /// These trials; not none. Those that the budget does not reach are cut off at the end.
-    Try(Vec<Wish>),
+    Try(Vec<Request>),
     /// Nothing more.
-    Done(Stop),
+    Done(SearchEnd),
 }
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum NextStep {
     /// Make these trials, in this order; not none.
-    Try(Vec<Ask>),
+    Try(Vec<Proposal>),
     /// The search has ended.
-    Done(Stop),
+    Done(SearchEnd),
 }
 
 /// Why a search has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Stop {
+pub enum SearchEnd {
     /// The choice is within the asked distance of the best with the asked probability.
     SureEnough {
         /// With this probability.
@@ -75,7 +75,7 @@ pub enum Stop {
 /// A way to search a space.
 pub trait Strategy {
     /// What to try after these trials, which are whole batches. A pure function of its arguments.
-    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan;
+    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan;
 
     /// How many full-length trials' worth will be spent at the most, were there no budget.
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64;
@@ -85,7 +85,7 @@ pub trait Strategy {
     fn choice(
         &self,
         space: &SearchSpace,
-        history: &[Told],
+        history: &[Observation],
         limits: &Limits,
     ) -> Option<CandidateIndex>;
 }
@@ -102,9 +102,9 @@ const FAILURES_ENOUGH: usize = 12;
 pub fn next_step(
     strategy: &dyn Strategy,
     space: &SearchSpace,
-    history: &[Told],
+    history: &[Observation],
     limits: &Limits,
-) -> Result<Step, SearchError> {
+) -> Result<NextStep, SearchError> {
     space.check()?;
     limits.check()?;
     let least = space.families().len() as f64;
@@ -113,17 +113,19 @@ pub fn next_step(
     }
     let last = history.iter().map(|told| told.ask.batch.number).max();
     let Some(last) = last else { return Ok(planned(strategy, space, &[], limits, 0)) };
-    let made: Vec<Ask> =
+    let made: Vec<Proposal> =
         history.iter().map(|told| told.ask).filter(|ask| ask.batch.number == last).collect();
     let unfinished = made.first().is_some_and(|ask| made.len() < ask.batch.size as usize);
     if unfinished {
-        let before: Vec<Told> =
+        let before: Vec<Observation> =
             history.iter().filter(|told| told.ask.batch.number < last).copied().collect();
-        if let Step::Try(mut asks) = planned(strategy, space, &before, limits, last) {
+        if let NextStep::Try(mut asks) = planned(strategy, space, &before, limits, last) {
             // Who goes on with other limits has planned a batch of another size.
-            asks.retain(|ask| !made.iter().any(|made| Ask { batch: ask.batch, ..*made } == *ask));
+            asks.retain(|ask| {
+                !made.iter().any(|made| Proposal { batch: ask.batch, ..*made } == *ask)
+            });
             if !asks.is_empty() {
-                return Ok(Step::Try(asks));
+                return Ok(NextStep::Try(asks));
             }
         }
     }
@@ -133,64 +135,65 @@ pub fn next_step(
 fn planned(
     strategy: &dyn Strategy,
     space: &SearchSpace,
-    history: &[Told],
+    history: &[Observation],
     limits: &Limits,
     number: u32,
-) -> Step {
+) -> NextStep {
     if let Some(candidates) = all_failed(space, history) {
-        return Step::Done(Stop::AllFailed { candidates });
+        return NextStep::Done(SearchEnd::AllFailed { candidates });
     }
     let failed = failed_so_far(history);
     let wishes = match strategy.plan(space, history, limits) {
-        Plan::Done(stop) => {
-            let all_failed = failed.map(|candidates| Stop::AllFailed { candidates });
-            return Step::Done(all_failed.unwrap_or(stop));
+        StrategyPlan::Done(stop) => {
+            let all_failed = failed.map(|candidates| SearchEnd::AllFailed { candidates });
+            return NextStep::Done(all_failed.unwrap_or(stop));
         }
-        Plan::Try(wishes) => within_budget(wishes, limits.left(history), limits),
+        StrategyPlan::Try(wishes) => within_budget(wishes, limits.left(history), limits),
     };
     if wishes.is_empty() {
-        return Step::Done(Stop::Budget);
+        return NextStep::Done(SearchEnd::Budget);
     }
     // Not counted but looked up: a record may have lost some.
-    let mut repeats: BTreeMap<Wish, BTreeSet<u32>> = BTreeMap::new();
+    let mut repeats: BTreeMap<Request, BTreeSet<u32>> = BTreeMap::new();
     for told in history {
-        let Ask { candidate, workload, length, purpose, repeat, .. } = told.ask;
-        let wish = Wish { candidate, workload, length, purpose };
+        let Proposal { candidate, workload, length, purpose, repeat, .. } = told.ask;
+        let wish = Request { candidate, workload, length, purpose };
         repeats.entry(wish).or_default().insert(repeat);
     }
     let round = next_round(history, &wishes);
     let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
-    let mut asks: Vec<Ask> = wishes
+    let mut asks: Vec<Proposal> = wishes
         .into_iter()
         .map(|wish| {
             let used = repeats.entry(wish).or_default();
             let first = round.filter(|_| wish.purpose == Purpose::Confirm).unwrap_or(0);
             let repeat = (first..).find(|repeat| !used.contains(repeat)).expect("few are used");
             used.insert(repeat);
-            let Wish { candidate, workload, length, purpose } = wish;
-            Ask { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }
+            let Request { candidate, workload, length, purpose } = wish;
+            Proposal { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }
         })
         .collect();
-    let mut random = Random::stream(limits.seed, u64::from(number) << 8);
+    let mut random = RandomStream::stream(limits.seed, u64::from(number) << 8);
     random.shuffle(&mut asks);
     asks.sort_by_key(|ask| ask.repeat);
-    Step::Try(asks)
+    NextStep::Try(asks)
 }
 
 /// The round that confirming trials are of: those of one batch are one round, whoever was in the
 /// rounds before; and of the last one if that was under other workloads. `None` before any.
-fn next_round(history: &[Told], wishes: &[Wish]) -> Option<u32> {
+fn next_round(history: &[Observation], wishes: &[Request]) -> Option<u32> {
     let race = history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
     let last = race.clone().map(|told| told.ask.repeat).max()?;
-    let is_again = |told: &Told| wishes.iter().any(|wish| wish.workload == told.ask.workload);
+    let is_again =
+        |told: &Observation| wishes.iter().any(|wish| wish.workload == told.ask.workload);
     let again = race.filter(|told| told.ask.repeat == last).any(is_again);
     Some(if again { last + 1 } else { last })
 }
 
 /// As many of the wishes as can be paid for, from the first.
-fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
+fn within_budget(wishes: Vec<Request>, left: f64, limits: &Limits) -> Vec<Request> {
     let mut left = left + 1e-9;
-    let affordable = |wish: &Wish| {
+    let affordable = |wish: &Request| {
         left -= limits.cost(wish.length);
         left >= 0.0
     };
@@ -198,13 +201,13 @@ fn within_budget(wishes: Vec<Wish>, left: f64, limits: &Limits) -> Vec<Wish> {
 }
 
 /// How many candidates were tried, when that is enough to end a search and all of them failed.
-pub fn all_failed(space: &SearchSpace, history: &[Told]) -> Option<usize> {
+pub fn all_failed(space: &SearchSpace, history: &[Observation]) -> Option<usize> {
     let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
     failed_so_far(history).filter(|&candidates| candidates >= enough)
 }
 
 /// How many candidates were tried, when all of them failed.
-fn failed_so_far(history: &[Told]) -> Option<usize> {
+fn failed_so_far(history: &[Observation]) -> Option<usize> {
     if history.iter().any(|told| told.log_merit().is_some()) {
         return None;
     }

@@ -1,13 +1,13 @@
 //! Random candidates that may be chosen, each once, until the trials are spent: what any search has
 //! to beat.
 
-use crate::history::Told;
+use crate::history::Observation;
 use crate::limits::Limits;
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::{CandidateIndex, SearchSpace};
 
 use super::scores::Scores;
-use super::{Plan, Stop, Strategy};
+use super::{SearchEnd, Strategy, StrategyPlan};
 
 /// How many candidates a batch has.
 const BATCH_CANDIDATES: usize = 8;
@@ -17,17 +17,17 @@ const BATCH_CANDIDATES: usize = 8;
 pub struct RandomSearch;
 
 impl Strategy for RandomSearch {
-    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan {
+    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan {
         let mut order: Vec<CandidateIndex> =
             (0..space.candidates.len()).filter(|&index| space.candidates[index].allowed).collect();
-        Random::stream(limits.seed, 0x7a4d).shuffle(&mut order);
+        RandomStream::stream(limits.seed, 0x7a4d).shuffle(&mut order);
         let scores = Scores::of(space, history, limits);
         let due = order.into_iter().filter(|&index| !scores.missing(&[index]).is_empty());
         let batch: Vec<CandidateIndex> = due.take(BATCH_CANDIDATES).collect();
         if batch.is_empty() {
-            return Plan::Done(Stop::Exhausted);
+            return StrategyPlan::Done(SearchEnd::Exhausted);
         }
-        Plan::Try(scores.missing(&batch))
+        StrategyPlan::Try(scores.missing(&batch))
     }
 
     fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
@@ -38,7 +38,7 @@ impl Strategy for RandomSearch {
     fn choice(
         &self,
         space: &SearchSpace,
-        history: &[Told],
+        history: &[Observation],
         limits: &Limits,
     ) -> Option<CandidateIndex> {
         Scores::of(space, history, limits).choice()

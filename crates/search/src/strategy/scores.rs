@@ -1,15 +1,15 @@
 //! The plain score that the simple strategies go by: the weighted mean over workloads of the median
 //! of a candidate's trials, once all that were asked for are made.
 
-use crate::history::{Length, Outcome, Purpose, Table, Told};
+use crate::history::{Observation, Purpose, TrialLength, TrialOutcome, TrialTable};
 use crate::limits::Limits;
 use crate::space::{CandidateIndex, SearchSpace};
 
-use super::Wish;
+use super::Request;
 
 /// Where a candidate stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Standing {
+pub enum CandidateStanding {
     /// Some trials are still to be made.
     Incomplete,
     /// It failed, cannot be measured, or breaks a demand.
@@ -23,40 +23,41 @@ pub enum Standing {
 pub struct Scores<'a> {
     space: &'a SearchSpace,
     weights: Vec<f64>,
-    table: Table,
+    table: TrialTable,
     repeats: usize,
 }
 
 impl<'a> Scores<'a> {
     /// From the full-length trials of the search.
-    pub fn of(space: &'a SearchSpace, history: &[Told], limits: &Limits) -> Self {
-        let table =
-            Table::of(history, |ask| ask.purpose == Purpose::Search && ask.length == Length::Full);
+    pub fn of(space: &'a SearchSpace, history: &[Observation], limits: &Limits) -> Self {
+        let table = TrialTable::of(history, |ask| {
+            ask.purpose == Purpose::Search && ask.length == TrialLength::Full
+        });
         Self { space, weights: space.weights(), table, repeats: limits.repeats as usize }
     }
 
     /// Where a candidate stands.
-    pub fn standing(&self, candidate: CandidateIndex) -> Standing {
+    pub fn standing(&self, candidate: CandidateIndex) -> CandidateStanding {
         if self.table.out(candidate).is_some() {
-            return Standing::Out;
+            return CandidateStanding::Out;
         }
         let mut score = 0.0;
         for (workload, weight) in self.weights.iter().enumerate() {
             let cell = self.table.cell(candidate, workload);
             if cell.len() < self.repeats {
-                return Standing::Incomplete;
+                return CandidateStanding::Incomplete;
             }
             if breaks_demand(cell) {
-                return Standing::Out;
+                return CandidateStanding::Out;
             }
-            score += weight * median(cell.iter().filter_map(Told::log_merit).collect());
+            score += weight * median(cell.iter().filter_map(Observation::log_merit).collect());
         }
-        Standing::Score(score)
+        CandidateStanding::Score(score)
     }
 
     /// The trials that some candidates still need, repeat by repeat so that a budget that ends
     /// early has touched all of them.
-    pub fn missing(&self, candidates: &[CandidateIndex]) -> Vec<Wish> {
+    pub fn missing(&self, candidates: &[CandidateIndex]) -> Vec<Request> {
         let mut wishes = Vec::new();
         for repeat in 0..self.repeats {
             for &candidate in candidates {
@@ -65,10 +66,10 @@ impl<'a> Scores<'a> {
                 }
                 let lacking = (0..self.weights.len())
                     .filter(|&workload| self.table.cell(candidate, workload).len() <= repeat);
-                wishes.extend(lacking.map(|workload| Wish {
+                wishes.extend(lacking.map(|workload| Request {
                     candidate,
                     workload,
-                    length: Length::Full,
+                    length: TrialLength::Full,
                     purpose: Purpose::Search,
                 }));
             }
@@ -92,7 +93,7 @@ impl<'a> Scores<'a> {
     ) -> Option<(CandidateIndex, f64)> {
         let mut best: Option<(CandidateIndex, f64)> = None;
         for candidate in candidates {
-            if let Standing::Score(score) = self.standing(candidate) {
+            if let CandidateStanding::Score(score) = self.standing(candidate) {
                 if best.is_none_or(|(_, known)| score > known) {
                     best = Some((candidate, score));
                 }
@@ -115,11 +116,12 @@ impl<'a> Scores<'a> {
         for candidate in partial {
             let cells =
                 (0..self.weights.len()).map(|workload| self.table.cell(candidate, workload));
-            let known: Vec<(usize, &[Told])> =
+            let known: Vec<(usize, &[Observation])> =
                 cells.enumerate().filter(|(_, cell)| !cell.is_empty()).collect();
-            let above = |&(workload, cell): &(usize, &[Told])| {
+            let above = |&(workload, cell): &(usize, &[Observation])| {
                 self.weights[workload]
-                    * (median(cell.iter().filter_map(Told::log_merit).collect()) - means[workload])
+                    * (median(cell.iter().filter_map(Observation::log_merit).collect())
+                        - means[workload])
             };
             let score: f64 = known.iter().map(above).sum();
             if best.is_none_or(|(count, most, _)| (known.len(), score) > (count, most)) {
@@ -132,7 +134,7 @@ impl<'a> Scores<'a> {
     fn workload_means(&self) -> Vec<f64> {
         let mut sums = vec![(0.0, 0.0); self.weights.len()];
         for (_, workload, cell) in self.table.cells() {
-            for log_merit in cell.iter().filter_map(Told::log_merit) {
+            for log_merit in cell.iter().filter_map(Observation::log_merit) {
                 sums[workload].0 += log_merit;
                 sums[workload].1 += 1.0;
             }
@@ -142,12 +144,12 @@ impl<'a> Scores<'a> {
 }
 
 /// Whether most of a cell's trials break a demand.
-pub fn breaks_demand(cell: &[Told]) -> bool {
+pub fn breaks_demand(cell: &[Observation]) -> bool {
     let excess: Vec<f64> = cell
         .iter()
         .filter_map(|told| match told.outcome {
-            Outcome::Measured { excess, .. } => excess,
-            Outcome::Failed | Outcome::Missing => None,
+            TrialOutcome::Measured { excess, .. } => excess,
+            TrialOutcome::Failed | TrialOutcome::Missing => None,
         })
         .collect();
     !excess.is_empty() && median(excess) > 0.0

@@ -4,13 +4,16 @@
 use std::path::{Component, Path};
 
 use flashfit_bench::Workloads;
-use flashfit_filesystem::Catalogue;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_host::{ExitClass, UserError};
 
-use crate::protocol::{Hello, WireFailure};
+use crate::protocol::{ClientHello, WireFailure};
 
 /// Loads the built-in catalogue with the files of `hello` over it, which are written to `folder`.
-pub fn load(hello: &Hello, folder: &Path) -> Result<(Catalogue, Workloads), WireFailure> {
+pub fn load(
+    hello: &ClientHello,
+    folder: &Path,
+) -> Result<(FileSystemCatalog, Workloads), WireFailure> {
     for (path, text) in &hello.catalogue {
         let path = Path::new(path);
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
@@ -27,10 +30,10 @@ pub fn load(hello: &Hello, folder: &Path) -> Result<(Catalogue, Workloads), Wire
             },
         )?;
     }
-    let failure = |error: &dyn Explain| {
+    let failure = |error: &dyn UserError| {
         WireFailure::stopped(error.class(), error.to_string(), error.hint().as_deref())
     };
-    let filesystems = Catalogue::load(Some(folder)).map_err(|error| failure(&error))?;
+    let filesystems = FileSystemCatalog::load(Some(folder)).map_err(|error| failure(&error))?;
     let workloads = Workloads::load(Some(folder)).map_err(|error| failure(&error))?;
     Ok((filesystems, workloads))
 }

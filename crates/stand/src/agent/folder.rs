@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat,
 };
@@ -63,7 +63,7 @@ pub enum AgentFolderError {
     },
 }
 
-impl Explain for AgentFolderError {
+impl UserError for AgentFolderError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Occupied { .. } | Self::NotPrivate { .. } => ExitClass::Refused,

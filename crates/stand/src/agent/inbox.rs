@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::interrupt::Interrupt;
 
-use super::outlet::Outlet;
-use crate::protocol::{FromAgent, Lines, Request, ToAgent};
+use super::outlet::MessageSender;
+use crate::protocol::{AgentRequest, FromAgent, MessageReader, ToAgent};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long whoever asked may take to say that the workload can begin.
@@ -17,55 +17,56 @@ const GO_ON_WAIT: Duration = Duration::from_secs(30);
 
 /// What the readers of connections hand on.
 #[derive(Clone)]
-pub struct Slot {
-    requests: Sender<(u64, Request)>,
+pub struct ConnectionEvent {
+    requests: Sender<(u64, AgentRequest)>,
     go_on: Sender<u64>,
     interrupt: Interrupt,
-    outlet: Arc<Outlet>,
+    outlet: Arc<MessageSender>,
     /// Whether the end of a connection is the end of all.
     only_one: bool,
 }
 
 /// What came in.
-pub struct Inbox {
-    requests: Receiver<(u64, Request)>,
+pub struct MessageReceiver {
+    requests: Receiver<(u64, AgentRequest)>,
     interrupt: Interrupt,
-    outlet: Arc<Outlet>,
+    outlet: Arc<MessageSender>,
     linger: Option<Duration>,
 }
 
 /// Who waits in a trial for leave to go on.
-pub struct GoOn {
+pub struct TrialGate {
     go_on: Receiver<u64>,
     interrupt: Interrupt,
-    outlet: Arc<Outlet>,
+    outlet: Arc<MessageSender>,
 }
 
 /// An inbox whose connections end with the process (`linger` is `None`), or one that waits that
 /// long for somebody to come back.
 pub fn inbox(
-    outlet: &Arc<Outlet>,
+    outlet: &Arc<MessageSender>,
     interrupt: &Interrupt,
     linger: Option<Duration>,
-) -> (Slot, Inbox, GoOn) {
+) -> (ConnectionEvent, MessageReceiver, TrialGate) {
     let (requests, received) = channel();
     let (go_on, told) = channel();
     let (interrupt, outlet) = (interrupt.clone(), Arc::clone(outlet));
-    let slot = Slot {
+    let slot = ConnectionEvent {
         requests,
         go_on,
         interrupt: interrupt.clone(),
         outlet: Arc::clone(&outlet),
         only_one: linger.is_none(),
     };
-    let waiting = GoOn { go_on: told, interrupt: interrupt.clone(), outlet: Arc::clone(&outlet) };
-    (slot, Inbox { requests: received, interrupt, outlet, linger }, waiting)
+    let waiting =
+        TrialGate { go_on: told, interrupt: interrupt.clone(), outlet: Arc::clone(&outlet) };
+    (slot, MessageReceiver { requests: received, interrupt, outlet, linger }, waiting)
 }
 
-impl Slot {
+impl ConnectionEvent {
     /// Reads a connection to its end; `number` is what the outlet calls it.
     pub fn read(&self, input: impl Read, number: u64) {
-        let mut lines = Lines::new(input);
+        let mut lines = MessageReader::new(input);
         loop {
             match lines.message::<ToAgent>() {
                 Ok(Some(message)) => self.take(message),
@@ -98,9 +99,9 @@ impl Slot {
     }
 }
 
-impl Inbox {
+impl MessageReceiver {
     /// The next request; `None` when it is time to end.
-    pub fn next(&self) -> Option<(u64, Request)> {
+    pub fn next(&self) -> Option<(u64, AgentRequest)> {
         loop {
             match self.requests.recv_timeout(POLL_INTERVAL) {
                 Ok(request) => return Some(request),
@@ -118,7 +119,7 @@ impl Inbox {
     }
 }
 
-impl GoOn {
+impl TrialGate {
     /// Tells that trial `id` is in its state and waits until it may go on, for a bounded time.
     pub fn wait(&self, id: u64) {
         self.outlet.send(&FromAgent::InState { id });

@@ -18,29 +18,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flashfit_bench::{Workload, Workloads};
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::validity::kernel;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::Agreement;
+use flashfit_medium::ConsentMethod;
 
-use crate::place::{CardProgram, LocalPlace, Place};
+use crate::place::{CardProgram, Host, LocalHost};
 use crate::protocol::{
-    FromAgent, Greeting, Hello, PROTOCOL_VERSION, Reply, Request, TrialWanted, WireFailure,
+    AgentHello, AgentRequest, ClientHello, FromAgent, PROTOCOL_VERSION, Reply, WireFailure,
+    WireTrial,
 };
-use crate::{Stand, TrialError, TrialRequest};
+use crate::{TestBed, TrialError, TrialRequest};
 
-use inbox::{GoOn, Inbox, inbox};
-use outlet::Outlet;
-use post::Post;
+use inbox::{MessageReceiver, TrialGate, inbox};
+use outlet::MessageSender;
+use post::RpcServer;
 
 pub use folder::{AgentFolder, AgentFolderError, LOCK, socket_of};
 pub use outlet::WORKING_INTERVAL;
-pub use socket::{Linger, attach, end, ended, listen};
+pub use socket::{AgentLinger, attach, end, ended, listen};
 
 /// What an agent is told of its program.
-pub struct About {
+pub struct AgentInfo {
     /// The version of flashfit.
     pub version: String,
     /// Makes the arguments that serve a simulated card, given a folder with the user's catalogue.
@@ -54,10 +55,10 @@ pub struct About {
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-    about: &About,
+    about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
-    let outlet = Outlet::new();
+    let outlet = MessageSender::new();
     let (slot, inbox, go_on) = inbox(&outlet, interrupt, None);
     let number = outlet.connect(Box::new(output));
     std::thread::spawn(move || slot.read(input, number));
@@ -66,10 +67,10 @@ pub fn serve(
 
 /// Carries out what comes in, until there is nothing more to come.
 fn work(
-    inbox: Inbox,
-    outlet: &Arc<Outlet>,
-    go_on: GoOn,
-    about: &About,
+    inbox: MessageReceiver,
+    outlet: &Arc<MessageSender>,
+    go_on: TrialGate,
+    about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
     let done = answer_all(inbox, outlet, go_on, about, interrupt);
@@ -78,24 +79,24 @@ fn work(
 }
 
 fn answer_all(
-    inbox: Inbox,
-    outlet: &Arc<Outlet>,
-    go_on: GoOn,
-    about: &About,
+    inbox: MessageReceiver,
+    outlet: &Arc<MessageSender>,
+    go_on: TrialGate,
+    about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
     let folder = PrivateFolder::new()?;
-    let mut post = Post::new(inbox, Arc::clone(outlet));
+    let mut post = RpcServer::new(inbox, Arc::clone(outlet));
     let Some(known) = greet(&mut post, about, &folder) else { return Ok(()) };
     let runner = SystemRunner::new(interrupt.clone());
     let cards = (about.cards)(folder.path());
     let pause = Pause { go_on, trial: Cell::new(None) };
     let (mount_dir, scratch_dir) = (folder.path().join("mnt"), folder.path().join("scratch"));
-    let mut place = LocalPlace::new(&runner, &known.filesystems, cards, &mount_dir, &scratch_dir)
+    let mut place = LocalHost::new(&runner, &known.filesystems, cards, &mount_dir, &scratch_dir)
         .on_state(|| pause.here());
     while let Some((id, request)) = post.next() {
         match &request {
-            Request::Open(opening) => match place.open(opening) {
+            AgentRequest::Open(opening) => match place.open(opening) {
                 Ok(stand) => {
                     let reply = Reply::Opened(Box::new(stand.facts().clone()));
                     post.answer(id, request, reply);
@@ -113,27 +114,31 @@ fn answer_all(
 }
 
 /// What is known once somebody has said who they are.
-struct Known {
-    filesystems: Catalogue,
+struct AgentKnowledge {
+    filesystems: FileSystemCatalog,
     workloads: Workloads,
 }
 
-fn greet(post: &mut Post, about: &About, folder: &PrivateFolder) -> Option<Known> {
+fn greet(
+    post: &mut RpcServer,
+    about: &AgentInfo,
+    folder: &PrivateFolder,
+) -> Option<AgentKnowledge> {
     while let Some((id, request)) = post.next() {
-        let Request::Hello(hello) = &request else {
+        let AgentRequest::Hello(hello) = &request else {
             post.answer(id, request, refused("say hello first"));
             continue;
         };
         let known = check(hello, about).and_then(|()| catalogue::load(hello, folder.path()));
         match known {
             Ok((filesystems, workloads)) => {
-                let reply = Reply::Hello(Greeting {
+                let reply = Reply::Hello(AgentHello {
                     protocol: PROTOCOL_VERSION,
                     version: about.version.clone(),
                     kernel: kernel::release(),
                 });
                 post.answer(id, request, reply);
-                return Some(Known { filesystems, workloads });
+                return Some(AgentKnowledge { filesystems, workloads });
             }
             Err(failure) => post.answer(id, request, Reply::Failed(Box::new(failure))),
         }
@@ -141,7 +146,7 @@ fn greet(post: &mut Post, about: &About, folder: &PrivateFolder) -> Option<Known
     None
 }
 
-fn check(hello: &Hello, about: &About) -> Result<(), WireFailure> {
+fn check(hello: &ClientHello, about: &AgentInfo) -> Result<(), WireFailure> {
     if (hello.protocol, &hello.version) == (PROTOCOL_VERSION, &about.version) {
         return Ok(());
     }
@@ -157,31 +162,36 @@ fn check(hello: &Hello, about: &About) -> Result<(), WireFailure> {
 }
 
 /// Answers what can be asked before a medium is taken over.
-fn answer(place: &mut LocalPlace<'_>, request: &Request) -> Result<Reply, TrialError> {
+fn answer(place: &mut LocalHost<'_>, request: &AgentRequest) -> Result<Reply, TrialError> {
     Ok(match request {
-        Request::Describe(wanted) => Reply::Offers(place.describe(wanted)?),
-        Request::Look { target } => Reply::Medium(Box::new(place.look(target)?)),
-        Request::Ask { shown, named } => {
-            let agreement = named.clone().map_or(Agreement::NotAsked, Agreement::Named);
+        AgentRequest::Describe(wanted) => Reply::Offers(place.describe(wanted)?),
+        AgentRequest::Look { target } => Reply::Medium(Box::new(place.look(target)?)),
+        AgentRequest::Ask { shown, named } => {
+            let agreement = named.clone().map_or(ConsentMethod::NotAsked, ConsentMethod::Named);
             place.ask(shown, &agreement)?;
             Reply::Done {}
         }
-        Request::Findings { filesystem, conditions, rotational } => {
+        AgentRequest::Findings { filesystem, conditions, rotational } => {
             Reply::Findings(place.findings(filesystem, conditions, *rotational)?)
         }
-        Request::Probe(wanted) => Reply::Probed(place.probe(wanted)?),
-        Request::Close {} => Reply::Done {},
-        Request::Hello(_) => refused("who asks is known already"),
-        Request::Trial(_) => refused("no medium was taken over"),
-        Request::Open(_) => unreachable!("opening is no question"),
+        AgentRequest::Probe(wanted) => Reply::Probed(place.probe(wanted)?),
+        AgentRequest::Close {} => Reply::Done {},
+        AgentRequest::Hello(_) => refused("who asks is known already"),
+        AgentRequest::Trial(_) => refused("no medium was taken over"),
+        AgentRequest::Open(_) => unreachable!("opening is no question"),
     })
 }
 
 /// Makes trials until the medium is given back, or it is time to end.
-fn trials(post: &mut Post, mut stand: Box<dyn Stand + '_>, workloads: &Workloads, pause: &Pause) {
+fn trials(
+    post: &mut RpcServer,
+    mut stand: Box<dyn TestBed + '_>,
+    workloads: &Workloads,
+    pause: &Pause,
+) {
     while let Some((id, request)) = post.next() {
         let reply = match &request {
-            Request::Trial(wanted) => match workloads.find(&wanted.workload) {
+            AgentRequest::Trial(wanted) => match workloads.find(&wanted.workload) {
                 Ok(workload) => {
                     pause.trial.set(wanted.wait_in_state.then_some(id));
                     let made = stand.run_trial(&of_wanted(wanted, workload));
@@ -189,7 +199,7 @@ fn trials(post: &mut Post, mut stand: Box<dyn Stand + '_>, workloads: &Workloads
                 }
                 Err(error) => failed(TrialError::stopped(&error)),
             },
-            Request::Close {} => {
+            AgentRequest::Close {} => {
                 drop(stand);
                 return post.answer(id, request, Reply::Done {});
             }
@@ -199,7 +209,7 @@ fn trials(post: &mut Post, mut stand: Box<dyn Stand + '_>, workloads: &Workloads
     }
 }
 
-fn of_wanted<'a>(wanted: &'a TrialWanted, workload: &'a Workload) -> TrialRequest<'a> {
+fn of_wanted<'a>(wanted: &'a WireTrial, workload: &'a Workload) -> TrialRequest<'a> {
     TrialRequest {
         setup: &wanted.setup,
         workload,
@@ -215,7 +225,7 @@ fn of_wanted<'a>(wanted: &'a TrialWanted, workload: &'a Workload) -> TrialReques
 
 /// Where a trial waits, if it was asked to, before its workload begins.
 struct Pause {
-    go_on: GoOn,
+    go_on: TrialGate,
     trial: Cell<Option<u64>>,
 }
 

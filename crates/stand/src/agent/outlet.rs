@@ -14,7 +14,7 @@ pub const WORKING_INTERVAL: Duration = Duration::from_secs(2);
 const NONE: u64 = 0;
 
 /// The way out.
-pub struct Outlet {
+pub struct MessageSender {
     connection: Mutex<Connection>,
     under_way: AtomicU64,
 }
@@ -27,7 +27,7 @@ struct Connection {
     lost: Instant,
 }
 
-impl Outlet {
+impl MessageSender {
     /// Without a connection. A thread of its own tells what is under way, until the value goes.
     pub fn new() -> Arc<Self> {
         let connection = Connection { output: None, number: 0, lost: Instant::now() };
@@ -100,7 +100,7 @@ impl Outlet {
     }
 }
 
-fn tell_working(outlet: &Weak<Outlet>) {
+fn tell_working(outlet: &Weak<MessageSender>) {
     loop {
         std::thread::sleep(WORKING_INTERVAL);
         let Some(outlet) = outlet.upgrade() else { return };

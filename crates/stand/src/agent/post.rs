@@ -6,35 +6,35 @@ use std::sync::Arc;
 
 use flashfit_host::ExitClass;
 
-use super::inbox::Inbox;
-use super::outlet::Outlet;
-use crate::protocol::{FromAgent, Reply, Request, WireFailure, line};
+use super::inbox::MessageReceiver;
+use super::outlet::MessageSender;
+use crate::protocol::{AgentRequest, FromAgent, Reply, WireFailure, line};
 
 /// Whoever asks has one request under way, so more are never asked for again.
 const KEPT: usize = 4;
 
 /// Requests to be carried out.
-pub struct Post {
-    inbox: Inbox,
-    outlet: Arc<Outlet>,
+pub struct RpcServer {
+    inbox: MessageReceiver,
+    outlet: Arc<MessageSender>,
     done: VecDeque<Done>,
     last: u64,
 }
 
 struct Done {
     id: u64,
-    request: Request,
+    request: AgentRequest,
     answer: String,
 }
 
-impl Post {
+impl RpcServer {
     /// Over this inbox and outlet.
-    pub fn new(inbox: Inbox, outlet: Arc<Outlet>) -> Self {
+    pub fn new(inbox: MessageReceiver, outlet: Arc<MessageSender>) -> Self {
         Self { inbox, outlet, done: VecDeque::new(), last: 0 }
     }
 
     /// The next request that is to be carried out; `None` when it is time to end.
-    pub fn next(&mut self) -> Option<(u64, Request)> {
+    pub fn next(&mut self) -> Option<(u64, AgentRequest)> {
         loop {
             let (id, request) = self.inbox.next()?;
             if id > self.last {
@@ -47,7 +47,7 @@ impl Post {
     }
 
     /// Answers a request, which is then done.
-    pub fn answer(&mut self, id: u64, request: Request, reply: Reply) {
+    pub fn answer(&mut self, id: u64, request: AgentRequest, reply: Reply) {
         let answer = line(&FromAgent::Answer { id, reply: Box::new(reply) });
         self.outlet.is_idle();
         self.outlet.send_line(&answer);
@@ -57,7 +57,7 @@ impl Post {
         }
     }
 
-    fn again(&self, id: u64, request: &Request) {
+    fn again(&self, id: u64, request: &AgentRequest) {
         let known = self.done.iter().find(|done| done.id == id);
         if let Some(done) = known.filter(|done| done.request == *request) {
             self.outlet.send_line(&done.answer);

@@ -11,9 +11,9 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::peer;
 
 use super::folder::AgentFolder;
-use super::inbox::{Slot, inbox};
-use super::outlet::Outlet;
-use super::{About, work};
+use super::inbox::{ConnectionEvent, inbox};
+use super::outlet::MessageSender;
+use super::{AgentInfo, work};
 use crate::protocol::{FromAgent, ToAgent, line};
 
 /// A trial that is under way is undone first.
@@ -27,7 +27,7 @@ const WRITE_WAIT: Duration = Duration::from_secs(30);
 const MOST_CONNECTIONS: usize = 8;
 
 /// How long an agent waits for somebody to come back.
-pub type Linger = Duration;
+pub type AgentLinger = Duration;
 
 /// Listens in `folder` until it is time to end. What is the agent's own there is removed then.
 ///
@@ -35,12 +35,12 @@ pub type Linger = Duration;
 /// When the socket cannot be made.
 pub fn listen(
     folder: AgentFolder,
-    linger: Linger,
-    about: &About,
+    linger: AgentLinger,
+    about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
     let listener = UnixListener::bind(folder.socket())?;
-    let outlet = Outlet::new();
+    let outlet = MessageSender::new();
     let (slot, inbox, go_on) = inbox(&outlet, interrupt, Some(linger));
     let accepting = Arc::clone(&outlet);
     std::thread::spawn(move || accept_all(&listener, &accepting, &slot));
@@ -52,7 +52,7 @@ pub fn listen(
     done
 }
 
-fn accept_all(listener: &UnixListener, outlet: &Arc<Outlet>, slot: &Slot) {
+fn accept_all(listener: &UnixListener, outlet: &Arc<MessageSender>, slot: &ConnectionEvent) {
     let open = Arc::new(());
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -169,7 +169,7 @@ mod tests {
         let folder = AgentFolder::take(&path).unwrap();
         let interrupt = Interrupt::new();
         let agent = std::thread::spawn(move || {
-            let about = About {
+            let about = AgentInfo {
                 version: "0".to_owned(),
                 cards: Box::new(|_| panic!("nobody said a proper hello")),
             };

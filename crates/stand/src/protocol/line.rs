@@ -44,12 +44,12 @@ pub fn line<T: Serialize>(message: &T) -> String {
 }
 
 /// The messages that come through a pipe.
-pub struct Lines<R> {
+pub struct MessageReader<R> {
     input: BufReader<R>,
     longest: usize,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> MessageReader<R> {
     /// Messages from this pipe.
     pub fn new(input: R) -> Self {
         Self { input: BufReader::new(input), longest: LONGEST_LINE_BYTES }
@@ -89,14 +89,14 @@ mod tests {
     fn messages_come_back_as_they_were_sent() {
         let sent = ToAgent::GoOn { id: 3 };
         let text = format!("\n{}{{\"go-on\":{{\"id\":4", line(&sent));
-        let mut lines = Lines::new(text.as_bytes());
+        let mut lines = MessageReader::new(text.as_bytes());
         assert_eq!(lines.message::<ToAgent>().expect("a message"), Some(sent));
         assert_eq!(lines.message::<ToAgent>().expect("the end"), None, "half a line is none");
     }
 
     #[test]
     fn what_is_no_message_is_named_and_passed_over() {
-        let mut lines = Lines::new("hello\n{\"end\":{}}\n".as_bytes());
+        let mut lines = MessageReader::new("hello\n{\"end\":{}}\n".as_bytes());
         let error = lines.message::<ToAgent>().expect_err("not JSON");
         assert!(error.can_go_on() && error.to_string().contains("`hello`"), "{error}");
         assert_eq!(lines.message::<ToAgent>().expect("a message"), Some(ToAgent::End {}));
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_not_held() {
-        let mut lines = Lines { input: BufReader::new(std::io::repeat(b'x')), longest: 1000 };
+        let mut lines =
+            MessageReader { input: BufReader::new(std::io::repeat(b'x')), longest: 1000 };
         let error = lines.message::<ToAgent>().expect_err("too long");
         assert!(!error.can_go_on());
     }

@@ -22,17 +22,17 @@ mod line;
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::{Length, MediumState, Profile};
-use flashfit_filesystem::validity::Findings;
+use flashfit_bench::{MeasurementLength, PointProfile, StartingState};
+use flashfit_filesystem::validity::OptionFindings;
 use flashfit_filesystem::{Conditions, Setup};
-use flashfit_medium::{Bytes, Medium};
+use flashfit_medium::{Bytes, Device};
 use serde::{Deserialize, Serialize};
 
-use crate::place::{Offers, Opening, ProbeMade, ProbeWanted, Wanted};
-use crate::{Facts, TrialReport};
+use crate::place::{Capabilities, OpenRequest, ProbeRequest, ProbeResult, Requirements};
+use crate::{TestBedFacts, TrialReport};
 
 pub use failure::WireFailure;
-pub use line::{LONGEST_LINE_BYTES, LineError, Lines, line};
+pub use line::{LONGEST_LINE_BYTES, LineError, MessageReader, line};
 
 /// Changes whenever a message does.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -46,7 +46,7 @@ pub enum ToAgent {
         /// Its number, larger than those before.
         id: u64,
         /// What.
-        request: Box<Request>,
+        request: Box<AgentRequest>,
     },
     /// The answer to [`FromAgent::InState`].
     GoOn {
@@ -90,11 +90,11 @@ pub enum FromAgent {
 /// What an agent can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
+pub enum AgentRequest {
     /// Who are you? Comes first.
-    Hello(Hello),
+    Hello(ClientHello),
     /// What is there of this?
-    Describe(Wanted),
+    Describe(Requirements),
     /// What is this medium like?
     Look {
         /// Its node or image file.
@@ -103,7 +103,7 @@ pub enum Request {
     /// Would the guard let this medium be written to, if the user agreed?
     Ask {
         /// As it was shown.
-        shown: Box<Medium>,
+        shown: Box<Device>,
         /// The name that the user gave, where one was asked.
         named: Option<String>,
     },
@@ -117,11 +117,11 @@ pub enum Request {
         rotational: Option<bool>,
     },
     /// Probe a medium.
-    Probe(ProbeWanted),
+    Probe(ProbeRequest),
     /// Take this medium over.
-    Open(Box<Opening>),
+    Open(Box<OpenRequest>),
     /// Make a trial on it.
-    Trial(Box<TrialWanted>),
+    Trial(Box<WireTrial>),
     /// Give it back.
     Close {},
 }
@@ -129,7 +129,7 @@ pub enum Request {
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hello {
+pub struct ClientHello {
     /// [`PROTOCOL_VERSION`].
     pub protocol: u32,
     /// The version of flashfit.
@@ -141,7 +141,7 @@ pub struct Hello {
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Greeting {
+pub struct AgentHello {
     /// [`PROTOCOL_VERSION`].
     pub protocol: u32,
     /// The version of flashfit.
@@ -153,17 +153,17 @@ pub struct Greeting {
 /// What a trial is; see [`crate::TrialRequest`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrialWanted {
+pub struct WireTrial {
     /// The setup to make.
     pub setup: Setup,
     /// The name of the workload to measure.
     pub workload: String,
     /// How much of the workload.
-    pub profile: Profile,
+    pub profile: PointProfile,
     /// All of that, or a part.
-    pub length: Length,
+    pub length: MeasurementLength,
     /// What the file system holds before the workload begins.
-    pub state: MediumState,
+    pub state: StartingState,
     /// How much data it uses.
     pub data_bytes: u64,
     /// How much memory its programs and their page cache may use, in bytes.
@@ -181,19 +181,19 @@ pub struct TrialWanted {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reply {
     /// To [`Request::Hello`].
-    Hello(Greeting),
+    Hello(AgentHello),
     /// To [`Request::Describe`].
-    Offers(Offers),
+    Offers(Capabilities),
     /// To [`Request::Look`].
-    Medium(Box<Medium>),
+    Medium(Box<Device>),
     /// To [`Request::Ask`] and [`Request::Close`].
     Done {},
     /// To [`Request::Findings`].
-    Findings(Findings),
+    Findings(OptionFindings),
     /// To [`Request::Probe`].
-    Probed(ProbeMade),
+    Probed(ProbeResult),
     /// To [`Request::Open`].
-    Opened(Box<Facts>),
+    Opened(Box<TestBedFacts>),
     /// To [`Request::Trial`].
     Trial(Box<TrialReport>),
     /// Why not.

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 use crate::TrialError;
 
@@ -13,7 +13,7 @@ pub const SILENCE: Duration = Duration::from_secs(60);
 pub const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Two ends of a connection.
-pub struct Ends {
+pub struct LinkEnds {
     /// What the agent says.
     pub input: Box<dyn Read + Send>,
     /// What it is told. Its end is the end of the connection.
@@ -26,7 +26,7 @@ pub trait Link {
     ///
     /// # Errors
     /// As [`LinkError`] tells.
-    fn connect(&mut self) -> Result<Ends, LinkError>;
+    fn connect(&mut self) -> Result<LinkEnds, LinkError>;
 
     /// For how long connecting again is tried after a loss; zero where a loss is the end.
     fn patience(&self) -> Duration;
@@ -74,7 +74,7 @@ pub struct LinkError {
     pub may_pass: bool,
 }
 
-impl Explain for LinkError {
+impl UserError for LinkError {
     fn class(&self) -> ExitClass {
         self.class
     }

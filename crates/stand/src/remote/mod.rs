@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use flashfit_catalogue::FOLDERS;
 use flashfit_filesystem::Conditions;
-use flashfit_filesystem::validity::Findings;
+use flashfit_filesystem::validity::OptionFindings;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain};
-use flashfit_medium::{Agreement, Medium};
+use flashfit_host::{ExitClass, UserError};
+use flashfit_medium::{ConsentMethod, Device};
 
 use crate::local::LONGEST_PROBE;
-use crate::place::{Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
-use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request, TrialWanted};
-use crate::{Facts, Stand, TrialError, TrialReport, TrialRequest};
+use crate::place::{Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements};
+use crate::protocol::{AgentRequest, ClientHello, PROTOCOL_VERSION, Reply, WireTrial};
+use crate::{TestBed, TestBedFacts, TrialError, TrialReport, TrialRequest};
 
-pub use link::{Ends, Link, LinkError, RETRY_INTERVAL, SILENCE};
+pub use link::{Link, LinkEnds, LinkError, RETRY_INTERVAL, SILENCE};
 pub use ssh::SshLink;
-pub use talk::{Talk, Waits};
+pub use talk::{RpcClient, Timeouts};
 
 /// What should be answered at once, on a machine that may be slow and busy.
 const QUESTION: Duration = Duration::from_secs(120);
@@ -34,13 +34,13 @@ const OPENING: Duration = Duration::from_secs(600);
 const TRIAL: Duration = Duration::from_secs(3600);
 
 /// Looks at what is behind a medium while a trial is made elsewhere.
-pub trait Beside: Send {
+pub trait HostMonitor: Send {
     /// The workload begins.
     fn in_state(&mut self);
     /// The trial is over; what was seen goes into its report.
     fn ended(&mut self, report: &mut TrialReport);
     /// What the stand is told to be, beside what its agent says.
-    fn complete(&self, facts: &mut Facts);
+    fn complete(&self, facts: &mut TestBedFacts);
     /// Whether what is behind the medium is lost, and how.
     fn lost(&self) -> Option<String>;
     /// What is behind the medium may be why a trial failed that says it was the medium.
@@ -48,17 +48,17 @@ pub trait Beside: Send {
 }
 
 /// A place with an agent.
-pub struct RemotePlace<L: Link> {
-    talk: Talk<L>,
+pub struct RemoteHost<L: Link> {
+    talk: RpcClient<L>,
     /// What the stand is called in the records of a run.
     name: String,
-    beside: Option<Box<dyn Beside>>,
+    beside: Option<Box<dyn HostMonitor>>,
     /// What an agent is told first, and what it has taken over, for one that follows it.
-    hello: Hello,
-    opening: Option<Opening>,
+    hello: ClientHello,
+    opening: Option<OpenRequest>,
 }
 
-impl<L: Link> RemotePlace<L> {
+impl<L: Link> RemoteHost<L> {
     /// Connects and says hello; `name` is what the stand is called in the records of a run,
     /// `catalog` the user's own catalogue, `version` that of flashfit.
     ///
@@ -71,33 +71,34 @@ impl<L: Link> RemotePlace<L> {
         version: &str,
         catalog: Option<&Path>,
     ) -> Result<Self, TrialError> {
-        let waits = Waits { silence: link.silence(), answer: QUESTION };
-        let mut talk = Talk::new(link, interrupt);
-        let hello = Hello {
+        let waits = Timeouts { silence: link.silence(), answer: QUESTION };
+        let mut talk = RpcClient::new(link, interrupt);
+        let hello = ClientHello {
             protocol: PROTOCOL_VERSION,
             version: version.to_owned(),
             catalogue: files(catalog)?,
         };
-        let reply = talk.ask(Request::Hello(hello.clone()), waits, &mut || {})?;
+        let reply = talk.ask(AgentRequest::Hello(hello.clone()), waits, &mut || {})?;
         let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
         Ok(Self { talk, name: name.to_owned(), beside: None, hello, opening: None })
     }
 
     /// Has another agent take the medium over, the one before having died; `false` where there can
     /// be none. What it finds must be what `facts` has.
-    fn renew(&mut self, facts: &Facts) -> Result<bool, TrialError> {
+    fn renew(&mut self, facts: &TestBedFacts) -> Result<bool, TrialError> {
         let Some(opening) = self.opening.clone() else { return Ok(false) };
         if !self.talk.renew() {
             return Ok(false);
         }
-        let reply = self.ask(Request::Hello(self.hello.clone()), QUESTION)?;
+        let reply = self.ask(AgentRequest::Hello(self.hello.clone()), QUESTION)?;
         let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
-        let now = match self.ask(Request::Open(Box::new(opening)), OPENING)? {
+        let now = match self.ask(AgentRequest::Open(Box::new(opening)), OPENING)? {
             Reply::Opened(now) => now,
             other => return Err(unexpected(&other)),
         };
-        let told = |facts: &Facts| {
-            let Facts { kernel, programs, conditions, planned, schedulers, .. } = facts.clone();
+        let told = |facts: &TestBedFacts| {
+            let TestBedFacts { kernel, programs, conditions, planned, schedulers, .. } =
+                facts.clone();
             (kernel, programs, conditions, planned, schedulers, facts.medium.capacity)
         };
         if told(&now) == told(facts) {
@@ -116,38 +117,38 @@ impl<L: Link> RemotePlace<L> {
 
     /// With somebody who looks at what is behind the medium.
     #[must_use]
-    pub fn beside(mut self, beside: Box<dyn Beside>) -> Self {
+    pub fn beside(mut self, beside: Box<dyn HostMonitor>) -> Self {
         self.beside = Some(beside);
         self
     }
 
-    fn ask(&mut self, request: Request, wait: Duration) -> Result<Reply, TrialError> {
-        let waits = Waits { silence: self.talk.link().silence(), answer: wait };
+    fn ask(&mut self, request: AgentRequest, wait: Duration) -> Result<Reply, TrialError> {
+        let waits = Timeouts { silence: self.talk.link().silence(), answer: wait };
         self.talk.ask(request, waits, &mut || {})
     }
 }
 
-impl<L: Link> Place for RemotePlace<L> {
-    fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError> {
-        match self.ask(Request::Describe(wanted.clone()), QUESTION)? {
+impl<L: Link> Host for RemoteHost<L> {
+    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError> {
+        match self.ask(AgentRequest::Describe(wanted.clone()), QUESTION)? {
             Reply::Offers(offers) => Ok(offers),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn look(&mut self, target: &str) -> Result<Medium, TrialError> {
-        match self.ask(Request::Look { target: target.to_owned() }, QUESTION)? {
+    fn look(&mut self, target: &str) -> Result<Device, TrialError> {
+        match self.ask(AgentRequest::Look { target: target.to_owned() }, QUESTION)? {
             Reply::Medium(medium) => Ok(*medium),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn ask(&mut self, shown: &Medium, agreement: &Agreement) -> Result<(), TrialError> {
+    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError> {
         let named = match agreement {
-            Agreement::Named(name) => Some(name.clone()),
-            Agreement::NotAsked => None,
+            ConsentMethod::Named(name) => Some(name.clone()),
+            ConsentMethod::NotAsked => None,
         };
-        let request = Request::Ask { shown: Box::new(shown.clone()), named };
+        let request = AgentRequest::Ask { shown: Box::new(shown.clone()), named };
         match self.ask(request, QUESTION)? {
             Reply::Done {} => Ok(()),
             other => Err(unexpected(&other)),
@@ -159,23 +160,23 @@ impl<L: Link> Place for RemotePlace<L> {
         filesystem: &str,
         conditions: &Conditions,
         rotational: Option<bool>,
-    ) -> Result<Findings, TrialError> {
+    ) -> Result<OptionFindings, TrialError> {
         let (filesystem, conditions) = (filesystem.to_owned(), conditions.clone());
-        match self.ask(Request::Findings { filesystem, conditions, rotational }, FINDINGS)? {
+        match self.ask(AgentRequest::Findings { filesystem, conditions, rotational }, FINDINGS)? {
             Reply::Findings(findings) => Ok(findings),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn probe(&mut self, wanted: &ProbeWanted) -> Result<ProbeMade, TrialError> {
-        match self.ask(Request::Probe(wanted.clone()), LONGEST_PROBE)? {
+    fn probe(&mut self, wanted: &ProbeRequest) -> Result<ProbeResult, TrialError> {
+        match self.ask(AgentRequest::Probe(wanted.clone()), LONGEST_PROBE)? {
             Reply::Probed(made) => Ok(made),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn open<'a>(&'a mut self, opening: &Opening) -> Result<Box<dyn Stand + 'a>, TrialError> {
-        match self.ask(Request::Open(Box::new(opening.clone())), OPENING)? {
+    fn open<'a>(&'a mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError> {
+        match self.ask(AgentRequest::Open(Box::new(opening.clone())), OPENING)? {
             Reply::Opened(mut facts) => {
                 self.opening = Some(opening.clone());
                 facts.stand.clone_from(&self.name);
@@ -191,12 +192,12 @@ impl<L: Link> Place for RemotePlace<L> {
 
 /// A stand behind an agent; the medium is given back when it goes.
 struct RemoteStand<'a, L: Link> {
-    place: &'a mut RemotePlace<L>,
-    facts: Facts,
+    place: &'a mut RemoteHost<L>,
+    facts: TestBedFacts,
 }
 
-impl<L: Link> Stand for RemoteStand<'_, L> {
-    fn facts(&self) -> &Facts {
+impl<L: Link> TestBed for RemoteStand<'_, L> {
+    fn facts(&self) -> &TestBedFacts {
         &self.facts
     }
 
@@ -217,14 +218,14 @@ impl<L: Link> Stand for RemoteStand<'_, L> {
 
 impl<L: Link> RemoteStand<'_, L> {
     fn attempt(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
-        let RemotePlace { talk, beside, .. } = &mut *self.place;
-        let wanted = Request::Trial(Box::new(wanted(request, beside.is_some())));
+        let RemoteHost { talk, beside, .. } = &mut *self.place;
+        let wanted = AgentRequest::Trial(Box::new(wanted(request, beside.is_some())));
         let mut in_state = || {
             if let Some(beside) = beside.as_deref_mut() {
                 beside.in_state();
             }
         };
-        let waits = Waits { silence: talk.link().silence(), answer: TRIAL };
+        let waits = Timeouts { silence: talk.link().silence(), answer: TRIAL };
         let made = talk.ask(wanted, waits, &mut in_state);
         if let Some(lost) = beside.as_ref().and_then(|beside| beside.lost()) {
             return Err(TrialError::Medium { what: format!("is gone: {lost}") });
@@ -248,12 +249,12 @@ impl<L: Link> RemoteStand<'_, L> {
 impl<L: Link> Drop for RemoteStand<'_, L> {
     fn drop(&mut self) {
         // An agent that is gone has given it back, or its machine is gone too.
-        let _ = self.place.ask(Request::Close {}, QUESTION);
+        let _ = self.place.ask(AgentRequest::Close {}, QUESTION);
     }
 }
 
-fn wanted(request: &TrialRequest<'_>, wait_in_state: bool) -> TrialWanted {
-    TrialWanted {
+fn wanted(request: &TrialRequest<'_>, wait_in_state: bool) -> WireTrial {
+    WireTrial {
         setup: request.setup.clone(),
         workload: request.workload.name.clone(),
         profile: request.profile,

@@ -10,11 +10,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flashfit_host::piped::Piped;
-use flashfit_host::program::{Outcome, quote};
-use flashfit_host::{ExitClass, Explain, Program, ProgramError, Runner, SshAddress};
+use flashfit_host::piped::PipedProgram;
+use flashfit_host::program::{ProgramOutcome, quote};
+use flashfit_host::{ExitClass, Program, ProgramError, Runner, SshAddress, UserError};
 
-use super::link::{Ends, Link, LinkError, RETRY_INTERVAL};
+use super::link::{Link, LinkEnds, LinkError, RETRY_INTERVAL};
 use crate::agent::LOCK;
 
 /// ssh's own exit code for a connection that failed.
@@ -34,7 +34,7 @@ pub struct SshLink {
     folder: String,
     /// The program there that becomes the agent.
     program: String,
-    process: Option<Piped>,
+    process: Option<PipedProgram>,
     connected: bool,
     /// How often an agent that is gone may be followed by another.
     successors: u32,
@@ -141,7 +141,7 @@ impl SshLink {
         ))
     }
 
-    fn run(&self, runner: &dyn Runner, program: &Program) -> Result<Outcome, LinkError> {
+    fn run(&self, runner: &dyn Runner, program: &Program) -> Result<ProgramOutcome, LinkError> {
         let outcome = runner.run(program).map_err(|error| self.of_program(&error))?;
         if outcome.success() {
             return Ok(outcome);
@@ -201,7 +201,7 @@ fn is_theirs(folder: &str) -> String {
 }
 
 impl Link for SshLink {
-    fn connect(&mut self) -> Result<Ends, LinkError> {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         self.process = None;
         // What is lost is not made up for by another agent.
         let again = if self.connected { " --again" } else { "" };
@@ -209,9 +209,9 @@ impl Link for SshLink {
         let (program, folder) = (quote(&self.program), quote(&self.folder));
         let there = format!("{AS_ROOT} {program} agent --folder {folder}{again}");
         let (process, output, input) =
-            Piped::start(&self.command(&there)).map_err(|error| self.of_program(&error))?;
+            PipedProgram::start(&self.command(&there)).map_err(|error| self.of_program(&error))?;
         self.process = Some(process);
-        Ok(Ends { input: Box::new(output), output: Box::new(input) })
+        Ok(LinkEnds { input: Box::new(output), output: Box::new(input) })
     }
 
     fn patience(&self) -> Duration {
@@ -232,7 +232,7 @@ impl Link for SshLink {
     }
 
     fn last_words(&mut self) -> Option<String> {
-        let words = self.process.as_mut().map(Piped::last_words)?;
+        let words = self.process.as_mut().map(PipedProgram::last_words)?;
         (!words.is_empty()).then(|| format!("{}: {words}", self.place()))
     }
 
@@ -242,7 +242,7 @@ impl Link for SshLink {
 }
 
 /// What was said last, of errors where there are any.
-fn last_line(outcome: &Outcome) -> String {
+fn last_line(outcome: &ProgramOutcome) -> String {
     let last =
         |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
     let said = last(&outcome.stderr).or_else(|| last(&outcome.stdout));
@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn errors_are_told_before_what_else_was_said() {
-        let outcome = Outcome {
+        let outcome = ProgramOutcome {
             stdout: "x86_64\nnone\n".to_owned(),
             stderr: "sudo: a password is required\n\n".to_owned(),
-            ..Outcome::default()
+            ..ProgramOutcome::default()
         };
         assert_eq!(last_line(&outcome), "sudo: a password is required");
-        assert_eq!(last_line(&Outcome { stderr: String::new(), ..outcome }), "none");
+        assert_eq!(last_line(&ProgramOutcome { stderr: String::new(), ..outcome }), "none");
     }
 }

@@ -7,11 +7,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
-use super::link::{Ends, Link, LinkError};
+use super::link::{Link, LinkEnds, LinkError};
 use crate::TrialError;
-use crate::protocol::{FromAgent, Lines, Reply, Request, ToAgent, line};
+use crate::protocol::{AgentRequest, FromAgent, MessageReader, Reply, ToAgent, line};
 
 /// Interval of checks for interrupts and limits; long, because fio is measuring meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -20,7 +20,7 @@ const UNDO_WAIT: Duration = Duration::from_secs(30);
 
 /// How long answers are waited for.
 #[derive(Debug, Clone, Copy)]
-pub struct Waits {
+pub struct Timeouts {
     /// For a sign of life.
     pub silence: Duration,
     /// For the answer itself.
@@ -28,7 +28,7 @@ pub struct Waits {
 }
 
 /// A conversation with an agent.
-pub struct Talk<L> {
+pub struct RpcClient<L> {
     link: L,
     interrupt: Interrupt,
     connection: Option<Connection>,
@@ -52,7 +52,7 @@ enum Heard {
     Ended,
 }
 
-impl<L: Link> Talk<L> {
+impl<L: Link> RpcClient<L> {
     /// Over this link; nothing is sent yet.
     pub fn new(link: L, interrupt: &Interrupt) -> Self {
         Self {
@@ -87,8 +87,8 @@ impl<L: Link> Talk<L> {
     /// interrupts.
     pub fn ask(
         &mut self,
-        request: Request,
-        waits: Waits,
+        request: AgentRequest,
+        waits: Timeouts,
         in_state: &mut dyn FnMut(),
     ) -> Result<Reply, TrialError> {
         if self.over {
@@ -130,7 +130,7 @@ impl<L: Link> Talk<L> {
         id: u64,
         text: &str,
         asked: Instant,
-        waits: Waits,
+        waits: Timeouts,
         in_state: &mut dyn FnMut(),
     ) -> Result<(Option<Reply>, bool), TrialError> {
         self.send(text);
@@ -271,7 +271,7 @@ impl<L: Link> Talk<L> {
     }
 }
 
-impl<L> Talk<L> {
+impl<L> RpcClient<L> {
     /// Tells the agent to end, and waits until it has undone what is under way.
     fn end(&mut self) {
         self.over = true;
@@ -296,7 +296,7 @@ impl<L> Talk<L> {
     }
 }
 
-impl<L> Drop for Talk<L> {
+impl<L> Drop for RpcClient<L> {
     fn drop(&mut self) {
         self.end();
     }
@@ -312,11 +312,11 @@ fn unreachable_place(error: &LinkError, why: &str) -> TrialError {
 }
 
 impl Connection {
-    fn new(ends: Ends) -> Self {
-        let Ends { input, output } = ends;
+    fn new(ends: LinkEnds) -> Self {
+        let LinkEnds { input, output } = ends;
         let (sender, received) = channel();
         std::thread::spawn(move || {
-            let mut lines = Lines::new(input);
+            let mut lines = MessageReader::new(input);
             loop {
                 let message = match lines.message::<FromAgent>() {
                     Ok(Some(message)) => Ok(message),

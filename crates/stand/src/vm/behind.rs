@@ -5,20 +5,20 @@ use flashfit_card::served::CardProcess;
 use flashfit_card::{CardModel, Counters};
 use flashfit_host::ExitClass;
 use flashfit_host::private_folder::PrivateFolder;
-use flashfit_medium::{Agreement, Held, Kind, Medium, System, WriteConsent};
-use flashfit_vm::{Device, Disk};
+use flashfit_medium::{ConsentMethod, Device, DeviceKind, DeviceLock, SystemRoots, WriteConsent};
+use flashfit_vm::{Disk, DiskInterface};
 
-use super::VmMeans;
-use crate::place::Leave;
-use crate::remote::Beside;
-use crate::{CardFacts, Facts, TrialError, TrialReport};
+use super::VmContext;
+use crate::place::WriteGrant;
+use crate::remote::HostMonitor;
+use crate::{CardFacts, TestBedFacts, TrialError, TrialReport};
 
 /// A disk of the machine, and what is behind it.
 pub struct Attached {
     /// The disk.
     pub disk: Disk,
     /// What is behind it.
-    pub behind: Behind,
+    pub behind: BackingDevice,
 }
 
 impl Attached {
@@ -26,20 +26,24 @@ impl Attached {
     ///
     /// # Errors
     /// When the guard refuses, or the card cannot be served.
-    pub fn new(means: &VmMeans<'_>, leave: &Leave, device: Device) -> Result<Attached, TrialError> {
+    pub fn new(
+        means: &VmContext<'_>,
+        leave: &WriteGrant,
+        device: DiskInterface,
+    ) -> Result<Attached, TrialError> {
         match leave {
-            Leave::Card { name, model } => card(means, name, model, device),
-            Leave::Named { shown, named } => medium(means, shown, named, device),
-            Leave::Attached { .. } => unreachable!("nobody attaches to a machine of ours"),
+            WriteGrant::Card { name, model } => card(means, name, model, device),
+            WriteGrant::Named { shown, named } => medium(means, shown, named, device),
+            WriteGrant::Attached { .. } => unreachable!("nobody attaches to a machine of ours"),
         }
     }
 }
 
 fn card(
-    means: &VmMeans<'_>,
+    means: &VmContext<'_>,
     name: &str,
     model: &CardModel,
-    device: Device,
+    device: DiskInterface,
 ) -> Result<Attached, TrialError> {
     let folder = PrivateFolder::new().map_err(no_folder)?;
     let socket = folder.join("card");
@@ -61,25 +65,25 @@ fn card(
         endurance_cycles: model.nand.endurance_cycles,
         model: Some(model.clone()),
     };
-    let card = Card { process, facts, before: None, _folder: folder };
-    Ok(Attached { disk, behind: Behind::Card(Box::new(card)) })
+    let card = ServedCard { process, facts, before: None, _folder: folder };
+    Ok(Attached { disk, behind: BackingDevice::Card(Box::new(card)) })
 }
 
 fn medium(
-    means: &VmMeans<'_>,
-    shown: &Medium,
+    means: &VmContext<'_>,
+    shown: &Device,
     named: &str,
-    device: Device,
+    device: DiskInterface,
 ) -> Result<Attached, TrialError> {
-    let agreement = Agreement::Named(named.to_owned());
-    let consent = WriteConsent::ask(&System::default(), means.runner, shown, &agreement)?;
+    let agreement = ConsentMethod::Named(named.to_owned());
+    let consent = WriteConsent::ask(&SystemRoots::default(), means.runner, shown, &agreement)?;
     let sector_bytes =
         u32::try_from(shown.queue.logical_sector_bytes.max(512)).expect("a sector is small");
     // The machine opens what is held here, whatever its path names by then.
     let path = consent.path_for_programs();
-    let held = Held::node(consent).map_err(|error| TrialError::stopped(&error))?;
+    let held = DeviceLock::node(consent).map_err(|error| TrialError::stopped(&error))?;
     let disk = Disk { sector_bytes, ..Disk::file(path, false, device) };
-    let behind = Behind::Medium { shown: Box::new(shown.clone()), _held: Box::new(held) };
+    let behind = BackingDevice::Medium { shown: Box::new(shown.clone()), _held: Box::new(held) };
     Ok(Attached { disk, behind })
 }
 
@@ -94,22 +98,22 @@ fn no_folder(error: std::io::Error) -> TrialError {
 }
 
 /// What is behind a disk.
-pub enum Behind {
+pub enum BackingDevice {
     /// A simulated card.
-    Card(Box<Card>),
+    Card(Box<ServedCard>),
     /// The user's own medium, locked as long as the machine has it.
-    Medium { shown: Box<Medium>, _held: Box<Held> },
+    Medium { shown: Box<Device>, _held: Box<DeviceLock> },
 }
 
 /// A simulated card that is served here.
-pub struct Card {
+pub struct ServedCard {
     process: CardProcess,
     facts: CardFacts,
     before: Option<Counters>,
     _folder: PrivateFolder,
 }
 
-impl Beside for Behind {
+impl HostMonitor for BackingDevice {
     fn in_state(&mut self) {
         if let Self::Card(card) = self {
             card.before = card.process.counters().ok();
@@ -123,7 +127,7 @@ impl Beside for Behind {
         }
     }
 
-    fn complete(&self, facts: &mut Facts) {
+    fn complete(&self, facts: &mut TestBedFacts) {
         match self {
             Self::Card(card) => {
                 facts.card = Some(card.facts.clone());
@@ -151,7 +155,7 @@ impl Beside for Behind {
 
     fn cause(&self) -> Option<TrialError> {
         match self {
-            Self::Medium { shown, .. } if shown.kind == Kind::Image => {
+            Self::Medium { shown, .. } if shown.kind == DeviceKind::Image => {
                 TrialError::without_room_below(&shown.path)
             }
             Self::Medium { .. } | Self::Card(_) => None,

@@ -6,19 +6,19 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use flashfit_filesystem::validity::{Cache, Findings, Key, key_elsewhere};
+use flashfit_filesystem::validity::{Cache, OptionCacheKey, OptionFindings, key_elsewhere};
 use flashfit_filesystem::{Conditions, FileSystem};
 use flashfit_host::Runner;
 use flashfit_vm::Kernel;
 
 /// Findings of earlier machines.
-pub struct Known {
+pub struct MachineFindings {
     cache: Cache,
 }
 
 /// A file system under conditions in a machine with this kernel and these modules.
 #[derive(Clone, Copy)]
-pub struct Case<'a> {
+pub struct MachineCase<'a> {
     pub filesystem: &'a FileSystem,
     pub conditions: &'a Conditions,
     pub rotational: Option<bool>,
@@ -26,14 +26,18 @@ pub struct Case<'a> {
     pub modules: &'a [String],
 }
 
-impl Known {
+impl MachineFindings {
     /// Those of the user.
     pub fn of_user() -> Self {
         Self { cache: Cache::of_user() }
     }
 
     /// The findings kept for a case, and the key to keep others under.
-    pub fn find(&self, runner: &dyn Runner, case: &Case<'_>) -> (Key, Option<Findings>) {
+    pub fn find(
+        &self,
+        runner: &dyn Runner,
+        case: &MachineCase<'_>,
+    ) -> (OptionCacheKey, Option<OptionFindings>) {
         let words = kernel_words(case.kernel, case.modules);
         let key = key_elsewhere(runner, case.filesystem, case.conditions, case.rotational, words);
         let found = self.cache.get(&key);
@@ -41,7 +45,7 @@ impl Known {
     }
 
     /// Keeps findings for later machines; where that cannot be, they are found out again.
-    pub fn keep(&self, key: Key, findings: &Findings) {
+    pub fn keep(&self, key: OptionCacheKey, findings: &OptionFindings) {
         let _ = self.cache.keep(key, findings);
     }
 }
@@ -70,7 +74,7 @@ fn file_words(file: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_filesystem::Catalogue;
+    use flashfit_filesystem::FileSystemCatalog;
     use flashfit_host::program::ScriptedRunner;
 
     use super::*;
@@ -80,32 +84,32 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let image = folder.path().join("vmlinuz");
         std::fs::write(&image, "one").expect("a file");
-        let known = Known { cache: Cache::at(&folder.path().join("options.json")) };
-        let catalogue = Catalogue::load(None).expect("it is built in");
+        let known = MachineFindings { cache: Cache::at(&folder.path().join("options.json")) };
+        let catalogue = FileSystemCatalog::load(None).expect("it is built in");
         let runner = ScriptedRunner::new();
         let filesystem = catalogue.filesystem("ext4").expect("it is built in");
         let kernel =
             Kernel { image: image.clone(), modules: folder.path().into(), release: "6.1".into() };
         let conditions = Conditions::default();
         let modules = ["ext4".to_owned()];
-        let case = Case {
+        let case = MachineCase {
             filesystem,
             conditions: &conditions,
             rotational: Some(false),
             kernel: &kernel,
             modules: &modules,
         };
-        let find = |case: &Case<'_>| known.find(&runner, case).1;
+        let find = |case: &MachineCase<'_>| known.find(&runner, case).1;
         let (key, none) = known.find(&runner, &case);
         assert_eq!(none, None);
         let findings =
-            Findings { filesystem: "ext4".into(), not_mounted: None, options: Vec::new() };
+            OptionFindings { filesystem: "ext4".into(), not_mounted: None, options: Vec::new() };
         known.keep(key, &findings);
         assert_eq!(find(&case), Some(findings.clone()));
-        assert_eq!(find(&Case { rotational: None, ..case }), None);
-        assert_eq!(find(&Case { modules: &[], ..case }), None);
+        assert_eq!(find(&MachineCase { rotational: None, ..case }), None);
+        assert_eq!(find(&MachineCase { modules: &[], ..case }), None);
         let discards = Conditions { discard: true, ..conditions.clone() };
-        assert_eq!(find(&Case { conditions: &discards, ..case }), None);
+        assert_eq!(find(&MachineCase { conditions: &discards, ..case }), None);
         std::fs::write(&image, "another").expect("a file");
         assert_eq!(find(&case), None);
     }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use flashfit_host::ExitClass;
-use flashfit_vm::{Speed, Vm};
+use flashfit_vm::{ClockSpeed, Vm};
 
 use crate::TrialError;
-use crate::remote::{Ends, Link, LinkError, SILENCE};
+use crate::remote::{Link, LinkEnds, LinkError, SILENCE};
 
 /// A sign of life every two seconds of the machine's own time may be long in coming.
 const COUNTED_SILENCE: Duration = Duration::from_secs(900);
@@ -26,7 +26,7 @@ impl VmLink {
 }
 
 impl Link for VmLink {
-    fn connect(&mut self) -> Result<Ends, LinkError> {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let gone = |message: String| LinkError {
             message,
             hint: None,
@@ -39,7 +39,7 @@ impl Link for VmLink {
         self.connected = true;
         let ends = || Ok((self.vm.channel()?, self.vm.channel()?));
         let (input, output) = ends().map_err(|error: std::io::Error| gone(error.to_string()))?;
-        Ok(Ends { input: Box::new(input), output: Box::new(output) })
+        Ok(LinkEnds { input: Box::new(input), output: Box::new(output) })
     }
 
     fn patience(&self) -> Duration {
@@ -48,8 +48,8 @@ impl Link for VmLink {
 
     fn silence(&self) -> Duration {
         match self.vm.facts().speed {
-            Speed::RealTime => SILENCE,
-            Speed::Counted { .. } => COUNTED_SILENCE,
+            ClockSpeed::RealTime => SILENCE,
+            ClockSpeed::Counted { .. } => COUNTED_SILENCE,
         }
     }
 

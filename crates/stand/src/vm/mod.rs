@@ -17,22 +17,24 @@ mod link;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_filesystem::validity::Findings;
-use flashfit_filesystem::{Catalogue, Conditions};
+use flashfit_filesystem::validity::OptionFindings;
+use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Agreement, Bytes, Medium};
-use flashfit_vm::doctor::{self, Examination, Needs};
-use flashfit_vm::{Accelerator, Device, Kernel, Speed, Vm, VmFacts, VmOptions};
+use flashfit_medium::{Bytes, ConsentMethod, Device};
+use flashfit_vm::doctor::{self, DoctorNeeds, Examination};
+use flashfit_vm::{Accelerator, ClockSpeed, DiskInterface, Kernel, Vm, VmFacts, VmOptions};
 
 use behind::Attached;
-use known::{Case, Known};
+use known::{MachineCase, MachineFindings};
 use link::VmLink;
 
 use crate::on::{VmChoice, VmDisk};
-use crate::place::{Leave, LocalPlace, Offers, Opening, Place, ProbeMade, ProbeWanted, Wanted};
-use crate::remote::RemotePlace;
-use crate::{Stand, TrialError};
+use crate::place::{
+    Capabilities, Host, LocalHost, OpenRequest, ProbeRequest, ProbeResult, Requirements, WriteGrant,
+};
+use crate::remote::RemoteHost;
+use crate::{TestBed, TrialError};
 
 /// The machine's one disk.
 const FIRST_DISK: usize = 0;
@@ -62,20 +64,20 @@ const FURTHER_PROGRAMS: [&str; 8] =
     ["umount", "losetup", "blkid", "partx", "tune2fs", "wipefs", "sync", "btrfs"];
 
 /// Makes the arguments that serve the card of that name on that socket.
-pub type CardOverNbd<'a> = Box<dyn Fn(&str, &Path) -> Vec<String> + 'a>;
+pub type NbdCardCommandLine<'a> = Box<dyn Fn(&str, &Path) -> Vec<String> + 'a>;
 
 /// What a machine is made with.
-pub struct VmMeans<'a> {
+pub struct VmContext<'a> {
     /// Runs programs here.
     pub runner: &'a SystemRunner,
     /// The file systems to be tried.
-    pub catalogue: &'a Catalogue,
+    pub catalogue: &'a FileSystemCatalog,
     /// This machine, which is asked about media.
-    pub here: LocalPlace<'a>,
+    pub here: LocalHost<'a>,
     /// This very program, which becomes the agent, and the server of simulated cards.
     pub program: PathBuf,
     /// Makes the arguments that serve the card of that name over NBD on a socket.
-    pub card_args: CardOverNbd<'a>,
+    pub card_args: NbdCardCommandLine<'a>,
     /// The version of flashfit.
     pub version: String,
     /// The user's own catalogue.
@@ -91,28 +93,28 @@ pub struct VmMeans<'a> {
 }
 
 /// A virtual machine, started when it is first needed.
-pub struct VmPlace<'a> {
-    means: VmMeans<'a>,
+pub struct VmHost<'a> {
+    means: VmContext<'a>,
     choice: VmChoice,
     kernel: Option<Kernel>,
     /// The file of a simulated card that is served in the machine, where it has one.
     card_file: Option<PathBuf>,
     /// What it needs of memory.
     card_mib: u32,
-    running: Option<RemotePlace<VmLink>>,
+    running: Option<RemoteHost<VmLink>>,
 }
 
 /// What trials with this catalogue's file systems need of a virtual machine, and what is there.
 pub fn examine(
     runner: &SystemRunner,
-    catalogue: &Catalogue,
+    catalogue: &FileSystemCatalog,
     choice: &VmChoice,
 ) -> Result<Examination, TrialError> {
     let kernel = given_kernel(choice)?;
-    let wanted = Wanted::of(catalogue);
+    let wanted = Requirements::of(catalogue);
     let modules = modules(&wanted.kinds);
     let programs = wanted.programs.into_iter().collect();
-    Ok(doctor::examine(&Needs { kernel, modules, programs }, runner))
+    Ok(doctor::examine(&DoctorNeeds { kernel, modules, programs }, runner))
 }
 
 fn given_kernel(choice: &VmChoice) -> Result<Option<Kernel>, TrialError> {
@@ -120,11 +122,11 @@ fn given_kernel(choice: &VmChoice) -> Result<Option<Kernel>, TrialError> {
     given.transpose().map_err(|error| TrialError::stopped(&error))
 }
 
-fn capacity(leave: &Leave) -> Bytes {
+fn capacity(leave: &WriteGrant) -> Bytes {
     match leave {
-        Leave::Card { model, .. } => model.capacity,
-        Leave::Named { shown, .. } => shown.capacity,
-        Leave::Attached { capacity, .. } => *capacity,
+        WriteGrant::Card { model, .. } => model.capacity,
+        WriteGrant::Named { shown, .. } => shown.capacity,
+        WriteGrant::Attached { capacity, .. } => *capacity,
     }
 }
 
@@ -142,9 +144,9 @@ fn module_of(kind: &str) -> &str {
     if ["ext2", "ext3"].contains(&kind) { "ext4" } else { kind }
 }
 
-impl<'a> VmPlace<'a> {
+impl<'a> VmHost<'a> {
     /// A machine that is not started yet.
-    pub fn new(means: VmMeans<'a>, choice: VmChoice) -> Self {
+    pub fn new(means: VmContext<'a>, choice: VmChoice) -> Self {
         Self { means, choice, kernel: None, card_file: None, card_mib: 0, running: None }
     }
 
@@ -154,14 +156,14 @@ impl<'a> VmPlace<'a> {
     }
 
     /// Whether the disk that was chosen can have this behind it.
-    fn takes(&self, leave: &Leave) -> Result<(), TrialError> {
+    fn takes(&self, leave: &WriteGrant) -> Result<(), TrialError> {
         let refused = |message: String, hint: &str| TrialError::Stopped {
             message,
             class: ExitClass::Usage,
             hint: Some(hint.to_owned()),
         };
         let disk = self.choice.disk;
-        if !disk.is_usual() && self.serves_inside() && matches!(leave, Leave::Card { .. }) {
+        if !disk.is_usual() && self.serves_inside() && matches!(leave, WriteGrant::Card { .. }) {
             return Err(refused(
                 format!(
                     "with counted instructions a simulated card is served in the virtual machine, \
@@ -214,14 +216,14 @@ impl<'a> VmPlace<'a> {
     }
 
     fn kinds(&self) -> Vec<String> {
-        Wanted::of(self.means.catalogue).kinds.into_iter().collect()
+        Requirements::of(self.means.catalogue).kinds.into_iter().collect()
     }
 
     /// Starts the machine with what is behind it, unless it runs.
     fn running(
         &mut self,
         attached: Option<Attached>,
-    ) -> Result<&mut RemotePlace<VmLink>, TrialError> {
+    ) -> Result<&mut RemoteHost<VmLink>, TrialError> {
         if self.running.is_none() {
             let place = self.start(attached)?;
             self.running = Some(place);
@@ -229,10 +231,10 @@ impl<'a> VmPlace<'a> {
         Ok(self.running.as_mut().expect("it was just started"))
     }
 
-    fn start(&mut self, attached: Option<Attached>) -> Result<RemotePlace<VmLink>, TrialError> {
+    fn start(&mut self, attached: Option<Attached>) -> Result<RemoteHost<VmLink>, TrialError> {
         let kinds = self.kinds();
         let kernel = self.kernel(&kinds)?;
-        let wanted = Wanted::of(self.means.catalogue);
+        let wanted = Requirements::of(self.means.catalogue);
         let fsck =
             self.means.catalogue.filesystems().iter().map(|found| found.fsck.tool.program.clone());
         // mount(8) has a file system's own program do it where there is one.
@@ -257,7 +259,7 @@ impl<'a> VmPlace<'a> {
         let vm = Vm::start(&options, interrupt).map_err(|error| TrialError::stopped(&error))?;
         let name = name(vm.facts(), self.choice.disk);
         let link = VmLink::new(vm);
-        let place = RemotePlace::new(
+        let place = RemoteHost::new(
             link,
             &name,
             interrupt,
@@ -272,32 +274,32 @@ impl<'a> VmPlace<'a> {
 }
 
 /// Instructions are counted in powers of two of a nanosecond.
-fn speed(choice: &VmChoice) -> Speed {
+fn speed(choice: &VmChoice) -> ClockSpeed {
     match choice.speed_mips {
-        None => Speed::RealTime,
+        None => ClockSpeed::RealTime,
         Some(mips) => {
             let shift = (1000.0 / f64::from(mips.max(1))).log2().round().clamp(0.0, 10.0);
-            Speed::Counted { shift: shift as u8 }
+            ClockSpeed::Counted { shift: shift as u8 }
         }
     }
 }
 
 /// As what QEMU attaches it.
-pub(crate) fn device(disk: VmDisk) -> Device {
+pub(crate) fn device(disk: VmDisk) -> DiskInterface {
     match disk {
-        VmDisk::Virtio => Device::Virtio,
-        VmDisk::Sd => Device::SdCard,
-        VmDisk::Emmc => Device::Emmc,
-        VmDisk::Nvme => Device::Nvme,
-        VmDisk::Usb => Device::Usb,
+        VmDisk::Virtio => DiskInterface::Virtio,
+        VmDisk::Sd => DiskInterface::SdCard,
+        VmDisk::Emmc => DiskInterface::Emmc,
+        VmDisk::Nvme => DiskInterface::Nvme,
+        VmDisk::Usb => DiskInterface::Usb,
     }
 }
 
 /// What the stand is called: everything that makes its figures comparable, or not.
 fn name(facts: &VmFacts, disk: VmDisk) -> String {
     let speed = match facts.speed {
-        Speed::RealTime => "in real time".to_owned(),
-        Speed::Counted { shift } => {
+        ClockSpeed::RealTime => "in real time".to_owned(),
+        ClockSpeed::Counted { shift } => {
             format!("at {} million counted instructions/s", 1000 >> shift)
         }
     };
@@ -309,8 +311,8 @@ fn name(facts: &VmFacts, disk: VmDisk) -> String {
     format!("vm (QEMU {}, {how}, {speed}{disk})", facts.qemu)
 }
 
-impl Place for VmPlace<'_> {
-    fn describe(&mut self, wanted: &Wanted) -> Result<Offers, TrialError> {
+impl Host for VmHost<'_> {
+    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError> {
         let kinds: Vec<String> = wanted.kinds.iter().cloned().collect();
         if !self.choice.disk.is_usual() {
             let offered = device(self.choice.disk).is_offered(self.means.runner);
@@ -318,7 +320,7 @@ impl Place for VmPlace<'_> {
         }
         let kernel = self.kernel(&kinds)?;
         let has = |kind: &&String| kernel.lacking(&[module_of(kind).to_owned()]).is_empty();
-        Ok(Offers {
+        Ok(Capabilities {
             machine: std::env::consts::ARCH.to_owned(),
             lacks_devices: None,
             lacks_cards: None,
@@ -329,11 +331,11 @@ impl Place for VmPlace<'_> {
         })
     }
 
-    fn look(&mut self, target: &str) -> Result<Medium, TrialError> {
+    fn look(&mut self, target: &str) -> Result<Device, TrialError> {
         self.means.here.look(target)
     }
 
-    fn ask(&mut self, shown: &Medium, agreement: &Agreement) -> Result<(), TrialError> {
+    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError> {
         self.means.here.ask(shown, agreement)
     }
 
@@ -342,18 +344,18 @@ impl Place for VmPlace<'_> {
         filesystem: &str,
         conditions: &Conditions,
         rotational: Option<bool>,
-    ) -> Result<Findings, TrialError> {
+    ) -> Result<OptionFindings, TrialError> {
         let kinds = self.kinds();
         let (kernel, modules) = (self.kernel(&kinds)?, modules(&kinds));
         let found = self.means.catalogue.filesystem(filesystem);
-        let case = Case {
+        let case = MachineCase {
             filesystem: found.map_err(|error| TrialError::stopped(&error))?,
             conditions,
             rotational,
             kernel: &kernel,
             modules: &modules,
         };
-        let known = Known::of_user();
+        let known = MachineFindings::of_user();
         let (key, found) = known.find(self.means.runner, &case);
         if let Some(findings) = found {
             return Ok(findings);
@@ -363,7 +365,7 @@ impl Place for VmPlace<'_> {
         Ok(findings)
     }
 
-    fn probe(&mut self, _: &ProbeWanted) -> Result<ProbeMade, TrialError> {
+    fn probe(&mut self, _: &ProbeRequest) -> Result<ProbeResult, TrialError> {
         Err(TrialError::Stopped {
             message: "a probe in a virtual machine would time the machine, not the medium"
                 .to_owned(),
@@ -372,9 +374,9 @@ impl Place for VmPlace<'_> {
         })
     }
 
-    fn prepare(&mut self, leave: &Leave) -> Result<(), TrialError> {
+    fn prepare(&mut self, leave: &WriteGrant) -> Result<(), TrialError> {
         self.takes(leave)?;
-        if let (Leave::Card { name, model }, true) = (leave, self.serves_inside()) {
+        if let (WriteGrant::Card { name, model }, true) = (leave, self.serves_inside()) {
             self.card_mib = self.card_mib_for(model.capacity)?;
             // A card's own file goes in under its own name.
             self.card_file = std::path::absolute(name).ok().filter(|path| path.is_file());
@@ -384,17 +386,20 @@ impl Place for VmPlace<'_> {
         self.running(Some(attached)).map(drop)
     }
 
-    fn open<'b>(&'b mut self, opening: &Opening) -> Result<Box<dyn Stand + 'b>, TrialError> {
+    fn open<'b>(&'b mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'b>, TrialError> {
         let capacity = capacity(&opening.leave);
         let leave = match &opening.leave {
-            Leave::Card { name, model } if self.serves_inside() => {
+            WriteGrant::Card { name, model } if self.serves_inside() => {
                 let file = self.card_file.as_ref().map(|file| file.display().to_string());
                 let name = file.unwrap_or_else(|| name.clone());
-                Leave::Card { name, model: model.clone() }
+                WriteGrant::Card { name, model: model.clone() }
             }
-            _ => Leave::Attached { serial: device(self.choice.disk).serial(FIRST_DISK), capacity },
+            _ => WriteGrant::Attached {
+                serial: device(self.choice.disk).serial(FIRST_DISK),
+                capacity,
+            },
         };
-        let opening = Opening { leave, mount_dir: None, ..opening.clone() };
+        let opening = OpenRequest { leave, mount_dir: None, ..opening.clone() };
         self.running(None)?.open(&opening)
     }
 }

@@ -11,5 +11,5 @@ mod replayed;
 mod urn;
 
 pub use recording::{Recording, ReplayError};
-pub use replayed::{Question, Replayed, replay};
-pub use urn::{Draw, Urn};
+pub use replayed::{ReplayRequest, Replayed, replay};
+pub use urn::{ReplaySample, ReplaySampler};

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{Durability, Scheduler, Setup};
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::choice::By;
+use crate::choice::Criterion;
 use crate::course;
 use crate::problem::ProblemError;
-use crate::record::{MadeOn, TrialRecord};
+use crate::record::{TrialDevice, TrialRecord};
 use crate::run_dir::{self, RunDirError};
-use crate::spread::Levels;
-use crate::told::{Judge, NoFigure};
+use crate::spread::DeviceEffects;
+use crate::told::{NoFigure, Objective};
 
 /// Why a replay is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ pub enum ReplayError {
     },
 }
 
-impl Explain for ReplayError {
+impl UserError for ReplayError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Dir(error) => error.class(),
@@ -145,7 +145,7 @@ struct SpecPart {
     runtime_ms: Option<Value>,
     start: Option<Value>,
     state: Option<Value>,
-    by: Option<By>,
+    by: Option<Criterion>,
     allow: Option<Durability>,
     p99_write_max_ns: Option<u64>,
     weights_thousandths: BTreeMap<String, u32>,
@@ -197,13 +197,13 @@ pub struct Recording {
     /// Whether a run says that its medium was a simulated card.
     pub simulated: bool,
     /// By what the first run was judged.
-    pub judge: Judge,
+    pub judge: Objective,
     /// What the first run allowed, where it says so.
     pub allow: Option<Durability>,
     /// How much workloads counted in the first run that did not count once, in thousandths.
     pub weights_thousandths: BTreeMap<String, u32>,
     /// The media of a run that was spread over several; its trials are told as on the first.
-    pub media: Vec<MadeOn>,
+    pub media: Vec<TrialDevice>,
     /// The runs.
     pub paths: Vec<PathBuf>,
 }
@@ -220,7 +220,7 @@ impl Recording {
             filesystems: Vec::new(),
             default_scheduler: None,
             simulated: false,
-            judge: Judge { by: By::Throughput, p99_write_max_ns: None },
+            judge: Objective { by: Criterion::Throughput, p99_write_max_ns: None },
             allow: None,
             weights_thousandths: BTreeMap::new(),
             media: Vec::new(),
@@ -229,7 +229,7 @@ impl Recording {
         let mut headers: Vec<(&Path, Header)> = Vec::new();
         for path in paths {
             let (header, trials): (Header, Vec<TrialRecord>) = run_dir::read_any(path)?;
-            let levels = Levels::of(&trials);
+            let levels = DeviceEffects::of(&trials);
             if levels.are_several() && paths.len() > 1 {
                 return Err(ReplayError::SeveralMedia { path: path.clone() });
             }
@@ -240,7 +240,7 @@ impl Recording {
             }
             if headers.is_empty() {
                 let spec = &header.spec;
-                recording.judge.by = spec.by.unwrap_or(By::Throughput);
+                recording.judge.by = spec.by.unwrap_or(Criterion::Throughput);
                 recording.judge.p99_write_max_ns = spec.p99_write_max_ns;
                 recording.allow = spec.allow;
                 recording.weights_thousandths = spec.weights_thousandths.clone();

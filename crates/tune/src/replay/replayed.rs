@@ -4,25 +4,25 @@
 //! its whole trials. Limit: with few repeats the best by that is flattered itself, so that the
 //! distance of a good choice from it is overstated rather than understated.
 
-use flashfit_filesystem::{Catalogue, Durability, Setup};
-use flashfit_search::{CandidateIndex, Outcome, Step, Stop, Told};
+use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
+use flashfit_search::{CandidateIndex, NextStep, Observation, SearchEnd, TrialOutcome};
 
 use super::recording::{Recording, ReplayError};
-use super::urn::Urn;
-use crate::course::{self, Cost, Course, Rules};
-use crate::limits::Reached;
-use crate::problem::{Problem, Standing};
-use crate::record::Outcome as Recorded;
-use crate::session::Ended;
-use crate::told::{self, Judge};
+use super::urn::ReplaySampler;
+use crate::course::{self, DriverRules, SearchDriver, TrialCost};
+use crate::limits::BudgetReached;
+use crate::problem::{Problem, SetupStanding};
+use crate::record::RecordedOutcome as Recorded;
+use crate::session::RunEnd;
+use crate::told::{self, Objective};
 
 /// What is asked of a recording.
 #[derive(Clone)]
-pub struct Question<'a> {
+pub struct ReplayRequest<'a> {
     /// How trials are chosen, and how many.
-    pub rules: Rules,
+    pub rules: DriverRules,
     /// By what they are judged.
-    pub judge: Judge,
+    pub judge: Objective,
     /// The workloads that count; all that were recorded where there are none.
     pub workloads: Vec<String>,
     /// How much a workload counts.
@@ -39,13 +39,13 @@ pub struct Replayed {
     /// What was searched.
     pub problem: Problem,
     /// The trials that were drawn.
-    pub history: Vec<Told>,
+    pub history: Vec<Observation>,
     /// What they cost when they were made.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<TrialCost>,
     /// Of each trial whether it is a confirming one that repeats an earlier confirming one.
     pub copied: Vec<bool>,
     /// Why it ended.
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// What was chosen, if anything could be.
     pub choice: Option<CandidateIndex>,
     /// The recorded merit of each candidate as a logarithm relative to the untuned setup; `None`
@@ -91,8 +91,8 @@ impl Replayed {
 /// As [`ReplayError`] tells.
 pub fn replay(
     recording: &Recording,
-    question: &Question<'_>,
-    catalogue: &Catalogue,
+    question: &ReplayRequest<'_>,
+    catalogue: &FileSystemCatalog,
 ) -> Result<Replayed, ReplayError> {
     let workloads = workloads(recording, question)?;
     let reference = recording.reference()?;
@@ -105,7 +105,7 @@ pub fn replay(
             .and_then(|filesystem| setup.durability(filesystem).ok());
         // Nothing is known against what the catalogue does not have.
         let durability = verdict.map_or(Durability::Safe, |verdict| verdict.durability);
-        Standing { durability, allowed: listed && durability <= question.allow }
+        SetupStanding { durability, allowed: listed && durability <= question.allow }
     };
     let order: Vec<String> = catalogue
         .filesystems()
@@ -119,20 +119,21 @@ pub fn replay(
     if incomplete.len() == problem.setups.len() {
         return Err(ReplayError::NoCompleteSetup { workloads });
     }
-    let rules = Rules { short: question.rules.short && urn.has_short(), ..question.rules.clone() };
-    let course = Course::new(&problem, &rules);
-    let mut history: Vec<Told> = Vec::new();
-    let mut costs: Vec<Cost> = Vec::new();
+    let rules =
+        DriverRules { short: question.rules.short && urn.has_short(), ..question.rules.clone() };
+    let course = SearchDriver::new(&problem, &rules);
+    let mut history: Vec<Observation> = Vec::new();
+    let mut costs: Vec<TrialCost> = Vec::new();
     let mut copied: Vec<bool> = Vec::new();
     let ended = 'search: loop {
         let asks = match course.next(&history, &costs)? {
-            Step::Done(stop) => break Ended::Search(stop),
-            Step::Try(asks) => asks,
+            NextStep::Done(stop) => break RunEnd::Search(stop),
+            NextStep::Try(asks) => asks,
         };
         let confirms = course.turns_to_confirming(&history, &costs);
         for ask in asks {
             if let Some(reached) = reached(&rules, &costs) {
-                break 'search Ended::Limit(reached);
+                break 'search RunEnd::Limit(reached);
             }
             if !confirms && course.turns_to_confirming(&history, &costs) {
                 break;
@@ -142,7 +143,7 @@ pub fn replay(
             }
             let draw = urn.draw(&ask);
             let visit = u64::try_from(history.len()).expect("at most 64 bits");
-            history.push(Told { ask, visit, outcome: draw.outcome });
+            history.push(Observation { ask, visit, outcome: draw.outcome });
             costs.push(draw.cost);
             copied.push(draw.copied);
         }
@@ -167,19 +168,19 @@ pub fn replay(
     })
 }
 
-fn reached(rules: &Rules, costs: &[Cost]) -> Option<Reached> {
+fn reached(rules: &DriverRules, costs: &[TrialCost]) -> Option<BudgetReached> {
     let mut spent = crate::limits::Spent::default();
-    costs.iter().filter(|cost| **cost != Cost::default()).for_each(|cost| spent.add(*cost));
+    costs.iter().filter(|cost| **cost != TrialCost::default()).for_each(|cost| spent.add(*cost));
     rules.limits.reached(&spent)
 }
 
-fn all_failed(recording: &Recording, ended: Ended) -> ReplayError {
+fn all_failed(recording: &Recording, ended: RunEnd) -> ReplayError {
     let last = recording.trials.iter().rev().find_map(|trial| match &trial.outcome {
         Recorded::Failed { message } => Some(message.clone()),
         Recorded::Completed { .. } => None,
     });
     let last = last.unwrap_or_else(|| match ended {
-        Ended::Search(Stop::Budget) => {
+        RunEnd::Search(SearchEnd::Budget) => {
             "the trials were spent on setups without a record".to_owned()
         }
         _ => "nothing".to_owned(),
@@ -188,7 +189,10 @@ fn all_failed(recording: &Recording, ended: Ended) -> ReplayError {
 }
 
 /// The workloads that count, all of which were recorded.
-fn workloads(recording: &Recording, question: &Question<'_>) -> Result<Vec<String>, ReplayError> {
+fn workloads(
+    recording: &Recording,
+    question: &ReplayRequest<'_>,
+) -> Result<Vec<String>, ReplayError> {
     if question.workloads.is_empty() {
         return Ok(recording.workloads.clone());
     }
@@ -202,9 +206,9 @@ fn workloads(recording: &Recording, question: &Question<'_>) -> Result<Vec<Strin
 
 fn urn(
     recording: &Recording,
-    question: &Question<'_>,
+    question: &ReplayRequest<'_>,
     problem: &Problem,
-) -> Result<Urn, ReplayError> {
+) -> Result<ReplaySampler, ReplayError> {
     let mut trials = Vec::new();
     for trial in &recording.trials {
         let key = &trial.key;
@@ -213,17 +217,17 @@ fn urn(
         let outcome = question.judge.outcome(trial)?;
         trials.push((candidate, workload, told::length(key.length), outcome, trial.cost()));
     }
-    Ok(Urn::new(trials, question.rules.seed))
+    Ok(ReplaySampler::new(trials, question.rules.seed))
 }
 
 /// The candidates that lack a workload, and those of which a trial failed.
-fn gaps(problem: &Problem, urn: &Urn) -> (Vec<CandidateIndex>, Vec<CandidateIndex>) {
+fn gaps(problem: &Problem, urn: &ReplaySampler) -> (Vec<CandidateIndex>, Vec<CandidateIndex>) {
     let workloads = 0..problem.workloads.len();
     let failed: Vec<CandidateIndex> = (0..problem.setups.len())
         .filter(|&candidate| {
             workloads.clone().any(|workload| {
                 let trials = urn.recorded(candidate, workload);
-                trials.iter().any(|(outcome, _)| *outcome == Outcome::Failed)
+                trials.iter().any(|(outcome, _)| *outcome == TrialOutcome::Failed)
             })
         })
         .collect();
@@ -237,7 +241,7 @@ fn gaps(problem: &Problem, urn: &Urn) -> (Vec<CandidateIndex>, Vec<CandidateInde
 }
 
 /// What is recorded of each candidate, relative to the untuned setup.
-fn recorded(problem: &Problem, urn: &Urn) -> Vec<Option<f64>> {
+fn recorded(problem: &Problem, urn: &ReplaySampler) -> Vec<Option<f64>> {
     let weights = problem.space.weights();
     let merit = |candidate: CandidateIndex| {
         let mut sum = 0.0;
@@ -246,7 +250,7 @@ fn recorded(problem: &Problem, urn: &Urn) -> Vec<Option<f64>> {
             let mut logs = Vec::new();
             let mut excesses = Vec::new();
             for (outcome, _) in trials {
-                let Outcome::Measured { log_merit, excess } = outcome else { return None };
+                let TrialOutcome::Measured { log_merit, excess } = outcome else { return None };
                 logs.push(*log_merit);
                 excesses.extend(*excess);
             }

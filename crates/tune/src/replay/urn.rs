@@ -12,20 +12,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_medium::random::Random;
 use flashfit_numbers::fnv1a;
-use flashfit_search::{Ask, Length, Outcome, Purpose};
+use flashfit_search::{Proposal, Purpose, TrialLength, TrialOutcome};
 
-use crate::course::Cost;
+use crate::course::TrialCost;
 
 /// Where trials of one kind lie: candidate, workload, whether they are short.
 type Kind = (usize, usize, bool);
 
 /// A recorded trial that was drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Draw {
+pub struct ReplaySample {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     /// What it cost when it was made.
-    pub cost: Cost,
+    pub cost: TrialCost,
     /// Whether it is a confirming one that repeats an earlier confirming one.
     pub copied: bool,
 }
@@ -40,22 +40,22 @@ struct Drawn {
 
 /// The recorded trials, and which were drawn.
 #[derive(Debug, Clone)]
-pub struct Urn {
-    trials: BTreeMap<Kind, Vec<(Outcome, Cost)>>,
+pub struct ReplaySampler {
+    trials: BTreeMap<Kind, Vec<(TrialOutcome, TrialCost)>>,
     drawn: BTreeMap<Kind, Drawn>,
     seed: u64,
     again: u64,
 }
 
-impl Urn {
+impl ReplaySampler {
     /// With these trials in it: candidate, workload, length, what came of it, what it cost.
     pub fn new(
-        trials: impl IntoIterator<Item = (usize, usize, Length, Outcome, Cost)>,
+        trials: impl IntoIterator<Item = (usize, usize, TrialLength, TrialOutcome, TrialCost)>,
         seed: u64,
     ) -> Self {
         let mut urn = Self { trials: BTreeMap::new(), drawn: BTreeMap::new(), seed, again: 0 };
         for (candidate, workload, length, outcome, cost) in trials {
-            let kind = (candidate, workload, length == Length::Short);
+            let kind = (candidate, workload, length == TrialLength::Short);
             urn.trials.entry(kind).or_default().push((outcome, cost));
         }
         for (kind, trials) in &mut urn.trials {
@@ -70,10 +70,14 @@ impl Urn {
     }
 
     /// Draws what was asked for; [`Outcome::Missing`] where nothing like it was recorded.
-    pub fn draw(&mut self, ask: &Ask) -> Draw {
-        let kind = (ask.candidate, ask.workload, ask.length == Length::Short);
+    pub fn draw(&mut self, ask: &Proposal) -> ReplaySample {
+        let kind = (ask.candidate, ask.workload, ask.length == TrialLength::Short);
         let Some(trials) = self.trials.get(&kind) else {
-            return Draw { outcome: Outcome::Missing, cost: Cost::default(), copied: false };
+            return ReplaySample {
+                outcome: TrialOutcome::Missing,
+                cost: TrialCost::default(),
+                copied: false,
+            };
         };
         let drawn = self.drawn.entry(kind).or_default();
         let confirms = ask.purpose == Purpose::Confirm;
@@ -92,7 +96,7 @@ impl Urn {
         drawn.count += 1;
         let copied = confirms && !drawn.confirmed.insert(place);
         let (outcome, cost) = trials[place];
-        Draw { outcome, cost, copied }
+        ReplaySample { outcome, cost, copied }
     }
 
     /// How many draws repeated a trial that had been drawn before.
@@ -101,7 +105,7 @@ impl Urn {
     }
 
     /// Everything that was recorded of a candidate under a workload at full length.
-    pub fn recorded(&self, candidate: usize, workload: usize) -> &[(Outcome, Cost)] {
+    pub fn recorded(&self, candidate: usize, workload: usize) -> &[(TrialOutcome, TrialCost)] {
         self.trials.get(&(candidate, workload, false)).map_or(&[], Vec::as_slice)
     }
 }
@@ -120,28 +124,30 @@ mod tests {
 
     use super::*;
 
-    fn ask(candidate: usize, length: Length, repeat: u32) -> Ask {
+    fn ask(candidate: usize, length: TrialLength, repeat: u32) -> Proposal {
         let batch = Batch { number: 0, size: 1 };
-        Ask { candidate, workload: 0, length, purpose: Purpose::Search, repeat, batch }
+        Proposal { candidate, workload: 0, length, purpose: Purpose::Search, repeat, batch }
     }
 
-    fn merit(log_merit: f64) -> Outcome {
-        Outcome::Measured { log_merit, excess: None }
+    fn merit(log_merit: f64) -> TrialOutcome {
+        TrialOutcome::Measured { log_merit, excess: None }
     }
 
-    fn urn(seed: u64) -> Urn {
-        let cost = Cost::default();
+    fn urn(seed: u64) -> ReplaySampler {
+        let cost = TrialCost::default();
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
-        Urn::new(values.map(|value| (0, 0, Length::Full, merit(value), cost)), seed)
+        ReplaySampler::new(values.map(|value| (0, 0, TrialLength::Full, merit(value), cost)), seed)
     }
 
     fn draws(seed: u64, count: u32) -> Vec<f64> {
         let mut urn = urn(seed);
         let value = |outcome| match outcome {
-            Outcome::Measured { log_merit, .. } => log_merit,
+            TrialOutcome::Measured { log_merit, .. } => log_merit,
             other => panic!("{other:?}"),
         };
-        (0..count).map(|repeat| value(urn.draw(&ask(0, Length::Full, repeat)).outcome)).collect()
+        (0..count)
+            .map(|repeat| value(urn.draw(&ask(0, TrialLength::Full, repeat)).outcome))
+            .collect()
     }
 
     #[test]
@@ -151,7 +157,7 @@ mod tests {
         assert_eq!(first, [1.0, 2.0, 3.0, 4.0, 5.0]);
         let mut urn = urn(1);
         for repeat in 0..7 {
-            urn.draw(&ask(0, Length::Full, repeat));
+            urn.draw(&ask(0, TrialLength::Full, repeat));
         }
         assert_eq!(urn.drawn_again(), 2);
     }
@@ -160,9 +166,9 @@ mod tests {
     fn what_the_search_has_seen_confirms_once_and_then_is_a_copy() {
         let mut urn = urn(1);
         for repeat in 0..5 {
-            urn.draw(&ask(0, Length::Full, repeat));
+            urn.draw(&ask(0, TrialLength::Full, repeat));
         }
-        let confirming = Ask { purpose: Purpose::Confirm, ..ask(0, Length::Full, 0) };
+        let confirming = Proposal { purpose: Purpose::Confirm, ..ask(0, TrialLength::Full, 0) };
         let copied: Vec<bool> = (0..7).map(|_| urn.draw(&confirming).copied).collect();
         assert_eq!(copied, [false, false, false, false, false, true, true]);
         assert_eq!(urn.drawn_again(), 7);
@@ -182,7 +188,7 @@ mod tests {
     fn what_was_not_recorded_is_missing() {
         let mut urn = urn(1);
         assert!(!urn.has_short());
-        assert_eq!(urn.draw(&ask(1, Length::Full, 0)).outcome, Outcome::Missing);
-        assert_eq!(urn.draw(&ask(0, Length::Short, 0)).outcome, Outcome::Missing);
+        assert_eq!(urn.draw(&ask(1, TrialLength::Full, 0)).outcome, TrialOutcome::Missing);
+        assert_eq!(urn.draw(&ask(0, TrialLength::Short, 0)).outcome, TrialOutcome::Missing);
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_host::dir::DirError;
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 
 use crate::spec::SCHEMA_VERSION;
 
@@ -70,7 +70,7 @@ pub enum RunDirError {
     Dir(#[from] DirError),
 }
 
-impl Explain for RunDirError {
+impl UserError for RunDirError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Dir(error) => error.class(),

@@ -25,12 +25,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashfit_bench::{Figures, Latency, Length};
+use flashfit_bench::{Figures, Latency, MeasurementLength};
 use flashfit_filesystem::Setup;
 
 use crate::front::log_p99;
 use crate::merit::Merit;
-use crate::record::{MadeOn, Outcome, Purpose, TrialRecord};
+use crate::record::{RecordedOutcome, TrialDevice, TrialPurpose, TrialRecord};
 use crate::told::log_wear_merit;
 
 /// Below this a pivot is 0: media that share no setup.
@@ -38,7 +38,7 @@ const NO_PIVOT: f64 = 1e-9;
 
 /// What has levels of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Figure {
+pub enum EffectKey {
     /// Rates.
     Rate,
     /// The 99th percentile of latencies, and the others but the worst.
@@ -49,11 +49,12 @@ pub enum Figure {
     Wear,
 }
 
-const FIGURES: [Figure; 4] = [Figure::Rate, Figure::Latency, Figure::Worst, Figure::Wear];
+const FIGURES: [EffectKey; 4] =
+    [EffectKey::Rate, EffectKey::Latency, EffectKey::Worst, EffectKey::Wear];
 
 /// How a medium differs from the first under one workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct DeviceEffect {
     /// The logarithm of the factor.
     pub log: f64,
     /// Its standard error; `None` where the trials leave no noise to tell it by.
@@ -62,16 +63,16 @@ pub struct Level {
 
 /// The levels of the media of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Levels {
-    media: Vec<MadeOn>,
-    levels: BTreeMap<(Figure, String, usize), Level>,
+pub struct DeviceEffects {
+    media: Vec<TrialDevice>,
+    levels: BTreeMap<(EffectKey, String, usize), DeviceEffect>,
 }
 
-impl Levels {
+impl DeviceEffects {
     /// By these trials; empty where they are of one medium.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
         let trials: Vec<&TrialRecord> = trials.into_iter().collect();
-        let mut media: Vec<MadeOn> = Vec::new();
+        let mut media: Vec<TrialDevice> = Vec::new();
         for made_on in trials.iter().filter_map(|trial| trial.made_on.as_ref()) {
             if !media.contains(made_on) {
                 media.push(made_on.clone());
@@ -106,13 +107,13 @@ impl Levels {
         let size = of_last().find_map(|trial| trial.batch).map_or(0, |batch| batch.size);
         let is_whole = of_last().count() >= usize::try_from(size).unwrap_or(usize::MAX);
         let counts = |trial: &&TrialRecord| {
-            is_whole || trial.key.purpose == Purpose::Overlap || number(trial) < last
+            is_whole || trial.key.purpose == TrialPurpose::Overlap || number(trial) < last
         };
         Self::of(trials.iter().filter(counts))
     }
 
     /// The media, that with level 0 first; one or none where trials were made in one place.
-    pub fn media(&self) -> &[MadeOn] {
+    pub fn media(&self) -> &[TrialDevice] {
         &self.media
     }
 
@@ -123,7 +124,7 @@ impl Levels {
 
     /// The level of a medium by its place in [`Levels::media`]; `None` where it shares no setup
     /// with the first, be it by way of others.
-    pub fn level(&self, figure: Figure, workload: &str, medium: usize) -> Option<Level> {
+    pub fn level(&self, figure: EffectKey, workload: &str, medium: usize) -> Option<DeviceEffect> {
         self.levels.get(&(figure, workload.to_owned(), medium)).copied()
     }
 
@@ -135,15 +136,16 @@ impl Levels {
         let Some(place) = place.filter(|place| *place > 0) else { return trial };
         let workload = trial.key.workload.clone();
         let log = |figure| self.level(figure, &workload, place).map_or(0.0, |level| level.log);
-        let (rate, latency, worst) = (log(Figure::Rate), log(Figure::Latency), log(Figure::Worst));
-        if let Outcome::Completed { points } = &mut trial.outcome {
+        let (rate, latency, worst) =
+            (log(EffectKey::Rate), log(EffectKey::Latency), log(EffectKey::Worst));
+        if let RecordedOutcome::Completed { points } = &mut trial.outcome {
             let stages = points.iter_mut().flat_map(|point| &mut point.stages);
             for figures in stages.flat_map(|stage| [&mut stage.read, &mut stage.write]).flatten() {
                 level_out(figures, rate, latency, worst);
             }
         }
         // A merit of wear is what was asked for by what it cost: the cost takes the factor.
-        let wear = log(Figure::Wear);
+        let wear = log(EffectKey::Wear);
         if let Some(counters) = &mut trial.counters {
             counters.nand_programmed_bytes = times(counters.nand_programmed_bytes, wear);
         }
@@ -159,8 +161,8 @@ impl Levels {
     }
 
     /// What was measured of each setup and length, and on which medium.
-    fn cells(&self, trials: &[&&TrialRecord], figure: Figure) -> Vec<Vec<(usize, f64)>> {
-        let mut cells: BTreeMap<(&Setup, Length), Vec<(usize, f64)>> = BTreeMap::new();
+    fn cells(&self, trials: &[&&TrialRecord], figure: EffectKey) -> Vec<Vec<(usize, f64)>> {
+        let mut cells: BTreeMap<(&Setup, MeasurementLength), Vec<(usize, f64)>> = BTreeMap::new();
         for trial in trials {
             let medium =
                 self.media.iter().position(|medium| Some(medium) == trial.made_on.as_ref());
@@ -174,13 +176,15 @@ impl Levels {
 }
 
 /// A figure's logarithm.
-fn value(trial: &TrialRecord, figure: Figure) -> Option<f64> {
+fn value(trial: &TrialRecord, figure: EffectKey) -> Option<f64> {
     let points = trial.points()?;
     match figure {
-        Figure::Rate => (!Merit::has_no_rate(points)).then(|| Merit::of(points).mean_log_rate),
-        Figure::Latency => log_p99(trial),
-        Figure::Worst => (!Merit::has_no_latency(points)).then(|| -Merit::of(points).latency.ln()),
-        Figure::Wear => log_wear_merit(trial, points),
+        EffectKey::Rate => (!Merit::has_no_rate(points)).then(|| Merit::of(points).mean_log_rate),
+        EffectKey::Latency => log_p99(trial),
+        EffectKey::Worst => {
+            (!Merit::has_no_latency(points)).then(|| -Merit::of(points).latency.ln())
+        }
+        EffectKey::Wear => log_wear_merit(trial, points),
     }
 }
 
@@ -210,7 +214,7 @@ fn times(amount: u64, log: f64) -> u64 {
 
 /// The levels of `count` media, the first being 0, by least squares. The setups' values are
 /// eliminated: what is left are equations of the media alone.
-fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<Level>> {
+fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<DeviceEffect>> {
     let mut equations = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];
     let (mut trials, mut rows) = (0usize, 0usize);
@@ -251,7 +255,7 @@ fn solved(cells: &[Vec<(usize, f64)>], count: usize) -> Vec<Option<Level>> {
             let log = logs[medium]?;
             let own = inverse[medium].as_ref().map_or(0.0, |row| row[medium]);
             let error = if medium == 0 { Some(0.0) } else { variance.map(|v| (v * own).sqrt()) };
-            Some(Level { log, error })
+            Some(DeviceEffect { log, error })
         })
         .collect()
 }
@@ -305,7 +309,7 @@ mod tests {
         let second = levels[1].expect("it shares setups");
         assert!((second.log + 0.5).abs() < 1e-9, "{second:?}");
         assert!(second.error.expect("there is a trial to spare") < 1e-6);
-        assert_eq!(levels[0], Some(Level { log: 0.0, error: Some(0.0) }));
+        assert_eq!(levels[0], Some(DeviceEffect { log: 0.0, error: Some(0.0) }));
     }
 
     #[test]

@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_host::{ExitClass, Explain};
-use flashfit_search::{Ask, Batch};
+use flashfit_host::{ExitClass, UserError};
+use flashfit_search::{Batch, Proposal};
 use flashfit_stand::TrialError;
 
-use crate::course::{self, Course};
-use crate::limits::Reached;
-use crate::record::{Purpose, TrialKey, TrialRecord};
-use crate::session::{Made, Observer, Session, TuneError};
+use crate::course::{self, SearchDriver};
+use crate::limits::BudgetReached;
+use crate::record::{TrialKey, TrialPurpose, TrialRecord};
+use crate::session::{CompletedTrial, Observer, TuneError, TuneSession};
 use crate::told;
 
-use super::queue::Queue;
-use super::team::{Heard, Team};
-use super::{Levels, OVERLAP_REPEATS};
+use super::queue::TrialQueue;
+use super::team::{WorkerEvent, WorkerPool};
+use super::{DeviceEffects, OVERLAP_REPEATS};
 
 /// What is handed out.
 #[derive(Debug, Clone)]
 struct Job {
     key: TrialKey,
     /// What the search asked for; `None` for a trial that compares media.
-    ask: Option<Ask>,
+    ask: Option<Proposal>,
 }
 
 /// What is handed out and not back yet, and why nothing more is handed out.
@@ -39,12 +39,12 @@ enum Back {
     Lost(usize, Option<Job>),
 }
 
-impl Session<'_> {
+impl TuneSession<'_> {
     /// Has the untuned setup measured on every medium that lacks it, where there are several.
     pub(crate) fn overlap(
         &mut self,
-        course: &Course<'_>,
-        team: &mut Team,
+        course: &SearchDriver<'_>,
+        team: &mut WorkerPool,
         observer: &mut dyn Observer,
     ) -> Result<(), TuneError> {
         let mut left: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -56,7 +56,7 @@ impl Session<'_> {
         for board in team.present().filter(|board| elsewhere(*board)) {
             let lacking = self.problem.workloads.iter().flat_map(|workload| {
                 let made = self.trials.iter().filter(|trial| {
-                    trial.key.purpose == Purpose::Overlap
+                    trial.key.purpose == TrialPurpose::Overlap
                         && trial.key.workload == *workload
                         && trial.made_on.as_ref() == Some(team.made_on(board))
                 });
@@ -87,13 +87,13 @@ impl Session<'_> {
     /// confirm.
     pub(crate) fn make_spread(
         &mut self,
-        course: &Course<'_>,
-        asks: &[Ask],
-        team: &mut Team,
+        course: &SearchDriver<'_>,
+        asks: &[Proposal],
+        team: &mut WorkerPool,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Reached>, TuneError> {
+    ) -> Result<Option<BudgetReached>, TuneError> {
         let confirms = course.turns_to_confirming(&self.history, &self.costs);
-        let mut queue = Queue::new(asks, |round| self.begun_on(asks, round, team));
+        let mut queue = TrialQueue::new(asks, |round| self.begun_on(asks, round, team));
         let mut out = Out::default();
         let (mut reached, mut turned) = (None, false);
         loop {
@@ -134,10 +134,10 @@ impl Session<'_> {
     }
 
     /// Which board has begun a round of confirming trials in a run that goes on.
-    fn begun_on(&self, asks: &[Ask], round: (u32, usize), team: &Team) -> Option<usize> {
+    fn begun_on(&self, asks: &[Proposal], round: (u32, usize), team: &WorkerPool) -> Option<usize> {
         let batch = asks.first()?.batch.number;
         let made = self.trials.iter().find(|trial| {
-            trial.key.purpose == Purpose::Confirm
+            trial.key.purpose == TrialPurpose::Confirm
                 && trial.key.repeat == round.0
                 && trial.key.workload == self.problem.workloads[round.1]
                 && trial.batch.is_some_and(|of| of.number == batch)
@@ -148,10 +148,10 @@ impl Session<'_> {
     /// No two trials of a run have the same key, those that are under way included.
     fn overlap_key(&self, workload: String, out: &Out) -> TrialKey {
         let mut key = TrialKey {
-            purpose: Purpose::Overlap,
+            purpose: TrialPurpose::Overlap,
             setup: self.problem.reference().clone(),
             workload,
-            length: flashfit_bench::Length::Full,
+            length: flashfit_bench::MeasurementLength::Full,
             repeat: 0,
         };
         let known = || self.trials.iter().map(|t| &t.key).chain(out.jobs.values().map(|j| &j.key));
@@ -166,8 +166,8 @@ impl Session<'_> {
         job: Job,
         board: usize,
         out: &mut Out,
-        team: &mut Team,
-        course: &Course<'_>,
+        team: &mut WorkerPool,
+        course: &SearchDriver<'_>,
         observer: &mut dyn Observer,
     ) {
         observer.began(&job.key, &self.so_far(course));
@@ -179,7 +179,7 @@ impl Session<'_> {
     fn take_back(
         &mut self,
         out: &mut Out,
-        team: &mut Team,
+        team: &mut WorkerPool,
         observer: &mut dyn Observer,
     ) -> Option<Back> {
         if team.present().next().is_none() && out.stopped.is_none() {
@@ -202,12 +202,12 @@ impl Session<'_> {
             }
         };
         let (started_unix_s, made) = match heard {
-            Heard::Made { started_unix_s, made } => (started_unix_s, made),
-            Heard::Left(why) => {
+            WorkerEvent::Made { started_unix_s, made } => (started_unix_s, made),
+            WorkerEvent::Left(why) => {
                 lost(why, out, observer);
                 return Some(Back::Lost(board, job));
             }
-            Heard::Opened(_) => return Some(Back::Kept),
+            WorkerEvent::Opened(_) => return Some(Back::Kept),
         };
         let Some(job) = job else { return Some(Back::Kept) };
         let (report, message) = match made {
@@ -231,7 +231,14 @@ impl Session<'_> {
         };
         let batch = job.ask.map(|ask| Batch { ..ask.batch });
         let made_on = Some(team.made_on(board).clone());
-        let made = Made { key: job.key, batch, made_on, started_unix_s, report: *report, message };
+        let made = CompletedTrial {
+            key: job.key,
+            batch,
+            made_on,
+            started_unix_s,
+            report: *report,
+            message,
+        };
         let kept = self.keep(made).and_then(|record| self.learn(record, job.ask, observer));
         if let Err(error) = kept {
             out.stopped.get_or_insert(error);
@@ -243,7 +250,7 @@ impl Session<'_> {
     fn learn(
         &mut self,
         record: TrialRecord,
-        ask: Option<Ask>,
+        ask: Option<Proposal>,
         observer: &mut dyn Observer,
     ) -> Result<(), TuneError> {
         observer.ended(&record);
@@ -265,8 +272,8 @@ impl Session<'_> {
             self.trials.iter().filter(|trial| self.problem.has(&trial.key)).collect();
         let is_whole = course::whole_batches(&self.history);
         let whole = of_search.iter().zip(&self.history).filter(|(_, told)| is_whole(told));
-        let overlap = self.trials.iter().filter(|trial| trial.key.purpose == Purpose::Overlap);
-        let levels = Levels::of(overlap.chain(whole.map(|(trial, _)| *trial)));
+        let overlap = self.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Overlap);
+        let levels = DeviceEffects::of(overlap.chain(whole.map(|(trial, _)| *trial)));
         if !levels.are_several() {
             return Ok(());
         }
@@ -282,7 +289,7 @@ impl Session<'_> {
     /// What comparing media has cost is taken from the limits: the search does not know of it.
     pub(crate) fn charge_overlap(&mut self) {
         let mut limits = self.spec.limits.clone();
-        let overlap = self.trials.iter().filter(|trial| trial.key.purpose == Purpose::Overlap);
+        let overlap = self.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Overlap);
         for cost in overlap.map(TrialRecord::cost) {
             let less = |limit: &mut Option<u64>, by: u64| {
                 *limit = limit.map(|limit| limit.saturating_sub(by));

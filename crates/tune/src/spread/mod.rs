@@ -13,8 +13,8 @@ mod making;
 mod queue;
 mod team;
 
-pub use levels::{Level, Levels};
-pub use team::{Desk, Heard, Team};
+pub use levels::{DeviceEffect, DeviceEffects};
+pub use team::{Worker, WorkerEvent, WorkerPool};
 
 /// Trials of the untuned setup on each medium under each workload, before the search begins.
 const OVERLAP_REPEATS: usize = 2;

@@ -6,30 +6,31 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_search::{Ask, Purpose};
+use flashfit_search::{Proposal, Purpose};
 
 /// The confirming round that a trial belongs to, and its workload.
 type Round = (u32, usize);
 
 /// Trials in the order in which they were asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    waiting: Vec<Ask>,
+pub(crate) struct TrialQueue {
+    waiting: Vec<Proposal>,
     begun: BTreeMap<Round, usize>,
 }
 
-impl Queue {
+impl TrialQueue {
     /// Of a batch; `begun` tells which board has begun a round of it.
-    pub fn new(asks: &[Ask], begun: impl Fn(Round) -> Option<usize>) -> Self {
+    pub fn new(asks: &[Proposal], begun: impl Fn(Round) -> Option<usize>) -> Self {
         let rounds = asks.iter().filter_map(round);
         let begun = rounds.filter_map(|round| Some((round, begun(round)?))).collect();
         Self { waiting: asks.to_vec(), begun }
     }
 
     /// The next trial for a board.
-    pub fn take(&mut self, board: usize) -> Option<Ask> {
-        let mine = |ask: &Ask| round(ask).is_some_and(|of| self.begun.get(&of) == Some(&board));
-        let open = |ask: &Ask| round(ask).is_none_or(|of| !self.begun.contains_key(&of));
+    pub fn take(&mut self, board: usize) -> Option<Proposal> {
+        let mine =
+            |ask: &Proposal| round(ask).is_some_and(|of| self.begun.get(&of) == Some(&board));
+        let open = |ask: &Proposal| round(ask).is_none_or(|of| !self.begun.contains_key(&of));
         let place = self.waiting.iter().position(mine);
         let place = place.or_else(|| self.waiting.iter().position(open))?;
         let ask = self.waiting.remove(place);
@@ -41,7 +42,7 @@ impl Queue {
 
     /// A board is lost: what it had begun is open to all, and the trial that it was making waits
     /// again, before the others.
-    pub fn lost(&mut self, board: usize, unmade: Option<Ask>) {
+    pub fn lost(&mut self, board: usize, unmade: Option<Proposal>) {
         self.begun.retain(|_, by| *by != board);
         self.waiting.splice(0..0, unmade);
     }
@@ -52,32 +53,32 @@ impl Queue {
     }
 
     /// Takes out what need not be made any more.
-    pub fn retain(&mut self, wanted: impl Fn(&Ask) -> bool) {
+    pub fn retain(&mut self, wanted: impl Fn(&Proposal) -> bool) {
         self.waiting.retain(|ask| wanted(ask));
     }
 }
 
-fn round(ask: &Ask) -> Option<Round> {
+fn round(ask: &Proposal) -> Option<Round> {
     (ask.purpose == Purpose::Confirm).then_some((ask.repeat, ask.workload))
 }
 
 #[cfg(test)]
 mod tests {
-    use flashfit_search::{Batch, Length};
+    use flashfit_search::{Batch, TrialLength};
 
     use super::*;
 
-    fn ask(candidate: usize, purpose: Purpose, repeat: u32) -> Ask {
+    fn ask(candidate: usize, purpose: Purpose, repeat: u32) -> Proposal {
         let batch = Batch { number: 0, size: 9 };
-        Ask { candidate, workload: 0, length: Length::Full, purpose, repeat, batch }
+        Proposal { candidate, workload: 0, length: TrialLength::Full, purpose, repeat, batch }
     }
 
     #[test]
     fn a_round_stays_on_the_board_that_began_it() {
-        let asks: Vec<Ask> = (0..2)
+        let asks: Vec<Proposal> = (0..2)
             .flat_map(|repeat| [0, 1].map(|candidate| ask(candidate, Purpose::Confirm, repeat)))
             .collect();
-        let mut queue = Queue::new(&asks, |_| None);
+        let mut queue = TrialQueue::new(&asks, |_| None);
         assert_eq!(queue.take(0), Some(asks[0]));
         assert_eq!(queue.take(1), Some(asks[2]), "the other round");
         assert_eq!(queue.take(2), None, "both are begun");
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn a_round_that_was_begun_before_goes_on_where_it_was() {
         let asks = [ask(0, Purpose::Confirm, 3), ask(1, Purpose::Search, 0)];
-        let mut queue = Queue::new(&asks, |_| Some(1));
+        let mut queue = TrialQueue::new(&asks, |_| Some(1));
         assert_eq!(queue.take(0), Some(asks[1]));
         assert_eq!(queue.take(0), None);
         assert_eq!(queue.take(1), Some(asks[0]));

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use flashfit_bench::Workload;
-use flashfit_stand::{Facts, Stand, TrialError, TrialReport};
+use flashfit_stand::{TestBed, TestBedFacts, TrialError, TrialReport};
 
-use crate::record::{MadeOn, TrialKey};
+use crate::record::{TrialDevice, TrialKey};
 use crate::session::{request, unix_seconds};
 use crate::spec::RunSpec;
 
@@ -19,9 +19,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a board says.
 #[derive(Debug)]
-pub enum Heard {
+pub enum WorkerEvent {
     /// Its medium was taken over.
-    Opened(Box<Facts>),
+    Opened(Box<TestBedFacts>),
     /// A trial was made, or not.
     Made {
         /// When it began, in seconds since 1970.
@@ -35,7 +35,7 @@ pub enum Heard {
 
 #[derive(Debug)]
 struct Board {
-    made_on: MadeOn,
+    made_on: TrialDevice,
     /// `None` once it has left.
     orders: Option<Sender<TrialKey>>,
     is_busy: bool,
@@ -43,28 +43,28 @@ struct Board {
 
 /// The boards of a run.
 #[derive(Debug)]
-pub struct Team {
+pub struct WorkerPool {
     boards: Vec<Board>,
-    heard: Receiver<(usize, Heard)>,
+    heard: Receiver<(usize, WorkerEvent)>,
 }
 
 /// Where one board works.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Worker {
     board: usize,
     orders: Receiver<TrialKey>,
-    says: Sender<(usize, Heard)>,
+    says: Sender<(usize, WorkerEvent)>,
     has_left: bool,
 }
 
-impl Team {
+impl WorkerPool {
     /// Of these boards, with a desk for each.
-    pub fn new(boards: Vec<MadeOn>) -> (Self, Vec<Desk>) {
+    pub fn new(boards: Vec<TrialDevice>) -> (Self, Vec<Worker>) {
         let (says, heard) = channel();
         let mut desks = Vec::new();
         let board = |(board, made_on)| {
             let (orders, taken) = channel();
-            desks.push(Desk { board, orders: taken, says: says.clone(), has_left: false });
+            desks.push(Worker { board, orders: taken, says: says.clone(), has_left: false });
             Board { made_on, orders: Some(orders), is_busy: false }
         };
         let boards = boards.into_iter().enumerate().map(board).collect();
@@ -72,30 +72,30 @@ impl Team {
     }
 
     /// Waits until all have taken over their media or left; who has and who has not, in order.
-    pub fn opened(&mut self) -> Vec<Result<Box<Facts>, TrialError>> {
-        let mut found: Vec<Option<Result<Box<Facts>, TrialError>>> =
+    pub fn opened(&mut self) -> Vec<Result<Box<TestBedFacts>, TrialError>> {
+        let mut found: Vec<Option<Result<Box<TestBedFacts>, TrialError>>> =
             self.boards.iter().map(|_| None).collect();
         while found.iter().any(Option::is_none) {
             let Ok((board, heard)) = self.heard.recv() else { break };
             match heard {
-                Heard::Opened(facts) => found[board] = Some(Ok(facts)),
-                Heard::Left(why) => {
+                WorkerEvent::Opened(facts) => found[board] = Some(Ok(facts)),
+                WorkerEvent::Left(why) => {
                     self.dismiss(board);
                     found[board] = Some(Err(why));
                 }
-                Heard::Made { .. } => {}
+                WorkerEvent::Made { .. } => {}
             }
         }
         found.into_iter().map(|one| one.unwrap_or_else(|| Err(vanished()))).collect()
     }
 
     /// Where a board makes its trials.
-    pub fn made_on(&self, board: usize) -> &MadeOn {
+    pub fn made_on(&self, board: usize) -> &TrialDevice {
         &self.boards[board].made_on
     }
 
     /// The board and medium by its number.
-    pub fn number(&self, made_on: &MadeOn) -> Option<usize> {
+    pub fn number(&self, made_on: &TrialDevice) -> Option<usize> {
         self.boards.iter().position(|board| board.orders.is_some() && board.made_on == *made_on)
     }
 
@@ -124,7 +124,7 @@ impl Team {
     }
 
     /// Waits for what is said next; `None` when there is nobody left to say anything.
-    pub fn hear(&mut self) -> Option<(usize, Heard)> {
+    pub fn hear(&mut self) -> Option<(usize, WorkerEvent)> {
         let (board, heard) = loop {
             let (board, heard) = self.heard.recv().ok()?;
             // Of one that was dismissed nothing more is wanted.
@@ -133,7 +133,7 @@ impl Team {
             }
         };
         self.boards[board].is_busy = false;
-        if matches!(heard, Heard::Left(_)) {
+        if matches!(heard, WorkerEvent::Left(_)) {
             self.dismiss(board);
         }
         Some((board, heard))
@@ -146,10 +146,10 @@ impl Team {
     }
 }
 
-impl Desk {
+impl Worker {
     /// Says that the medium was taken over.
-    pub fn opened(&self, facts: &Facts) {
-        self.say(Heard::Opened(Box::new(facts.clone())));
+    pub fn opened(&self, facts: &TestBedFacts) {
+        self.say(WorkerEvent::Opened(Box::new(facts.clone())));
     }
 
     /// Makes trials until there are no more. `still_ours` is called before each of them and while
@@ -159,7 +159,7 @@ impl Desk {
     /// What made the board useless; the run goes on with the others.
     pub fn serve(
         &self,
-        stand: &mut dyn Stand,
+        stand: &mut dyn TestBed,
         spec: &RunSpec,
         workloads: &[Workload],
         still_ours: &mut dyn FnMut() -> Result<(), TrialError>,
@@ -181,26 +181,26 @@ impl Desk {
                 Err(error @ TrialError::Setup { .. }) => Err(error),
                 Err(error) => return Err(error),
             };
-            self.say(Heard::Made { started_unix_s, made });
+            self.say(WorkerEvent::Made { started_unix_s, made });
         }
     }
 
     /// Says why the board is of no use any more.
     pub fn leave(mut self, why: TrialError) {
         self.has_left = true;
-        self.say(Heard::Left(why));
+        self.say(WorkerEvent::Left(why));
     }
 
-    fn say(&self, heard: Heard) {
+    fn say(&self, heard: WorkerEvent) {
         // Nobody listens where the run has ended.
         let _ = self.says.send((self.board, heard));
     }
 }
 
-impl Drop for Desk {
+impl Drop for Worker {
     fn drop(&mut self) {
         if !self.has_left {
-            self.say(Heard::Left(vanished()));
+            self.say(WorkerEvent::Left(vanished()));
         }
     }
 }

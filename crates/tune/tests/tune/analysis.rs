@@ -1,8 +1,8 @@
 //! Rankings.
 
-use flashfit_bench::Length;
+use flashfit_bench::MeasurementLength;
 use flashfit_tune::analysis::{Ranking, rankings};
-use flashfit_tune::{By, Purpose, Results, Space, TrialRecord};
+use flashfit_tune::{Criterion, MeritResults, Space, TrialPurpose, TrialRecord};
 
 use crate::support::{SpaceOf, failed, measured, opt, setup};
 
@@ -12,13 +12,13 @@ fn space() -> Space {
 
 fn search(label: &str, workload: &str, rates: &[u64]) -> Vec<TrialRecord> {
     let setup = setup(&space(), label);
-    let trial = |(repeat, &rate)| measured(Purpose::Search, &setup, workload, repeat, rate);
+    let trial = |(repeat, &rate)| measured(TrialPurpose::Search, &setup, workload, repeat, rate);
     (0..).zip(rates).map(trial).collect()
 }
 
-fn ranked(trials: &[TrialRecord], workloads: &[&str], by: By) -> Vec<Ranking> {
+fn ranked(trials: &[TrialRecord], workloads: &[&str], by: Criterion) -> Vec<Ranking> {
     let workloads: Vec<String> = workloads.iter().map(|&name| name.to_owned()).collect();
-    let results = Results::of(trials, &workloads);
+    let results = MeritResults::of(trials, &workloads);
     rankings(&results, &["x".to_owned(), "y".to_owned()], by)
 }
 
@@ -29,7 +29,7 @@ fn labels(ranking: &Ranking) -> Vec<String> {
 #[test]
 fn the_medium_comes_first_then_each_workload_each_by_file_system() {
     let trials = [search("x base none", "r", &[1, 2]), search("y base none", "w", &[1, 2])];
-    let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
+    let found = ranked(&trials.concat(), &["r", "w"], Criterion::Throughput);
     let subjects: Vec<(Option<&str>, &str)> =
         found.iter().map(|r| (r.workload.as_deref(), r.filesystem.as_str())).collect();
     let expected = [None, Some("r"), Some("w")].into_iter().flat_map(|w| [(w, "x"), (w, "y")]);
@@ -45,7 +45,7 @@ fn best_first_and_ties_by_the_intervals() {
         search("x a none", "w", &[1008, 1002, 1012]),
         search("x b none", "w", &[500, 501, 502]),
     ];
-    let found = ranked(&trials.concat(), &["w"], By::Throughput);
+    let found = ranked(&trials.concat(), &["w"], Criterion::Throughput);
     for ranking in [&found[0], &found[2]] {
         assert_eq!(labels(ranking), ["x a none", "x base none", "x b none"]);
         let ties: Vec<bool> = ranking.rows.iter().map(|row| row.ties_with_first).collect();
@@ -56,7 +56,7 @@ fn best_first_and_ties_by_the_intervals() {
 #[test]
 fn without_an_interval_everything_may_tie() {
     let trials = [search("x base none", "w", &[1000]), search("x a none", "w", &[9000])];
-    let found = ranked(&trials.concat(), &["w"], By::Throughput);
+    let found = ranked(&trials.concat(), &["w"], Criterion::Throughput);
     assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
     assert!(found[0].rows[1].ties_with_first);
 }
@@ -64,7 +64,7 @@ fn without_an_interval_everything_may_tie() {
 #[test]
 fn the_merit_of_the_medium_is_the_sum_of_those_of_the_workloads() {
     let trials = [search("x base none", "r", &[1000, 3000]), search("x base none", "w", &[10, 20])];
-    let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
+    let found = ranked(&trials.concat(), &["r", "w"], Criterion::Throughput);
     let sums = [1000f64.ln() + 10f64.ln(), 3000f64.ln() + 20f64.ln()];
     let merit = found[0].rows[0].merit;
     assert!((merit.middle - 1000.0 * f64::midpoint(sums[0], sums[1])).abs() < 1e-6);
@@ -78,17 +78,17 @@ fn setups_without_all_workloads_are_ranked_by_workload_only() {
         search("x base none", "w", &[10, 10]),
         search("x a none", "r", &[99, 99]),
     ];
-    let found = ranked(&trials.concat(), &["r", "w"], By::Throughput);
+    let found = ranked(&trials.concat(), &["r", "w"], Criterion::Throughput);
     assert_eq!(labels(&found[0]), ["x base none"]);
     assert_eq!(labels(&found[2]), ["x a none", "x base none"]);
 }
 
 #[test]
 fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
-    let fails = failed(Purpose::Search, &setup(&space(), "x a none"), "w", 1);
+    let fails = failed(TrialPurpose::Search, &setup(&space(), "x a none"), "w", 1);
     let trials =
         [search("x base none", "w", &[10, 10]), search("x a none", "w", &[99]), vec![fails]];
-    let found = ranked(&trials.concat(), &["w"], By::Throughput);
+    let found = ranked(&trials.concat(), &["w"], Criterion::Throughput);
     assert_eq!(labels(&found[0]), ["x base none"]);
 }
 
@@ -96,18 +96,18 @@ fn a_setup_that_failed_is_not_in_the_ranking_of_the_medium() {
 fn by_latency_the_shortest_worst_case_is_first() {
     // The trials' longest operation is as long as one of that rate takes.
     let trials = [search("x base none", "w", &[10, 10]), search("x a none", "w", &[20, 20])];
-    let found = ranked(&trials.concat(), &["w"], By::Latency);
+    let found = ranked(&trials.concat(), &["w"], Criterion::Latency);
     assert_eq!(labels(&found[0]), ["x a none", "x base none"]);
     assert!((found[0].rows[0].merit.middle - 20.0).abs() < 1e-6);
 }
 
 #[test]
 fn all_whole_trials_count_whatever_they_were_for_and_short_ones_do_not() {
-    let confirming = measured(Purpose::Confirm, &setup(&space(), "x a none"), "w", 0, 20);
-    let mut short = measured(Purpose::Search, &setup(&space(), "x a none"), "w", 1, 1_000_000);
-    short.key.length = Length::Short;
+    let confirming = measured(TrialPurpose::Confirm, &setup(&space(), "x a none"), "w", 0, 20);
+    let mut short = measured(TrialPurpose::Search, &setup(&space(), "x a none"), "w", 1, 1_000_000);
+    short.key.length = MeasurementLength::Short;
     let trials = [search("x a none", "w", &[20]), vec![confirming, short]];
-    let found = ranked(&trials.concat(), &["w"], By::Latency);
+    let found = ranked(&trials.concat(), &["w"], Criterion::Latency);
     assert_eq!(found[0].rows[0].merit.count, 2);
     assert!((found[0].rows[0].merit.middle - 20.0).abs() < 1e-6);
 }

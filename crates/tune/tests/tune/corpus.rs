@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_tune::replay::Recording;
-use flashfit_tune::{Run, RunDir, Space};
+use flashfit_tune::{RunDir, Space, StoredRun};
 use serde_json::Value;
 
 const FOREIGN: &str = "v1-written-by-others";
@@ -55,7 +55,7 @@ fn read(run: &Path, ours: bool) -> String {
     if !ours {
         return format!("{recording:?}");
     }
-    let read = Run::read(run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
+    let read = StoredRun::read(run).unwrap_or_else(|error| panic!("{}: {error}", run.display()));
     format!("{recording:?} {read:?}")
 }
 
@@ -96,7 +96,7 @@ fn grown(value: &Value, pointer: &str) -> Value {
 
 #[test]
 fn every_run_is_read_replayed_and_resumed() {
-    let catalogue = Catalogue::load(None).unwrap();
+    let catalogue = FileSystemCatalog::load(None).unwrap();
     for run in runs() {
         let lines = std::fs::read_to_string(run.join("trials.jsonl")).unwrap().lines().count();
         assert!(lines > 1);
@@ -104,7 +104,7 @@ fn every_run_is_read_replayed_and_resumed() {
         if !is_ours(&run) {
             continue;
         }
-        let whole = Run::read(&run).unwrap();
+        let whole = StoredRun::read(&run).unwrap();
         assert_eq!(whole.trials.len(), lines);
         Space::of_run(&whole.header, &catalogue).unwrap_or_else(|e| panic!("{run:?}: {e}"));
         let folder = copy(&run);
@@ -113,7 +113,7 @@ fn every_run_is_read_replayed_and_resumed() {
         let mut next = again.trials[0].clone();
         next.number = 99;
         resumed.append(&next, &[], &[]).unwrap();
-        assert_eq!(Run::read(folder.path()).unwrap().trials.len(), lines + 1);
+        assert_eq!(StoredRun::read(folder.path()).unwrap().trials.len(), lines + 1);
     }
 }
 

@@ -1,13 +1,13 @@
 //! Runs of the adaptive search and runs with limits, on a stand that only pretends.
 
 use flashfit_filesystem::Setup;
-use flashfit_host::{ExitClass, Explain};
-use flashfit_search::Stop;
+use flashfit_host::{ExitClass, UserError};
+use flashfit_search::SearchEnd;
 use flashfit_test_support::tempdir_in_memory;
-use flashfit_tune::limits::Reached;
+use flashfit_tune::limits::BudgetReached;
 use flashfit_tune::{
-    Conclusion, Ended, Limits, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
-    StrategyKind, TrialKey, TrialRecord, TuneError, Verdict,
+    Budget, Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun,
+    StrategyKind, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
@@ -42,13 +42,13 @@ fn landscape(setup: &Setup, workload: &str) -> Answer {
 fn adaptive(trials: Option<u32>) -> RunSpec {
     let mut spec = spec(&space(), &["first", "second"]);
     spec.strategy = StrategyKind::Adaptive;
-    spec.limits = Limits { trials, ..Limits::default() };
+    spec.limits = Budget { trials, ..Budget::default() };
     spec
 }
 
 /// How a run, or a part of it, went.
 struct Went {
-    ended: Result<Ended, TuneError>,
+    ended: Result<RunEnd, TuneError>,
     trials: Vec<TrialRecord>,
     watcher: Watcher,
 }
@@ -58,13 +58,13 @@ fn go(dir: &std::path::Path, spec: &RunSpec, mut stand: FakeStand<'_>) -> Went {
     let problem = Problem::of_run(&space, spec).unwrap();
     let workloads = ["first", "second"].map(workload);
     let (run_dir, trials) = if dir.join("run.json").exists() {
-        let (run_dir, Run { trials, .. }) = RunDir::resume(dir).unwrap();
+        let (run_dir, StoredRun { trials, .. }) = RunDir::resume(dir).unwrap();
         (run_dir, trials)
     } else {
         (RunDir::create(dir, &header(&space, spec)).unwrap(), Vec::new())
     };
     let mut watcher = Watcher::default();
-    let mut session = Session::new(spec, &problem, &workloads, run_dir, trials).unwrap();
+    let mut session = TuneSession::new(spec, &problem, &workloads, run_dir, trials).unwrap();
     let ended = session.run(&mut stand, &mut watcher);
     Went { ended, trials: session.into_trials(), watcher }
 }
@@ -87,10 +87,10 @@ fn the_adaptive_search_finds_and_confirms_the_best_and_passes_over_what_fails() 
     let recommendation = found.recommendation.as_ref().unwrap();
     assert_eq!(recommendation.winner.label(), "x a+b none");
     assert_eq!(recommendation.recommended().label(), "x a+b none");
-    assert_eq!(recommendation.verdict, Verdict::Better);
+    assert_eq!(recommendation.verdict, GainVerdict::Better);
     let gain = recommendation.gain.unwrap().middle;
     assert!((gain - 1.45f64.ln()).abs() < 0.02, "{gain}");
-    let confirming = went.trials.iter().filter(|trial| trial.key.purpose == Purpose::Confirm);
+    let confirming = went.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Confirm);
     assert!(confirming.clone().count() >= 8);
     assert!(confirming.clone().all(|trial| trial.key.length.is_full()));
     // Each of them once, and never again.
@@ -156,7 +156,7 @@ fn a_time_budget_ends_a_run_in_time_and_leaves_some_for_confirming() {
         let went = whole(&spec);
         went.ended.unwrap();
         assert!(went.trials.len() <= 90, "{kind:?}: {}", went.trials.len());
-        let confirms = |trial: &TrialRecord| trial.key.purpose == Purpose::Confirm;
+        let confirms = |trial: &TrialRecord| trial.key.purpose == TrialPurpose::Confirm;
         assert!(went.trials.iter().any(confirms), "{kind:?} confirms nothing");
     }
     let mut spec = adaptive(None);
@@ -165,7 +165,7 @@ fn a_time_budget_ends_a_run_in_time_and_leaves_some_for_confirming() {
     assert!(went.trials.len() <= 12, "a trial writes a MiB, and {} were made", went.trials.len());
     let ended = went.ended.unwrap();
     assert!(
-        matches!(ended, Ended::Limit(Reached::MaxWrite) | Ended::Search(Stop::Budget)),
+        matches!(ended, RunEnd::Limit(BudgetReached::MaxWrite) | RunEnd::Search(SearchEnd::Budget)),
         "{ended:?}"
     );
 }
@@ -239,7 +239,7 @@ fn an_untuned_setup_that_breaks_the_demand_is_not_recommended_either() {
     let never = |_: &Setup, _: &str| Answer::SlowAt99(10_000);
     let dir = tempdir_in_memory().unwrap();
     let went = go(dir.path(), &spec, FakeStand::new(&never));
-    assert_eq!(went.ended.unwrap(), Ended::Search(Stop::Exhausted));
+    assert_eq!(went.ended.unwrap(), RunEnd::Search(SearchEnd::Exhausted));
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     assert!(found.recommendation.is_none() && !found.broken.is_empty());
 }

@@ -1,6 +1,6 @@
 //! What is concluded from confirming trials.
 
-use flashfit_tune::{Conclusion, Purpose, Recommendation, Space, TrialRecord, Verdict};
+use flashfit_tune::{Conclusion, GainVerdict, Recommendation, Space, TrialPurpose, TrialRecord};
 
 use crate::support::{SpaceOf, failed, measured, opt, setup, spec};
 
@@ -9,7 +9,7 @@ fn space() -> Space {
 }
 
 /// Trials under both workloads, which do equally well.
-fn trials(purpose: Purpose, label: &str, rates: &[u64]) -> Vec<TrialRecord> {
+fn trials(purpose: TrialPurpose, label: &str, rates: &[u64]) -> Vec<TrialRecord> {
     let setup = setup(&space(), label);
     let of = |workload: &'static str| {
         let setup = setup.clone();
@@ -21,8 +21,8 @@ fn trials(purpose: Purpose, label: &str, rates: &[u64]) -> Vec<TrialRecord> {
 /// A search in which `x a` came first with ten times the rate.
 fn searched() -> Vec<TrialRecord> {
     [
-        trials(Purpose::Search, "x base none", &[1000, 1000]),
-        trials(Purpose::Search, "x a none", &[10_000, 10_000]),
+        trials(TrialPurpose::Search, "x base none", &[1000, 1000]),
+        trials(TrialPurpose::Search, "x a none", &[10_000, 10_000]),
     ]
     .concat()
 }
@@ -37,8 +37,8 @@ fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
     let found = recommended(
         &[
             searched(),
-            trials(Purpose::Confirm, "x a none", winner),
-            trials(Purpose::Confirm, "x base none", untuned),
+            trials(TrialPurpose::Confirm, "x a none", winner),
+            trials(TrialPurpose::Confirm, "x base none", untuned),
         ]
         .concat(),
     );
@@ -50,7 +50,7 @@ fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
 #[test]
 fn better_where_the_whole_interval_is_a_gain() {
     let found = confirmed(&[1200, 1210, 1195], &[1000, 1005, 998]);
-    assert_eq!(found.verdict, Verdict::Better);
+    assert_eq!(found.verdict, GainVerdict::Better);
     let gain = found.gain.unwrap();
     // The search saw a factor of ten; nothing of it may be in the gain.
     assert!(gain.is_above(1.15f64.ln()) && gain.is_below(1.25f64.ln()), "{gain:?}");
@@ -64,17 +64,17 @@ fn better_where_the_whole_interval_is_a_gain() {
 #[test]
 fn cannot_tell_where_the_interval_touches_no_gain() {
     let found = confirmed(&[1200, 900, 1000], &[1000, 1100, 950]);
-    assert_eq!(found.verdict, Verdict::CannotTell);
+    assert_eq!(found.verdict, GainVerdict::CannotTell);
     let same = confirmed(&[1000, 1000], &[1000, 1000]);
-    assert_eq!(same.verdict, Verdict::CannotTell);
+    assert_eq!(same.verdict, GainVerdict::CannotTell);
     let one_round = confirmed(&[5000], &[1000]);
-    assert_eq!(one_round.verdict, Verdict::CannotTell);
+    assert_eq!(one_round.verdict, GainVerdict::CannotTell);
 }
 
 #[test]
 fn worse_where_the_whole_interval_is_a_loss() {
     let found = confirmed(&[900, 905, 899], &[1000, 1001, 1003]);
-    assert_eq!(found.verdict, Verdict::Worse);
+    assert_eq!(found.verdict, GainVerdict::Worse);
     assert!(found.gain.unwrap().is_below(0.0));
 }
 
@@ -82,49 +82,49 @@ fn worse_where_the_whole_interval_is_a_loss() {
 fn rounds_are_compared_pair_by_pair() {
     // The medium slows down to a tenth, but in each round the winner is a little faster.
     let found = confirmed(&[10_100, 5050, 1010], &[10_000, 5000, 1000]);
-    assert_eq!(found.verdict, Verdict::Better);
+    assert_eq!(found.verdict, GainVerdict::Better);
 }
 
 #[test]
 fn rounds_are_paired_by_their_number_in_whatever_order_they_are_found() {
-    let mut winner = trials(Purpose::Confirm, "x a none", &[10_100, 5050, 1010]);
+    let mut winner = trials(TrialPurpose::Confirm, "x a none", &[10_100, 5050, 1010]);
     winner.reverse();
-    let untuned = trials(Purpose::Confirm, "x base none", &[10_000, 5000, 1000]);
+    let untuned = trials(TrialPurpose::Confirm, "x base none", &[10_000, 5000, 1000]);
     let found = recommended(&[searched(), winner, untuned].concat());
-    assert_eq!(found.verdict, Verdict::Better);
+    assert_eq!(found.verdict, GainVerdict::Better);
 }
 
 #[test]
 fn not_confirmed_without_confirming_trials_however_good_the_search() {
     let found = recommended(&searched());
-    assert_eq!((found.verdict, found.gain), (Verdict::NotConfirmed, None));
+    assert_eq!((found.verdict, found.gain), (GainVerdict::NotConfirmed, None));
     assert!(found.gain_by_workload.is_empty());
-    assert_eq!(confirmed(&[2000, 2000], &[]).verdict, Verdict::NotConfirmed);
+    assert_eq!(confirmed(&[2000, 2000], &[]).verdict, GainVerdict::NotConfirmed);
 }
 
 #[test]
 fn a_winner_that_fails_when_it_is_tried_again_is_not_called_better() {
-    let fails = failed(Purpose::Confirm, &setup(&space(), "x a none"), "w", 2);
+    let fails = failed(TrialPurpose::Confirm, &setup(&space(), "x a none"), "w", 2);
     let found = recommended(
         &[
             searched(),
-            trials(Purpose::Confirm, "x a none", &[1200, 1210]),
-            trials(Purpose::Confirm, "x base none", &[1000, 1005, 998]),
+            trials(TrialPurpose::Confirm, "x a none", &[1200, 1210]),
+            trials(TrialPurpose::Confirm, "x base none", &[1000, 1005, 998]),
             vec![fails],
         ]
         .concat(),
     );
-    assert_eq!((found.verdict, found.gain), (Verdict::Worse, None));
+    assert_eq!((found.verdict, found.gain), (GainVerdict::Worse, None));
 }
 
 #[test]
 fn nothing_beats_the_untuned_setup_where_it_came_first() {
     let trials = [
-        trials(Purpose::Search, "x base none", &[1000, 1000]),
-        trials(Purpose::Search, "x a none", &[1000, 1000]),
+        trials(TrialPurpose::Search, "x base none", &[1000, 1000]),
+        trials(TrialPurpose::Search, "x a none", &[1000, 1000]),
     ];
     let found = recommended(&trials.concat());
-    assert_eq!(found.verdict, Verdict::NothingBeatsUntuned);
+    assert_eq!(found.verdict, GainVerdict::NothingBeatsUntuned);
     assert_eq!(found.winner, found.untuned);
 }
 
@@ -133,11 +133,11 @@ fn another_file_system_is_also_compared_with_itself_untuned() {
     let found = recommended(
         &[
             searched(),
-            trials(Purpose::Search, "y base none", &[20_000, 20_000]),
-            trials(Purpose::Search, "y a none", &[30_000, 30_000]),
-            trials(Purpose::Confirm, "y a none", &[3000, 3001]),
-            trials(Purpose::Confirm, "y base none", &[2000, 2001]),
-            trials(Purpose::Confirm, "x base none", &[1000, 1001]),
+            trials(TrialPurpose::Search, "y base none", &[20_000, 20_000]),
+            trials(TrialPurpose::Search, "y a none", &[30_000, 30_000]),
+            trials(TrialPurpose::Confirm, "y a none", &[3000, 3001]),
+            trials(TrialPurpose::Confirm, "y base none", &[2000, 2001]),
+            trials(TrialPurpose::Confirm, "x base none", &[1000, 1001]),
         ]
         .concat(),
     );
@@ -153,11 +153,11 @@ fn another_file_system_is_also_compared_with_itself_untuned() {
 
 #[test]
 fn a_setup_that_scored_higher_but_is_less_safe_is_named_and_not_recommended() {
-    let risky = trials(Purpose::Search, "x risky none", &[50_000, 50_000]);
+    let risky = trials(TrialPurpose::Search, "x risky none", &[50_000, 50_000]);
     let found = recommended(&[searched(), risky].concat());
     assert_eq!(found.winner.label(), "x a none");
     assert_eq!(found.better_but_less_safe.unwrap().label(), "x risky none");
-    let slower = trials(Purpose::Search, "x risky none", &[5000, 5000]);
+    let slower = trials(TrialPurpose::Search, "x risky none", &[5000, 5000]);
     assert_eq!(recommended(&[searched(), slower].concat()).better_but_less_safe, None);
 }
 
@@ -169,5 +169,5 @@ fn without_a_setup_measured_under_all_workloads_nothing_is_recommended() {
     let found = Conclusion::of_run(&space(), &spec, &only_reads).unwrap();
     // The search may name what it would choose by half of it, but nothing is recommended.
     let verdict = found.recommendation.map(|found| found.verdict);
-    assert!(matches!(verdict, None | Some(Verdict::NotConfirmed)), "{verdict:?}");
+    assert!(matches!(verdict, None | Some(GainVerdict::NotConfirmed)), "{verdict:?}");
 }

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flashfit_host::dir::{DirError, Obstacle};
-use flashfit_host::{ExitClass, Explain, mount};
+use flashfit_host::dir::{DirError, DirObstacle};
+use flashfit_host::{ExitClass, UserError, mount};
 use flashfit_test_support::{TestNeed, block_devices, skip};
 use flashfit_tune::run_dir::RunDirError;
-use flashfit_tune::{Claimed, Purpose, Run, RunDir, RunHeader, Space, TrialRecord};
+use flashfit_tune::{RunDir, RunDirLock, RunHeader, Space, StoredRun, TrialPurpose, TrialRecord};
 use rustix::mount::MountFlags;
 
 use crate::support::{SpaceOf, header, measured, opt, setup, spec};
@@ -22,7 +22,7 @@ fn a_header() -> RunHeader {
 
 fn a_record(number: u32) -> TrialRecord {
     let setup = setup(&space(), "x a none");
-    TrialRecord { number, ..measured(Purpose::Search, &setup, "w", number - 1, 1000) }
+    TrialRecord { number, ..measured(TrialPurpose::Search, &setup, "w", number - 1, 1000) }
 }
 
 /// A run of three trials that nobody works at.
@@ -36,7 +36,7 @@ fn finished() -> (tempfile::TempDir, PathBuf) {
     (dir, trials)
 }
 
-fn numbers(run: &Run) -> Vec<u32> {
+fn numbers(run: &StoredRun) -> Vec<u32> {
     run.trials.iter().map(|trial| trial.number).collect()
 }
 
@@ -47,7 +47,7 @@ fn append_to(file: &Path, bytes: &[u8]) {
 #[test]
 fn what_is_written_is_read() {
     let (dir, _) = finished();
-    let run = Run::read(dir.path()).unwrap();
+    let run = StoredRun::read(dir.path()).unwrap();
     assert_eq!(numbers(&run), [1, 2, 3]);
     let expected = RunHeader { created_unix_s: run.header.created_unix_s, ..a_header() };
     assert_eq!(run.header, expected);
@@ -55,7 +55,7 @@ fn what_is_written_is_read() {
     assert_eq!(numbers(&run), [1, 2, 3]);
     assert_eq!(resumed.path(), dir.path());
     resumed.append(&a_record(4), &[], &[]).unwrap();
-    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3, 4]);
+    assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn what_the_user_keeps_there_is_not_overwritten() {
 fn a_claim_without_a_run_leaves_nothing_and_touches_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("notes.txt"), "mine").unwrap();
-    let claimed = Claimed::new(dir.path(), &a_header().spec).unwrap();
-    let second = Claimed::new(dir.path(), &a_header().spec).unwrap_err();
+    let claimed = RunDirLock::new(dir.path(), &a_header().spec).unwrap();
+    let second = RunDirLock::new(dir.path(), &a_header().spec).unwrap_err();
     assert!(matches!(second, RunDirError::Locked { .. } | RunDirError::Occupied { .. }));
     drop(claimed);
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
@@ -109,7 +109,7 @@ fn two_cannot_work_in_it_and_reading_is_free() {
     let error = RunDir::resume(dir.path()).unwrap_err();
     assert!(matches!(error, RunDirError::Locked { .. }), "{error}");
     assert_eq!(error.class(), ExitClass::Usage);
-    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1]);
+    assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1]);
     drop(first);
     RunDir::resume(dir.path()).unwrap();
 }
@@ -121,7 +121,7 @@ fn a_line_that_was_not_written_whole_is_ignored_and_then_cut_off() {
     // Also one that ends inside a character.
     for torn in [&b"{\"version\":1,\"num"[..], b"{\"version\":1}", b"\"\xc3"] {
         append_to(&trials, torn);
-        assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3]);
+        assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3]);
         let (_, run) = RunDir::resume(dir.path()).unwrap();
         assert_eq!(numbers(&run), [1, 2, 3]);
         assert_eq!(std::fs::read(&trials).unwrap(), whole);
@@ -129,7 +129,7 @@ fn a_line_that_was_not_written_whole_is_ignored_and_then_cut_off() {
     append_to(&trials, b"torn");
     let (mut resumed, _) = RunDir::resume(dir.path()).unwrap();
     resumed.append(&a_record(4), &[], &[]).unwrap();
-    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3, 4]);
+    assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn a_last_line_with_zeros_in_it_is_ignored_and_then_cut_off() {
     let whole = std::fs::read(&trials).unwrap();
     // As a loss of power leaves it: the file has grown, and of two blocks only the second is there.
     append_to(&trials, &[&[0; 300][..], b"\"cost\":7}\n"].concat());
-    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3]);
+    assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3]);
     let (mut resumed, run) = RunDir::resume(dir.path()).unwrap();
     assert_eq!(numbers(&run), [1, 2, 3]);
     assert_eq!(std::fs::read(&trials).unwrap(), whole);
     resumed.append(&a_record(4), &[], &[]).unwrap();
-    assert_eq!(numbers(&Run::read(dir.path()).unwrap()), [1, 2, 3, 4]);
+    assert_eq!(numbers(&StoredRun::read(dir.path()).unwrap()), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_run_without_a_trial_can_be_read_and_resumed() {
     let dir = tempfile::tempdir().unwrap();
     drop(RunDir::create(dir.path(), &a_header()).unwrap());
     std::fs::remove_file(dir.path().join("trials.jsonl")).unwrap();
-    assert!(Run::read(dir.path()).unwrap().trials.is_empty());
+    assert!(StoredRun::read(dir.path()).unwrap().trials.is_empty());
     assert!(RunDir::resume(dir.path()).unwrap().1.trials.is_empty());
 }
 
@@ -163,7 +163,9 @@ fn a_damaged_line_is_named() {
         let mut lines: Vec<&str> = text.lines().collect();
         lines[1] = damage;
         std::fs::write(&trials, lines.join("\n") + "\n").unwrap();
-        for error in [Run::read(dir.path()).unwrap_err(), RunDir::resume(dir.path()).unwrap_err()] {
+        for error in
+            [StoredRun::read(dir.path()).unwrap_err(), RunDir::resume(dir.path()).unwrap_err()]
+        {
             assert!(matches!(error, RunDirError::Damaged { line: 2, .. }), "{error}");
             assert!(error.to_string().contains("trials.jsonl:2: "), "{error}");
             let hint = error.hint().unwrap();
@@ -179,7 +181,7 @@ fn with_second_line(change: impl Fn(&str) -> String) -> (RunDirError, String) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines[1] = change(&lines[1]);
     std::fs::write(&trials, lines.join("\n") + "\n").unwrap();
-    let error = Run::read(dir.path()).unwrap_err();
+    let error = StoredRun::read(dir.path()).unwrap_err();
     let hint = error.hint().unwrap();
     (error, hint)
 }
@@ -213,11 +215,11 @@ fn a_record_of_another_version_is_named() {
     let (dir, trials) = finished();
     let text = std::fs::read_to_string(&trials).unwrap();
     std::fs::write(&trials, text.replacen("\"version\":1", "\"version\":2", 1)).unwrap();
-    let error = Run::read(dir.path()).unwrap_err();
+    let error = StoredRun::read(dir.path()).unwrap_err();
     assert!(error.to_string().contains(":1: a record of version 2"), "{error}");
     // It need not have the same keys.
     std::fs::write(&trials, "{\"version\":3,\"trial\":{}}\n").unwrap();
-    let error = Run::read(dir.path()).unwrap_err();
+    let error = StoredRun::read(dir.path()).unwrap_err();
     assert!(error.to_string().contains(":1: a record of version 3"), "{error}");
     assert!(!error.hint().unwrap().contains("sed"), "{error:?}");
 }
@@ -233,7 +235,9 @@ fn a_run_of_another_format_is_refused() {
     ] {
         assert!(text.contains(from));
         std::fs::write(&file, text.replace(from, to)).unwrap();
-        for error in [Run::read(dir.path()).unwrap_err(), RunDir::resume(dir.path()).unwrap_err()] {
+        for error in
+            [StoredRun::read(dir.path()).unwrap_err(), RunDir::resume(dir.path()).unwrap_err()]
+        {
             let RunDirError::OtherVersion { found: said, .. } = error else { panic!("{error}") };
             assert_eq!(said, found);
         }
@@ -246,7 +250,7 @@ fn a_damaged_header_is_named_without_advice_to_cut_it_up() {
     let file = dir.path().join("run.json");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("\"spec\"", "\"speck\"")).unwrap();
-    let error = Run::read(dir.path()).unwrap_err();
+    let error = StoredRun::read(dir.path()).unwrap_err();
     assert!(error.to_string().contains("run.json:"), "{error}");
     assert!(!error.hint().unwrap_or_default().contains("sed"), "{error:?}");
 }
@@ -255,7 +259,7 @@ fn a_damaged_header_is_named_without_advice_to_cut_it_up() {
 fn where_there_is_no_run_that_is_said() {
     let dir = tempfile::tempdir().unwrap();
     for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
-        for error in [Run::read(&path).unwrap_err(), RunDir::resume(&path).unwrap_err()] {
+        for error in [StoredRun::read(&path).unwrap_err(), RunDir::resume(&path).unwrap_err()] {
             assert!(matches!(error, RunDirError::NoRun { .. }), "{error}");
         }
         assert!(!path.join(".flashfit-lock").exists());
@@ -268,7 +272,7 @@ fn every_seed_can_be_kept() {
     let mut header = a_header();
     header.spec.seed = u64::MAX;
     drop(RunDir::create(dir.path(), &header).unwrap());
-    assert_eq!(Run::read(dir.path()).unwrap().header.spec.seed, u64::MAX);
+    assert_eq!(StoredRun::read(dir.path()).unwrap().header.spec.seed, u64::MAX);
     let config = flashfit_tune::Config::read(&dir.path().join("config.toml")).unwrap();
     assert_eq!(config.seed, Some(u64::MAX));
 }
@@ -314,7 +318,7 @@ fn a_full_disk_leaves_whole_lines() {
         assert!(kept > 5, "{name}: {kept}");
         let text = std::fs::read_to_string(path.join("trials.jsonl")).unwrap();
         assert!(text.ends_with('\n'));
-        assert_eq!(Run::read(&path).unwrap().trials.len(), kept as usize);
+        assert_eq!(StoredRun::read(&path).unwrap().trials.len(), kept as usize);
         for folder in ["fio", "kernel"] {
             let mut files = std::fs::read_dir(path.join(folder)).unwrap().map(Result::unwrap);
             assert!(files.all(|file| file.path().extension().unwrap() != "part"), "{name}");
@@ -327,7 +331,7 @@ fn a_full_disk_leaves_whole_lines() {
         let (mut run, before) = RunDir::resume(&path).unwrap();
         assert_eq!(before.trials.len(), 1);
         run.append(&a_record(2), &[], &[]).unwrap();
-        assert_eq!(numbers(&Run::read(&path).unwrap()), [1, 2]);
+        assert_eq!(numbers(&StoredRun::read(&path).unwrap()), [1, 2]);
         drop(run);
         std::fs::remove_dir_all(path).unwrap();
     }
@@ -351,16 +355,16 @@ fn a_run_of_before_there_were_limits_and_batches_is_read() {
     for key in ["batch", "length", "written", "state_ns", "fill_bytes"] {
         assert!(!line.contains(&format!("\"{key}\"")), "{key} in {line}");
     }
-    let run = Run::read(dir.path()).unwrap();
-    assert_eq!(run.header.spec.limits, flashfit_tune::Limits::default());
+    let run = StoredRun::read(dir.path()).unwrap();
+    assert_eq!(run.header.spec.limits, flashfit_tune::Budget::default());
     assert_eq!((run.trials.len(), run.trials[0].batch), (1, None));
 }
 
-fn obstacle<T: std::fmt::Debug>(result: Result<T, RunDirError>) -> Obstacle {
+fn obstacle<T: std::fmt::Debug>(result: Result<T, RunDirError>) -> DirObstacle {
     match result.unwrap_err() {
         RunDirError::Dir(error @ DirError::Not { obstacle, .. }) => {
             let class = RunDirError::Dir(error).class();
-            let is_folder = obstacle == Obstacle::NotAFolder;
+            let is_folder = obstacle == DirObstacle::NotAFolder;
             assert_eq!(class, if is_folder { ExitClass::Usage } else { ExitClass::Refused });
             obstacle
         }
@@ -386,7 +390,7 @@ fn no_link_in_a_run_is_followed() {
             std::os::unix::fs::symlink(&theirs, &path).unwrap();
         }
         let found = obstacle(RunDir::resume(dir.path()));
-        assert!(matches!(found, Obstacle::NotAFile | Obstacle::NotAFolder), "{name}");
+        assert!(matches!(found, DirObstacle::NotAFile | DirObstacle::NotAFolder), "{name}");
         assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs", "{name}");
         assert_eq!(std::fs::read_dir(&there).unwrap().count(), 0, "{name}");
     }
@@ -413,15 +417,15 @@ fn a_run_that_is_a_link_or_of_somebody_else_is_refused() {
     let outside = tempfile::tempdir().unwrap();
     let link = outside.path().join("run");
     std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-    assert_eq!(obstacle(Run::read(&link)), Obstacle::NotAFolder);
-    assert_eq!(obstacle(RunDir::create(&link, &a_header())), Obstacle::NotAFolder);
+    assert_eq!(obstacle(StoredRun::read(&link)), DirObstacle::NotAFolder);
+    assert_eq!(obstacle(RunDir::create(&link, &a_header())), DirObstacle::NotAFolder);
     if std::os::unix::fs::chown(dir.path(), Some(12_345), None).is_err() {
         assert!(skip(Some(TestNeed::Root.missing("only root can give a directory away"))));
         return;
     }
-    for result in [Run::read(dir.path()).map(drop), RunDir::resume(dir.path()).map(drop)] {
-        assert_eq!(obstacle(result), Obstacle::Owner(12_345));
+    for result in [StoredRun::read(dir.path()).map(drop), RunDir::resume(dir.path()).map(drop)] {
+        assert_eq!(obstacle(result), DirObstacle::Owner(12_345));
     }
     let report = flashfit_tune::run_dir::write_report(dir.path(), "<html>");
-    assert_eq!(obstacle(report), Obstacle::Owner(12_345));
+    assert_eq!(obstacle(report), DirObstacle::Owner(12_345));
 }

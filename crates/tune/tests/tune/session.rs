@@ -4,11 +4,11 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::{
-    Conclusion, Ended, Outcome, Problem, Purpose, Run, RunDir, RunSpec, Session, Space,
-    StrategyKind, TrialKey, TrialRecord, TuneError, Verdict,
+    Conclusion, GainVerdict, Problem, RecordedOutcome, RunDir, RunEnd, RunSpec, Space, StoredRun,
+    StrategyKind, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
@@ -34,7 +34,7 @@ fn workloads() -> Vec<Workload> {
 
 /// How a run, or a part of it, went.
 struct Went {
-    ended: Result<Ended, TuneError>,
+    ended: Result<RunEnd, TuneError>,
     trials: Vec<TrialRecord>,
     watcher: Watcher,
     seeds: Vec<u64>,
@@ -52,7 +52,7 @@ fn go(dir: &Path, space: &Space, spec: &RunSpec, stand: FakeStand<'_>) -> Went {
     };
     let mut watcher = Watcher::default();
     let problem = Problem::of_run(space, spec).unwrap();
-    let mut session = Session::new(spec, &problem, &workloads, run_dir, trials).unwrap();
+    let mut session = TuneSession::new(spec, &problem, &workloads, run_dir, trials).unwrap();
     let ended = session.run(&mut stand, &mut watcher);
     let seeds = stand.made.iter().map(|(_, _, seed)| *seed).collect();
     Went { ended, trials: session.into_trials(), watcher, seeds }
@@ -76,7 +76,7 @@ fn every_trial_is_kept_with_its_raw_output_and_the_kernels_lines() {
     let spec = spec(&space(), &["first", "second"]);
     let went = go(dir.path(), &space(), &spec, FakeStand::new(&landscape));
     went.ended.unwrap();
-    let read = Run::read(dir.path()).unwrap();
+    let read = StoredRun::read(dir.path()).unwrap();
     let text = |trials: &[TrialRecord]| serde_json::to_string(trials).unwrap();
     assert_eq!(text(&read.trials), text(&went.trials));
     let numbers: Vec<u32> = read.trials.iter().map(|trial| trial.number).collect();
@@ -86,11 +86,11 @@ fn every_trial_is_kept_with_its_raw_output_and_the_kernels_lines() {
         let raw = dir.path().join(format!("fio/{:05}-only.json", trial.number));
         let log = dir.path().join(format!("kernel/{:05}.log", trial.number));
         match &trial.outcome {
-            Outcome::Completed { points } => {
+            RecordedOutcome::Completed { points } => {
                 assert_eq!(points[0].raw_json, "");
                 assert!(std::fs::read_to_string(raw).unwrap().starts_with('['));
             }
-            Outcome::Failed { .. } => assert!(!raw.exists()),
+            RecordedOutcome::Failed { .. } => assert!(!raw.exists()),
         }
         assert_eq!(std::fs::read_to_string(log).unwrap(), "a line of the kernel's\n");
     }
@@ -107,8 +107,8 @@ fn no_trial_is_made_twice_and_the_best_is_found_and_confirmed() {
     let found = Conclusion::of_run(&space(), &spec, &went.trials).unwrap();
     let found = found.recommendation.unwrap();
     assert_eq!(found.winner.label(), "x a+b none");
-    assert_eq!(found.verdict, Verdict::Better);
-    let confirming = went.trials.iter().filter(|t| t.key.purpose == Purpose::Confirm).count();
+    assert_eq!(found.verdict, GainVerdict::Better);
+    let confirming = went.trials.iter().filter(|t| t.key.purpose == TrialPurpose::Confirm).count();
     // Winner, runner-up and untuned setup, two rounds, two workloads.
     assert_eq!(confirming, 12);
 }
@@ -170,7 +170,7 @@ fn a_fatal_error_ends_the_run_and_leaves_the_trials_whole() {
     let error = went.ended.unwrap_err();
     assert_eq!(error.class(), ExitClass::Io);
     assert_eq!(error.to_string(), "the medium is gone");
-    assert_eq!(keys(&Run::read(dir.path()).unwrap().trials), keys(&went.trials));
+    assert_eq!(keys(&StoredRun::read(dir.path()).unwrap().trials), keys(&went.trials));
     assert_eq!(went.trials.len(), 5);
 }
 
@@ -180,12 +180,12 @@ fn a_setup_that_fails_is_recorded_once_and_the_run_goes_on() {
     let failures: Vec<String> = went
         .trials
         .iter()
-        .filter(|trial| matches!(trial.outcome, Outcome::Failed { .. }))
+        .filter(|trial| matches!(trial.outcome, RecordedOutcome::Failed { .. }))
         .map(|trial| trial.key.setup.label())
         .collect();
     assert_eq!(failures, ["y bad none", "y a+bad none"]);
     let last = went.trials.iter().rposition(|trial| trial.key.setup.label() == "y bad none");
-    assert!(matches!(went.trials[last.unwrap()].outcome, Outcome::Failed { .. }));
+    assert!(matches!(went.trials[last.unwrap()].outcome, RecordedOutcome::Failed { .. }));
 }
 
 #[test]

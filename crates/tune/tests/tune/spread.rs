@@ -6,14 +6,14 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
-use flashfit_host::{ExitClass, Explain};
+use flashfit_host::{ExitClass, UserError};
 use flashfit_stand::TrialError;
 use flashfit_test_support::tempdir_in_memory;
-use flashfit_tune::spread::levels::Figure;
-use flashfit_tune::spread::{Levels, Team};
+use flashfit_tune::spread::levels::EffectKey;
+use flashfit_tune::spread::{DeviceEffects, WorkerPool};
 use flashfit_tune::{
-    Conclusion, Ended, MadeOn, Problem, Purpose, Run, RunDir, RunSpec, Session, Space, TrialKey,
-    TrialRecord, TuneError, Verdict,
+    Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun, TrialDevice,
+    TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
@@ -41,8 +41,8 @@ fn workloads() -> Vec<Workload> {
     vec![workload("first")]
 }
 
-fn board(name: &str) -> MadeOn {
-    MadeOn { board: name.to_owned(), medium: format!("medium of {name}") }
+fn board(name: &str) -> TrialDevice {
+    TrialDevice { board: name.to_owned(), medium: format!("medium of {name}") }
 }
 
 /// A board: its name, its medium's landscape, and after how many trials it is gone.
@@ -53,7 +53,7 @@ fn go(
     dir: &Path,
     spec: &RunSpec,
     boards: &[Board],
-) -> (Result<Ended, TuneError>, Vec<TrialRecord>) {
+) -> (Result<RunEnd, TuneError>, Vec<TrialRecord>) {
     let (space, workloads) = (space(), workloads());
     let (run_dir, trials) = if dir.join("run.json").exists() {
         let (run_dir, run) = RunDir::resume(dir).unwrap();
@@ -62,7 +62,7 @@ fn go(
         (RunDir::create(dir, &header(&space, spec)).unwrap(), Vec::new())
     };
     let problem = Problem::of_run(&space, spec).unwrap();
-    let (team, desks) = Team::new(boards.iter().map(|(name, ..)| board(name)).collect());
+    let (team, desks) = WorkerPool::new(boards.iter().map(|(name, ..)| board(name)).collect());
     std::thread::scope(|scope| {
         for ((_, landscape, gone_after), desk) in boards.iter().zip(desks) {
             let workloads = &workloads;
@@ -75,7 +75,7 @@ fn go(
             });
         }
         let mut team = team;
-        let mut session = Session::new(spec, &problem, &workloads, run_dir, trials).unwrap();
+        let mut session = TuneSession::new(spec, &problem, &workloads, run_dir, trials).unwrap();
         let ended = session.run_spread(&mut team, &mut Watcher::default());
         (ended, session.into_trials())
     })
@@ -98,13 +98,13 @@ fn media_that_differ_are_told_apart_from_setups_that_do() {
     assert_eq!(keys(&trials).len(), trials.len(), "no two have the same key");
     let boards: BTreeSet<&str> = trials.iter().map(on).collect();
     assert_eq!(boards.len(), 2, "both have work");
-    let levels = Levels::of(&trials);
-    let ratio = levels.level(Figure::Rate, "first", 1).unwrap().log;
+    let levels = DeviceEffects::of(&trials);
+    let ratio = levels.level(EffectKey::Rate, "first", 1).unwrap().log;
     assert!((ratio.abs() - 4f64.ln()).abs() < 0.01, "{ratio}");
     let found = Conclusion::of_run(&space(), &spec, &trials).unwrap().recommendation.unwrap();
     assert_eq!(found.winner.label(), "x a+b none");
-    assert_eq!(found.verdict, Verdict::Better);
-    assert_eq!(Run::read(dir.path()).unwrap().trials.len(), trials.len());
+    assert_eq!(found.verdict, GainVerdict::Better);
+    assert_eq!(StoredRun::read(dir.path()).unwrap().trials.len(), trials.len());
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn confirming_rounds_are_made_on_one_board_each() {
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None), ("two", fast, None)]);
     ended.unwrap();
     let mut rounds: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.key.purpose == Purpose::Confirm) {
+    for trial in trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Confirm) {
         rounds.entry(trial.key.repeat).or_default().insert(on(trial));
     }
     assert_eq!(rounds.len(), 2);
@@ -127,8 +127,8 @@ fn one_board_alone_needs_no_comparison() {
     let dir = tempdir_in_memory().unwrap();
     let (ended, trials) = go(dir.path(), &spec, &[("one", fast, None)]);
     ended.unwrap();
-    assert!(trials.iter().all(|trial| trial.key.purpose != Purpose::Overlap));
-    assert!(!Levels::of(&trials).are_several());
+    assert!(trials.iter().all(|trial| trial.key.purpose != TrialPurpose::Overlap));
+    assert!(!DeviceEffects::of(&trials).are_several());
 }
 
 #[test]
@@ -147,7 +147,8 @@ fn what_a_lost_board_leaves_is_made_by_the_others() {
         ended.unwrap();
         assert!(trials.iter().filter(|trial| on(trial) == "one").count() <= trials_before);
         let searched = |trials: &[TrialRecord]| -> BTreeSet<TrialKey> {
-            let of_search = trials.iter().filter(|trial| trial.key.purpose != Purpose::Overlap);
+            let of_search =
+                trials.iter().filter(|trial| trial.key.purpose != TrialPurpose::Overlap);
             of_search.map(|trial| trial.key.clone()).collect()
         };
         assert_eq!(searched(&trials), searched(&expected), "lost after {trials_before}");
@@ -180,7 +181,7 @@ fn an_interrupted_board_ends_the_run_as_interrupted() {
     let dir = tempdir_in_memory().unwrap();
     let run_dir = RunDir::create(dir.path(), &header(&space, &spec)).unwrap();
     let problem = Problem::of_run(&space, &spec).unwrap();
-    let (mut team, desks) = Team::new(vec![board("one")]);
+    let (mut team, desks) = WorkerPool::new(vec![board("one")]);
     for desk in desks {
         desk.leave(TrialError::Stopped {
             message: "interrupted".to_owned(),
@@ -188,7 +189,7 @@ fn an_interrupted_board_ends_the_run_as_interrupted() {
             hint: None,
         });
     }
-    let mut session = Session::new(&spec, &problem, &workloads, run_dir, Vec::new()).unwrap();
+    let mut session = TuneSession::new(&spec, &problem, &workloads, run_dir, Vec::new()).unwrap();
     let ended = session.run_spread(&mut team, &mut Watcher::default());
     assert_eq!(ended.unwrap_err().class(), ExitClass::Interrupted);
 }

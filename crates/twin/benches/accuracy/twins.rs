@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use flashfit_geometry::flashbench::{Comparison, OpenUnitTable};
-use flashfit_geometry::probed::Unwatched;
+use flashfit_geometry::flashbench::{Comparison, OpenBlockTable};
+use flashfit_geometry::probed::NoObserver;
 use flashfit_medium::random::Random;
-use flashfit_twin::search::Known;
-use flashfit_twin::target::Target;
-use flashfit_twin::{Hints, fit_to, predict};
+use flashfit_twin::search::SimulatedCounts;
+use flashfit_twin::target::FitTarget;
+use flashfit_twin::{DeviceHints, fit_to, predict};
 
 use super::tables::published;
 
@@ -36,17 +36,22 @@ pub fn section() -> String {
     let (mut tables, mut within) = (0, 0);
     for (card, runs) in published("open-au") {
         for (file, imported) in runs {
-            let Some(target) = Target::of(&imported.open_units) else { continue };
-            let mut known = Known::default();
+            let Some(target) = FitTarget::of(&imported.open_units) else { continue };
+            let mut known = SimulatedCounts::default();
             for seed in 1..=SPLITS {
                 let (visible, hidden) = split(&target, seed);
-                let twin =
-                    fit_to(&visible, &mut known, Hints::default(), ("twin", &card), &mut Unwatched);
+                let twin = fit_to(
+                    &visible,
+                    &mut known,
+                    DeviceHints::default(),
+                    ("twin", &card),
+                    &mut NoObserver,
+                );
                 let Ok(twin) = twin else {
                     let _ = writeln!(text, "| {card} {file} | none: too few cells | | | |");
                     continue;
                 };
-                let hidden = OpenUnitTable { cells: hidden.cells };
+                let hidden = OpenBlockTable { cells: hidden.cells };
                 let rates =
                     predict::predict(&twin.model, &target).expect("the model was simulated");
                 let comparison = Comparison::of(&hidden, &rates).expect("half of the cells");
@@ -82,7 +87,7 @@ pub fn section() -> String {
 }
 
 /// Half of the cells, and the other half.
-fn split(target: &Target, seed: u64) -> (Target, Target) {
+fn split(target: &FitTarget, seed: u64) -> (FitTarget, FitTarget) {
     let mut order: Vec<usize> = (0..target.cells.len()).collect();
     Random::new(seed).shuffle(&mut order);
     let visible = &order[..order.len() / 2];

@@ -9,7 +9,7 @@ use flashfit_host::{Program, ProgramError, Runner, program};
 
 use crate::VmError;
 use crate::kernel::Kernel;
-use crate::modules::{Modules, Presence};
+use crate::modules::{ModulePresence, Modules};
 use crate::options::VmOptions;
 use crate::programs;
 use crate::tree::Tree;
@@ -27,7 +27,7 @@ const ALWAYS: [&str; 2] = ["virtio_pci", "virtio_console"];
 const NETWORK: &str = "virtio_net";
 
 /// A guest's files, and what is not among them although it was asked for.
-pub(super) struct Contents {
+pub(super) struct GuestFiles {
     pub tree: Tree,
     pub lacking_programs: Vec<String>,
     pub lacking_modules: Vec<String>,
@@ -62,7 +62,7 @@ pub(crate) fn boot_modules(options: &VmOptions) -> Vec<&'static str> {
     modules
 }
 
-pub(super) fn gather(options: &VmOptions, runner: &dyn Runner) -> Result<Contents, VmError> {
+pub(super) fn gather(options: &VmOptions, runner: &dyn Runner) -> Result<GuestFiles, VmError> {
     let mut tree = Tree::default();
     for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
         let path = Path::new("/").join(name);
@@ -92,7 +92,7 @@ pub(super) fn gather(options: &VmOptions, runner: &dyn Runner) -> Result<Content
     bring_shell(&mut tree, runner)?;
     settings(&mut tree, &folders);
     tree.bytes("/init", 0o755, INIT);
-    Ok(Contents { tree, lacking_programs, lacking_modules })
+    Ok(GuestFiles { tree, lacking_programs, lacking_modules })
 }
 
 fn bring_programs(
@@ -132,7 +132,7 @@ fn bring_modules(
 ) -> Result<Vec<String>, VmError> {
     let folder = &kernel.modules;
     let modules = Modules::read(folder).map_err(VmError::file("read", folder))?;
-    let is_lacking = |name: &str| modules.presence(name) == Presence::Lacking;
+    let is_lacking = |name: &str| modules.presence(name) == ModulePresence::Lacking;
     if let Some(module) = boot.iter().find(|module| is_lacking(module)) {
         let module = (*module).to_owned();
         return Err(VmError::Module { release: kernel.release.clone(), module });

@@ -1,8 +1,8 @@
 //! Archives kept from one start to the next, with what they were made of.
 //!
 //! One is taken again when the same was asked for and none of the host's files in it has changed.
-//! The newest few stay, and those that a machine of another process may be about to read. An archive
-//! is written under another name and renamed.
+//! The newest few stay, and those that a machine of another process may be about to read. An
+//! archive is written under another name and renamed.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use tempfile::Builder;
 
 use super::Initramfs;
-use super::contents::Contents;
+use super::contents::GuestFiles;
 use crate::VmError;
-use crate::tree::{Input, Tree};
+use crate::tree::{Tree, TreeInput};
 use crate::unfinished;
 
 const MOST_KEPT: usize = 4;
@@ -30,7 +30,7 @@ const RECORD: &str = "json";
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     request: String,
-    inputs: Vec<Input>,
+    inputs: Vec<TreeInput>,
     lacking_programs: Vec<String>,
     lacking_modules: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
     let record: Record = serde_json::from_str(&text).ok()?;
     let file = base.with_extension(ARCHIVE);
     let bytes = file.metadata().ok()?.len();
-    if record.request != request || !record.inputs.iter().all(Input::is_unchanged) {
+    if record.request != request || !record.inputs.iter().all(TreeInput::is_unchanged) {
         return None;
     }
     // From here on it counts as used, unless it was removed a moment ago.
@@ -63,7 +63,7 @@ pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
 pub(super) fn keep(
     folder: &Path,
     request: &str,
-    contents: &Contents,
+    contents: &GuestFiles,
     write: impl FnOnce(&Tree, &File) -> io::Result<()>,
 ) -> Result<Initramfs, VmError> {
     let base = base(folder, request);
@@ -123,10 +123,10 @@ fn base(folder: &Path, request: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn contents(file: &Path) -> Contents {
+    fn contents(file: &Path) -> GuestFiles {
         let mut tree = Tree::default();
         tree.host_file(file, "/file").unwrap();
-        Contents { tree, lacking_programs: vec!["fio".to_owned()], lacking_modules: Vec::new() }
+        GuestFiles { tree, lacking_programs: vec!["fio".to_owned()], lacking_modules: Vec::new() }
     }
 
     fn archive(tree: &Tree, file: &File) -> io::Result<()> {

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file::{self, InputFileError};
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, Explain, ProgramError, Runner};
+use flashfit_host::{ExitClass, ProgramError, Runner, UserError};
 
 use crate::architecture;
 use crate::cache_folder::cache_folder;
-use crate::modules::{Modules, Presence};
+use crate::modules::{ModulePresence, Modules};
 
 /// A kernel's image and its modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum KernelError {
     },
 }
 
-impl Explain for KernelError {
+impl UserError for KernelError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Given { .. } | Self::Unindexed { .. } => ExitClass::Usage,
@@ -201,7 +201,7 @@ impl Kernel {
     /// Which of the modules called `wanted` it neither has nor has built in.
     pub fn lacking(&self, wanted: &[String]) -> Vec<String> {
         let modules = Modules::read(&self.modules).unwrap_or_default();
-        let is_lacking = |name: &&String| modules.presence(name) == Presence::Lacking;
+        let is_lacking = |name: &&String| modules.presence(name) == ModulePresence::Lacking;
         wanted.iter().filter(is_lacking).cloned().collect()
     }
 }

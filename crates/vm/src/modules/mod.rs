@@ -28,7 +28,7 @@ pub(crate) struct Module {
 /// Where a module is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Presence {
+pub enum ModulePresence {
     /// In a file of its own.
     Module,
     /// In the kernel itself.
@@ -77,14 +77,14 @@ impl Modules {
 
     /// Where the module called `name` is; a name that other modules answer to (`fs-ext4`) is where
     /// they are.
-    pub fn presence(&self, name: &str) -> Presence {
+    pub fn presence(&self, name: &str) -> ModulePresence {
         let name = normal(name);
         if !self.named(&name).is_empty() {
-            Presence::Module
+            ModulePresence::Module
         } else if self.built_in.contains(&name) {
-            Presence::BuiltIn
+            ModulePresence::BuiltIn
         } else {
-            Presence::Lacking
+            ModulePresence::Lacking
         }
     }
 
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn what_is_built_in_is_not_lacking() {
         let presence = |name| sample().presence(name);
-        assert_eq!(presence("crc32c-intel"), Presence::Module);
-        assert_eq!(presence("fs-ext4"), Presence::Module);
-        assert_eq!(presence("loop"), Presence::BuiltIn);
-        assert_eq!(presence("f2fs"), Presence::Lacking);
+        assert_eq!(presence("crc32c-intel"), ModulePresence::Module);
+        assert_eq!(presence("fs-ext4"), ModulePresence::Module);
+        assert_eq!(presence("loop"), ModulePresence::BuiltIn);
+        assert_eq!(presence("f2fs"), ModulePresence::Lacking);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flashfit_host::{SystemRunner, program};
 use flashfit_test_support::{TestNeed, skip};
-use flashfit_vm::{Kernel, Speed, Vm, VmOptions};
+use flashfit_vm::{ClockSpeed, Kernel, Vm, VmOptions};
 
 const PROGRAM: &str = "#!/bin/sh\nwhile read -r line; do eval \"$line\"; done\n";
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ pub fn options(kernel: Kernel, guest: &Guest) -> VmOptions {
         disks: Vec::new(),
         ports: Vec::new(),
         memory_mib: 256,
-        speed: Speed::RealTime,
+        speed: ClockSpeed::RealTime,
         seed: 1,
         ready_wait: Duration::from_secs(120),
     }

@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use super::BlockMapped;
-use super::newer::Newer;
-use super::open_unit::OpenUnit;
+use super::newer::NewerPages;
+use super::open_unit::OpenBlock;
 use crate::nand::Nand;
 
 impl BlockMapped {
@@ -18,8 +18,8 @@ impl BlockMapped {
         &mut self,
         nand: &mut Nand,
         index: usize,
-        newer: &mut impl Newer,
-    ) -> OpenUnit {
+        newer: &mut impl NewerPages,
+    ) -> OpenBlock {
         let mut open = self.open.remove(index);
         let before_ns = nand.finished_ns();
         open.commit(nand);
@@ -33,7 +33,7 @@ impl BlockMapped {
     }
 
     /// Copies the rest of the old unit behind a log in order, which takes its place.
-    fn complete(&mut self, nand: &mut Nand, open: &OpenUnit, newer: &mut impl Newer) {
+    fn complete(&mut self, nand: &mut Nand, open: &OpenBlock, newer: &mut impl NewerPages) {
         let rest = open.used()..self.pages_per_unit;
         let copied = open.head + rest.end - rest.start;
         let merges = &mut self.counters.merges;
@@ -53,8 +53,8 @@ impl BlockMapped {
         &mut self,
         nand: &mut Nand,
         logical_unit: u32,
-        open: Option<&OpenUnit>,
-        newer: &mut impl Newer,
+        open: Option<&OpenBlock>,
+        newer: &mut impl NewerPages,
     ) {
         self.counters.merges.full += 1;
         let fresh = self.free.take(nand);
@@ -66,7 +66,12 @@ impl BlockMapped {
     }
 
     /// Merges everything of a logical unit: nothing is newer than the merged unit afterwards.
-    pub fn merge_wholly(&mut self, nand: &mut Nand, logical_unit: u32, newer: &mut impl Newer) {
+    pub fn merge_wholly(
+        &mut self,
+        nand: &mut Nand,
+        logical_unit: u32,
+        newer: &mut impl NewerPages,
+    ) {
         let before_ns = nand.finished_ns();
         let index = self.index_of(logical_unit);
         let mut open = index.map(|index| self.open.remove(index));
@@ -79,7 +84,7 @@ impl BlockMapped {
 
     /// Closes the unit that was opened last and opens it again behind copies of all pages before
     /// `place`.
-    pub(super) fn begin_at(&mut self, nand: &mut Nand, place: u32, newer: &mut impl Newer) {
+    pub(super) fn begin_at(&mut self, nand: &mut Nand, place: u32, newer: &mut impl NewerPages) {
         let last = self.open.len() - 1;
         let mut open = if self.open[last].used() == 0 {
             let open = self.open.remove(last);
@@ -101,10 +106,10 @@ impl BlockMapped {
         &mut self,
         nand: &mut Nand,
         logical_unit: u32,
-        open: Option<&OpenUnit>,
+        open: Option<&OpenBlock>,
         places: Range<u32>,
         to: u32,
-        newer: &mut impl Newer,
+        newer: &mut impl NewerPages,
     ) {
         let first = logical_unit * self.pages_per_unit;
         let strays = &mut self.strays;

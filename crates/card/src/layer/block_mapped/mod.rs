@@ -26,14 +26,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::free_units::FreeUnits;
+use super::free_units::FreeBlocks;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
 use crate::model::CardModel;
 use crate::nand::Nand;
-pub use newer::{Newer, Nothing};
-use open_unit::OpenUnit;
-use scratch::Scratch;
+pub use newer::{NewerPages, NoSmallLog};
+use open_unit::OpenBlock;
+use scratch::ScratchUnit;
 
 /// A block-mapped layer: whole erase units are mapped, and each open one has a log of pages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,13 +41,13 @@ pub struct BlockMapped {
     /// By logical unit; one more than the unit with its merged pages, each at its own place, or 0.
     data: Vec<u32>,
     /// The open units, least recently written first.
-    open: Vec<OpenUnit>,
+    open: Vec<OpenBlock>,
     open_units: usize,
     open_units_random: usize,
     /// How many pages a log out of order can hold.
     random_pages: u32,
-    scratch: Option<Scratch>,
-    free: FreeUnits,
+    scratch: Option<ScratchUnit>,
+    free: FreeBlocks,
     pages_per_unit: u32,
     counters: LayerCounters,
     /// The pages that a merge takes from elsewhere than the old unit, by place.
@@ -66,8 +66,8 @@ impl BlockMapped {
             open_units: open_units as usize,
             open_units_random: layer.open_units_random.unwrap_or(open_units) as usize,
             random_pages: layer.random_pages.unwrap_or(u32::MAX),
-            scratch: layer.scratch.then(Scratch::default),
-            free: FreeUnits::of(units),
+            scratch: layer.scratch.then(ScratchUnit::default),
+            free: FreeBlocks::of(units),
             pages_per_unit: model.pages_per_unit(),
             counters: LayerCounters::default(),
             strays: Vec::new(),
@@ -75,7 +75,7 @@ impl BlockMapped {
     }
 
     /// The erase units that hold nothing.
-    pub fn free_mut(&mut self) -> &mut FreeUnits {
+    pub fn free_mut(&mut self) -> &mut FreeBlocks {
         &mut self.free
     }
 
@@ -101,7 +101,7 @@ impl BlockMapped {
     }
 
     /// Opens the unit of a page that is not open, with copies of all pages before it.
-    pub fn open_behind(&mut self, nand: &mut Nand, logical_page: u32, newer: &mut impl Newer) {
+    pub fn open_behind(&mut self, nand: &mut Nand, logical_page: u32, newer: &mut impl NewerPages) {
         let (logical_unit, place) = self.split(logical_page);
         self.open(nand, logical_unit, newer);
         self.begin_at(nand, place, newer);
@@ -128,7 +128,7 @@ impl BlockMapped {
 
     /// Writes a page to the log of its unit; it is nowhere newer afterwards. A page that is
     /// written in part was read before.
-    pub fn write_here(&mut self, nand: &mut Nand, write: PageWrite, newer: &mut impl Newer) {
+    pub fn write_here(&mut self, nand: &mut Nand, write: PageWrite, newer: &mut impl NewerPages) {
         let (logical_unit, place) = self.split(write.logical_page);
         self.open(nand, logical_unit, newer);
         self.arrange(nand, place, newer);
@@ -149,7 +149,7 @@ impl BlockMapped {
     }
 
     /// Makes the log of a logical unit the last of the open ones.
-    fn open(&mut self, nand: &mut Nand, logical_unit: u32, newer: &mut impl Newer) {
+    fn open(&mut self, nand: &mut Nand, logical_unit: u32, newer: &mut impl NewerPages) {
         if let Some(index) = self.index_of(logical_unit) {
             self.open[index..].rotate_left(1);
             return;
@@ -157,14 +157,14 @@ impl BlockMapped {
         let mut open = if self.open.len() == self.open_units {
             self.close(nand, 0, newer)
         } else {
-            OpenUnit::default()
+            OpenBlock::default()
         };
         open.begin(logical_unit, self.free.take(nand));
         self.open.push(open);
     }
 
     /// Brings the unit that was opened last to where `place` can be written.
-    fn arrange(&mut self, nand: &mut Nand, place: u32, newer: &mut impl Newer) {
+    fn arrange(&mut self, nand: &mut Nand, place: u32, newer: &mut impl NewerPages) {
         let open = self.open.last_mut().expect("it was just opened");
         if open.is_gathering() && place != open.used() {
             open.commit(nand);
@@ -180,7 +180,7 @@ impl BlockMapped {
         }
     }
 
-    fn keep_few_out_of_order(&mut self, nand: &mut Nand, newer: &mut impl Newer) {
+    fn keep_few_out_of_order(&mut self, nand: &mut Nand, newer: &mut impl NewerPages) {
         let out_of_order = self.open.iter().filter(|open| !open.in_order).count();
         if out_of_order > self.open_units_random {
             let oldest = self.open.iter().position(|open| !open.in_order);
@@ -193,7 +193,7 @@ impl BlockMapped {
         &mut self,
         nand: &Nand,
         logical_pages: &Range<u32>,
-        newer: &mut impl Newer,
+        newer: &mut impl NewerPages,
     ) {
         let first = logical_pages.start.div_ceil(self.pages_per_unit);
         for logical_unit in first..logical_pages.end / self.pages_per_unit {
@@ -220,11 +220,11 @@ impl TranslationLayer for BlockMapped {
         if !write.whole {
             self.read(nand, write.logical_page);
         }
-        self.write_here(nand, write, &mut Nothing);
+        self.write_here(nand, write, &mut NoSmallLog);
     }
 
     fn discard(&mut self, nand: &mut Nand, logical_pages: Range<u32>) {
-        self.discard_here(nand, &logical_pages, &mut Nothing);
+        self.discard_here(nand, &logical_pages, &mut NoSmallLog);
     }
 
     fn locate(&self, nand: &Nand, logical_page: u32) -> Option<u32> {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// What is newer than the units of a layer.
-pub trait Newer {
+pub trait NewerPages {
     /// Where the newest of a logical page is, when it is here.
     fn page_of(&self, logical_page: u32) -> Option<u32>;
 
@@ -18,9 +18,9 @@ pub trait Newer {
 
 /// No log for small writes.
 #[derive(Debug)]
-pub struct Nothing;
+pub struct NoSmallLog;
 
-impl Newer for Nothing {
+impl NewerPages for NoSmallLog {
     fn page_of(&self, _logical_page: u32) -> Option<u32> {
         None
     }

@@ -8,7 +8,7 @@ use crate::nand::{NONE, Nand};
 
 /// An open unit.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct OpenUnit {
+pub struct OpenBlock {
     pub logical_unit: u32,
     /// The log.
     pub unit: u32,
@@ -25,7 +25,7 @@ pub struct OpenUnit {
     places: Vec<u32>,
 }
 
-impl OpenUnit {
+impl OpenBlock {
     /// Begins a log in an erased unit.
     pub fn begin(&mut self, logical_unit: u32, unit: u32) {
         self.begin_behind(logical_unit, unit, 0);

@@ -16,7 +16,7 @@ use crate::nand::Nand;
 
 /// The scratch unit and how many of its pages are taken; none before it is needed first.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Scratch {
+pub struct ScratchUnit {
     unit: Option<u32>,
     used: u32,
 }
@@ -24,7 +24,7 @@ pub struct Scratch {
 impl BlockMapped {
     /// Programs the page of the next place of the last open unit into the scratch unit.
     pub(super) fn gather(&mut self, nand: &mut Nand, logical_page: u32) {
-        let full = |scratch: &Scratch| scratch.used == self.pages_per_unit;
+        let full = |scratch: &ScratchUnit| scratch.used == self.pages_per_unit;
         if self.scratch.as_ref().is_some_and(full) {
             self.renew(nand);
         }
@@ -43,7 +43,7 @@ impl BlockMapped {
     /// Begins another scratch unit, with what the other open units have in this one: the last of
     /// them is just being written.
     fn renew(&mut self, nand: &mut Nand) {
-        let old = self.scratch.replace(Scratch::default()).and_then(|scratch| scratch.unit);
+        let old = self.scratch.replace(ScratchUnit::default()).and_then(|scratch| scratch.unit);
         for index in 0..self.open.len() - 1 {
             if let Some(from) = self.open[index].gathered() {
                 let to = self.next_scratch_page(nand);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::counters::Merges;
 use crate::model::tests::small_but;
-use crate::nand::contents::Keep;
+use crate::nand::contents::RetentionPolicy;
 
 const UNIT: u32 = 16;
 const PROGRAM_AND_READ_NS: u64 = 750;
@@ -29,7 +29,7 @@ impl Filled {
         let changes = [("kind = \"page-mapped\"", kind.as_str()), ("units = 4", "units = 5")];
         let model = small_but(&changes).unwrap();
         let layer = BlockMapped::new(&model, model.good_units());
-        Self { layer, nand: Nand::new(&model, Keep::Nothing) }
+        Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) }
     }
 
     fn write(&mut self, logical_page: u32, whole: bool) -> u64 {

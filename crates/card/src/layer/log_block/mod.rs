@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::block_mapped::Newer;
+use super::block_mapped::NewerPages;
 use super::{BlockMapped, PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
 use crate::model::CardModel;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::layer::block_mapped::Newer;
+use crate::layer::block_mapped::NewerPages;
 
 /// Pages of a group in ascending order, each with where it is.
 type Group = Vec<(u32, u32)>;
@@ -17,7 +17,7 @@ type Group = Vec<(u32, u32)>;
 /// The pages, by group.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "Saved", into = "Saved")]
-pub struct Newest {
+pub struct NewestPages {
     pages_per_group: u32,
     /// No group is empty.
     groups: HashMap<u32, Group, BuildHasherDefault<Spread>>,
@@ -32,15 +32,15 @@ struct Saved {
     groups: BTreeMap<u32, Group>,
 }
 
-impl From<Saved> for Newest {
+impl From<Saved> for NewestPages {
     fn from(saved: Saved) -> Self {
         let groups = saved.groups.into_iter().collect();
         Self { pages_per_group: saved.pages_per_group, groups, spare: Vec::new() }
     }
 }
 
-impl From<Newest> for Saved {
-    fn from(newest: Newest) -> Self {
+impl From<NewestPages> for Saved {
+    fn from(newest: NewestPages) -> Self {
         let groups = newest.groups.into_iter().collect();
         Self { pages_per_group: newest.pages_per_group, groups }
     }
@@ -65,7 +65,7 @@ impl Hasher for Spread {
     }
 }
 
-impl Newest {
+impl NewestPages {
     /// No pages.
     pub fn new(pages_per_group: u32) -> Self {
         Self { pages_per_group, groups: HashMap::default(), spare: Vec::new() }
@@ -88,7 +88,7 @@ impl Newest {
     }
 }
 
-impl Newer for Newest {
+impl NewerPages for NewestPages {
     fn page_of(&self, logical_page: u32) -> Option<u32> {
         let group = self.groups.get(&(logical_page / self.pages_per_group))?;
         let index = group.binary_search_by_key(&logical_page, |&(found, _)| found).ok()?;
@@ -119,7 +119,7 @@ impl Newer for Newest {
 mod tests {
     use super::*;
 
-    fn all(newest: &Newest, pages: Range<u32>) -> Vec<(u32, u32)> {
+    fn all(newest: &NewestPages, pages: Range<u32>) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         newest.each_in(pages, |logical_page, page| found.push((logical_page, page)));
         found
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn pages_are_found_in_order_until_they_are_forgotten() {
-        let mut newest = Newest::new(10);
+        let mut newest = NewestPages::new(10);
         for (logical_page, page) in [(17, 1), (3, 2), (12, 3), (17, 4), (25, 5)] {
             newest.insert(logical_page, page);
         }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_same_pages_are_saved_alike_however_they_came() {
-        let (mut one, mut other) = (Newest::new(4), Newest::new(4));
+        let (mut one, mut other) = (NewestPages::new(4), NewestPages::new(4));
         for page in 0..100 {
             one.insert(page * 7, page);
             other.insert((99 - page) * 7, 99 - page);
@@ -151,7 +151,7 @@ mod tests {
         other.forget(4000..6000);
         let saved = postcard::to_stdvec(&one).unwrap();
         assert_eq!(postcard::to_stdvec(&other).unwrap(), saved);
-        let loaded: Newest = postcard::from_bytes(&saved).unwrap();
+        let loaded: NewestPages = postcard::from_bytes(&saved).unwrap();
         assert_eq!(all(&loaded, 0..800), all(&one, 0..800));
     }
 }

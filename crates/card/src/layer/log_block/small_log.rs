@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::newest::Newest;
-use crate::layer::block_mapped::Newer;
-use crate::layer::free_units::FreeUnits;
+use super::newest::NewestPages;
+use crate::layer::block_mapped::NewerPages;
+use crate::layer::free_units::FreeBlocks;
 use crate::model::LayerModel;
 use crate::nand::Nand;
 
@@ -20,7 +20,7 @@ pub struct SmallLog {
     /// Oldest first; the last one is being written.
     units: VecDeque<u32>,
     most_units: usize,
-    newest: Newest,
+    newest: NewestPages,
     /// The first place of the oldest unit that was not asked for yet.
     collected: u32,
     /// What a write takes beyond its programming.
@@ -33,7 +33,7 @@ impl SmallLog {
         Self {
             units: VecDeque::new(),
             most_units: model.log_units.expect("a checked log layer says") as usize,
-            newest: Newest::new(pages_per_group),
+            newest: NewestPages::new(pages_per_group),
             collected: 0,
             extra_ns: model.log_ns.unwrap_or(0),
         }
@@ -49,7 +49,7 @@ impl SmallLog {
     }
 
     /// Programs the page that was loaded.
-    pub fn append(&mut self, nand: &mut Nand, free: &mut FreeUnits, logical_page: u32) {
+    pub fn append(&mut self, nand: &mut Nand, free: &mut FreeBlocks, logical_page: u32) {
         if !self.has_room(nand) {
             self.units.push_back(free.take(nand));
         }
@@ -78,7 +78,7 @@ impl SmallLog {
     }
 
     /// Gives back the oldest unit, in which nothing is the newest any more.
-    pub fn give_back_oldest(&mut self, nand: &Nand, free: &mut FreeUnits) {
+    pub fn give_back_oldest(&mut self, nand: &Nand, free: &mut FreeBlocks) {
         if let Some(unit) = self.units.pop_front() {
             free.put(nand, unit);
         }
@@ -86,7 +86,7 @@ impl SmallLog {
     }
 }
 
-impl Newer for SmallLog {
+impl NewerPages for SmallLog {
     fn page_of(&self, logical_page: u32) -> Option<u32> {
         self.newest.page_of(logical_page)
     }

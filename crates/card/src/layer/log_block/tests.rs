@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::tests::small_but;
-use crate::nand::contents::Keep;
+use crate::nand::contents::RetentionPolicy;
 
 const UNIT: u32 = 16;
 
@@ -19,7 +19,7 @@ impl Filled {
         let changes = [("kind = \"page-mapped\"", kind), ("units = 4", "units = 5")];
         let model = small_but(&changes).unwrap();
         let layer = LogBlock::new(&model, model.good_units());
-        let mut filled = Self { layer, nand: Nand::new(&model, Keep::Nothing) };
+        let mut filled = Self { layer, nand: Nand::new(&model, RetentionPolicy::Nothing) };
         for unit in 0..16 {
             filled.write(unit * UNIT, UNIT);
         }

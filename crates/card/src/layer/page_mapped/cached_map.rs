@@ -16,7 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::free_units::FreeUnits;
+use super::super::free_units::FreeBlocks;
 use crate::counters::LayerCounters;
 use crate::model::CardModel;
 use crate::nand::Nand;
@@ -82,7 +82,7 @@ impl CachedMap {
     pub fn look_up(
         &mut self,
         nand: &mut Nand,
-        free: &mut FreeUnits,
+        free: &mut FreeBlocks,
         counters: &mut LayerCounters,
         logical_page: u32,
     ) {
@@ -93,7 +93,7 @@ impl CachedMap {
     }
 
     /// Makes the changes of the request.
-    pub fn settle(&mut self, nand: &mut Nand, free: &mut FreeUnits, counters: &mut LayerCounters) {
+    pub fn settle(&mut self, nand: &mut Nand, free: &mut FreeBlocks, counters: &mut LayerCounters) {
         if self.touched.is_empty() {
             return;
         }
@@ -111,7 +111,7 @@ impl CachedMap {
     fn bring(
         &mut self,
         nand: &mut Nand,
-        free: &mut FreeUnits,
+        free: &mut FreeBlocks,
         counters: &mut LayerCounters,
         piece: u32,
         changed: bool,
@@ -177,7 +177,7 @@ impl StoredPieces {
         at.inspect(|&page| nand.read(page)).is_some()
     }
 
-    fn write(&mut self, nand: &mut Nand, free: &mut FreeUnits, piece: u32) {
+    fn write(&mut self, nand: &mut Nand, free: &mut FreeBlocks, piece: u32) {
         if self.open_place(nand).is_none() {
             self.open_another(nand, free);
         }
@@ -191,7 +191,7 @@ impl StoredPieces {
     }
 
     /// Opens a unit; when that is the last one that the map may have, empties another into it.
-    fn open_another(&mut self, nand: &mut Nand, free: &mut FreeUnits) {
+    fn open_another(&mut self, nand: &mut Nand, free: &mut FreeBlocks) {
         self.units.push(MapUnit { unit: free.take(nand), current: 0 });
         if self.units.len() < self.unit_limit {
             return;

@@ -18,7 +18,7 @@ const WORTHWHILE: u32 = 8;
 
 /// A unit that is emptied, in pieces.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Emptying {
+pub struct GcInProgress {
     pub unit: u32,
     /// The places before this one were looked at.
     place: u32,
@@ -26,7 +26,7 @@ pub struct Emptying {
     valid: u64,
 }
 
-impl Emptying {
+impl GcInProgress {
     /// A unit from its beginning.
     pub fn new(unit: u32) -> Self {
         Self { unit, place: 0, valid: 0 }
@@ -74,10 +74,10 @@ impl PageMapped {
         self.counters.merge_ns += nand.finished_ns() - before_ns;
     }
 
-    fn begin_collecting(&mut self, nand: &Nand) -> Emptying {
+    fn begin_collecting(&mut self, nand: &Nand) -> GcInProgress {
         let victim = self.units.choose().expect("all units but a few are closed");
         self.withdraw(nand, victim);
-        Emptying::new(victim)
+        GcInProgress::new(victim)
     }
 
     /// Collects a write unit's worth of pages; `false` when nothing needs to be collected.
@@ -89,7 +89,7 @@ impl PageMapped {
                 return false;
             };
             self.withdraw(nand, victim);
-            self.emptying = Some(Emptying::new(victim));
+            self.emptying = Some(GcInProgress::new(victim));
         }
         for _ in 0..nand.pages_per_write_unit() {
             // Making room may need the unit that is being emptied.
@@ -112,7 +112,7 @@ impl PageMapped {
     }
 
     /// Moves what is valid in a unit to another that has room for it.
-    pub(super) fn move_all(&mut self, nand: &mut Nand, emptying: &mut Emptying, unit: u32) {
+    pub(super) fn move_all(&mut self, nand: &mut Nand, emptying: &mut GcInProgress, unit: u32) {
         while self.units.valid(emptying.unit) > 0 {
             let to = nand.page_at(unit, nand.next_place(unit));
             self.move_next(nand, emptying, to);
@@ -121,7 +121,12 @@ impl PageMapped {
 
     /// Moves the first valid page from where a unit is being emptied to `to`; `false` when there is
     /// none left.
-    pub(super) fn move_next(&mut self, nand: &mut Nand, emptying: &mut Emptying, to: u32) -> bool {
+    pub(super) fn move_next(
+        &mut self,
+        nand: &mut Nand,
+        emptying: &mut GcInProgress,
+        to: u32,
+    ) -> bool {
         let Some((from, logical_page)) = self.next_valid(nand, emptying) else { return false };
         nand.copy(from, to);
         self.map[logical_page as usize] = to + 1;
@@ -133,7 +138,7 @@ impl PageMapped {
         true
     }
 
-    fn next_valid(&self, nand: &Nand, emptying: &mut Emptying) -> Option<(u32, u32)> {
+    fn next_valid(&self, nand: &Nand, emptying: &mut GcInProgress) -> Option<(u32, u32)> {
         if self.units.valid(emptying.unit) == 0 {
             return None;
         }

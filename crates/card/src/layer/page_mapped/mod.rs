@@ -23,14 +23,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::free_units::FreeUnits;
+use super::free_units::FreeBlocks;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
 use crate::large_table::LargeTable;
 use crate::model::CardModel;
 use crate::nand::{NONE, Nand};
 use cached_map::CachedMap;
-use collection::Emptying;
+use collection::GcInProgress;
 use pslc::PslcArea;
 use victims::Victims;
 use wear::WearLevelling;
@@ -44,11 +44,11 @@ pub struct PageMapped {
     /// By logical page; one more than the page of the NAND, 0 where there is none.
     map: LargeTable<u32>,
     units: Victims,
-    free: FreeUnits,
+    free: FreeBlocks,
     /// The unit that is written, or [`NONE`].
     open: u32,
     /// The unit that is emptied in idle time.
-    emptying: Option<Emptying>,
+    emptying: Option<GcInProgress>,
     idle_free_units: usize,
     pslc: Option<Box<PslcArea>>,
     cached_map: Option<Box<CachedMap>>,
@@ -75,7 +75,7 @@ impl PageMapped {
         Self {
             map: LargeTable::new(pages),
             units: Victims::new(collection, model.total_units(), pages_per_unit),
-            free: FreeUnits::of(units.iter().copied()),
+            free: FreeBlocks::of(units.iter().copied()),
             open: NONE,
             emptying: None,
             idle_free_units: 1 + (model.nand.spare_units / IDLE_SHARE) as usize,

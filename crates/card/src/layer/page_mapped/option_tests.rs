@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::tests::small_but;
-use crate::nand::contents::{Content, Keep};
+use crate::nand::contents::{PageContent, RetentionPolicy};
 
 /// More than a piece of the map has entries: 1024 for a write unit of one page.
 const PAGES: u32 = 2048;
@@ -89,8 +89,8 @@ struct Stamped {
     writes: u64,
 }
 
-fn content_of(write: u64) -> Content {
-    Content::from_bytes(&write.to_le_bytes())
+fn content_of(write: u64) -> PageContent {
+    PageContent::from_bytes(&write.to_le_bytes())
 }
 
 impl Stamped {
@@ -133,7 +133,7 @@ proptest! {
         let model = options.model();
         let mut stamped = Stamped {
             layer: PageMapped::new(&model),
-            nand: Nand::new(&model, Keep::InMemory),
+            nand: Nand::new(&model, RetentionPolicy::InMemory),
             latest: HashMap::new(),
             writes: 0,
         };

@@ -12,26 +12,26 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::free_units::FreeUnits;
+use super::super::free_units::FreeBlocks;
 use super::PageMapped;
-use super::collection::Emptying;
+use super::collection::GcInProgress;
 use crate::nand::{NONE, Nand};
 
 /// The units with one bit per cell.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PslcArea {
-    free: FreeUnits,
+    free: FreeBlocks,
     /// The unit that is written, or [`NONE`].
     open: u32,
     /// In the order in which they were filled.
     full: VecDeque<u32>,
-    folding: Option<Emptying>,
+    folding: Option<GcInProgress>,
 }
 
 impl PslcArea {
     /// An area of these units.
     pub fn new(units: impl Iterator<Item = u32>) -> Self {
-        Self { free: FreeUnits::of(units), open: NONE, full: VecDeque::new(), folding: None }
+        Self { free: FreeBlocks::of(units), open: NONE, full: VecDeque::new(), folding: None }
     }
 
     /// The place for the next page, where the open unit has one. A full one is open no more.
@@ -56,8 +56,8 @@ impl PslcArea {
     }
 
     /// The unit that is being folded, or else the next one to be.
-    fn take_oldest(&mut self) -> Option<Emptying> {
-        self.folding.take().or_else(|| self.full.pop_front().map(Emptying::new))
+    fn take_oldest(&mut self) -> Option<GcInProgress> {
+        self.folding.take().or_else(|| self.full.pop_front().map(GcInProgress::new))
     }
 }
 
@@ -91,7 +91,12 @@ impl PageMapped {
     }
 
     /// Copies up to `pages` pages of a unit; gives back what is left of it.
-    fn fold(&mut self, nand: &mut Nand, mut folding: Emptying, pages: u32) -> Option<Emptying> {
+    fn fold(
+        &mut self,
+        nand: &mut Nand,
+        mut folding: GcInProgress,
+        pages: u32,
+    ) -> Option<GcInProgress> {
         for _ in 0..pages {
             if self.units.valid(folding.unit) == 0 {
                 self.counters.folds += 1;

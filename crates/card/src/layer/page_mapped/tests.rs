@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::tests::{SMALL, parse, small_but};
-use crate::nand::contents::Keep;
+use crate::nand::contents::RetentionPolicy;
 
 fn write(layer: &mut PageMapped, nand: &mut Nand, logical_page: u32, whole: bool) -> u64 {
     let start_ns = nand.finished_ns();
@@ -13,7 +13,7 @@ fn write(layer: &mut PageMapped, nand: &mut Nand, logical_page: u32, whole: bool
 }
 
 fn new(model: &CardModel) -> (PageMapped, Nand) {
-    (PageMapped::new(model), Nand::new(model, Keep::Nothing))
+    (PageMapped::new(model), Nand::new(model, RetentionPolicy::Nothing))
 }
 
 fn layer_and_nand() -> (PageMapped, Nand) {

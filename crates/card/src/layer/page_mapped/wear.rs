@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::PageMapped;
-use super::collection::Emptying;
+use super::collection::GcInProgress;
 use crate::nand::Nand;
 
 /// The wear of the units in use.
@@ -62,7 +62,7 @@ impl PageMapped {
         }
         let to = self.free.take_most_worn(nand);
         self.withdraw(nand, unit);
-        self.move_all(nand, &mut Emptying::new(unit), to);
+        self.move_all(nand, &mut GcInProgress::new(unit), to);
         self.close_unit(nand, to);
         self.free.put(nand, unit);
         self.counters.wear_levelling_moves += 1;

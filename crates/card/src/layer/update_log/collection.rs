@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::UpdateLog;
-use crate::layer::block_mapped::Newer;
+use crate::layer::block_mapped::NewerPages;
 use crate::nand::Nand;
 
 /// One unit must be free while another is collected.

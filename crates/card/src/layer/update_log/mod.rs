@@ -23,8 +23,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::block_mapped::Newer;
-use super::free_units::FreeUnits;
+use super::block_mapped::NewerPages;
+use super::free_units::FreeBlocks;
 use super::log_block::small_log::SmallLog;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
@@ -46,7 +46,7 @@ pub struct UpdateLog {
     written_last: Vec<u32>,
     /// Where chunks are brought together: an erase unit and its first slot that is not taken.
     gathering: Option<(u32, u32)>,
-    free: FreeUnits,
+    free: FreeBlocks,
     pages_per_chunk: u32,
     pages_per_unit: u32,
     counters: LayerCounters,
@@ -70,7 +70,7 @@ impl UpdateLog {
             log_request_bytes: layer.log_request.expect("a checked log layer says").0,
             written_last: vec![0; model.capacity_units() as usize],
             gathering: None,
-            free: FreeUnits::of(units),
+            free: FreeBlocks::of(units),
             pages_per_chunk,
             pages_per_unit,
             counters: LayerCounters::default(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::UpdateLog;
-use crate::layer::block_mapped::Newer;
+use crate::layer::block_mapped::NewerPages;
 use crate::nand::Nand;
 
 /// An open unit.

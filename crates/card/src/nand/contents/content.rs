@@ -10,7 +10,7 @@ pub const DAMAGE_BYTES: usize = 512;
 
 /// The bytes of one page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Content {
+pub enum PageContent {
     /// Zeros only.
     #[default]
     Zeros,
@@ -33,7 +33,7 @@ pub struct Damaged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable;
 
-impl Content {
+impl PageContent {
     /// The content that equals `bytes`, a page.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         if is_zero(bytes) { Self::Zeros } else { Self::Bytes(bytes.into()) }
@@ -141,23 +141,23 @@ mod tests {
 
     #[test]
     fn parts_are_written_over_what_was_there() {
-        let page = Content::from_bytes(&[3; 1024]).with(1024, 512..1024, &[4; 512]);
+        let page = PageContent::from_bytes(&[3; 1024]).with(1024, 512..1024, &[4; 512]);
         let mut buffer = [0; 1024];
         page.read(0, &mut buffer).unwrap();
         assert_eq!((buffer[511], buffer[512]), (3, 4));
-        assert_eq!(page.with(1024, 0..1024, &[0; 1024]), Content::Zeros);
-        assert_eq!(Content::Zeros.with(1024, 0..512, &[0; 512]), Content::Zeros);
+        assert_eq!(page.with(1024, 0..1024, &[0; 1024]), PageContent::Zeros);
+        assert_eq!(PageContent::Zeros.with(1024, 0..512, &[0; 512]), PageContent::Zeros);
     }
 
     #[test]
     fn what_is_lost_stays_lost_until_it_is_written() {
-        let lost = Content::lost(1024);
+        let lost = PageContent::lost(1024);
         assert_eq!(lost.lost_sectors(), 2);
         assert_eq!(lost.read(0, &mut [0; 512]), Err(Unreadable));
         let half = lost.with(1024, 0..512, &[7; 512]);
         assert_eq!(half.read(0, &mut [0; 512]), Ok(()));
         assert_eq!(half.read(0, &mut [0; 1024]), Err(Unreadable));
         let whole = half.with(1024, 512..1024, &[7; 512]);
-        assert_eq!(whole, Content::from_bytes(&[7; 1024]));
+        assert_eq!(whole, PageContent::from_bytes(&[7; 1024]));
     }
 }

@@ -19,11 +19,11 @@ impl Chunk {
 
 /// The bytes of pages that hold other than zeros.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct InMemoryBytes {
     chunks: Vec<Option<Chunk>>,
 }
 
-impl Memory {
+impl InMemoryBytes {
     pub fn put(&mut self, page: u32, bytes: Arc<[u8]>) {
         let (chunk, place) = place(page);
         if chunk >= self.chunks.len() {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn pages_are_held_in_order_and_an_empty_table_goes_away() {
-        let mut memory = Memory::default();
+        let mut memory = InMemoryBytes::default();
         for page in [1000, 3, 257] {
             memory.put(page, Arc::from([1]));
         }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use content::{Content, DAMAGE_BYTES, Damaged, Unreadable, is_zero};
+pub use content::{DAMAGE_BYTES, Damaged, PageContent, Unreadable, is_zero};
 use in_file::PageFile;
-use in_memory::Memory;
+use in_memory::InMemoryBytes;
 
 /// What is kept of the bytes that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Keep {
+pub enum RetentionPolicy {
     /// Everything, in memory.
     InMemory,
     /// Nothing: every page reads as zeros. For counts and times alone.
@@ -33,20 +33,20 @@ pub enum Keep {
 /// Where bytes are kept.
 #[derive(Debug)]
 enum Store {
-    Memory(Memory),
+    Memory(InMemoryBytes),
     File(PageFile),
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self::Memory(Memory::default())
+        Self::Memory(InMemoryBytes::default())
     }
 }
 
 /// The bytes of all pages that hold other than zeros.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Contents {
-    keep: Keep,
+pub struct PageBytes {
+    keep: RetentionPolicy,
     page_bytes: u64,
     #[serde(skip)]
     store: Store,
@@ -64,9 +64,9 @@ pub struct Contents {
     failure: Option<io::Error>,
 }
 
-impl Contents {
+impl PageBytes {
     /// Of erased flash.
-    pub fn new(keep: Keep, page_bytes: u64) -> Self {
+    pub fn new(keep: RetentionPolicy, page_bytes: u64) -> Self {
         Self {
             keep,
             page_bytes,
@@ -80,7 +80,7 @@ impl Contents {
     }
 
     /// What is kept.
-    pub fn keep(&self) -> Keep {
+    pub fn keep(&self) -> RetentionPolicy {
         self.keep
     }
 
@@ -95,8 +95,8 @@ impl Contents {
     }
 
     /// Sets the bytes of a page.
-    pub fn put(&mut self, page: u32, content: Content) {
-        if self.keep == Keep::Nothing {
+    pub fn put(&mut self, page: u32, content: PageContent) {
+        if self.keep == RetentionPolicy::Nothing {
             return;
         }
         self.programmed = page;
@@ -104,7 +104,7 @@ impl Contents {
     }
 
     /// As [`Contents::put`], but nothing is programmed: the page changed by itself.
-    pub fn replace(&mut self, page: u32, content: Content) {
+    pub fn replace(&mut self, page: u32, content: PageContent) {
         if !self.damaged.is_empty() {
             self.damaged.remove(&page);
         }
@@ -112,9 +112,9 @@ impl Contents {
             self.weak.remove(&page);
         }
         match content {
-            Content::Zeros => self.remove(page),
-            Content::Bytes(bytes) => self.keep_bytes(page, bytes),
-            Content::Damaged(damaged) => {
+            PageContent::Zeros => self.remove(page),
+            PageContent::Bytes(bytes) => self.keep_bytes(page, bytes),
+            PageContent::Damaged(damaged) => {
                 self.remove(page);
                 self.damaged.insert(page, damaged);
             }
@@ -122,7 +122,7 @@ impl Contents {
     }
 
     /// As [`Contents::replace`] for a page that is as weak as it was.
-    pub fn restore(&mut self, page: u32, content: Content) {
+    pub fn restore(&mut self, page: u32, content: PageContent) {
         let weak = self.weak.get(&page).copied();
         self.replace(page, content);
         if let Some(reads) = weak {
@@ -136,7 +136,7 @@ impl Contents {
             Store::File(file) => {
                 if let Err(error) = file.put(page, &bytes) {
                     self.failure = Some(error);
-                    self.replace(page, Content::lost(self.page_bytes));
+                    self.replace(page, PageContent::lost(self.page_bytes));
                 }
             }
         }
@@ -150,27 +150,29 @@ impl Contents {
     }
 
     /// The bytes of a page.
-    pub fn get(&self, page: u32) -> Content {
-        if self.keep == Keep::Nothing {
-            return Content::Zeros;
+    pub fn get(&self, page: u32) -> PageContent {
+        if self.keep == RetentionPolicy::Nothing {
+            return PageContent::Zeros;
         }
         if let Some(damaged) = self.damaged.get(&page) {
-            return Content::Damaged(Arc::clone(damaged));
+            return PageContent::Damaged(Arc::clone(damaged));
         }
         match &self.store {
-            Store::Memory(memory) => {
-                memory.get(page).map_or(Content::Zeros, |bytes| Content::Bytes(Arc::clone(bytes)))
-            }
+            Store::Memory(memory) => memory
+                .get(page)
+                .map_or(PageContent::Zeros, |bytes| PageContent::Bytes(Arc::clone(bytes))),
             Store::File(file) => match file.get(page) {
-                Ok(bytes) => bytes.map_or(Content::Zeros, |bytes| Content::Bytes(bytes.into())),
-                Err(_) => Content::lost(self.page_bytes),
+                Ok(bytes) => {
+                    bytes.map_or(PageContent::Zeros, |bytes| PageContent::Bytes(bytes.into()))
+                }
+                Err(_) => PageContent::lost(self.page_bytes),
             },
         }
     }
 
     /// Gives `to` the bytes of `from`.
     pub fn copy(&mut self, from: u32, to: u32) {
-        if self.keep != Keep::Nothing {
+        if self.keep != RetentionPolicy::Nothing {
             let content = self.get(from);
             self.replace(to, content);
             self.copies.push((from, to));
@@ -179,7 +181,7 @@ impl Contents {
 
     /// Forgets `count` pages from `first` on.
     pub fn erase(&mut self, first: u32, count: u32) {
-        if self.keep == Keep::Nothing {
+        if self.keep == RetentionPolicy::Nothing {
             return;
         }
         match &mut self.store {
@@ -197,7 +199,7 @@ impl Contents {
     /// The page can be read so many more times; then nothing of it can, until it is programmed
     /// anew.
     pub fn weaken(&mut self, page: u32, reads: u32) {
-        if self.keep != Keep::Nothing {
+        if self.keep != RetentionPolicy::Nothing {
             self.weak.insert(page, reads);
         }
     }
@@ -208,7 +210,7 @@ impl Contents {
             return;
         }
         match self.weak.get_mut(&page) {
-            Some(0) => self.replace(page, Content::lost(self.page_bytes)),
+            Some(0) => self.replace(page, PageContent::lost(self.page_bytes)),
             Some(left) => *left -= 1,
             None => {}
         }
@@ -247,13 +249,13 @@ impl Contents {
 mod tests {
     use super::*;
 
-    fn bytes(value: u8) -> Content {
-        Content::from_bytes(&[value; 1024])
+    fn bytes(value: u8) -> PageContent {
+        PageContent::from_bytes(&[value; 1024])
     }
 
-    fn both(check: impl Fn(Contents)) {
-        check(Contents::new(Keep::InMemory, 1024));
-        let mut in_file = Contents::new(Keep::InMemory, 1024);
+    fn both(check: impl Fn(PageBytes)) {
+        check(PageBytes::new(RetentionPolicy::InMemory, 1024));
+        let mut in_file = PageBytes::new(RetentionPolicy::InMemory, 1024);
         in_file.keep_in(tempfile::tempfile().unwrap());
         check(in_file);
     }
@@ -263,12 +265,12 @@ mod tests {
         both(|mut contents| {
             contents.put(3, bytes(7));
             contents.copy(3, 9);
-            contents.put(4, Content::Zeros);
-            assert_eq!((contents.get(9), contents.get(4)), (bytes(7), Content::Zeros));
+            contents.put(4, PageContent::Zeros);
+            assert_eq!((contents.get(9), contents.get(4)), (bytes(7), PageContent::Zeros));
             assert_eq!(contents.take_copies().collect::<Vec<_>>(), [(3, 9)]);
             assert_eq!((contents.last_programmed(), contents.pages()), (4, vec![3, 9]));
             contents.erase(0, 5);
-            assert_eq!((contents.get(3), contents.pages()), (Content::Zeros, vec![9]));
+            assert_eq!((contents.get(3), contents.pages()), (PageContent::Zeros, vec![9]));
         });
     }
 
@@ -276,17 +278,17 @@ mod tests {
     fn damage_goes_along_with_a_copy_and_away_with_an_erasure() {
         both(|mut contents| {
             contents.put(1, bytes(7));
-            contents.replace(1, Content::lost(1024));
+            contents.replace(1, PageContent::lost(1024));
             contents.copy(1, 2);
             assert_eq!((contents.get(2).lost_sectors(), contents.pages()), (2, vec![1, 2]));
             contents.erase(0, 4);
-            assert_eq!(contents.get(1), Content::Zeros);
+            assert_eq!(contents.get(1), PageContent::Zeros);
         });
     }
 
     #[test]
     fn a_weak_page_is_lost_after_so_many_reads() {
-        let mut contents = Contents::new(Keep::InMemory, 1024);
+        let mut contents = PageBytes::new(RetentionPolicy::InMemory, 1024);
         contents.put(1, bytes(7));
         contents.weaken(1, 2);
         for lost in [0, 0, 2, 2] {
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_take_a_page_is_told_of_and_the_page_is_lost() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let mut contents = Contents::new(Keep::InMemory, 1024);
+        let mut contents = PageBytes::new(RetentionPolicy::InMemory, 1024);
         contents.keep_in(File::open(file.path()).unwrap());
         contents.put(1, bytes(7));
         assert!(contents.take_failure().is_some() && contents.take_failure().is_none());

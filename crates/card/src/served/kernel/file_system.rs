@@ -12,16 +12,16 @@
 use std::ffi::OsStr;
 use std::time::{Duration, Instant, SystemTime};
 
-use flashfit_medium::{BlockDevError, Description};
+use flashfit_medium::{BlockDevError, BlockDevInfo};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs,
     ReplyWrite, Request as FuseRequest, WriteFlags,
 };
 
-use crate::card::Request;
+use crate::card::CardRequest;
 use crate::served::buffers::Buffers;
-use crate::served::live::{Due, LiveCard};
+use crate::served::live::{CompletionTime, LiveCard};
 use crate::served::replies::Replies;
 
 /// The name of the file.
@@ -44,7 +44,7 @@ const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 #[derive(Debug)]
 pub struct CardFile {
     card: LiveCard,
-    description: Description,
+    description: BlockDevInfo,
     replies: Replies,
     buffers: Buffers,
 }
@@ -61,7 +61,11 @@ impl CardFile {
     }
 
     /// Submits a request without data and replies when it is done.
-    fn serve(&self, reply: ReplyEmpty, submit: impl FnOnce(Instant) -> Result<Due, Errno>) {
+    fn serve(
+        &self,
+        reply: ReplyEmpty,
+        submit: impl FnOnce(Instant) -> Result<CompletionTime, Errno>,
+    ) {
         let place = self.card.place();
         match submit(Instant::now()) {
             Ok(due) => self.replies.when(place, Ok(due), |result| match result {
@@ -159,7 +163,7 @@ impl Filesystem for CardFile {
         let place = self.card.place();
         let arrival = Instant::now();
         let mut buffer = self.buffers.take(size as usize);
-        let due = self.card.submit(arrival, Request::Read { offset, buffer: &mut buffer });
+        let due = self.card.submit(arrival, CardRequest::Read { offset, buffer: &mut buffer });
         self.replies.when(place, due, move |result| match result {
             Ok(()) => reply.data(&buffer),
             Err(error) => reply.error(errno(&error)),
@@ -180,7 +184,7 @@ impl Filesystem for CardFile {
     ) {
         let place = self.card.place();
         let arrival = Instant::now();
-        let due = self.card.submit(arrival, Request::Write { offset, data });
+        let due = self.card.submit(arrival, CardRequest::Write { offset, data });
         let length = u32::try_from(data.len()).expect("below the maximum write");
         self.replies.when(place, due, move |result| match result {
             Ok(()) => reply.written(length),
@@ -195,7 +199,7 @@ impl Filesystem for CardFile {
 
     fn fsync(&self, _: &FuseRequest, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         self.serve(reply, |arrival| {
-            self.card.submit(arrival, Request::Flush).map_err(|error| errno(&error))
+            self.card.submit(arrival, CardRequest::Flush).map_err(|error| errno(&error))
         });
     }
 
@@ -213,7 +217,7 @@ impl Filesystem for CardFile {
         self.serve(reply, |arrival| match mode {
             PUNCH_HOLE if discards => self
                 .card
-                .submit(arrival, Request::Discard { offset, length })
+                .submit(arrival, CardRequest::Discard { offset, length })
                 .map_err(|error| errno(&error)),
             // The queue of a card without discard takes none, so this asks for zeros.
             PUNCH_HOLE | ZERO_RANGE => {

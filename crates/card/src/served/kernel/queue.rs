@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use flashfit_medium::Description;
+use flashfit_medium::BlockDevInfo;
 
 const DISCARD_MAXIMUM: &str = "discard_max_bytes";
 
@@ -15,7 +15,7 @@ const DISCARD_MAXIMUM: &str = "discard_max_bytes";
 ///
 /// # Errors
 /// When an attribute that decides which requests arrive cannot be written.
-pub fn set(queue: &Path, description: &Description, depth: u32) -> io::Result<Vec<String>> {
+pub fn set(queue: &Path, description: &BlockDevInfo, depth: u32) -> io::Result<Vec<String>> {
     set_cache(queue, description.volatile_cache)?;
     let mut notes = set_depth(queue, depth);
     let wanted = description.discard_granularity_bytes;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn notes(queue: &Path, granularity: u64, volatile_cache: bool) -> Vec<String> {
-        let description = Description {
+        let description = BlockDevInfo {
             capacity_bytes: 1 << 20,
             sector_bytes: 512,
             discard_granularity_bytes: granularity,

@@ -6,18 +6,18 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::power_in;
-use super::super::document::Unit;
-use super::{Fitted, Site};
+use super::super::document::NumberUnit;
+use super::{PlacementContext, PlacementNumbers};
 
 const LEAST_BYTES: u64 = 4 << 10;
 const LARGEST_BYTES: u64 = 64 << 10;
 const DEFAULT_BYTES: u64 = 16 << 10;
 
-pub(super) fn fit(site: &Site) -> Fitted {
-    let mut fitted = Fitted::default();
+pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
+    let mut fitted = PlacementNumbers::default();
     let Some(write_unit) = site.write_unit_bytes else {
         let reason = "the write unit is not known; this is the default of mkfs.btrfs";
-        fitted.tell("node_bytes", DEFAULT_BYTES, Unit::Bytes, reason);
+        fitted.tell("node_bytes", DEFAULT_BYTES, NumberUnit::Bytes, reason);
         return fitted;
     };
     let node = power_in(write_unit).clamp(LEAST_BYTES, LARGEST_BYTES);
@@ -31,6 +31,6 @@ pub(super) fn fit(site: &Site) -> Fitted {
         )
     };
     fitted.set("node_size_bytes", node);
-    fitted.tell("node_bytes", node, Unit::Bytes, reason);
+    fitted.tell("node_bytes", node, NumberUnit::Bytes, reason);
     fitted
 }

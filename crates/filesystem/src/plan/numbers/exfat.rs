@@ -7,15 +7,15 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::power_in;
-use super::super::document::Unit;
-use super::{Fitted, Site};
+use super::super::document::NumberUnit;
+use super::{PlacementContext, PlacementNumbers};
 
 const BOOT_SECTORS: u64 = 24;
 const LEAST_CLUSTER_BYTES: u64 = 4 << 10;
 const LARGEST_CLUSTER_BYTES: u64 = 32 << 20;
 
-pub(super) fn fit(site: &Site) -> Result<Fitted, String> {
-    let mut fitted = Fitted::default();
+pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
+    let mut fitted = PlacementNumbers::default();
     let Some(erase_unit) = site.erase_unit_bytes else { return Ok(fitted) };
     let boundary = power_in(erase_unit);
     let usual = cluster(site).min(boundary.max(LEAST_CLUSTER_BYTES));
@@ -43,22 +43,22 @@ pub(super) fn fit(site: &Site) -> Result<Fitted, String> {
                puts the data on an erase unit";
     fitted.set("cluster_bytes", cluster);
     fitted.set("boundary_bytes", boundary);
-    fitted.tell("cluster_bytes", cluster, Unit::Bytes, why);
+    fitted.tell("cluster_bytes", cluster, NumberUnit::Bytes, why);
     let why = if boundary == erase_unit {
         format!("the erase unit of {}", Bytes(erase_unit))
     } else {
         format!("the largest power of two that divides the erase unit of {}", Bytes(erase_unit))
     };
-    fitted.tell("boundary_bytes", boundary, Unit::Bytes, why);
+    fitted.tell("boundary_bytes", boundary, NumberUnit::Bytes, why);
     let why = "the first boundary behind the allocation table";
-    fitted.tell("data_start_bytes", start, Unit::Bytes, why);
+    fitted.tell("data_start_bytes", start, NumberUnit::Bytes, why);
     fitted.lost_bytes = start - table_bytes(site, cluster) - BOOT_SECTORS * site.sector_bytes;
     fitted.lost_reason = "before the table and the data, so that both start on a boundary".into();
     Ok(fitted)
 }
 
 /// What mkfs.exfat takes by itself, and at least the write unit's power of two.
-fn cluster(site: &Site) -> u64 {
+fn cluster(site: &PlacementContext) -> u64 {
     let usual = match site.place.size_bytes {
         0..=0x1000_0000 => 4 << 10,
         0x1000_0001..=0x8_0000_0000 => 32 << 10,
@@ -68,12 +68,12 @@ fn cluster(site: &Site) -> u64 {
     usual.max(write_unit).max(site.sector_bytes).min(LARGEST_CLUSTER_BYTES)
 }
 
-fn table_bytes(site: &Site, cluster: u64) -> u64 {
+fn table_bytes(site: &PlacementContext, cluster: u64) -> u64 {
     (site.place.size_bytes / cluster * 4).next_multiple_of(cluster)
 }
 
 /// Where the cluster heap starts; `None` where a few clusters more or less would move it.
-fn data_start(site: &Site, cluster: u64, boundary: u64) -> Option<u64> {
+fn data_start(site: &PlacementContext, cluster: u64, boundary: u64) -> Option<u64> {
     let base = site.place.start_bytes;
     let up = |bytes: u64| {
         let to = base.checked_add(bytes)?.checked_next_multiple_of(boundary)?;

@@ -7,16 +7,16 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::{gcd, lcm};
-use super::super::document::{StripeWidth, Unit};
-use super::{Fitted, Site, multiple};
+use super::super::document::{NumberUnit, StripeWidth};
+use super::{PlacementContext, PlacementNumbers, multiple};
 
-pub(super) fn fit(site: &Site) -> Fitted {
-    let mut fitted = Fitted::default();
+pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
+    let mut fitted = PlacementNumbers::default();
     let block = site.block_bytes;
     fitted.tell(
         "block_bytes",
         block,
-        Unit::Bytes,
+        NumberUnit::Bytes,
         "the page of most machines, which is the largest block that Linux mounts there",
     );
     let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
@@ -34,12 +34,12 @@ pub(super) fn fit(site: &Site) -> Fitted {
     let stride = stride(site, width, &mut fitted);
     let (value, reason) = stripe_width(site, erase_unit, width, stride);
     fitted.set("stripe_width_blocks", value);
-    fitted.tell("stripe_width_blocks", value, Unit::Blocks, reason);
+    fitted.tell("stripe_width_blocks", value, NumberUnit::Blocks, reason);
     fitted
 }
 
 /// The stride in blocks: the write unit, where it is known.
-fn stride(site: &Site, width: u64, fitted: &mut Fitted) -> u64 {
+fn stride(site: &PlacementContext, width: u64, fitted: &mut PlacementNumbers) -> u64 {
     let block = site.block_bytes;
     let (stride, reason) = match site.write_unit_bytes {
         None => (
@@ -67,11 +67,16 @@ fn stride(site: &Site, width: u64, fitted: &mut Fitted) -> u64 {
         (common, format!("{reason}, which the erase unit is no multiple of: what divides both"))
     };
     fitted.set("stride_blocks", stride);
-    fitted.tell("stride_blocks", stride, Unit::Blocks, reason);
+    fitted.tell("stride_blocks", stride, NumberUnit::Blocks, reason);
     stride
 }
 
-fn stripe_width(site: &Site, erase_unit: u64, width: u64, stride: u64) -> (u64, String) {
+fn stripe_width(
+    site: &PlacementContext,
+    erase_unit: u64,
+    width: u64,
+    stride: u64,
+) -> (u64, String) {
     let block = site.block_bytes;
     match (site.stripe_width, site.write_unit_bytes) {
         (StripeWidth::Strides, Some(_)) => (

@@ -11,8 +11,8 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::lcm;
-use super::super::document::Unit;
-use super::{Fitted, Site, multiple};
+use super::super::document::NumberUnit;
+use super::{PlacementContext, PlacementNumbers, multiple};
 
 pub(super) const SEGMENT_BYTES: u64 = 2 << 20;
 const SEGMENT_BLOCKS: u64 = 512;
@@ -37,8 +37,8 @@ struct Volume {
     kept: u64,
 }
 
-pub(super) fn fit(site: &Site) -> Fitted {
-    let mut fitted = Fitted::default();
+pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
+    let mut fitted = PlacementNumbers::default();
     let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
     let size = site.place.size_bytes;
     let usable = |section: u64| volume(size, section).map_or(0, |v| v.main.saturating_sub(v.kept));
@@ -53,10 +53,10 @@ pub(super) fn fit(site: &Site) -> Fitted {
         .unwrap_or(1);
     let bytes = section * SEGMENT_BYTES;
     fitted.set("section_segments", section);
-    fitted.tell("section_bytes", bytes, Unit::Bytes, why(erase_unit, section, wanted));
+    fitted.tell("section_bytes", bytes, NumberUnit::Bytes, why(erase_unit, section, wanted));
     let reason = "a zone of one section: the logs need not lie apart where nothing is known of \
                   the units that the medium keeps open";
-    fitted.tell("zone_sections", 1, Unit::Sections, reason);
+    fitted.tell("zone_sections", 1, NumberUnit::Sections, reason);
     if section != wanted {
         fitted.warn(format!(
             "a section of {} would fit the erase unit and cost {} more: {} is used",
@@ -70,7 +70,7 @@ pub(super) fn fit(site: &Site) -> Fitted {
     if let Some(volume) = volume(size, section).filter(|_| site.place.start_bytes % bytes == 0) {
         let start = volume.main_start * SEGMENT_BYTES;
         let reason = format!("behind the tables of F2FS, {}", multiple("section", start, bytes));
-        fitted.tell("main_start_bytes", start, Unit::Bytes, reason);
+        fitted.tell("main_start_bytes", start, NumberUnit::Bytes, reason);
     }
     fitted.lost_bytes = cost(section) * SEGMENT_BYTES;
     fitted.lost_reason = "kept for cleaning, more than with the least section".to_owned();

@@ -14,8 +14,8 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::power_in;
-use super::super::document::Unit;
-use super::{Fitted, Site};
+use super::super::document::NumberUnit;
+use super::{PlacementContext, PlacementNumbers};
 
 const LEAST_RESERVED: u64 = 32;
 const MOST_RESERVED: u64 = u16::MAX as u64;
@@ -42,13 +42,13 @@ impl Found {
     }
 }
 
-pub(super) fn fit(site: &Site) -> Result<Fitted, String> {
+pub(super) fn fit(site: &PlacementContext) -> Result<PlacementNumbers, String> {
     let sector = site.sector_bytes;
     let sectors = site.place.size_bytes / sector;
     if sectors > u64::from(u32::MAX) {
         return Err(format!("it reaches {} at most", Bytes(u64::from(u32::MAX) * sector)));
     }
-    let mut fitted = Fitted::default();
+    let mut fitted = PlacementNumbers::default();
     let vendor = solve(site, VENDOR_BORDER_BYTES / sector, VENDOR_CLUSTER_SECTORS);
     if let Some(found) = vendor {
         fitted.set("vendor_reserved_sectors", found.reserved);
@@ -74,7 +74,7 @@ pub(super) fn fit(site: &Site) -> Result<Fitted, String> {
     Ok(fitted)
 }
 
-fn why_none(site: &Site, erase_unit: u64, any: bool) -> String {
+fn why_none(site: &PlacementContext, erase_unit: u64, any: bool) -> String {
     if any {
         format!(
             "FAT32 has at most {MOST_RESERVED} reserved sectors, which do not bring the data on \
@@ -89,7 +89,7 @@ fn why_none(site: &Site, erase_unit: u64, any: bool) -> String {
     }
 }
 
-fn tell(fitted: &mut Fitted, site: &Site, erase_unit: u64, found: Found) {
+fn tell(fitted: &mut PlacementNumbers, site: &PlacementContext, erase_unit: u64, found: Found) {
     let sector = site.sector_bytes;
     let cluster_bytes = found.cluster * sector;
     let why = if cluster_bytes == MOST_CLUSTER_BYTES {
@@ -104,17 +104,17 @@ fn tell(fitted: &mut Fitted, site: &Site, erase_unit: u64, found: Found) {
     fitted.set("cluster_bytes", cluster_bytes);
     fitted.set("cluster_sectors", found.cluster);
     fitted.set("reserved_sectors", found.reserved);
-    fitted.tell("cluster_bytes", cluster_bytes, Unit::Bytes, why);
+    fitted.tell("cluster_bytes", cluster_bytes, NumberUnit::Bytes, why);
     fitted.tell(
         "reserved_sectors",
         found.reserved,
-        Unit::Sectors,
+        NumberUnit::Sectors,
         format!("what is missing to an erase unit beside two tables of {} sectors", found.table),
     );
     fitted.tell(
         "data_start_bytes",
         found.data_start() * sector,
-        Unit::Bytes,
+        NumberUnit::Bytes,
         format!("on an erase unit of {} of the medium", Bytes(erase_unit)),
     );
     fitted.lost_bytes = (found.reserved - LEAST_RESERVED) * sector;
@@ -134,7 +134,7 @@ fn table_length(sectors: u64, cluster: u64, reserved: u64, sector: u64) -> Optio
     Some(((clusters + 2) * 4).div_ceil(sector))
 }
 
-fn solve(site: &Site, unit: u64, cluster: u64) -> Option<Found> {
+fn solve(site: &PlacementContext, unit: u64, cluster: u64) -> Option<Found> {
     let sector = site.sector_bytes;
     let (start, sectors) = (site.place.start_bytes / sector, site.place.size_bytes / sector);
     let mut reserved = LEAST_RESERVED;

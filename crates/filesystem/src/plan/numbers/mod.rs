@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 
 use flashfit_medium::Bytes;
 
-use super::document::{Number, Place, StripeWidth, Unit};
+use super::document::{NumberUnit, PlanNumber, PlannedPlacement, StripeWidth};
 
 /// Where a file system goes, and what is known of the medium there.
 #[derive(Debug, Clone, Copy)]
-pub struct Site {
+pub struct PlacementContext {
     /// Where it lies.
-    pub place: Place,
+    pub place: PlannedPlacement,
     /// The medium's sector, in bytes.
     pub sector_bytes: u64,
     /// The erase unit, in bytes, where it is known; a multiple of the sector.
@@ -37,11 +37,11 @@ pub struct Site {
 
 /// The numbers for one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fitted {
+pub struct PlacementNumbers {
     /// Values for the catalogue's arguments.
     pub planned: BTreeMap<String, u64>,
     /// The numbers of the plan.
-    pub numbers: Vec<Number>,
+    pub numbers: Vec<PlanNumber>,
     /// What they cost, in bytes, against the file system without them.
     pub lost_bytes: u64,
     /// What takes it, as a sentence; empty where it is nothing.
@@ -50,13 +50,13 @@ pub struct Fitted {
     pub warnings: Vec<String>,
 }
 
-impl Fitted {
+impl PlacementNumbers {
     fn set(&mut self, argument: &str, value: u64) {
         self.planned.insert(argument.to_owned(), value);
     }
 
-    fn tell(&mut self, name: &str, value: u64, unit: Unit, reason: impl Into<String>) {
-        self.numbers.push(Number { name: name.to_owned(), value, unit, reason: reason.into() });
+    fn tell(&mut self, name: &str, value: u64, unit: NumberUnit, reason: impl Into<String>) {
+        self.numbers.push(PlanNumber { name: name.to_owned(), value, unit, reason: reason.into() });
     }
 
     fn warn(&mut self, text: impl Into<String>) {
@@ -69,7 +69,7 @@ impl Fitted {
 ///
 /// # Errors
 /// A sentence, when no numbers put it on the grid of erase units.
-pub fn fit(kind: &str, site: &Site) -> Result<Fitted, String> {
+pub fn fit(kind: &str, site: &PlacementContext) -> Result<PlacementNumbers, String> {
     match kind {
         "ext2" | "ext3" | "ext4" => Ok(ext::fit(site)),
         "btrfs" => Ok(btrfs::fit(site)),
@@ -78,7 +78,7 @@ pub fn fit(kind: &str, site: &Site) -> Result<Fitted, String> {
         "exfat" => exfat::fit(site),
         "xfs" => Ok(xfs::fit(site)),
         "nilfs2" => Ok(nilfs2::fit(site)),
-        _ => Ok(Fitted::default()),
+        _ => Ok(PlacementNumbers::default()),
     }
 }
 

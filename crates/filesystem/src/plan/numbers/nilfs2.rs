@@ -5,15 +5,15 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::power_in;
-use super::super::document::Unit;
-use super::{Fitted, Site, multiple};
+use super::super::document::NumberUnit;
+use super::{PlacementContext, PlacementNumbers, multiple};
 
 const LEAST_BLOCKS: u64 = 16;
 /// With fewer segments on the medium the cleaner has no room to work.
 const LEAST_SEGMENTS: u64 = 32;
 
-pub(super) fn fit(site: &Site) -> Fitted {
-    let mut fitted = Fitted::default();
+pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
+    let mut fitted = PlacementNumbers::default();
     let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
     let least = LEAST_BLOCKS * site.block_bytes;
     let mut segment = power_in(erase_unit).max(least);
@@ -35,6 +35,6 @@ pub(super) fn fit(site: &Site) -> Fitted {
         )
     };
     fitted.set("segment_blocks", segment / site.block_bytes);
-    fitted.tell("segment_bytes", segment, Unit::Bytes, reason);
+    fitted.tell("segment_bytes", segment, NumberUnit::Bytes, reason);
     fitted
 }

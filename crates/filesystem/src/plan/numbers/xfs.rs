@@ -6,14 +6,14 @@
 use flashfit_medium::Bytes;
 
 use super::super::arithmetic::lcm;
-use super::super::document::Unit;
-use super::{Fitted, Site, multiple};
+use super::super::document::NumberUnit;
+use super::{PlacementContext, PlacementNumbers, multiple};
 
 const LEAST_GROUPS: u64 = 4;
 const LEAST_STRIPES: u64 = 4;
 
-pub(super) fn fit(site: &Site) -> Fitted {
-    let mut fitted = Fitted::default();
+pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {
+    let mut fitted = PlacementNumbers::default();
     let Some(erase_unit) = site.erase_unit_bytes else { return fitted };
     let (sunit, why) = match site.write_unit_bytes {
         Some(write_unit) => (
@@ -41,8 +41,8 @@ pub(super) fn fit(site: &Site) -> Fitted {
     };
     fitted.set("sunit_bytes", sunit);
     fitted.set("swidth_units", swidth / sunit);
-    fitted.tell("sunit_bytes", sunit, Unit::Bytes, why);
+    fitted.tell("sunit_bytes", sunit, NumberUnit::Bytes, why);
     let why = format!("{}, in whole stripe units", multiple("erase unit", swidth, erase_unit));
-    fitted.tell("swidth_bytes", swidth, Unit::Bytes, why);
+    fitted.tell("swidth_bytes", swidth, NumberUnit::Bytes, why);
     fitted
 }

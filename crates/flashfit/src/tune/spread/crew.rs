@@ -4,60 +4,60 @@
 use std::collections::BTreeMap;
 
 use flashfit_host::ExitClass;
-use flashfit_medium::Agreement;
-use flashfit_stand::{Facts, Offers, Opening, Place, TrialError, Wanted};
-use flashfit_tune::{MadeOn, RunSpec};
+use flashfit_medium::ConsentMethod;
+use flashfit_stand::{Capabilities, Host, OpenRequest, Requirements, TestBedFacts, TrialError};
+use flashfit_tune::{RunSpec, TrialDevice};
 
-use super::Means;
+use super::SpreadContext;
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::note;
-use crate::stands::lab::Berth;
-use crate::tune::subject::{Subject, What};
-use crate::tune::valid::Validity;
+use crate::stands::lab::LockedBoard;
+use crate::tune::subject::{TuneSubject, TuneTarget};
+use crate::tune::valid::RunOptionFindings;
 use crate::tune::{announce, environment};
 
 /// A board with its medium.
-pub struct Member {
-    pub berth: Berth,
-    pub subject: Subject,
-    offers: Offers,
+pub struct WorkerBoard {
+    pub berth: LockedBoard,
+    pub subject: TuneSubject,
+    offers: Capabilities,
     /// What the user called its medium; nothing for a simulated card.
     named: Option<String>,
 }
 
-impl Member {
-    fn look(mut berth: Berth, means: Means<'_>) -> Result<Self, Failure> {
-        let Means { spec, catalogues, .. } = means;
+impl WorkerBoard {
+    fn look(mut berth: LockedBoard, means: SpreadContext<'_>) -> Result<Self, CommandError> {
+        let SpreadContext { spec, catalogues, .. } = means;
         let found = (|| {
-            let subject = Subject::look(spec, &mut berth.place)?;
-            let offers = berth.place.describe(&Wanted::of(&catalogues.filesystems))?;
+            let subject = TuneSubject::look(spec, &mut berth.place)?;
+            let offers = berth.place.describe(&Requirements::of(&catalogues.filesystems))?;
             environment(spec, &subject, &offers)?;
             Ok((subject, offers))
         })();
         match found {
             Ok((subject, offers)) => Ok(Self { berth, subject, offers, named: None }),
-            Err(error) => Err(Failure::at(error, &berth.name)),
+            Err(error) => Err(CommandError::at(error, &berth.name)),
         }
     }
 
     /// Where its trials are made, for their records.
-    pub fn made_on(&self) -> MadeOn {
+    pub fn made_on(&self) -> TrialDevice {
         let medium = match &self.subject.what {
-            What::Card(_) => self.subject.target.to_string(),
-            What::Medium(medium) => {
+            TuneTarget::Card(_) => self.subject.target.to_string(),
+            TuneTarget::Medium(medium) => {
                 let identity = &medium.identity;
                 let own = identity.serial.as_ref().or(identity.cid.as_ref());
                 let own = own.map_or_else(String::new, |serial| format!(" {serial}"));
                 format!("{}{own}", medium.short_name())
             }
         };
-        MadeOn { board: self.berth.name.clone(), medium }
+        TrialDevice { board: self.berth.name.clone(), medium }
     }
 
     /// How its medium is taken over.
-    pub fn opening(&self, spec: &RunSpec) -> Opening {
-        Opening {
+    pub fn opening(&self, spec: &RunSpec) -> OpenRequest {
+        OpenRequest {
             leave: self.subject.leave(self.named.clone()),
             given: self.subject.geometry.clone(),
             layout: self.subject.layout.clone(),
@@ -70,22 +70,22 @@ impl Member {
 /// Looks at the boards. Those that lack something, or whose kernel is another one than that of the
 /// run or of the first board, are named and given back.
 pub fn look(
-    berths: Vec<Berth>,
-    means: Means<'_>,
-    before: Option<&Facts>,
-) -> Result<Vec<Member>, Failure> {
+    berths: Vec<LockedBoard>,
+    means: SpreadContext<'_>,
+    before: Option<&TestBedFacts>,
+) -> Result<Vec<WorkerBoard>, CommandError> {
     let mut wanted = before.map(|facts| (facts.kernel.clone(), facts.machine.clone()));
-    let mut crew: Vec<Member> = Vec::new();
+    let mut crew: Vec<WorkerBoard> = Vec::new();
     let mut last = None;
     for berth in berths {
-        let looked = Member::look(berth, means).and_then(|member| {
+        let looked = WorkerBoard::look(berth, means).and_then(|member| {
             let found = (member.offers.kernel.clone(), member.offers.machine.clone());
             let wanted = wanted.get_or_insert_with(|| found.clone());
             if *wanted == found {
                 return Ok(member);
             }
             let ((kernel, machine), (other, on)) = (found, &*wanted);
-            Err(Failure::new(
+            Err(CommandError::new(
                 ExitClass::Environment,
                 format!(
                     "{} has Linux {kernel} on {machine}, the run has {other} on {on}; such figures \
@@ -111,7 +111,7 @@ pub fn look(
 }
 
 /// What all of them offer.
-pub fn common_offers(crew: &[Member]) -> Offers {
+pub fn common_offers(crew: &[WorkerBoard]) -> Capabilities {
     let mut common = crew[0].offers.clone();
     for member in &crew[1..] {
         common.programs.retain(|name| member.offers.programs.contains(name));
@@ -121,7 +121,7 @@ pub fn common_offers(crew: &[Member]) -> Offers {
 }
 
 /// Shows each medium and asks for its data. A medium that is not agreed to is left out.
-pub fn agree(crew: &mut Vec<Member>, confirmed: &[String]) -> Result<(), Failure> {
+pub fn agree(crew: &mut Vec<WorkerBoard>, confirmed: &[String]) -> Result<(), CommandError> {
     let given = given(confirmed)?;
     let mut lacking = Vec::new();
     let mut last: Option<TrialError> = None;
@@ -129,12 +129,12 @@ pub fn agree(crew: &mut Vec<Member>, confirmed: &[String]) -> Result<(), Failure
     for mut member in crew.drain(..) {
         note(&format!("{}:", member.berth.name));
         announce::geometry(&member.subject);
-        let What::Medium(medium) = &member.subject.what else {
+        let TuneTarget::Medium(medium) = &member.subject.what else {
             agreed.push(member);
             continue;
         };
         let place = &mut member.berth.place;
-        let mut guard = |agreement: &Agreement| place.ask(medium, agreement);
+        let mut guard = |agreement: &ConsentMethod| place.ask(medium, agreement);
         let name = given.get(&member.berth.name).map(String::as_str);
         match consent::agreed(medium, name, &mut guard) {
             Ok(named) => {
@@ -152,7 +152,7 @@ pub fn agree(crew: &mut Vec<Member>, confirmed: &[String]) -> Result<(), Failure
     }
     *crew = agreed;
     match last {
-        Some(TrialError::NotAgreed { message, .. }) if crew.is_empty() => Err(Failure::new(
+        Some(TrialError::NotAgreed { message, .. }) if crew.is_empty() => Err(CommandError::new(
             ExitClass::Refused,
             message,
             Some(&format!("--confirm {}", lacking.join(","))),
@@ -163,14 +163,14 @@ pub fn agree(crew: &mut Vec<Member>, confirmed: &[String]) -> Result<(), Failure
 }
 
 /// `BOARD:NAME` by board.
-fn given(confirmed: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+fn given(confirmed: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
     let parts = confirmed.iter().flat_map(|text| text.split(','));
     parts
         .map(|part| match part.split_once(':') {
             Some((board, name)) if !board.is_empty() && !name.is_empty() => {
                 Ok((board.to_owned(), name.to_owned()))
             }
-            _ => Err(Failure::new(
+            _ => Err(CommandError::new(
                 ExitClass::Usage,
                 format!("`{part}` does not say whose medium is meant"),
                 Some("in a lab: --confirm BOARD:NAME,BOARD:NAME"),
@@ -180,11 +180,14 @@ fn given(confirmed: &[String]) -> Result<BTreeMap<String, String>, Failure> {
 }
 
 /// What is no choice on any one of the boards is none.
-pub fn validity(crew: &mut [Member], means: Means<'_>) -> Result<Validity, Failure> {
-    let mut common = Validity::default();
+pub fn validity(
+    crew: &mut [WorkerBoard],
+    means: SpreadContext<'_>,
+) -> Result<RunOptionFindings, CommandError> {
+    let mut common = RunOptionFindings::default();
     for member in crew {
-        let Member { berth, subject, .. } = member;
-        let own = Validity::look(means.spec, subject, means.catalogues, &mut berth.place)?;
+        let WorkerBoard { berth, subject, .. } = member;
+        let own = RunOptionFindings::look(means.spec, subject, means.catalogues, &mut berth.place)?;
         common.and(own);
     }
     Ok(common)

@@ -5,32 +5,33 @@ mod crew;
 use std::path::Path;
 
 use flashfit_filesystem::Scheduler;
-use flashfit_host::{ExitClass, Explain, SystemRunner};
+use flashfit_host::{ExitClass, SystemRunner, UserError};
 use flashfit_lab::{Lab, Tags};
-use flashfit_stand::{Facts, Offers, Opening, TrialError};
-use flashfit_tune::spread::{Desk, Team};
-use flashfit_tune::{Claimed, Problem, Run, RunDir, RunSpec, Session};
+use flashfit_stand::{Capabilities, OpenRequest, TestBedFacts, TrialError};
+use flashfit_tune::spread::{Worker, WorkerPool};
+use flashfit_tune::{Problem, RunDir, RunDirLock, RunSpec, StoredRun, TuneSession};
 
-use crate::catalogues::Catalogues;
-use crate::failure::Failure;
+use crate::catalogues::Catalogs;
+use crate::failure::CommandError;
 use crate::output::{note, warn};
-use crate::stands::lab::{self, Berth, Reaching};
+use crate::stands::lab::{self, BoardAccess, LockedBoard};
 use crate::tune::args::TuneArgs;
-use crate::tune::progress::Progress;
-use crate::tune::space::Known;
-use crate::tune::subject::Subject;
-use crate::tune::valid::Validity;
+use crate::tune::progress::TuneProgress;
+use crate::tune::space::HostKnowledge;
+use crate::tune::subject::TuneSubject;
+use crate::tune::valid::RunOptionFindings;
 use crate::tune::{
-    Begun, Kept, Plan, Shows, Took, announce, begin, forget_unbegun, resumable, tidy,
+    OpenRun, Plan, ProgressOptions, RunResult, RunStorage, announce, begin, forget_unbegun,
+    resumable, tidy,
 };
-use crew::Member;
+use crew::WorkerBoard;
 
 /// A run and what it is made with.
 #[derive(Clone, Copy)]
-pub struct Means<'a> {
+pub struct SpreadContext<'a> {
     pub spec: &'a RunSpec,
     pub dir: &'a Path,
-    pub catalogues: &'a Catalogues,
+    pub catalogues: &'a Catalogs,
     pub runner: &'a SystemRunner,
 }
 
@@ -38,9 +39,9 @@ pub struct Means<'a> {
 pub fn run(
     args: &TuneArgs,
     tags: &str,
-    means: Means<'_>,
-    earlier: Option<Run>,
-) -> Result<Option<Took>, Failure> {
+    means: SpreadContext<'_>,
+    earlier: Option<StoredRun>,
+) -> Result<Option<RunResult>, CommandError> {
     let lab = lab::open(means.runner)?;
     let took = with_lab(args, &tags.parse()?, means, earlier, &lab);
     if let Err(error) = lab.close() {
@@ -52,34 +53,34 @@ pub fn run(
 fn with_lab(
     args: &TuneArgs,
     tags: &Tags,
-    means: Means<'_>,
-    earlier: Option<Run>,
+    means: SpreadContext<'_>,
+    earlier: Option<StoredRun>,
     lab: &Lab,
-) -> Result<Option<Took>, Failure> {
-    let Means { spec, dir, catalogues, runner } = means;
+) -> Result<Option<RunResult>, CommandError> {
+    let SpreadContext { spec, dir, catalogues, runner } = means;
     let wait = args.stand.lab_wait.unwrap_or(lab::USUAL_WAIT);
     let leases = lab::lock(lab, tags, std::time::Duration::from_nanos(wait.0))?;
-    let berths = lab::reach(leases, Reaching { runner, spec, dir })?;
+    let berths = lab::reach(leases, BoardAccess { runner, spec, dir })?;
     let mut crew = crew::look(berths, means, earlier.as_ref().map(|run| &run.header.facts))?;
     let offers = crew::common_offers(&crew);
     if args.dry_run {
         let validity = crew::validity(&mut crew, means)?;
-        let known = Known { validity: &validity, offers: &offers };
+        let known = HostKnowledge { validity: &validity, offers: &offers };
         let boards: Vec<String> = crew.iter().map(|member| member.made_on().to_string()).collect();
         note(&format!("spread over {}; shown for the first", boards.join(", ")));
         announce::dry_run(spec, &crew[0].subject, catalogues, known, dir)?;
         return Ok(None);
     }
     if earlier.is_none() {
-        Claimed::is_free(dir)?;
+        RunDirLock::is_free(dir)?;
     }
     crew::agree(&mut crew, &args.confirm)?;
     let validity = match &earlier {
-        Some(_) => Validity::default(),
+        Some(_) => RunOptionFindings::default(),
         None => crew::validity(&mut crew, means)?,
     };
     let was_there = dir.exists();
-    let shows = Shows { progress: args.progress, stream: args.json_stream };
+    let shows = ProgressOptions { progress: args.progress, stream: args.json_stream };
     take(crew, means, &offers, &validity, shows, earlier)
         .map(Some)
         .inspect_err(|_| forget_unbegun(dir, was_there))
@@ -87,17 +88,17 @@ fn with_lab(
 
 /// Takes the media over, makes the trials, gives everything back.
 fn take(
-    crew: Vec<Member>,
-    means: Means<'_>,
-    offers: &Offers,
-    validity: &Validity,
-    shows: Shows,
-    earlier: Option<Run>,
-) -> Result<Took, Failure> {
-    let Means { spec, dir, catalogues, .. } = means;
-    let made_on = crew.iter().map(Member::made_on).collect();
-    let openings: Vec<Opening> = crew.iter().map(|member| member.opening(spec)).collect();
-    let (subjects, berths): (Vec<Subject>, Vec<Berth>) =
+    crew: Vec<WorkerBoard>,
+    means: SpreadContext<'_>,
+    offers: &Capabilities,
+    validity: &RunOptionFindings,
+    shows: ProgressOptions,
+    earlier: Option<StoredRun>,
+) -> Result<RunResult, CommandError> {
+    let SpreadContext { spec, dir, catalogues, .. } = means;
+    let made_on = crew.iter().map(WorkerBoard::made_on).collect();
+    let openings: Vec<OpenRequest> = crew.iter().map(|member| member.opening(spec)).collect();
+    let (subjects, berths): (Vec<TuneSubject>, Vec<LockedBoard>) =
         crew.into_iter().map(|member| (member.subject, member.berth)).unzip();
     // What this search space lacks is said before a medium is touched.
     let first = &subjects[0];
@@ -106,10 +107,10 @@ fn take(
     let plan = Plan { spec, subject: first, catalogues, dir, offers };
     plan.space(&first.conditions, &first.schedulers, scheduler, validity)?;
     let kept = match earlier {
-        Some(_) => Kept::Earlier(Box::new(RunDir::resume(dir)?)),
-        None => Kept::New(Claimed::new(dir, spec)?),
+        Some(_) => RunStorage::Earlier(Box::new(RunDir::resume(dir)?)),
+        None => RunStorage::New(RunDirLock::new(dir, spec)?),
     };
-    let (team, desks) = Team::new(made_on);
+    let (team, desks) = WorkerPool::new(made_on);
     let subjects = &subjects;
     std::thread::scope(move |scope| {
         for ((berth, opening), desk) in berths.into_iter().zip(openings).zip(desks) {
@@ -119,23 +120,23 @@ fn take(
         let mut team = team;
         let (number, facts) = opened(&mut team)?;
         let plan = Plan { subject: &subjects[number], ..plan };
-        let Begun { header, space, run_dir, trials } = begin(&plan, &facts, kept, validity)?;
+        let OpenRun { header, space, run_dir, trials } = begin(&plan, &facts, kept, validity)?;
         header.warnings.iter().for_each(|text| warn(text));
         let problem = Problem::of_run(&space, spec)?;
         announce::run(spec, &problem, trials.len(), dir);
-        let mut progress = Progress::new(shows.progress, trials.len(), shows.stream);
-        let mut session = Session::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
+        let mut progress = TuneProgress::new(shows.progress, trials.len(), shows.stream);
+        let mut session = TuneSession::new(spec, &problem, &catalogues.workloads, run_dir, trials)?;
         let ended = session.run_spread(&mut team, &mut progress);
         progress.finish();
         let trials = session.into_trials();
         tidy(dir);
-        Ok(Took { header, trials, ended: ended.map_err(|error| resumable(error, spec, dir)) })
+        Ok(RunResult { header, trials, ended: ended.map_err(|error| resumable(error, spec, dir)) })
     })
 }
 
 /// Works on one board until the run has no more for it, and gives the board back.
-fn work(mut berth: Berth, opening: &Opening, desk: Desk, means: Means<'_>) {
-    let Berth { place, lease, .. } = &mut berth;
+fn work(mut berth: LockedBoard, opening: &OpenRequest, desk: Worker, means: SpreadContext<'_>) {
+    let LockedBoard { place, lease, .. } = &mut berth;
     let mut was_used = false;
     let mut still_ours = || {
         was_used = true;
@@ -151,10 +152,10 @@ fn work(mut berth: Berth, opening: &Opening, desk: Desk, means: Means<'_>) {
 }
 
 fn serve(
-    place: &mut dyn flashfit_stand::Place,
-    opening: &Opening,
-    desk: &Desk,
-    means: Means<'_>,
+    place: &mut dyn flashfit_stand::Host,
+    opening: &OpenRequest,
+    desk: &Worker,
+    means: SpreadContext<'_>,
     still_ours: &mut dyn FnMut() -> Result<(), TrialError>,
 ) -> Result<(), TrialError> {
     let mut stand = place.open(opening)?;
@@ -163,8 +164,8 @@ fn serve(
 }
 
 /// The first board whose medium was taken over, with what all of them offer.
-fn opened(team: &mut Team) -> Result<(usize, Facts), Failure> {
-    let mut found: Option<(usize, Facts)> = None;
+fn opened(team: &mut WorkerPool) -> Result<(usize, TestBedFacts), CommandError> {
+    let mut found: Option<(usize, TestBedFacts)> = None;
     let mut last = None;
     for (number, opened) in team.opened().into_iter().enumerate() {
         match opened {
@@ -178,7 +179,7 @@ fn opened(team: &mut Team) -> Result<(usize, Facts), Failure> {
             Err(error) if error.class() == ExitClass::Interrupted => return Err(error.into()),
             Err(error) => {
                 note(&format!("left out: {}: {error}", team.made_on(number)));
-                last = Some(Failure::from(error).at(&team.made_on(number).board));
+                last = Some(CommandError::from(error).at(&team.made_on(number).board));
             }
         }
     }

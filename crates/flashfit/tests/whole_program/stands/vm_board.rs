@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{SystemRunner, program::find};
-use flashfit_vm::{Device, Disk, Kernel, Port, Speed, Vm, VmError, VmOptions};
+use flashfit_vm::{ClockSpeed, Disk, DiskInterface, Kernel, Port, Vm, VmError, VmOptions};
 
 use crate::fixture::{FLASHFIT, once_for_this_build};
 
@@ -92,10 +92,10 @@ impl VmBoard {
             programs: PROGRAMS.map(str::to_owned).to_vec(),
             modules,
             files: ["host", "user.pub", "sshd_config"].map(own).to_vec(),
-            disks: vec![Disk::file(image, false, Device::Virtio)],
+            disks: vec![Disk::file(image, false, DiskInterface::Virtio)],
             ports: vec![Port { here: port, guest: 22 }],
             memory_mib: MEMORY_MIB,
-            speed: Speed::RealTime,
+            speed: ClockSpeed::RealTime,
             seed: u64::from(port),
             ready_wait: BOOT_LIMIT,
         };

@@ -1,7 +1,7 @@
 //! A virtual machine and what can be full about it: its medium, the disk under its image, its
 //! memory, and the disks of this machine that it is made on.
 
-use flashfit_host::{Outcome, Program, Runner, SystemRunner};
+use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
 
 use super::vm::{start, wait_for_nothing_left, with_machine};
 use crate::fixture::{Ended, FLASHFIT, Place, skip_without_block_devices};
@@ -12,7 +12,7 @@ const TOO_MUCH: [&str; 6] =
     ["--workload", "linear-write", "--data-size", "48MiB", "--runtime-ms", "60000"];
 
 /// Runs a script with mounts of its own in the place's folder.
-fn script(place: &Place, text: &str) -> Outcome {
+fn script(place: &Place, text: &str) -> ProgramOutcome {
     let text = format!("cd {} && {text}", place.folder().display());
     let program = Program::new("unshare")
         .args(["--mount", "sh", "-c", &text])

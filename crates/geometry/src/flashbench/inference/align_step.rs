@@ -14,9 +14,9 @@ use std::ops::RangeInclusive;
 
 use flashfit_medium::Bytes;
 
-use super::segments::{Level, Series};
-use crate::belief::{ANSWERS, Belief, Structure, log_sum_exp, median};
-use crate::findings::{Candidate, Value};
+use super::segments::{NoisySeries, SegmentLevel};
+use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, median};
+use crate::findings::{CandidateValue, QuantityValue};
 use crate::flashbench::AlignTable;
 
 /// A step less than this share of the time beside it is none that a medium shows on purpose.
@@ -87,7 +87,7 @@ pub fn noise_ns(rows: &[PooledRow]) -> f64 {
 
 /// Which step is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sought {
+pub enum SoughtStep {
     /// The last one from 64 KiB on: the erase unit.
     Erase,
     /// The last one up to 256 KiB, below the erase unit: what is written together.
@@ -96,7 +96,7 @@ pub enum Sought {
     Page,
 }
 
-impl Sought {
+impl SoughtStep {
     /// Where the step can be, in bytes.
     fn range(self) -> RangeInclusive<u64> {
         match self {
@@ -113,14 +113,14 @@ impl Sought {
 
 /// What the rows say, by the smallest unit that would show so; unnormalized logarithms.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Steps {
+pub struct StepEvidence {
     nothing: f64,
     at: BTreeMap<u64, f64>,
 }
 
-impl Steps {
+impl StepEvidence {
     /// Weighs every partition of pooled rows; `None` where they are too few.
-    pub fn of(rows: &[PooledRow], sought: Sought) -> Option<Self> {
+    pub fn of(rows: &[PooledRow], sought: SoughtStep) -> Option<Self> {
         if rows.len() < LEAST_ROWS {
             return None;
         }
@@ -129,7 +129,7 @@ impl Steps {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let noise = noise_ns(rows);
-        let series = Series { values: &values, noise, range: beside_ns.max(most - least) };
+        let series = NoisySeries { values: &values, noise, range: beside_ns.max(most - least) };
         let least_rise = (LEAST_RISE * beside_ns).max(2.0 * noise / (rows.len() as f64).sqrt());
         let mut nothing = Vec::new();
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -153,7 +153,7 @@ impl Steps {
     }
 
     /// How likely the rows are under a structure, up to a constant; a logarithm.
-    pub fn log_likelihood(&self, structure: Structure) -> f64 {
+    pub fn log_likelihood(&self, structure: DeviceStructure) -> f64 {
         let Some(unit) = structure.bytes() else { return self.nothing };
         // The largest power of two that divides it is where its boundaries begin to be met.
         let align = 1 << unit.trailing_zeros();
@@ -164,21 +164,21 @@ impl Steps {
     }
 
     /// Adds what the rows say to a belief.
-    pub fn teach(&self, belief: &mut Belief) {
+    pub fn teach(&self, belief: &mut GeometryBelief) {
         belief.learn(|structure| self.log_likelihood(structure));
     }
 
     /// The sizes and their probabilities where each row is as likely as any other before, and all
     /// together as likely as none; the likeliest first.
-    pub fn posterior(&self, rows: usize) -> Vec<Candidate> {
+    pub fn posterior(&self, rows: usize) -> Vec<CandidateValue> {
         let prior = (rows.max(1) as f64).ln();
         let logs = self.at.values().map(|log| log - prior).chain([self.nothing]);
         let total = log_sum_exp(logs.collect::<Vec<_>>().into_iter());
-        let mut all: Vec<Candidate> = self
+        let mut all: Vec<CandidateValue> = self
             .at
             .iter()
-            .map(|(&align, log)| Candidate {
-                value: Value::Bytes(align),
+            .map(|(&align, log)| CandidateValue {
+                value: QuantityValue::Bytes(align),
                 probability: (log - prior - total).exp(),
             })
             .collect();
@@ -199,7 +199,12 @@ struct Step {
 }
 
 /// The step that the levels show.
-fn step(rows: &[PooledRow], levels: &[Level], sought: Sought, least_rise: f64) -> Option<Step> {
+fn step(
+    rows: &[PooledRow],
+    levels: &[SegmentLevel],
+    sought: SoughtStep,
+    least_rise: f64,
+) -> Option<Step> {
     let rise = |at: usize| levels[at].mean - levels[at - 1].mean;
     // For an erase unit: below, reads step at the page; above, at what the medium's end does to the
     // places. On both sides there must be a level to judge it by.
@@ -217,12 +222,12 @@ fn step(rows: &[PooledRow], levels: &[Level], sought: Sought, least_rise: f64) -
     let notable: Vec<usize> =
         steps.into_iter().filter(|&at| rise(at) >= NOTABLE * highest).collect();
     let last = match sought {
-        Sought::Erase | Sought::Write => *notable.last()?,
-        Sought::Page => *notable.first().filter(|_| notable.len() > 1)?,
+        SoughtStep::Erase | SoughtStep::Write => *notable.last()?,
+        SoughtStep::Page => *notable.first().filter(|_| notable.len() > 1)?,
     };
     // A single row on the way up is the unit's own, whether it is a level or one that is off.
     let worth = |height: f64, whole: f64| height > least_rise.max(WORTH_A_PLACE * whole);
-    let own_level = sought == Sought::Erase
+    let own_level = sought == SoughtStep::Erase
         && last >= 2
         && levels[last - 1].count() == 1
         && worth(rise(last - 1), rise(last - 1) + rise(last))
@@ -233,7 +238,7 @@ fn step(rows: &[PooledRow], levels: &[Level], sought: Sought, least_rise: f64) -
     let sure = normal_below((rise - least_rise) / low.error.hypot(high.error));
     let off = low.off.filter(|&off| {
         let height = rows[off].extra_ns - low.mean;
-        sought == Sought::Erase
+        sought == SoughtStep::Erase
             && off + 1 == levels[first].first
             && worth(height, rise)
             && height < rise

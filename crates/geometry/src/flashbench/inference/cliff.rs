@@ -10,9 +10,9 @@
 
 use flashfit_medium::Bytes;
 
-use crate::belief::{Structure, log_student_3, log_sum_exp, median};
-use crate::findings::{Candidate, Finding, SURE, Value};
-use crate::flashbench::{Access, OpenUnitTable};
+use crate::belief::{DeviceStructure, log_student_3, log_sum_exp, median};
+use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
+use crate::flashbench::{AccessOrder, OpenBlockTable};
 
 /// The writes that are looked at.
 const LEAST_WRITE: u64 = 64 << 10;
@@ -47,7 +47,7 @@ pub struct Cliff {
 
 impl Cliff {
     /// Weighs the numbers of open units; `None` where the tables have too few rates for that.
-    pub fn of(tables: &[OpenUnitTable], access: Access) -> Option<Self> {
+    pub fn of(tables: &[OpenBlockTable], access: AccessOrder) -> Option<Self> {
         let rows: Vec<Vec<f64>> = tables
             .iter()
             .flat_map(|table| rows(table, access))
@@ -83,12 +83,15 @@ impl Cliff {
     }
 
     /// The finding.
-    pub fn finding(&self) -> Finding {
-        let candidates: Vec<Candidate> = self
+    pub fn finding(&self) -> GeometryFinding {
+        let candidates: Vec<CandidateValue> = self
             .open_units
             .iter()
             .filter(|(_, probability)| *probability >= 0.001)
-            .map(|&(open, probability)| Candidate { value: Value::Count(open), probability })
+            .map(|&(open, probability)| CandidateValue {
+                value: QuantityValue::Count(open),
+                probability,
+            })
             .collect();
         let Some(open) = self.answer() else {
             let none =
@@ -98,20 +101,21 @@ impl Cliff {
             } else {
                 "the rates fall, but not at one number of units".to_owned()
             };
-            return Finding::inconclusive(reason, candidates);
+            return GeometryFinding::inconclusive(reason, candidates);
         };
         let reason = format!(
             "writes to {} units in turn are {:.1} times slower than to {open}",
             open + 1,
             self.fall
         );
-        let found = Finding::found(Value::Count(open), self.open_units[0].1, reason);
-        Finding { candidates, ..found }
+        let found =
+            GeometryFinding::found(QuantityValue::Count(open), self.open_units[0].1, reason);
+        GeometryFinding { candidates, ..found }
     }
 }
 
 /// For each size of a write the logarithms of the rates by units, from 1 on without a gap.
-fn rows(table: &OpenUnitTable, access: Access) -> Vec<Vec<f64>> {
+fn rows(table: &OpenBlockTable, access: AccessOrder) -> Vec<Vec<f64>> {
     let unit = table.cells.iter().map(|cell| cell.write.0).max().unwrap_or(0);
     let sizes = sizes(table).into_iter();
     sizes
@@ -123,7 +127,7 @@ fn rows(table: &OpenUnitTable, access: Access) -> Vec<Vec<f64>> {
 }
 
 /// The sizes of a write in a table, ascending.
-pub fn sizes(table: &OpenUnitTable) -> Vec<Bytes> {
+pub fn sizes(table: &OpenBlockTable) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = table.cells.iter().map(|cell| cell.write).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -131,7 +135,7 @@ pub fn sizes(table: &OpenUnitTable) -> Vec<Bytes> {
 }
 
 /// In bytes a second; rates of zero were refused when the table was read.
-fn rate(table: &OpenUnitTable, units: u32, access: Access, write: Bytes) -> Option<f64> {
+fn rate(table: &OpenBlockTable, units: u32, access: AccessOrder, write: Bytes) -> Option<f64> {
     table.rate(units, access, write).filter(|&rate| rate > 0).map(|rate| rate as f64)
 }
 
@@ -155,7 +159,7 @@ fn cliff_at(row: &[f64], open: usize) -> f64 {
 
 /// Whether writes in a mixed order cost the copying of a unit from the first unit on: no unit can
 /// be open out of order. `None` where the tables do not tell.
-pub fn none_in_a_mixed_order(tables: &[OpenUnitTable], linear: &Cliff) -> Option<bool> {
+pub fn none_in_a_mixed_order(tables: &[OpenBlockTable], linear: &Cliff) -> Option<bool> {
     let open = linear.answer().filter(|_| linear.fall >= STEEP)?;
     let mut ratios = Vec::new();
     for table in tables {
@@ -165,9 +169,9 @@ pub fn none_in_a_mixed_order(tables: &[OpenUnitTable], linear: &Cliff) -> Option
                 continue;
             }
             let beyond: Vec<f64> = (open + 1..=linear.most_units)
-                .filter_map(|units| rate(table, units, Access::Linear, write))
+                .filter_map(|units| rate(table, units, AccessOrder::Linear, write))
                 .collect();
-            if let Some(random) = rate(table, 1, Access::Random, write) {
+            if let Some(random) = rate(table, 1, AccessOrder::Random, write) {
                 ratios.push(random / median(&beyond));
             }
         }
@@ -178,15 +182,15 @@ pub fn none_in_a_mixed_order(tables: &[OpenUnitTable], linear: &Cliff) -> Option
 
 /// How likely the rates beyond a steep cliff are with units of some size, up to a constant.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Copying {
+pub struct CopyLikelihood {
     /// For each row: the size of a write, its time within the open units and beyond them, and what
     /// the copying of nearly a whole unit takes; in bytes and seconds.
     writes: Vec<(u64, f64, f64, f64)>,
 }
 
-impl Copying {
+impl CopyLikelihood {
     /// What the tables tell of it; `None` without a steep cliff.
-    pub fn of(tables: &[OpenUnitTable], access: Access, cliff: &Cliff) -> Option<Self> {
+    pub fn of(tables: &[OpenBlockTable], access: AccessOrder, cliff: &Cliff) -> Option<Self> {
         let open = cliff.answer().filter(|_| cliff.fall >= STEEP)?;
         let mut writes = Vec::new();
         for table in tables {
@@ -218,7 +222,7 @@ impl Copying {
     }
 
     /// How likely the rates are under a structure, as a logarithm.
-    pub fn log_likelihood(&self, structure: Structure) -> f64 {
+    pub fn log_likelihood(&self, structure: DeviceStructure) -> f64 {
         let Some(unit) = structure.bytes() else {
             // A cliff shows that there are units; their size is then anything.
             return self

@@ -15,12 +15,12 @@ mod zone;
 
 use flashfit_medium::Bytes;
 
-use super::{Access, Imported, OpenUnitTable};
-use crate::belief::Belief;
-use crate::findings::{Candidate, Finding, Findings, SURE, Value};
-use crate::probed::{Evidence, Point, Probed, Series};
-use align_step::{PooledRow, Sought, Steps};
-use cliff::{Cliff, Copying};
+use super::{AccessOrder, Imported, OpenBlockTable};
+use crate::belief::GeometryBelief;
+use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
+use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
+use align_step::{PooledRow, SoughtStep, StepEvidence};
+use cliff::{Cliff, CopyLikelihood};
 
 /// A medium without an alignment table is taken to be as large as the smallest that are sold.
 const SUPPOSED_CAPACITY_BYTES: u64 = 1 << 30;
@@ -39,32 +39,32 @@ pub fn infer(imported: &Imported) -> Probed {
     let largest = rows.last().map(|row| row.align.0);
     let capacity =
         largest.map_or(SUPPOSED_CAPACITY_BYTES, |align| align.saturating_mul(PLACES) / 2);
-    let mut belief = Belief::new(capacity, &[]);
-    let steps = Steps::of(&rows, Sought::Erase);
+    let mut belief = GeometryBelief::new(capacity, &[]);
+    let steps = StepEvidence::of(&rows, SoughtStep::Erase);
     if let Some(steps) = &steps {
         steps.teach(&mut belief);
     }
-    let cliffs = [Access::Linear, Access::Random]
+    let cliffs = [AccessOrder::Linear, AccessOrder::Random]
         .map(|access| (access, Cliff::of(&imported.open_units, access)));
     let mut copying = false;
     for (access, cliff) in &cliffs {
         let cliff = cliff.as_ref();
         if let Some(told) =
-            cliff.and_then(|cliff| Copying::of(&imported.open_units, *access, cliff))
+            cliff.and_then(|cliff| CopyLikelihood::of(&imported.open_units, *access, cliff))
         {
             belief.learn(|structure| told.log_likelihood(structure));
             copying = true;
         }
     }
     let [(_, linear), (_, random)] = &cliffs;
-    let findings = Findings {
+    let findings = GeometryFindings {
         erase_unit: erase_unit(&belief, steps.is_some(), copying),
-        write_unit: pages(&rows, Sought::Write, &belief),
-        page: pages(&rows, Sought::Page, &belief),
+        write_unit: pages(&rows, SoughtStep::Write, &belief),
+        page: pages(&rows, SoughtStep::Page, &belief),
         open_units_linear: open_units(linear.as_ref()),
         open_units_random: open_units_random(imported, linear.as_ref(), random.as_ref()),
         small_write_log: match imported.open_units[..] {
-            [] => Finding::not_measured("it takes an open-unit table"),
+            [] => GeometryFinding::not_measured("it takes an open-unit table"),
             _ => small_log::finding(&imported.open_units),
         },
         special_zone: zone::finding(&imported.fat),
@@ -72,21 +72,21 @@ pub fn infer(imported: &Imported) -> Probed {
     };
     Probed {
         findings,
-        evidence: Evidence { samples: Vec::new(), series: series(&rows, imported) },
+        evidence: ProbeEvidence { samples: Vec::new(), series: series(&rows, imported) },
         notes: notes(imported),
         belief: Some(belief),
         ..Probed::default()
     }
 }
 
-fn not_in_tables() -> Findings {
-    let none = || Finding::not_measured("flashbench's tables do not show it");
-    Findings {
+fn not_in_tables() -> GeometryFindings {
+    let none = || GeometryFinding::not_measured("flashbench's tables do not show it");
+    GeometryFindings {
         capacity: none(),
         erase_unit_offset: none(),
         pslc_cache: none(),
         unwritten_is_faster: none(),
-        ..Findings::default()
+        ..GeometryFindings::default()
     }
 }
 
@@ -102,10 +102,10 @@ fn notes(imported: &Imported) -> Vec<String> {
     notes
 }
 
-fn erase_unit(belief: &Belief, from_rows: bool, from_copying: bool) -> Finding {
+fn erase_unit(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> GeometryFinding {
     let lacking = match (from_rows, from_copying) {
         (false, false) => {
-            return Finding::not_measured(
+            return GeometryFinding::not_measured(
                 "it takes an alignment table of six rows or more, or an open-unit table with a \
                  steep cliff",
             );
@@ -128,28 +128,36 @@ fn erase_unit(belief: &Belief, from_rows: bool, from_copying: bool) -> Finding {
 }
 
 /// The write unit or the page, from the rows below the erase unit.
-fn pages(rows: &[PooledRow], sought: Sought, belief: &Belief) -> Finding {
+fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> GeometryFinding {
     let below = belief.answer().map_or(512 << 10, |(bytes, _)| bytes);
     let rows: Vec<PooledRow> = rows.iter().filter(|row| row.align.0 < below).copied().collect();
-    let Some(steps) = Steps::of(&rows, sought) else {
-        return Finding::not_measured("it takes an alignment table with rows from 2 KiB on");
+    let Some(steps) = StepEvidence::of(&rows, sought) else {
+        return GeometryFinding::not_measured(
+            "it takes an alignment table with rows from 2 KiB on",
+        );
     };
-    let candidates: Vec<Candidate> = steps.posterior(rows.len());
+    let candidates: Vec<CandidateValue> = steps.posterior(rows.len());
     match candidates.first() {
-        Some(&Candidate { value: Value::Bytes(bytes), probability }) if probability >= SURE => {
+        Some(&CandidateValue { value: QuantityValue::Bytes(bytes), probability })
+            if probability >= SURE =>
+        {
             let reason = format!("reads across boundaries take longer from {} on", Bytes(bytes));
-            Finding { candidates, ..Finding::found(Value::Bytes(bytes), probability, reason) }
+            GeometryFinding {
+                candidates,
+                ..GeometryFinding::found(QuantityValue::Bytes(bytes), probability, reason)
+            }
         }
-        _ if sought == Sought::Page => {
-            Finding::inconclusive("no step below that of the write unit stands out", candidates)
-        }
-        _ => Finding::inconclusive(WITHOUT_STEP, candidates),
+        _ if sought == SoughtStep::Page => GeometryFinding::inconclusive(
+            "no step below that of the write unit stands out",
+            candidates,
+        ),
+        _ => GeometryFinding::inconclusive(WITHOUT_STEP, candidates),
     }
 }
 
-fn open_units(cliff: Option<&Cliff>) -> Finding {
+fn open_units(cliff: Option<&Cliff>) -> GeometryFinding {
     cliff.map_or_else(
-        || Finding::not_measured("it takes an open-unit table of one unit, two and so on"),
+        || GeometryFinding::not_measured("it takes an open-unit table of one unit, two and so on"),
         Cliff::finding,
     )
 }
@@ -158,26 +166,26 @@ fn open_units_random(
     imported: &Imported,
     linear: Option<&Cliff>,
     random: Option<&Cliff>,
-) -> Finding {
+) -> GeometryFinding {
     let found = open_units(random);
     let none = linear.and_then(|linear| cliff::none_in_a_mixed_order(&imported.open_units, linear));
     if found.value.is_none() && none == Some(true) {
         let reason =
             "writes in a mixed order to one unit take as long as linear ones beyond the cliff";
-        return Finding::found(Value::Count(0), SURE, reason);
+        return GeometryFinding::found(QuantityValue::Count(0), SURE, reason);
     }
     found
 }
 
-fn series(rows: &[PooledRow], imported: &Imported) -> Vec<Series> {
+fn series(rows: &[PooledRow], imported: &Imported) -> Vec<PlotSeries> {
     let noise = align_step::noise_ns(rows);
-    let mut all = vec![Series {
+    let mut all = vec![PlotSeries {
         name: "a read across a boundary, beyond those beside it".to_owned(),
         x_unit: "bytes".to_owned(),
         y_unit: "ns".to_owned(),
         points: rows
             .iter()
-            .map(|row| Point {
+            .map(|row| PlotPoint {
                 x: row.align.0 as f64,
                 y: row.extra_ns,
                 low: row.extra_ns - 1.96 * noise,
@@ -185,7 +193,7 @@ fn series(rows: &[PooledRow], imported: &Imported) -> Vec<Series> {
             })
             .collect(),
     }];
-    all.extend([Access::Linear, Access::Random].map(|access| Series {
+    all.extend([AccessOrder::Linear, AccessOrder::Random].map(|access| PlotSeries {
         name: format!("{access} writes of {SHOWN_WRITE}, by units in turn"),
         x_unit: "count".to_owned(),
         y_unit: "bytes/s".to_owned(),
@@ -196,7 +204,7 @@ fn series(rows: &[PooledRow], imported: &Imported) -> Vec<Series> {
 }
 
 /// The rates of all tables: their median, the least and the most.
-fn points_by_units(tables: &[OpenUnitTable], access: Access) -> Vec<Point> {
+fn points_by_units(tables: &[OpenBlockTable], access: AccessOrder) -> Vec<PlotPoint> {
     let most =
         tables.iter().flat_map(|table| &table.cells).map(|cell| cell.units).max().unwrap_or(0);
     (1..=most)
@@ -208,7 +216,7 @@ fn points_by_units(tables: &[OpenUnitTable], access: Access) -> Vec<Point> {
                 .collect();
             let (low, high) =
                 (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
-            Some(Point { x: f64::from(units), y: crate::belief::median(&rates), low, high })
+            Some(PlotPoint { x: f64::from(units), y: crate::belief::median(&rates), low, high })
         })
         .collect()
 }

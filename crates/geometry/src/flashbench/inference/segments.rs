@@ -22,7 +22,7 @@ const ANOTHER_LEVEL: f64 = 0.3;
 
 /// Values in order, and what is known of their noise.
 #[derive(Debug)]
-pub struct Series<'a> {
+pub struct NoisySeries<'a> {
     /// The values.
     pub values: &'a [f64],
     /// How much they vary at one level, roughly.
@@ -33,7 +33,7 @@ pub struct Series<'a> {
 
 /// A level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct SegmentLevel {
     /// The index of its first value.
     pub first: usize,
     /// The index behind its last value.
@@ -46,7 +46,7 @@ pub struct Level {
     pub off: Option<usize>,
 }
 
-impl Level {
+impl SegmentLevel {
     /// How many values it has.
     pub fn count(&self) -> usize {
         self.end - self.first
@@ -56,13 +56,13 @@ impl Level {
 #[derive(Clone, Copy)]
 struct Marginal {
     log: f64,
-    level: Level,
+    level: SegmentLevel,
 }
 
-impl Series<'_> {
+impl NoisySeries<'_> {
     /// Calls `take` with every partition into levels and the logarithm of its weight: prior times
     /// likelihood.
-    pub fn partitions(&self, mut take: impl FnMut(&[Level], f64)) {
+    pub fn partitions(&self, mut take: impl FnMut(&[SegmentLevel], f64)) {
         let count = self.values.len();
         let marginals: Vec<Vec<Marginal>> = (0..count)
             .map(|first| (first + 1..=count).map(|end| self.marginal(first..end)).collect())
@@ -76,8 +76,8 @@ impl Series<'_> {
         marginals: &[Vec<Marginal>],
         first: usize,
         log: f64,
-        levels: &mut Vec<Level>,
-        take: &mut impl FnMut(&[Level], f64),
+        levels: &mut Vec<SegmentLevel>,
+        take: &mut impl FnMut(&[SegmentLevel], f64),
     ) {
         let count = self.values.len();
         if first == count {
@@ -117,7 +117,7 @@ impl Series<'_> {
         }
         let log = crate::belief::log_sum_exp(logs.iter().copied());
         let (_, mean, error, off) = best;
-        let level = Level { first: range.start, end: range.end, mean, error, off };
+        let level = SegmentLevel { first: range.start, end: range.end, mean, error, off };
         Marginal { log, level }
     }
 
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     fn likeliest(values: &[f64]) -> Vec<usize> {
-        let series = Series { values, noise: 1.0, range: 100.0 };
+        let series = NoisySeries { values, noise: 1.0, range: 100.0 };
         let mut best = (f64::NEG_INFINITY, Vec::new());
         series.partitions(|levels, log| {
             if log > best.0 {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::cliff::sizes;
 use crate::belief::log_sum_exp;
-use crate::findings::{Candidate, Finding, SURE, Value};
-use crate::flashbench::{Access, OpenUnitTable};
+use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
+use crate::flashbench::{AccessOrder, OpenBlockTable};
 
 /// A write that is so many times as fast as one of twice the size went elsewhere.
 const FASTER: f64 = 1.6;
@@ -22,13 +22,13 @@ const CHANCE: f64 = 0.02;
 const TOGETHER: f64 = 0.4;
 
 /// The finding.
-pub fn finding(tables: &[OpenUnitTable]) -> Finding {
+pub fn finding(tables: &[OpenBlockTable]) -> GeometryFinding {
     let mut seen: BTreeMap<u64, u32> = BTreeMap::new();
     let (mut rows, mut shown) = (0_u32, 0_u32);
     for table in tables {
         let sizes = sizes(table);
         let most_units = table.cells.iter().map(|cell| cell.units).max().unwrap_or(0);
-        for access in [Access::Linear, Access::Random] {
+        for access in [AccessOrder::Linear, AccessOrder::Random] {
             for units in 1..=most_units {
                 let faster = sizes.windows(2).filter_map(|of| {
                     let rate = |write| table.rate(units, access, write).map(|rate| rate as f64);
@@ -46,30 +46,32 @@ pub fn finding(tables: &[OpenUnitTable]) -> Finding {
         }
     }
     if rows == 0 {
-        return Finding::not_measured("the tables have no two sizes of writes beside each other");
+        return GeometryFinding::not_measured(
+            "the tables have no two sizes of writes beside each other",
+        );
     }
     let candidates = posterior(&seen, rows);
     let likeliest = candidates.first().copied().filter(|of| of.probability >= SURE);
-    let Some(Candidate { value, probability }) = likeliest else {
+    let Some(CandidateValue { value, probability }) = likeliest else {
         let reason = match shown {
             0 => "no write is faster than one of twice its size".to_owned(),
             _ => {
                 format!("writes of one size are faster than larger ones in {shown} of {rows} rows")
             }
         };
-        return Finding::inconclusive(reason, candidates);
+        return GeometryFinding::inconclusive(reason, candidates);
     };
     let count = match value {
-        Value::Bytes(bytes) => seen[&bytes],
+        QuantityValue::Bytes(bytes) => seen[&bytes],
         _ => unreachable!("the candidates are sizes"),
     };
     let reason =
         format!("writes of this size are faster than larger ones in {count} of {rows} rows");
-    Finding { candidates, ..Finding::found(value, probability, reason) }
+    GeometryFinding { candidates, ..GeometryFinding::found(value, probability, reason) }
 }
 
 /// The sizes by their probability, with none as likely before as all of them together.
-fn posterior(seen: &BTreeMap<u64, u32>, rows: u32) -> Vec<Candidate> {
+fn posterior(seen: &BTreeMap<u64, u32>, rows: u32) -> Vec<CandidateValue> {
     let log = |own: u32| {
         let others: u32 = seen.values().sum::<u32>() - own;
         // A log may show in some rows only: beyond the cliff, or in a mixed order.
@@ -83,11 +85,11 @@ fn posterior(seen: &BTreeMap<u64, u32>, rows: u32) -> Vec<Candidate> {
     let prior = (seen.len().max(1) as f64).ln();
     let logs: Vec<f64> = seen.values().map(|&own| log(own) - prior).chain([none]).collect();
     let total = log_sum_exp(logs.iter().copied());
-    let mut candidates: Vec<Candidate> = seen
+    let mut candidates: Vec<CandidateValue> = seen
         .keys()
         .zip(&logs)
-        .map(|(&bytes, log)| Candidate {
-            value: Value::Bytes(bytes),
+        .map(|(&bytes, log)| CandidateValue {
+            value: QuantityValue::Bytes(bytes),
             probability: (log - total).exp(),
         })
         .collect();

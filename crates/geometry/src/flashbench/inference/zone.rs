@@ -6,7 +6,7 @@
 //! reaches from the start of the medium to the last such unit of its first half.
 
 use crate::belief::{log_student_3, log_sum_exp, median};
-use crate::findings::{Finding, SURE, Value};
+use crate::findings::{GeometryFinding, QuantityValue, SURE};
 use crate::flashbench::FatTable;
 
 /// A special unit's rates differ by at least this factor, mostly.
@@ -21,14 +21,14 @@ const TOGETHER: f64 = 0.3;
 const LEAST_NOISE: f64 = 0.02;
 
 /// The finding.
-pub fn finding(tables: &[FatTable]) -> Finding {
+pub fn finding(tables: &[FatTable]) -> GeometryFinding {
     let Some(unit) = tables.iter().filter_map(FatTable::unit).max() else {
-        return Finding::not_measured("it takes a find-FAT table");
+        return GeometryFinding::not_measured("it takes a find-FAT table");
     };
     let same: Vec<&FatTable> = tables.iter().filter(|table| table.unit() == Some(unit)).collect();
     let units = same.iter().flat_map(|table| &table.rows).map(|row| row.bytes_per_second.len());
     let Some(units) = units.min().filter(|&units| units >= 4) else {
-        return Finding::not_measured("it takes a find-FAT table of at least four units");
+        return GeometryFinding::not_measured("it takes a find-FAT table of at least four units");
     };
     // By unit, how far each of its rates lies from the median of its row.
     let mut off: Vec<Vec<f64>> = vec![Vec::new(); units];
@@ -49,20 +49,20 @@ pub fn finding(tables: &[FatTable]) -> Finding {
     let sure = |&p: &f64| p >= SURE || p <= 1.0 - SURE;
     if !special.iter().all(sure) || special[half..].iter().any(|&p| p >= SURE) {
         let reason = "units differ, but not those at the start from all others";
-        return Finding::inconclusive(reason, Vec::new());
+        return GeometryFinding::inconclusive(reason, Vec::new());
     }
     let Some(last) = special.iter().rposition(|&p| p >= SURE) else {
         let reason = format!("the first {units} units of {unit} are written alike");
-        return Finding::inconclusive(reason, Vec::new());
+        return GeometryFinding::inconclusive(reason, Vec::new());
     };
     let confidence = special.iter().map(|&p| p.max(1.0 - p)).product::<f64>();
     let bytes = (last as u64 + 1) * unit.0;
     let factor = median(&off[last]).exp();
     let reason = format!("unit {} is written {factor:.2} times as fast as most", last + 1);
     if confidence < SURE {
-        return Finding::inconclusive(reason, Vec::new());
+        return GeometryFinding::inconclusive(reason, Vec::new());
     }
-    Finding::found(Value::Bytes(bytes), confidence, reason)
+    GeometryFinding::found(QuantityValue::Bytes(bytes), confidence, reason)
 }
 
 /// The probability that a unit is special, of how far its rates lie off.

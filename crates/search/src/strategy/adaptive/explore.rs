@@ -3,10 +3,10 @@
 //! Identification, 2020). Because the model may be wrong where it is sure, one visit of 24 goes to
 //! a neighbour of a leader, and one to any candidate that is not hopeless.
 
-use crate::history::{Length, Purpose};
+use crate::history::{Purpose, TrialLength};
 use crate::model::{Belief, highest};
 use crate::space::CandidateIndex;
-use crate::strategy::Wish;
+use crate::strategy::Request;
 
 use super::{AMPLE, RACE_SHARE, Situation};
 
@@ -33,9 +33,9 @@ const SENTINEL_VISITS: usize = 20;
 
 impl Situation<'_> {
     /// How long trials are, with so much left for the search.
-    pub(super) fn length(&self, left: f64) -> Length {
+    pub(super) fn length(&self, left: f64) -> TrialLength {
         let early = left > self.full_share();
-        if self.limits.short.is_some() && early { Length::Short } else { Length::Full }
+        if self.limits.short.is_some() && early { TrialLength::Short } else { TrialLength::Full }
     }
 
     /// How much of the search is in full length, from its end.
@@ -43,11 +43,11 @@ impl Situation<'_> {
         let search = self.search_share();
         let ample = search.min((1.0 - RACE_SHARE) * AMPLE * self.workloads() as f64);
         let full = FULL_SHARE * ample + FULL_SHARE_BEYOND * (search - ample);
-        full.max(search - MOST_SHORT * self.limits.cost(Length::Short))
+        full.max(search - MOST_SHORT * self.limits.cost(TrialLength::Short))
     }
 
     /// A batch, within what is left for the search.
-    pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Wish> {
+    pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Request> {
         let wanted = self.visits(left);
         let mut visits: Vec<CandidateIndex> = Vec::new();
         for _ in 0..wanted {
@@ -75,7 +75,7 @@ impl Situation<'_> {
         if self.table.out(self.space.reference).is_none() && self.sentinel_is_due(wanted) {
             for workload in self.least_measured(self.space.reference, per_visit) {
                 let wish = Self::wish(self.space.reference, workload, length);
-                wishes.push(Wish { purpose: Purpose::Sentinel, ..wish });
+                wishes.push(Request { purpose: Purpose::Sentinel, ..wish });
             }
         }
         let mut left = left + 1e-9;
@@ -103,13 +103,13 @@ impl Situation<'_> {
     }
 
     fn sentinel_is_due(&self, visits: usize) -> bool {
-        let trials = |told: &&crate::history::Told| told.ask.purpose == Purpose::Sentinel;
+        let trials = |told: &&crate::history::Observation| told.ask.purpose == Purpose::Sentinel;
         let since = self.history.iter().rev().take_while(|told| !trials(told)).count();
         since / self.per_visit() + visits >= SENTINEL_VISITS
     }
 
     fn top_two(&mut self, belief: &Belief) -> Option<CandidateIndex> {
-        let draw = |random: &mut crate::random::Random| {
+        let draw = |random: &mut crate::random::RandomStream| {
             let draws = &belief.draws;
             (!draws.is_empty())
                 .then(|| highest(&draws[random.below(draws.len())]))
@@ -145,14 +145,14 @@ impl Situation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::landscape::Kind;
+    use crate::landscape::LandscapeKind;
     use crate::limits::{Limits, ShortRun};
 
     use super::*;
 
     #[test]
     fn an_ample_search_sees_more_in_short_trials_but_not_more_than_the_model_has_room_for() {
-        let space = Kind::Smooth.make(0).space;
+        let space = LandscapeKind::Smooth.make(0).space;
         let short_share = |trials: Option<f64>| {
             let short = Some(ShortRun { cost: 0.4 });
             let limits = Limits { trials, short, ..Limits::default() };

@@ -8,7 +8,7 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use crate::history::{Length, Told};
+use crate::history::{Observation, TrialLength};
 use crate::model::{Coding, Model, Scales, Variances};
 use crate::space::SearchSpace;
 
@@ -31,7 +31,12 @@ struct Known {
 
 impl Learned {
     /// The variances to fit a history with that has a trial.
-    pub(super) fn from(&self, space: &SearchSpace, coding: &Coding, history: &[Told]) -> Variances {
+    pub(super) fn from(
+        &self,
+        space: &SearchSpace,
+        coding: &Coding,
+        history: &[Observation],
+    ) -> Variances {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sizes = sizes(history.len());
         let place = |known: &Known| {
@@ -70,7 +75,7 @@ fn sizes(trials: usize) -> Vec<usize> {
 
 /// A number that identifies a history, and a space as far as what is learned depends on it: which
 /// candidates are allowed decides which columns there are. It is kept in memory only.
-fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
+fn fingerprint(space: &SearchSpace, history: &[Observation]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut take = |part: u64| hasher.write_u64(part);
     space.candidates.iter().for_each(|candidate| take(u64::from(candidate.allowed)));
@@ -78,7 +83,7 @@ fn fingerprint(space: &SearchSpace, history: &[Told]) -> u64 {
     for told in history {
         take(told.ask.candidate as u64);
         take(told.ask.workload as u64);
-        take(u64::from(told.ask.length == Length::Short));
+        take(u64::from(told.ask.length == TrialLength::Short));
         take(told.log_merit().unwrap_or(f64::NAN).to_bits());
     }
     hasher.finish()

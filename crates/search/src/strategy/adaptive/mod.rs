@@ -15,14 +15,14 @@ mod learned;
 mod race;
 mod start;
 
-use crate::history::{Length, Purpose, Table, Told};
+use crate::history::{Observation, Purpose, TrialLength, TrialTable};
 use crate::limits::Limits;
 use crate::model::{Belief, Coding, Model, highest};
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::{CandidateIndex, SearchSpace};
 
 use super::scores::breaks_demand;
-use super::{Plan, Stop, Strategy, Wish};
+use super::{Request, SearchEnd, Strategy, StrategyPlan};
 use learned::Learned;
 
 /// The share of a budget that is kept for the race, and the share of what is beyond so many trials
@@ -51,25 +51,25 @@ pub struct Adaptive {
 struct Situation<'a> {
     space: &'a SearchSpace,
     limits: &'a Limits,
-    history: &'a [Told],
-    table: Table,
+    history: &'a [Observation],
+    table: TrialTable,
     /// Who may still be chosen.
     eligible: Vec<CandidateIndex>,
-    random: Random,
+    random: RandomStream,
 }
 
 impl Strategy for Adaptive {
-    fn plan(&self, space: &SearchSpace, history: &[Told], limits: &Limits) -> Plan {
+    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan {
         let mut situation = Situation::of(space, history, limits);
         if situation.eligible.is_empty() {
-            return Plan::Done(Stop::Exhausted);
+            return StrategyPlan::Done(SearchEnd::Exhausted);
         }
         let coding = Coding::of(space, &situation.interest());
         if situation.table.candidates().is_empty() {
-            return Plan::Try(situation.start(&coding));
+            return StrategyPlan::Try(situation.start(&coding));
         }
         if let Some(rest) = situation.rest_of_round() {
-            return Plan::Try(rest);
+            return StrategyPlan::Try(rest);
         }
         let variances = self.learned.from(space, &coding, history);
         let model = Model::fit(space, &coding, history, variances);
@@ -82,7 +82,7 @@ impl Strategy for Adaptive {
         if !racing && !sure && left >= limits.cost(situation.length(left)) {
             let wishes = situation.explore(&belief, left);
             if !wishes.is_empty() {
-                return Plan::Try(wishes);
+                return StrategyPlan::Try(wishes);
             }
         }
         situation.race(&belief, probability)
@@ -96,7 +96,7 @@ impl Strategy for Adaptive {
     fn choice(
         &self,
         space: &SearchSpace,
-        history: &[Told],
+        history: &[Observation],
         limits: &Limits,
     ) -> Option<CandidateIndex> {
         let mut situation = Situation::of(space, history, limits);
@@ -119,8 +119,8 @@ impl Strategy for Adaptive {
 }
 
 impl<'a> Situation<'a> {
-    fn of(space: &'a SearchSpace, history: &'a [Told], limits: &'a Limits) -> Self {
-        let table = Table::of(history, |_| true);
+    fn of(space: &'a SearchSpace, history: &'a [Observation], limits: &'a Limits) -> Self {
+        let table = TrialTable::of(history, |_| true);
         let breaking: Vec<CandidateIndex> = table
             .cells()
             .filter(|(_, _, cell)| breaks_demand(cell))
@@ -130,7 +130,7 @@ impl<'a> Situation<'a> {
             .filter(|&index| space.candidates[index].allowed && table.out(index).is_none())
             .filter(|index| breaking.binary_search(index).is_err())
             .collect();
-        let random = Random::stream(limits.seed, history.len() as u64 + 1);
+        let random = RandomStream::stream(limits.seed, history.len() as u64 + 1);
         Self { space, limits, history, table, eligible, random }
     }
 
@@ -166,7 +166,7 @@ impl<'a> Situation<'a> {
         (total - race.max(least)).min(MOST_SEARCH)
     }
 
-    fn wish(candidate: CandidateIndex, workload: usize, length: Length) -> Wish {
-        Wish { candidate, workload, length, purpose: Purpose::Search }
+    fn wish(candidate: CandidateIndex, workload: usize, length: TrialLength) -> Request {
+        Request { candidate, workload, length, purpose: Purpose::Search }
     }
 }

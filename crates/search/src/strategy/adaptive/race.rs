@@ -8,12 +8,12 @@
 //! Under many workloads a round is two batches, each under half of them: what the trials of a visit
 //! have in common is then in half a round only.
 
-use crate::confirm::Confirmed;
-use crate::history::{Length, Purpose, Told};
+use crate::confirm::ConfirmingTrials;
+use crate::history::{Observation, Purpose, TrialLength};
 use crate::model::{Belief, highest};
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::space::{CandidateIndex, WorkloadIndex};
-use crate::strategy::{Plan, Stop, Wish};
+use crate::strategy::{Request, SearchEnd, StrategyPlan};
 
 use super::{MOST_ROUNDS, Situation};
 
@@ -54,7 +54,7 @@ impl Situation<'_> {
     fn first_half(&self, round: usize) -> Vec<WorkloadIndex> {
         let mut workloads: Vec<WorkloadIndex> = (0..self.workloads()).collect();
         if workloads.len() >= LEAST_TO_HALVE {
-            Random::stream(self.limits.seed ^ HALVING, round as u64).shuffle(&mut workloads);
+            RandomStream::stream(self.limits.seed ^ HALVING, round as u64).shuffle(&mut workloads);
             workloads.truncate(workloads.len().div_ceil(2));
         }
         workloads
@@ -63,10 +63,10 @@ impl Situation<'_> {
     /// Those trials of the last round that are yet to be made: of its candidates, but for those
     /// that have dropped out, under the workloads that none of them ran under. The reference alone
     /// would tell nothing.
-    pub(super) fn rest_of_round(&self) -> Option<Vec<Wish>> {
+    pub(super) fn rest_of_round(&self) -> Option<Vec<Request>> {
         let race = self.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
         let round = race.clone().map(|told| told.ask.repeat).max()?;
-        let made: Vec<&Told> = race.filter(|told| told.ask.repeat == round).collect();
+        let made: Vec<&Observation> = race.filter(|told| told.ask.repeat == round).collect();
         let is_new =
             |workload: &WorkloadIndex| made.iter().all(|told| told.ask.workload != *workload);
         let workloads: Vec<WorkloadIndex> = (0..self.workloads()).filter(is_new).collect();
@@ -81,11 +81,11 @@ impl Situation<'_> {
         (!rest.is_empty()).then_some(rest)
     }
 
-    fn confirming(racing: &[CandidateIndex], workloads: &[WorkloadIndex]) -> Vec<Wish> {
+    fn confirming(racing: &[CandidateIndex], workloads: &[WorkloadIndex]) -> Vec<Request> {
         let of = |&candidate: &CandidateIndex| {
-            workloads.iter().map(move |&workload| Wish {
+            workloads.iter().map(move |&workload| Request {
                 purpose: Purpose::Confirm,
-                ..Self::wish(candidate, workload, Length::Full)
+                ..Self::wish(candidate, workload, TrialLength::Full)
             })
         };
         racing.iter().flat_map(of).collect()
@@ -93,12 +93,13 @@ impl Situation<'_> {
 
     /// Whether the leader's gain over the reference is sure from the rounds that had both.
     fn beats_reference(&self, leader: CandidateIndex) -> bool {
-        let gain = Confirmed::of(self.space, self.history).gain(leader, self.space.reference);
+        let gain =
+            ConfirmingTrials::of(self.space, self.history).gain(leader, self.space.reference);
         gain.is_some_and(|gain| gain.is_sure())
     }
 
     /// The next round, or the end. `probability` is that of the choice being near enough.
-    pub(super) fn race(&self, belief: &Belief, probability: f64) -> Plan {
+    pub(super) fn race(&self, belief: &Belief, probability: f64) -> StrategyPlan {
         let rounds = self.rounds();
         let raced = self.raced();
         let reference = self.space.reference;
@@ -108,7 +109,7 @@ impl Situation<'_> {
         let gains = leader.is_some_and(|&leader| self.beats_reference(leader));
         let is_told = gains || rounds >= ROUNDS_FOR_A_GAIN || leader == Some(&reference);
         if sure && rounds >= LEAST_ROUNDS && is_told {
-            return Plan::Done(Stop::SureEnough { probability });
+            return StrategyPlan::Done(SearchEnd::SureEnough { probability });
         }
         let rests = gains && rounds >= LEAST_ROUNDS && rounds % SENTINEL_ROUNDS != 0;
         let left = self.limits.left(self.history).max(0.0);
@@ -133,15 +134,15 @@ impl Situation<'_> {
             .take(field)
             .collect();
         if finalists.is_empty() || affordable < finalists.len() + beside {
-            let stop = if sure { Stop::SureEnough { probability } } else { Stop::Budget };
-            return Plan::Done(stop);
+            let stop = if sure { SearchEnd::SureEnough { probability } } else { SearchEnd::Budget };
+            return StrategyPlan::Done(stop);
         }
         if rounds >= MOST_ROUNDS {
-            return Plan::Done(Stop::Exhausted);
+            return StrategyPlan::Done(SearchEnd::Exhausted);
         }
         let reference = (beside > 0).then_some(reference);
         let racing: Vec<CandidateIndex> = reference.into_iter().chain(finalists).collect();
-        Plan::Try(Self::confirming(&racing, &self.first_half(rounds)))
+        StrategyPlan::Try(Self::confirming(&racing, &self.first_half(rounds)))
     }
 }
 

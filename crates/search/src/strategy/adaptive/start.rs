@@ -2,10 +2,10 @@
 //! where the model would know least (which makes them differ in many levels), half at random (so
 //! that no two searches start from the same corner); and the reference again for the noise.
 
-use crate::history::{Length, Purpose};
-use crate::model::{Coding, Point, Scales, Surface, highest};
+use crate::history::{Purpose, TrialLength};
+use crate::model::{Coding, MeritEstimate, MeritSurface, Scales, highest};
 use crate::space::CandidateIndex;
-use crate::strategy::Wish;
+use crate::strategy::Request;
 
 use super::Situation;
 
@@ -31,14 +31,16 @@ impl Situation<'_> {
     /// so that more candidates are seen; others when it is visited again.
     pub(super) fn per_visit(&self) -> usize {
         let workloads = self.workloads();
-        let length = if self.limits.short.is_some() { Length::Short } else { Length::Full };
+        let length =
+            if self.limits.short.is_some() { TrialLength::Short } else { TrialLength::Full };
         let most = self.search_share() / self.limits.cost(length) / VISITS;
         workloads.div_ceil(2).min(most.round() as usize).max(1)
     }
 
     /// The first batch.
-    pub(super) fn start(&mut self, coding: &Coding) -> Vec<Wish> {
-        let length = if self.limits.short.is_some() { Length::Short } else { Length::Full };
+    pub(super) fn start(&mut self, coding: &Coding) -> Vec<Request> {
+        let length =
+            if self.limits.short.is_some() { TrialLength::Short } else { TrialLength::Full };
         let workloads = self.workloads();
         let per_visit = self.per_visit();
         let trials = self.search_share() / self.limits.cost(length);
@@ -59,7 +61,7 @@ impl Situation<'_> {
         }
         // A budget that is spent within the start has then tried something of each family.
         let families = self.space.families().len().min(visited.len());
-        let mut first: Vec<Wish> = Vec::new();
+        let mut first: Vec<Request> = Vec::new();
         for candidate in &visited[..families] {
             let at = wishes.iter().position(|wish| wish.candidate == *candidate);
             first.extend(at.map(|at| wishes.remove(at)));
@@ -74,7 +76,7 @@ impl Situation<'_> {
         let repeats = ((SENTINEL_SHARE * trials) as usize)
             .max(LEAST_SENTINELS)
             .min(SENTINELS_A_WORKLOAD * workloads);
-        first.extend(order.iter().cycle().take(repeats).map(|&workload| Wish {
+        first.extend(order.iter().cycle().take(repeats).map(|&workload| Request {
             purpose: Purpose::Sentinel,
             ..Self::wish(reference, workload, length)
         }));
@@ -112,14 +114,14 @@ impl Situation<'_> {
             }
             let points = visited
                 .iter()
-                .map(|&candidate| Point {
+                .map(|&candidate| MeritEstimate {
                     candidate,
                     short: false,
                     value: 0.0,
                     variance: GUESSED_NOISE,
                 })
                 .collect();
-            let (_, covariance) = Surface::of(coding, points, scales.clone()).joint(&fresh);
+            let (_, covariance) = MeritSurface::of(coding, points, scales.clone()).joint(&fresh);
             let doubts: Vec<f64> = (0..fresh.len()).map(|at| covariance.row(at)[at]).collect();
             visited.push(highest(&doubts).map_or(any, |(at, _)| fresh[at]));
         }

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_bench::{MediumState, Profile};
-use flashfit_filesystem::{Conditions, Layout, LayoutPlan, Scheduler};
+use flashfit_bench::{PointProfile, StartingState};
+use flashfit_filesystem::{Conditions, LayoutPlan, PartitionLayout, Scheduler};
 use flashfit_geometry::Geometry;
-use flashfit_medium::identity::Identity;
-use flashfit_medium::queue::Queue;
-use flashfit_medium::{Bytes, Kind, Medium};
-use flashfit_stand::{Facts, MemoryFacts};
-use flashfit_tune::{By, Limits, RunHeader, RunSpec, Space, StrategyKind};
+use flashfit_medium::identity::DeviceIdentity;
+use flashfit_medium::queue::QueueAttributes;
+use flashfit_medium::{Bytes, Device, DeviceKind};
+use flashfit_stand::{MemoryFacts, TestBedFacts};
+use flashfit_tune::{Budget, Criterion, RunHeader, RunSpec, Space, StrategyKind};
 
 /// A greedy run of these workloads with two repeats and two confirming rounds.
 pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
     RunSpec {
-        on: flashfit_stand::On::Here,
+        on: flashfit_stand::TestBedSpec::Here,
         target: "card.img".into(),
         filesystems: space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect(),
         options: BTreeMap::new(),
         workloads: workloads.iter().map(|&name| name.to_owned()).collect(),
         schedulers: Vec::new(),
         strategy: StrategyKind::Greedy,
-        profile: Profile::Quick,
-        by: By::Throughput,
+        profile: PointProfile::Quick,
+        by: Criterion::Throughput,
         repeats: 2,
         confirm_rounds: 2,
         seed: 7,
@@ -38,29 +38,29 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
         catalog_dir: None,
         weights_thousandths: BTreeMap::new(),
         p99_write_max_ns: None,
-        limits: Limits::default(),
-        state: MediumState::default(),
+        limits: Budget::default(),
+        state: StartingState::default(),
     }
 }
 
 /// A machine and a medium.
-pub fn facts() -> Facts {
-    Facts {
+pub fn facts() -> TestBedFacts {
+    TestBedFacts {
         stand: "pretended".into(),
         kernel: "6.1.0".into(),
         machine: "x86_64".into(),
         processors: 2,
         programs: BTreeMap::new(),
-        medium: Medium {
+        medium: Device {
             path: "card.img".into(),
             disk: String::new(),
-            kind: Kind::Image,
+            kind: DeviceKind::Image,
             capacity: Bytes::mib(64),
             partition_start: None,
-            identity: Identity::default(),
-            queue: Queue::default(),
+            identity: DeviceIdentity::default(),
+            queue: QueueAttributes::default(),
             declared_erase_unit: None,
-            declared: flashfit_medium::Declared::default(),
+            declared: flashfit_medium::DeclaredFacts::default(),
             partitions: Vec::new(),
             mounts: Vec::new(),
             read_only: false,
@@ -72,7 +72,7 @@ pub fn facts() -> Facts {
         card: None,
         geometry: Geometry::default(),
         layout: LayoutPlan {
-            layout: Layout::WholeMedium,
+            layout: PartitionLayout::WholeMedium,
             unit: Bytes::mib(1),
             reason: "it is a test".into(),
         },

@@ -1,9 +1,11 @@
 //! Search spaces of made-up file systems, written as catalogue files so that nothing of the real
 //! catalogue has to stay as it is.
 
-use flashfit_catalogue::{Entry, Origin};
-use flashfit_filesystem::{Catalogue, Conditions, Durability, FileSystem, Scheduler, Setup};
-use flashfit_tune::{Choices, Space};
+use flashfit_catalogue::{CatalogEntry, Origin};
+use flashfit_filesystem::{
+    Conditions, Durability, FileSystem, FileSystemCatalog, Scheduler, Setup,
+};
+use flashfit_tune::{FileSystemChoices, Space};
 
 /// An option of a made-up file system.
 #[derive(Debug, Clone)]
@@ -40,7 +42,7 @@ impl SpaceOf {
 
     /// A further file system.
     pub fn and(mut self, name: &str, options: &[Opt]) -> Self {
-        self.0.choices.push(Choices {
+        self.0.choices.push(FileSystemChoices {
             filesystem: filesystem(name, options),
             always: Vec::new(),
             free: options.iter().map(|option| option.name.clone()).collect(),
@@ -90,6 +92,6 @@ fn filesystem(name: &str, options: &[Opt]) -> FileSystem {
         );
     }
     let origin = Origin::File(format!("{name}.toml").into());
-    let entry = Entry { name: name.to_owned(), text, origin };
-    Catalogue::from_entries(&[entry]).unwrap().filesystem(name).unwrap().clone()
+    let entry = CatalogEntry { name: name.to_owned(), text, origin };
+    FileSystemCatalog::from_entries(&[entry]).unwrap().filesystem(name).unwrap().clone()
 }

@@ -1,16 +1,18 @@
 //! A stand that makes no trials: what it answers is a function of the setup.
 
 use flashfit_bench::Workload;
-use flashfit_catalogue::{Entry, Origin};
+use flashfit_catalogue::{CatalogEntry, Origin};
 use flashfit_filesystem::Setup;
-use flashfit_stand::{Facts, Phases, Stand, TrialError, TrialReport, TrialRequest, Written};
-use flashfit_tune::{Observer, SoFar, TrialKey, TrialRecord};
+use flashfit_stand::{
+    BytesWritten, TestBed, TestBedFacts, TrialError, TrialPhases, TrialReport, TrialRequest,
+};
+use flashfit_tune::{Observer, RunProgress, TrialKey, TrialRecord};
 
 use super::{Answer, facts, point};
 
 /// Answers after a landscape, and dies after so many trials where that is wanted.
 pub struct FakeStand<'a> {
-    facts: Facts,
+    facts: TestBedFacts,
     landscape: &'a dyn Fn(&Setup, &str) -> Answer,
     /// The trials that it made or that failed, each with its seed.
     pub made: Vec<(String, String, u64)>,
@@ -33,8 +35,8 @@ impl<'a> FakeStand<'a> {
     }
 }
 
-impl Stand for FakeStand<'_> {
-    fn facts(&self) -> &Facts {
+impl TestBed for FakeStand<'_> {
+    fn facts(&self) -> &TestBedFacts {
         &self.facts
     }
 
@@ -46,8 +48,8 @@ impl Stand for FakeStand<'_> {
         let answer = (self.landscape)(request.setup, &workload);
         self.made.push((request.setup.label(), workload, request.seed));
         let mut report = TrialReport {
-            phases: Phases { total_ns: self.trial_ns, ..Phases::default() },
-            written: Some(Written { trial_bytes: 1 << 20, workload_bytes: 1 << 19 }),
+            phases: TrialPhases { total_ns: self.trial_ns, ..TrialPhases::default() },
+            written: Some(BytesWritten { trial_bytes: 1 << 20, workload_bytes: 1 << 19 }),
             kernel_messages: vec!["a line of the kernel's".into()],
             ..TrialReport::default()
         };
@@ -79,7 +81,7 @@ pub fn workload(name: &str) -> Workload {
         #: kind = \"throughput\"\n#: yields = [\"write\"]\n\
         [global]\ndirectory=${DIRECTORY}\ngroup_reporting=1\n[job]\nrw=write\n";
     let origin = Origin::File(format!("{name}.fio").into());
-    Workload::parse(&Entry { name: name.to_owned(), text: text.to_owned(), origin }).unwrap()
+    Workload::parse(&CatalogEntry { name: name.to_owned(), text: text.to_owned(), origin }).unwrap()
 }
 
 /// Notes how many trials it was told are left, and which were kept.
@@ -94,7 +96,7 @@ pub struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn began(&mut self, _key: &TrialKey, so_far: &SoFar<'_>) {
+    fn began(&mut self, _key: &TrialKey, so_far: &RunProgress<'_>) {
         self.left.push(so_far.left);
     }
 
@@ -102,7 +104,7 @@ impl Observer for Watcher {
         self.kept.push(record.number);
     }
 
-    fn thought(&mut self, so_far: &SoFar<'_>, _leader: Option<usize>) {
+    fn thought(&mut self, so_far: &RunProgress<'_>, _leader: Option<usize>) {
         self.thoughts.push(so_far.history.len());
     }
 }

@@ -1,10 +1,12 @@
 //! Trials with known figures.
 
-use flashfit_bench::{FigureKind, Figures, Latency, Length, Point, PointResult, Stage};
+use flashfit_bench::{
+    FigureKind, Figures, Latency, MeasurementLength, PointResult, StageResult, WorkloadPoint,
+};
 use flashfit_filesystem::Setup;
-use flashfit_stand::Phases;
+use flashfit_stand::TrialPhases;
 use flashfit_tune::record::RECORD_VERSION;
-use flashfit_tune::{Outcome, Purpose, TrialKey, TrialRecord};
+use flashfit_tune::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
 
 /// How a setup does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +25,8 @@ pub fn point(kib_per_second: u64) -> PointResult {
     let figures = Figures::new(kib_per_second * 1024, 1, 1_000_000_000, latency);
     let kind = FigureKind::Throughput;
     PointResult {
-        point: Point::Only,
-        stages: vec![Stage {
+        point: WorkloadPoint::Only,
+        stages: vec![StageResult {
             name: "write".into(),
             kind,
             read: None,
@@ -39,7 +41,7 @@ pub fn point(kib_per_second: u64) -> PointResult {
 
 /// A trial that was measured.
 pub fn measured(
-    purpose: Purpose,
+    purpose: TrialPurpose,
     setup: &Setup,
     workload: &str,
     repeat: u32,
@@ -47,20 +49,26 @@ pub fn measured(
 ) -> TrialRecord {
     let mut points = vec![point(kib_per_second)];
     points[0].raw_json.clear();
-    record(purpose, setup, workload, repeat, Outcome::Completed { points })
+    record(purpose, setup, workload, repeat, RecordedOutcome::Completed { points })
 }
 
 /// A trial that failed.
-pub fn failed(purpose: Purpose, setup: &Setup, workload: &str, repeat: u32) -> TrialRecord {
-    record(purpose, setup, workload, repeat, Outcome::Failed { message: "mkfs says no".into() })
+pub fn failed(purpose: TrialPurpose, setup: &Setup, workload: &str, repeat: u32) -> TrialRecord {
+    record(
+        purpose,
+        setup,
+        workload,
+        repeat,
+        RecordedOutcome::Failed { message: "mkfs says no".into() },
+    )
 }
 
 fn record(
-    purpose: Purpose,
+    purpose: TrialPurpose,
     setup: &Setup,
     workload: &str,
     repeat: u32,
-    outcome: Outcome,
+    outcome: RecordedOutcome,
 ) -> TrialRecord {
     TrialRecord {
         version: RECORD_VERSION,
@@ -69,13 +77,13 @@ fn record(
             purpose,
             setup: setup.clone(),
             workload: workload.to_owned(),
-            length: Length::Full,
+            length: MeasurementLength::Full,
             repeat,
         },
         batch: None,
         made_on: None,
         started_unix_s: 0,
-        phases: Phases::default(),
+        phases: TrialPhases::default(),
         outcome,
         state: None,
         fill_bytes: 0,
