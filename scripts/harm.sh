@@ -22,16 +22,16 @@ attempt() {
     [ "${PIPESTATUS[0]}" -eq 0 ] || failed_programs=$((failed_programs + 1))
 }
 
-attempt "devices in use, replaced, resized" -p flashfit-medium --test guard
+attempt "devices in use, replaced, resized" -p flashfit-device --test guard
 attempt "run directories with links, damage, unknown keys" -p flashfit-tune --test tune -- run_dir corpus
 attempt "workloads that reach outside" -p flashfit-bench --lib -- jobfile
-attempt "hostile clients of an agent" -p flashfit-stand --lib -- agent
+attempt "hostile clients of an agent" -p flashfit-testbed --lib -- agent
 attempt "hostile clients of a card" -p flashfit-card --lib -- served nbd
 attempt "apply killed at every step" -p flashfit-apply --test real -- --include-ignored
 attempt "power cuts" -p flashfit --test power_loss -- --include-ignored
 attempt "the whole program" -p flashfit --test whole_program -- --include-ignored \
     agent:: apply:: environment:: foreign_runs:: full_disk:: guard:: lost_medium:: named_files:: \
-    one_at_a_time:: sudden_end:: swapped:: stands::kills
+    one_at_a_time:: sudden_end:: swapped:: test_beds::kills
 
 # Sums a word of libtest's closing lines.
 sum() { sed -n "s/^test result.* \([0-9]*\) $1;.*/\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }'; }

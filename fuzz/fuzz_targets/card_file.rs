@@ -6,7 +6,7 @@
 
 use flashfit_card::model::CacheOrder;
 use flashfit_card::{Card, CardModel, CutMoment, CutOptions, Request};
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const MOST_PAGES: u64 = 1 << 12;
@@ -30,7 +30,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Fills it twice, so that the translation layer has to reclaim erase units, and reads it back.
+/// Fills it twice, so that the translation layer has to reclaim erase blocks, and reads it back.
 fn use_card(model: &CardModel) {
     let mut card = Card::new(model);
     let sector = u64::from(model.sector_bytes);

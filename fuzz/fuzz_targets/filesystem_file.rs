@@ -1,17 +1,17 @@
-//! File system files of the catalogue: every option that is said to be usable makes a recipe,
+//! File system files of the catalog: every option that is said to be usable makes a recipe,
 //! whatever the geometry.
 
 #![no_main]
 
 use std::path::Path;
 
-use flashfit_catalogue::{Entry, Origin};
-use flashfit_filesystem::{Catalogue, Conditions, FileSystem, Recipe, Scheduler, Setup};
-use flashfit_geometry::{Geometry, Known, Source};
-use flashfit_medium::Bytes;
+use flashfit_catalog::{CatalogEntry, Origin};
+use flashfit_device::Bytes;
+use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog, Recipe, Scheduler, Setup};
+use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
-/// Erase unit and write unit.
+/// Erase block and write unit.
 const GEOMETRIES: [(u64, u64); 5] =
     [(4 << 20, 16 << 10), (3 << 20, 12 << 10), (0, 0), (1, 1), (u64::MAX, 1 << 63)];
 
@@ -22,8 +22,8 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 fuzz_target!(|text: &str| {
     let Some(name) = name(text) else { return };
     let origin = Origin::File("filesystem.toml".into());
-    let entry = Entry { name, text: text.to_owned(), origin };
-    let Ok(catalogue) = Catalogue::from_entries(&[entry]) else { return };
+    let entry = CatalogEntry { name, text: text.to_owned(), origin };
+    let Ok(catalogue) = FileSystemCatalog::from_entries(&[entry]) else { return };
     for filesystem in catalogue.filesystems() {
         try_options(filesystem, &Conditions::default());
         for (erase_unit, write_unit) in GEOMETRIES {
@@ -38,7 +38,7 @@ fn name(text: &str) -> Option<String> {
 }
 
 fn conditions(erase_unit: u64, write_unit: u64) -> Conditions {
-    let known = |bytes| Some(Known::new(Bytes(bytes), Source::Given));
+    let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Given));
     let geometry = Geometry { erase_unit: known(erase_unit), write_unit: known(write_unit) };
     Conditions { geometry, discard: true, volatile_cache: true, ..Conditions::default() }
 }

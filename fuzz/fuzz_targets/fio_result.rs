@@ -4,7 +4,7 @@
 
 use flashfit_bench::result::{Asked, read};
 use flashfit_bench::{Direction, FigureKind, StageSpec};
-use flashfit_host::Outcome;
+use flashfit_host::ProgramOutcome;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -12,7 +12,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 });
 
 fuzz_target!(|output: &str| {
-    let outcome = Outcome { code: Some(0), ..Outcome::default() };
+    let outcome = ProgramOutcome { code: Some(0), ..ProgramOutcome::default() };
     for direction in [Direction::Read, Direction::Write] {
         let stage = StageSpec {
             name: "stage".into(),

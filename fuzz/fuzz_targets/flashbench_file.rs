@@ -1,5 +1,5 @@
 //! What people say is flashbench's output. What is read of it gets an inference, whose answers are
-//! sizes that erase units have.
+//! sizes that erase blocks have.
 
 #![no_main]
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use flashfit_card::nbd::{Export, serve_client};
 use flashfit_card::served::live::LiveCard;
-use flashfit_card::{Card, CardModel, Request};
-use flashfit_catalogue::Origin;
+use flashfit_card::{Card, CardModel, CardRequest};
+use flashfit_catalog::Origin;
 use libfuzzer_sys::fuzz_target;
 
 const CARD: &str = r#"
@@ -63,7 +63,8 @@ fuzz_target!(|said: &[u8]| {
     let ended = serve_client(Client(begun).chain(Client(said)), io::sink(), &Export::new(&live));
     ended.expect_err("a client always ends");
     let mut buffer = [0; 512];
-    live.submit(Instant::now(), Request::Write { offset: 0, data: &[7; 512] }).expect("power");
-    live.submit(Instant::now(), Request::Read { offset: 0, buffer: &mut buffer }).expect("power");
+    live.submit(Instant::now(), CardRequest::Write { offset: 0, data: &[7; 512] }).expect("power");
+    live.submit(Instant::now(), CardRequest::Read { offset: 0, buffer: &mut buffer })
+        .expect("power");
     assert_eq!(buffer, [7; 512]);
 });

@@ -1,5 +1,5 @@
-//! Plan files, which strangers hand around: what is read can be made anew or is refused, and what
-//! was made anew is made the same once more.
+//! Plan files, which strangers hand around: what is read can be made again or is refused, and what
+//! was made again is made the same once more.
 
 #![no_main]
 

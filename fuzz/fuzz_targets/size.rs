@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -4,8 +4,8 @@
 #![no_main]
 
 use flashfit_bench::plan::Points;
-use flashfit_bench::{Profile, RunPlan, Workload, estimate_ns};
-use flashfit_catalogue::{Entry, Origin};
+use flashfit_bench::{PointProfile, RunPlan, Workload, estimate_ns};
+use flashfit_catalog::{CatalogEntry, Origin};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -14,13 +14,13 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|text: &str| {
     let origin = Origin::File("workload.fio".into());
-    let entry = Entry { name: "workload".into(), text: text.to_owned(), origin };
+    let entry = CatalogEntry { name: "workload".into(), text: text.to_owned(), origin };
     let Ok(workload) = Workload::parse(&entry) else { return };
-    for profile in [Profile::Quick, Profile::Standard] {
+    for profile in [PointProfile::Quick, PointProfile::Standard] {
         assert!(!workload.points(profile).is_empty());
         for bytes in [16 << 20, 1 << 40, u64::MAX] {
             let plan = RunPlan {
-                points: Points::Profile(profile),
+                points: Points::PointProfile(profile),
                 data_size_bytes: bytes,
                 memory_bytes: bytes,
                 runtime_ns: bytes,

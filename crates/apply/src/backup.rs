@@ -1,21 +1,21 @@
-//! What a medium held before it was changed: its partition table, its first and last 4 MiB, and
+//! What a device held before it was changed: its partition table, its first and last 4 MiB, and
 //! whose they are. A folder of plain files, read back and compared before anything is written to
-//! the medium. What lies between the two ends is not kept.
+//! the device. What lies between the two ends is not kept.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use flashfit_device::{Device, SystemRoots};
 use flashfit_host::{Program, Runner, durable, mountinfo};
-use flashfit_medium::{Device, SystemRoots};
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::PartChecksum;
 use crate::error::ApplyError;
+use crate::fingerprint::DeviceFingerprint;
 use crate::region;
-use crate::who::DeviceFingerprint;
 
 /// How much of each end is kept, in bytes.
 pub const END_BYTES: u64 = 4 << 20;
@@ -37,20 +37,20 @@ pub struct Manifest {
     pub schema_version: u32,
     /// When it was made, in seconds since 1970.
     pub created_unix_s: u64,
-    /// The medium.
+    /// The device.
     pub medium: DeviceFingerprint,
-    /// Whether the medium had a partition table, which is then in `table.sfdisk`.
+    /// Whether the device had a partition table, which is then in `table.sfdisk`.
     pub has_table: bool,
     /// The kept parts.
     pub pieces: Vec<BackupPart>,
 }
 
-/// A kept part of the medium.
+/// A kept part of the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupPart {
     /// Its file in the folder.
     pub file: String,
-    /// Where it was on the medium.
+    /// Where it was on the device.
     pub offset_bytes: u64,
     /// How long it is.
     pub length_bytes: u64,
@@ -71,8 +71,8 @@ impl Backup {
     /// back.
     ///
     /// # Errors
-    /// When the folder is on the medium or holds something else, there is no room for it, or the
-    /// medium cannot be read. Nothing was written to the medium then.
+    /// When the folder is on the device or holds something else, there is no room for it, or the
+    /// device cannot be read. Nothing was written to the device then.
     pub fn make(
         system: &SystemRoots,
         runner: &dyn Runner,
@@ -186,14 +186,14 @@ impl Backup {
     }
 }
 
-/// Where a backup goes unless the user says it: a new folder here, named after medium and time.
+/// Where a backup goes unless the user says it: a new folder here, named after device and time.
 pub fn default_folder(medium: &Device, unix_s: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = medium.short_name().chars().map(plain).collect();
     PathBuf::from(format!("flashfit-backup-{name}-{}", crate::clock::stamp(unix_s)))
 }
 
-/// The parts to keep: both ends, or the whole of a small medium.
+/// The parts to keep: both ends, or the whole of a small device.
 fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
     if capacity <= 2 * END_BYTES {
         return vec![(FIRST, 0, capacity)];
@@ -201,13 +201,13 @@ fn ends(capacity: u64) -> Vec<(&'static str, u64, u64)> {
     vec![(FIRST, 0, END_BYTES), (LAST, capacity - END_BYTES, END_BYTES)]
 }
 
-/// Makes the folder, unless it is on the medium or holds anything but a backup that was cut short.
+/// Makes the folder, unless it is on the device or holds anything but a backup that was cut short.
 pub(crate) fn claim(
     system: &SystemRoots,
     medium: &Device,
     folder: &Path,
 ) -> Result<(), ApplyError> {
-    // What a medium holds is nobody else's business.
+    // What a device holds is nobody else's business.
     durable::create_folders(folder, 0o700).map_err(ApplyError::file(folder))?;
     if is_on(system, medium, folder)? {
         // What was just made for nothing.
@@ -226,7 +226,7 @@ pub(crate) fn claim(
     Ok(())
 }
 
-/// Whether a folder lies on a file system that lies on the medium.
+/// Whether a folder lies on a file system that lies on the device.
 fn is_on(system: &SystemRoots, medium: &Device, folder: &Path) -> Result<bool, ApplyError> {
     let folder = folder.canonicalize().map_err(ApplyError::file(folder))?;
     let mounts = mountinfo::read().map_err(ApplyError::file(&folder))?;
@@ -234,7 +234,7 @@ fn is_on(system: &SystemRoots, medium: &Device, folder: &Path) -> Result<bool, A
     let length = |entry: &&mountinfo::MountEntry| entry.point.components().count();
     let Some(mount) = mounts.iter().filter(holds).max_by_key(length) else { return Ok(false) };
     let number = match mount.device.0 {
-        0 => flashfit_medium::system::device_number(Path::new(&mount.source)),
+        0 => flashfit_device::system::device_number(Path::new(&mount.source)),
         _ => Some(mount.device),
     };
     let Some(name) = number.and_then(|number| system.name_of(number)) else { return Ok(false) };

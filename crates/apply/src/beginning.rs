@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::backup::{self, Backup};
 use crate::error::ApplyError;
+use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{self, ApplyJournal, ApplyStage};
 use crate::steps::{ApplyEvent, ApplyRequest, ApplySteps, ApplyTools};
 use crate::unfinished::{UnfinishedChange, unfinished};
-use crate::who::DeviceFingerprint;
 
 impl<'a> ApplySteps<'a> {
     /// The folder to go on in, or a new one with a complete backup in it.
@@ -28,7 +28,7 @@ impl<'a> ApplySteps<'a> {
         Backup::read(&folder)?;
         (tools.tell)(&ApplyEvent::GoesOn { backup: folder.clone() });
         if journal.work != lines {
-            // Another plan begins anew, with the backup of what was there in the first place.
+            // Another plan begins again, with the backup of what was there in the first place.
             journal.uuid = None;
             journal.work = lines;
         }
@@ -47,7 +47,7 @@ fn earlier(
 ) -> Result<Option<PathBuf>, ApplyError> {
     let given = request.backup_is_given.then_some(&request.backup);
     if let (false, Some(folder), Some(_)) = (found.is_sure, &found.backup, found.stage) {
-        // To go on with another medium would erase it without a backup.
+        // To go on with another device would erase it without a backup.
         return match given {
             Some(given) if absolute(given)? != *folder => Ok(None),
             _ => Err(ApplyError::PerhapsAnother {
@@ -74,7 +74,7 @@ fn earlier(
     }
 }
 
-/// A folder of this medium's unfinished work that was brought from elsewhere; not one of work that
+/// A folder of this device's unfinished work that was brought from elsewhere; not one of work that
 /// was finished long ago.
 fn brought(given: &Path, who: &DeviceFingerprint) -> Result<PathBuf, ApplyError> {
     let backup = Backup::read(given)?;
@@ -99,7 +99,7 @@ fn save<'a>(
     let was_there = folder.exists();
     let saving = |journal: ApplyJournal| journal.stage() == ApplyStage::Saving;
     if ApplyJournal::read(&folder)?.is_some_and(saving) {
-        // Nothing was written to the medium since, so that what it holds now is what to save.
+        // Nothing was written to the device since, so that what it holds now is what to save.
         Backup::forget(&folder)?;
     }
     (tools.tell)(&ApplyEvent::Begins(ApplyStage::Saving));
@@ -111,7 +111,7 @@ fn save<'a>(
     });
     saved.inspect_err(|_| {
         if !was_there {
-            // A folder of our own with half a backup in it; the medium was not touched.
+            // A folder of our own with half a backup in it; the device was not touched.
             let _ = std::fs::remove_dir_all(&folder);
         }
     })?;

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::{DeviceError, DeviceLockError, Refusal};
 use flashfit_filesystem::FactsError;
 use flashfit_host::mount::MountError;
 use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, ProgramError, UserError};
-use flashfit_medium::{DeviceError, DeviceLockError, Refusal};
 
-/// Why a medium was not changed, or not as it should have been.
+/// Why a device was not changed, or not as it should have been.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The medium cannot be looked at.
+    /// The device cannot be looked at.
     #[error(transparent)]
     Medium(#[from] DeviceError),
     /// It cannot be taken.
@@ -29,10 +29,10 @@ pub enum ApplyError {
     /// It cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// What is on the medium cannot be read or written.
+    /// What is on the device cannot be read or written.
     #[error("{}: {length_bytes} bytes at {offset_bytes}: {source}", path.display())]
     Access {
-        /// The medium.
+        /// The device.
         path: PathBuf,
         /// Where.
         offset_bytes: u64,
@@ -55,15 +55,15 @@ pub enum ApplyError {
         /// The folder.
         path: PathBuf,
     },
-    /// The backup would be on the medium that is about to be erased.
+    /// The backup would be on the device that is about to be erased.
     #[error("{} is on {}, which would be erased", folder.display(), medium.display())]
     BackupOnMedium {
         /// The folder.
         folder: PathBuf,
-        /// The medium.
+        /// The device.
         medium: PathBuf,
     },
-    /// The backup is not what was read from the medium.
+    /// The backup is not what was read from the device.
     #[error("{}: {reason}", path.display())]
     Damaged {
         /// The file.
@@ -71,7 +71,7 @@ pub enum ApplyError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The backup or the unfinished work is another medium's.
+    /// The backup or the unfinished work is another device's.
     #[error("{} was made of another medium: {what}", folder.display())]
     OtherMedium {
         /// The folder of the backup.
@@ -79,7 +79,7 @@ pub enum ApplyError {
         /// What differs.
         what: String,
     },
-    /// The medium was left unfinished, and the backup of what it was before is not here.
+    /// The device was left unfinished, and the backup of what it was before is not here.
     #[error(
         "the medium was left unfinished, and the backup of what it held before, {}, is not here",
         folder.display()
@@ -88,7 +88,7 @@ pub enum ApplyError {
         /// Where it was made.
         folder: PathBuf,
     },
-    /// The medium is not as planned although every step succeeded.
+    /// The device is not as planned although every step succeeded.
     #[error("the medium is not as planned: {}", what.join("; "))]
     NotAsPlanned {
         /// Each difference.
@@ -102,7 +102,7 @@ pub enum ApplyError {
         /// The command that goes on.
         again: String,
     },
-    /// What was left unfinished cannot be told from another medium in the same place.
+    /// What was left unfinished is tied with another device in the same place.
     #[error(
         "this medium does not carry the mark of the one that was left unfinished, whose backup is \
          {}: it may be another one, of which nothing was saved",
@@ -142,7 +142,7 @@ impl ApplyError {
     }
 }
 
-/// Whether the kernel refuses this user; the medium then is not to blame.
+/// Whether the kernel refuses this user; the device then is not to blame.
 fn is_forbidden(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied
 }

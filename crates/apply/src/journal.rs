@@ -1,4 +1,4 @@
-//! How far the work on a medium has come, kept beside its backup (`apply.json`), and a record on
+//! How far the work on a device has come, kept beside its backup (`apply.json`), and a record on
 //! this machine that leads there. Both are written before the step that they name is begun, and
 //! synced, so that a step that was begun is always known.
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::clock::unix_seconds;
 use crate::error::ApplyError;
-use crate::who::DeviceFingerprint;
+use crate::fingerprint::DeviceFingerprint;
 
 pub(crate) const FILE: &str = "apply.json";
 const SCHEMA: &str = "flashfit.apply";
@@ -19,9 +19,9 @@ const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApplyStage {
-    /// Nothing but the backup: the medium is as it was.
+    /// Nothing but the backup: the device is as it was.
     Saving,
-    /// Writing the marker that names the medium as unfinished.
+    /// Writing the marker that names the device as unfinished.
     Marking,
     /// Writing the partition table.
     Partitioning,
@@ -31,7 +31,7 @@ pub enum ApplyStage {
     Verifying,
     /// Writing the system's files.
     Installing,
-    /// Removing the marker: the medium is as planned.
+    /// Removing the marker: the device is as planned.
     Finishing,
     /// All is done.
     Done,
@@ -42,7 +42,7 @@ pub enum ApplyStage {
 }
 
 impl ApplyStage {
-    /// Whether the medium is in the middle of something.
+    /// Whether the device is in the middle of something.
     pub fn is_unfinished(self) -> bool {
         !matches!(self, Self::Saving | Self::Done | Self::Restored)
     }
@@ -81,7 +81,7 @@ pub struct ApplyJournal {
     pub schema: String,
     /// Its version.
     pub schema_version: u32,
-    /// The medium.
+    /// The device.
     pub medium: DeviceFingerprint,
     /// The start of the machine in which `medium` was seen, by the kernel's `boot_id`.
     pub boot: Option<String>,
@@ -122,7 +122,7 @@ impl ApplyJournal {
         self.boot = boot();
     }
 
-    /// Whether `now` is surely the medium that this is about.
+    /// Whether `now` is surely the device that this is about.
     pub(crate) fn is_surely_of(&self, now: &DeviceFingerprint) -> bool {
         self.medium.is_surely(now, self.boot.is_some() && self.boot == boot())
     }
@@ -164,14 +164,14 @@ impl ApplyJournal {
     }
 }
 
-/// Where this machine remembers which media it left unfinished: on a medium itself there is not
+/// Where this machine remembers which devices it left unfinished: on a device itself there is not
 /// always a place that survives every step.
 #[derive(Debug, Clone)]
 pub struct UnfinishedRecords {
     folder: PathBuf,
 }
 
-/// Leads from a medium to its backup.
+/// Leads from a device to its backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BackupPointer {
     pub(crate) medium: DeviceFingerprint,
@@ -184,7 +184,7 @@ impl UnfinishedRecords {
         Self { folder: state.join("unfinished") }
     }
 
-    /// The file about a medium.
+    /// The file about a device.
     pub(crate) fn path(&self, medium: &DeviceFingerprint) -> PathBuf {
         self.folder.join(format!("{}.json", medium.key()))
     }

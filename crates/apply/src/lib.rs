@@ -1,7 +1,7 @@
-//! Makes a plan true on a medium, and takes it back.
+//! Makes a plan true on a device, and takes it back.
 //!
-//! What a medium held is saved and read back before anything is written ([`backup`]); each step is
-//! written down before it is begun ([`journal`]), and until the last one the medium itself says
+//! What a device held is saved and read back before anything is written ([`backup`]); each step is
+//! written down before it is begun ([`journal`]), and until the last one the device itself says
 //! that it is unfinished ([`marker`], [`unfinished()`]). Killed at any point, the same call goes
 //! on.
 
@@ -10,28 +10,28 @@ mod beginning;
 mod checksum;
 pub mod clock;
 mod error;
+pub mod fingerprint;
 pub mod install;
+pub mod job;
 pub mod journal;
 pub mod marker;
 pub mod partition;
 mod planned;
-mod queue;
 mod region;
 pub mod restore;
 pub mod steps;
+mod sysfs_queue;
 mod unfinished;
 pub mod verify;
-pub mod who;
-pub mod work;
 
 pub use backup::Backup;
 pub use checksum::PartChecksum;
 pub use error::ApplyError;
+pub use fingerprint::DeviceFingerprint;
 pub use install::InstallTarget;
+pub use job::ApplyJob;
 pub use journal::{ApplyJournal, ApplyStage, UnfinishedRecords};
 pub use planned::InfeasiblePlan;
 pub use restore::restore;
 pub use steps::{Applied, ApplyEvent, ApplyRequest, ApplyTools, apply};
 pub use unfinished::{UnfinishedChange, unfinished};
-pub use who::DeviceFingerprint;
-pub use work::ApplyJob;

@@ -1,4 +1,4 @@
-//! The marker that names a medium as unfinished, on the medium itself.
+//! The marker that names a device as unfinished, on the device itself.
 //!
 //! It is 4 KiB, all zeros but a few lines in the first. Between a partition table and the first
 //! partition it lies where neither sfdisk nor mkfs writes (GPT takes at most 24 KiB, UEFI
@@ -7,8 +7,8 @@
 
 use std::path::PathBuf;
 
+use flashfit_device::{Device, WriteConsent};
 use flashfit_host::Runner;
-use flashfit_medium::{Device, WriteConsent};
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::fnv1a;
@@ -47,7 +47,7 @@ pub(crate) fn places(start: Option<u64>, capacity: u64) -> Vec<u64> {
     places.into_iter().filter(|offset| fits(*offset, capacity)).collect()
 }
 
-/// The place before the first partition, as a range of bytes of the medium.
+/// The place before the first partition, as a range of bytes of the device.
 pub(crate) fn gap() -> (usize, usize) {
     let from = usize::try_from(GAP).expect("24 KiB");
     (from, from + LENGTH)
@@ -57,7 +57,7 @@ fn fits(offset: u64, capacity: u64) -> bool {
     offset + LENGTH as u64 <= capacity
 }
 
-/// The marker on a medium, if there is one.
+/// The marker on a device, if there is one.
 pub(crate) fn find(medium: &Device) -> Result<Option<ApplyMarker>, ApplyError> {
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, medium.capacity.0)) {
         if let Some(marker) = parse(&region::read(medium, offset, LENGTH)?) {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use flashfit_device::{Bytes, Device, SystemRoots, WriteConsent};
 use flashfit_host::{Program, Runner};
-use flashfit_medium::{Bytes, Device, SystemRoots, WriteConsent};
 
 use crate::error::ApplyError;
 
@@ -19,7 +19,7 @@ pub struct NewPartition {
     pub sfdisk: Program,
     /// The node that it will have.
     pub node: std::path::PathBuf,
-    /// Where it starts on the medium.
+    /// Where it starts on the device.
     pub start: Bytes,
     /// How large it is.
     pub size: Bytes,

@@ -1,25 +1,25 @@
-//! The work of a plan, for the block device that the medium is today.
+//! The work of a plan, for the block device that the device is today.
 //!
-//! Of the plan only what was chosen is used: every program is made anew from it.
+//! Of the plan only what was chosen is used: every program is made again from it.
 
 use std::path::Path;
 use std::time::Duration;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{Plan, PlanError};
 use flashfit_filesystem::{FileSystemCatalog, Recipe};
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 
+use crate::job::ApplyJob;
 use crate::partition::NewPartition;
-use crate::work::ApplyJob;
 
-/// A slow medium that is told in pieces that all of it is free takes its time.
+/// A slow device that is told in pieces that all of it is free takes its time.
 const MAKING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum InfeasiblePlan {
-    /// It cannot be made anew.
+    /// It cannot be made again.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// It is of a kind that is not carried out.
@@ -47,7 +47,7 @@ impl ApplyJob {
     /// The work of `plan` on the block device `disk`.
     ///
     /// # Errors
-    /// As [`Unworkable`] tells.
+    /// As [`InfeasiblePlan`] tells.
     pub fn of(
         plan: &Plan,
         catalogue: &FileSystemCatalog,

@@ -1,11 +1,11 @@
-//! Reading and writing places of a medium, each with its position in the error.
+//! Reading and writing places of a device, each with its position in the error.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use flashfit_device::{Device, WriteConsent};
 use flashfit_host::Runner;
-use flashfit_medium::{Device, WriteConsent};
 
 use crate::error::ApplyError;
 
@@ -31,7 +31,7 @@ fn read_at(file: &File, path: &Path, offset: u64, length: usize) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// Looks at the medium once more and writes `bytes` at `offset`, synced.
+/// Looks at the device once more and writes `bytes` at `offset`, synced.
 pub(crate) fn write(
     runner: &dyn Runner,
     consent: &WriteConsent,

@@ -1,27 +1,27 @@
-//! Writing back what was saved. What lay between the two ends of the medium and was overwritten
+//! Writing back what was saved. What lay between the two ends of the device and was overwritten
 //! does not come back with it.
 
 use std::path::Path;
 
+use flashfit_device::WriteConsent;
 use flashfit_host::{Program, Runner};
-use flashfit_medium::WriteConsent;
 
 use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
+use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{ApplyJournal, ApplyStage, BackupPointer};
 use crate::marker::{self, ApplyMarker, GAP, LENGTH};
-use crate::queue::SysfsQueue;
 use crate::region;
 use crate::steps::{ApplyEvent, ApplyTools};
-use crate::who::DeviceFingerprint;
+use crate::sysfs_queue::SysfsQueue;
 
-/// Writes a backup back to the medium that it was made of, and reads it back. The marker's place
-/// comes last, so that a medium that is written back only in part is named as unfinished. `undo` is
+/// Writes a backup back to the device that it was made of, and reads it back. The marker's place
+/// comes last, so that a device that is written back only in part is named as unfinished. `undo` is
 /// the command that does this again.
 ///
 /// # Errors
-/// As [`ApplyError`] tells; the same call again begins anew.
+/// As [`ApplyError`] tells; the same call again begins again.
 pub fn restore(
     tools: &ApplyTools<'_>,
     consent: &WriteConsent,
@@ -67,7 +67,7 @@ pub fn restore(
     tools.records.remove(&journal.medium)
 }
 
-/// Whether a backup is of the consented medium.
+/// Whether a backup is of the consented device.
 ///
 /// # Errors
 /// [`ApplyError::OtherMedium`].
@@ -124,7 +124,7 @@ fn compare(consent: &WriteConsent, pieces: &[(u64, Vec<u8>)]) -> Result<(), Appl
 }
 
 /// Makes the kernel forget the partitions that are no more. Where it cannot, it does when the
-/// medium is put in again.
+/// device is put in again.
 fn reread(runner: &dyn Runner, disk: &Path) {
     let node = disk.display().to_string();
     let _ = runner.run(&Program::new("blockdev").args(["--rereadpt", &node]));

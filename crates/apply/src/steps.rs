@@ -1,23 +1,23 @@
 //! Carrying work out, step by step: saved, marked, partitioned, made, verified, installed,
-//! finished. Each step is written down before it is begun, and the medium is looked at again right
+//! finished. Each step is written down before it is begun, and the device is looked at again right
 //! before whatever writes to it.
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::{SystemRoots, WriteConsent};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, Runner};
-use flashfit_medium::{SystemRoots, WriteConsent};
 
 use crate::backup::Backup;
 use crate::clock;
 use crate::error::ApplyError;
 use crate::install::{InstallTarget, Installed};
+use crate::job::ApplyJob;
 use crate::journal::{ApplyJournal, ApplyStage, BackupPointer, UnfinishedRecords};
 use crate::marker::{self, ApplyMarker};
 use crate::partition;
-use crate::queue::SysfsQueue;
+use crate::sysfs_queue::SysfsQueue;
 use crate::verify::{ToolReport, Verified, ask, verify};
-use crate::work::ApplyJob;
 
 /// What happens, told as it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub enum ApplyEvent {
     Begins(ApplyStage),
     /// Work that was left unfinished is taken up.
     GoesOn {
-        /// Where what the medium held before is kept.
+        /// Where what the device held before is kept.
         backup: PathBuf,
     },
     /// A program is about to be run.
     Runs(String),
-    /// Something is about to be written to the medium.
+    /// Something is about to be written to the device.
     Writes(&'static str),
 }
 
@@ -41,7 +41,7 @@ pub struct ApplyTools<'a> {
     pub system: &'a SystemRoots,
     /// Runs programs.
     pub runner: &'a dyn Runner,
-    /// Where this machine remembers unfinished media.
+    /// Where this machine remembers unfinished devices.
     pub records: &'a UnfinishedRecords,
     /// Looked at between steps.
     pub interrupt: &'a Interrupt,
@@ -55,11 +55,11 @@ pub struct ApplyRequest<'a> {
     pub consent: &'a WriteConsent,
     /// The work.
     pub work: &'a ApplyJob,
-    /// Where to keep what the medium holds; a default is in [`crate::backup::default_folder`].
+    /// Where to keep what the device holds; a default is in [`crate::backup::default_folder`].
     pub backup: PathBuf,
     /// Whether the user named that folder.
     pub backup_is_given: bool,
-    /// Whether the queue is the medium's own: that of an image goes with its loop device.
+    /// Whether the queue is the device's own: that of an image goes with its loop device.
     pub has_queue: bool,
     /// Where to install, if at all.
     pub install: Option<&'a InstallTarget>,
@@ -72,7 +72,7 @@ pub struct ApplyRequest<'a> {
 /// What was done.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// Where what the medium held before is kept.
+    /// Where what the device held before is kept.
     pub backup: PathBuf,
     /// What was compared with the plan.
     pub verified: Verified,
@@ -227,7 +227,7 @@ impl ApplySteps<'_> {
         verify(self.tools.runner, self.work())
     }
 
-    /// Sets the scheduler of the medium's queue; an image has none of its own.
+    /// Sets the scheduler of the device's queue; an image has none of its own.
     fn set_scheduler(&mut self) -> Result<(), ApplyError> {
         if !self.request.has_queue {
             return Ok(());

@@ -1,25 +1,25 @@
-//! Whether a medium was left in the middle of something. Reads only.
+//! Whether a device was left in the middle of something. Reads only.
 
 use std::path::PathBuf;
 
-use flashfit_medium::{Device, SystemRoots};
+use flashfit_device::{Device, SystemRoots};
 
 use crate::error::ApplyError;
+use crate::fingerprint::DeviceFingerprint;
 use crate::journal::{ApplyJournal, ApplyStage, UnfinishedRecords};
 use crate::marker::{self, ApplyMarker};
-use crate::who::DeviceFingerprint;
 
-/// A medium that is neither what it was nor what was planned.
+/// A device that is neither what it was nor what was planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnfinishedChange {
-    /// The folder with what the medium held before, where it is known.
+    /// The folder with what the device held before, where it is known.
     pub backup: Option<PathBuf>,
-    /// The machine on which it was begun, where the medium tells it.
+    /// The machine on which it was begun, where the device tells it.
     pub host: Option<String>,
     /// What was under way, where the journal is here.
     pub stage: Option<ApplyStage>,
-    /// Whether it is surely this medium: it carries the mark, or says who it is. Otherwise it is
-    /// one that cannot be told from the unfinished one, such as another card in the same reader.
+    /// Whether it is surely this device: it carries the mark, or says who it is. Otherwise it is
+    /// one that is tied with the unfinished one, such as another card in the same reader.
     pub is_sure: bool,
     /// The command that goes on, where the journal is here.
     pub again: Option<String>,
@@ -51,7 +51,7 @@ impl std::fmt::Display for UnfinishedChange {
 /// remembers.
 ///
 /// # Errors
-/// When the medium or a file of ours cannot be read.
+/// When the device or a file of ours cannot be read.
 pub fn unfinished(
     system: &SystemRoots,
     medium: &Device,
@@ -61,8 +61,8 @@ pub fn unfinished(
     let marker = marker::find(medium)?;
     let remembered = records.find(&who)?.map(|record| record.backup);
     let marked = marker.as_ref().and_then(|marker| marker.backup.clone());
-    // What this machine remembers goes first, unless the mark on the medium names another folder
-    // that is of this medium: one reader may have held two cards that were left.
+    // What this machine remembers goes first, unless the mark on the device names another folder
+    // that is of this device: one reader may have held two cards that were left.
     let mut candidates = Vec::new();
     for folder in [&remembered, &marked].into_iter().flatten() {
         let journal = ApplyJournal::read(folder)?.filter(|journal| journal.medium.is(&who));

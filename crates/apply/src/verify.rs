@@ -1,4 +1,4 @@
-//! Whether a medium is as planned, by what the kernel and the file system's own tools report of it.
+//! Whether a device is as planned, by what the kernel and the file system's own tools report of it.
 //!
 //! Limits: a kernel does not show every mount option that it took; one that it neither shows nor
 //! contradicts is told as not shown, not as wrong. Whether a kernel accepts an option and ignores
@@ -12,7 +12,7 @@ use flashfit_host::{ProgramError, Runner, mountinfo};
 use serde::Serialize;
 
 use crate::error::ApplyError;
-use crate::work::ApplyJob;
+use crate::job::ApplyJob;
 
 /// Options of the kernel's own layer, which it always shows.
 const ALWAYS_SHOWN: [&str; 9] =

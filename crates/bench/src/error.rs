@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use flashfit_catalogue::{CatalogEntryError, Origin};
+use flashfit_catalog::{CatalogEntryError, Origin};
 use flashfit_host::{ExitClass, ProgramError, UserError};
 
 /// Why a workload could not be read or run, or why its result is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// The catalogue has no such workload, or cannot be read.
+    /// The catalog has no such workload, or cannot be read.
     #[error(transparent)]
     Entry(#[from] CatalogEntryError),
     /// A workload file is wrong.
@@ -45,7 +45,7 @@ pub enum BenchError {
         /// The device.
         path: PathBuf,
     },
-    /// What is mounted changed while fio ran; its figures are of another medium.
+    /// What is mounted changed while fio ran; its figures are of another device.
     #[error("{} is no longer what it was when the trial began", path.display())]
     TargetVanished {
         /// The directory or device.
@@ -68,7 +68,7 @@ pub enum BenchError {
         /// fio's words.
         message: String,
     },
-    /// The medium, or the file system over it, returned an error.
+    /// The device, or the file system over it, returned an error.
     #[error("the medium returned an error: {message}")]
     Medium {
         /// fio's words.

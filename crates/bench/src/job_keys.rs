@@ -128,7 +128,7 @@ pub fn form_of(key: &str) -> Option<ValueForm> {
 /// The keys most like `key`, three at most.
 pub fn near(key: &str) -> Vec<&'static str> {
     let shared = |name: &str| name.bytes().zip(key.bytes()).take_while(|(a, b)| a == b).count();
-    let nearest = flashfit_catalogue::nearest(key, KEYS.iter().map(|(name, _)| *name));
+    let nearest = flashfit_catalog::nearest(key, KEYS.iter().map(|(name, _)| *name));
     let mut found: Vec<_> = KEYS
         .iter()
         .map(|(name, _)| (nearest.as_deref() == Some(*name), shared(name), *name))

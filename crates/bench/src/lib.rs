@@ -1,11 +1,11 @@
-//! One trial's workload: fio job files of the catalogue, running fio safely, reading its result.
+//! One trial's workload: fio job files of the catalog, running fio safely, reading its result.
 //!
 //! A [`Workload`] is a plain fio job file with a few lines for flashfit in its head;
 //! [`run_workload`] lays out its files, settles, runs fio stage by stage and returns
 //! [`WorkloadResult`]. What fio says is believed only when its exit code, its messages and its
 //! figures agree ([`result`]).
 
-pub mod catalogue;
+pub mod catalog;
 pub mod error;
 pub mod figures;
 pub mod fio;
@@ -19,7 +19,7 @@ pub mod steady;
 pub mod target;
 pub mod workload;
 
-pub use catalogue::Workloads;
+pub use catalog::Workloads;
 pub use error::BenchError;
 pub use figures::{Figures, Latency, PointResult, StageResult, WorkloadResult};
 pub use plan::{MeasurementLength, RunPlan, estimate_ns};

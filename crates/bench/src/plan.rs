@@ -14,7 +14,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
@@ -31,9 +31,9 @@ const EIGHTH_GRAIN_BYTES: u64 = 512 << 10;
 const MAX_FILES: u64 = 32_768;
 /// A block size used by workloads whose parameter is another one.
 const DEFAULT_BLOCK_BYTES: u64 = 4096;
-/// The slowest medium for which a time is foretold, in bytes per second.
+/// The slowest device for which a time is foretold, in bytes per second.
 const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
-/// The slowest medium that is waited for, in bytes per second.
+/// The slowest device that is waited for, in bytes per second.
 const HOPELESS_BYTES_PER_SECOND: u64 = 32 << 10;
 /// What a short trial is a part of.
 const SHORT_PART: u64 = 4;
@@ -87,7 +87,7 @@ pub struct RunPlan {
     pub runtime_ns: u64,
     /// The seed of all random choices and of the data written.
     pub seed: u64,
-    /// A folder for job files and results, on no account on the medium.
+    /// A folder for job files and results, on no account on the device.
     pub scratch: PathBuf,
 }
 
@@ -262,7 +262,7 @@ fn duration_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// The longest that a workload takes on a medium that writes and reads 1 MiB a second, in
+/// The longest that a workload takes on a device that writes and reads 1 MiB a second, in
 /// nanoseconds; on a faster one it is over sooner.
 ///
 /// # Errors
@@ -285,7 +285,7 @@ pub fn estimate_ns(workload: &Workload, plan: &RunPlan) -> Result<u64, BenchErro
 
 fn stage_ns(stage: &StageSpec, plan: &RunPlan, sizes: Sizes) -> u64 {
     let moving = duration_ns(stage.volume_bytes(sizes), SLOW_BYTES_PER_SECOND);
-    // What was written into the page cache by the end of the time has yet to reach the medium.
+    // What was written into the page cache by the end of the time has yet to reach the device.
     let writing_back = if stage.gives(Direction::Write) { moving } else { 0 };
     plan.runtime_ns.min(moving).saturating_add(writing_back).saturating_add(OVERHEAD_NS)
 }
@@ -293,7 +293,7 @@ fn stage_ns(stage: &StageSpec, plan: &RunPlan, sizes: Sizes) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Workloads;
+    use crate::catalog::Workloads;
 
     fn plan() -> RunPlan {
         RunPlan {

@@ -11,9 +11,9 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::random::Random;
 use flashfit_host::Runner;
 use flashfit_host::memory_limit::MemoryLimit;
-use flashfit_medium::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
@@ -91,7 +91,7 @@ impl std::fmt::Display for StartingState {
 pub struct StateTools<'a> {
     /// Runs fio.
     pub runner: &'a dyn Runner,
-    /// For job files and results, on no account on the medium.
+    /// For job files and results, on no account on the device.
     pub scratch: &'a Path,
     /// The memory that fio may use, page cache included.
     pub memory_limit: Option<&'a MemoryLimit>,

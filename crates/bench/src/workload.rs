@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use flashfit_catalogue::{CatalogEntry, Origin};
-use flashfit_medium::Bytes;
+use flashfit_catalog::{CatalogEntry, Origin};
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
@@ -79,9 +79,9 @@ pub enum FigureKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// From the medium.
+    /// From the device.
     Read,
-    /// To the medium.
+    /// To the device.
     Write,
 }
 
@@ -139,7 +139,7 @@ struct Head {
     stage: Vec<StageSpec>,
 }
 
-/// A workload as the catalogue has it.
+/// A workload as the catalog has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
     /// Its name: the file's, without the ending.
@@ -171,7 +171,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Reads a file of the catalogue.
+    /// Reads a file of the catalog.
     ///
     /// # Errors
     /// [`BenchError::BadWorkload`] with file and line.

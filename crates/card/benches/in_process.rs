@@ -1,11 +1,11 @@
 //! How many requests a second the simulator serves in the process, without keeping bytes.
 //!
-//! Every card is page-mapped with 4 KiB pages (once with 16 KiB) and 4 MiB erase units (beyond
-//! 64 GiB: 32 MiB); its host can address 80 % of its erase units, the rest are spare. It is written
-//! over once, then in requests of a page at random places (all of the card, uniform), as many as
-//! half its pages, so that garbage is collected; then a million at a time, the best of five, of the
-//! time on a processor where the kernel tells it. Rates count host requests; what the NAND has to
-//! do for them is printed beside.
+//! Every card is page-mapped with 4 KiB pages (once with 16 KiB) and 4 MiB erase blocks (beyond
+//! 64 GiB: 32 MiB); its host can address 80 % of its erase blocks, the rest are spare. It is
+//! written over once, then in requests of a page at random places (all of the card, uniform), as
+//! many as half its pages, so that garbage is collected; then a million at a time, the best of
+//! five, of the time on a processor where the kernel tells it. Rates count host requests; what the
+//! NAND has to do for them is printed beside.
 //!
 //! The ratio is that of the time to the card of 4 GiB with greedy collection in the same run, the
 //! memory that of the whole process with that card.
@@ -20,7 +20,7 @@
 mod measure;
 
 use flashfit_card::{Card, CardModel, CardRequest};
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
 
 const PAGE: u64 = 4096;

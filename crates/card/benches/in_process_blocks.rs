@@ -1,8 +1,8 @@
 //! How many requests a second the simulator itself serves, for cards with block-mapped layers.
 //!
 //! Metadata only, one core, random writes of 4 KiB over a whole card that is full, so that each
-//! goes beyond the open units; over cards of 4 GiB, 256 GiB and 1 TiB, all with erase units of
-//! 4 MiB, as the time of a request must not depend on the size of the card. The ratio is that of
+//! goes beyond the open erase blocks; over cards of 4 GiB, 256 GiB and 1 TiB, all with erase blocks
+//! of 4 MiB, as the time of a request must not depend on the size of the card. The ratio is that of
 //! the time to the card of 4 GiB in the same run, the memory that of the whole process with that
 //! card. The best of some repeats, of the time on a processor.
 //!
@@ -14,7 +14,7 @@
 mod measure;
 
 use flashfit_card::{Card, CardModel, CardRequest};
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use measure::{GIB, Places, each_ns, memory_bytes, tell, tell_head};
 
 const LAYERS: [(&str, &str); 4] = [

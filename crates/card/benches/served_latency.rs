@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use flashfit_card::catalogue;
+use flashfit_card::catalog;
 use flashfit_card::served::{CardProcess, ServeOptions, run};
 
 const CARD: &str = r#"
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let [serve, card] = args.as_slice() {
         assert_eq!(serve, "serve");
-        let model = catalogue::load(card, None).expect("a card file");
+        let model = catalog::load(card, None).expect("a card file");
         let control = BufReader::new(std::io::stdin());
         let served = run(&model, &ServeOptions::default(), control, std::io::stdout());
         return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };

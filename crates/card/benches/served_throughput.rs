@@ -12,7 +12,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 
-use flashfit_card::catalogue;
+use flashfit_card::catalog;
 use flashfit_card::served::{CardProcess, ServeOptions, run};
 use flashfit_host::{Program, Runner, SystemRunner};
 
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: &[String]) -> ExitCode {
-    let model = catalogue::load(&args[0], None).expect("a card file");
+    let model = catalog::load(&args[0], None).expect("a card file");
     let options = ServeOptions { nbd: args.get(1).map(Into::into), ..ServeOptions::default() };
     let served = run(&model, &options, BufReader::new(std::io::stdin()), std::io::stdout());
     if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

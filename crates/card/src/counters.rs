@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a card counted. Everything but the wear of its units can begin anew.
+/// What a card counted. Everything but the wear of its units can begin again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that the host read.
@@ -21,21 +21,22 @@ pub struct Counters {
     pub nand_read_bytes: u64,
     /// Bytes programmed in the NAND, in whole write units.
     pub nand_programmed_bytes: u64,
-    /// Erase units erased.
+    /// Erase blocks erased.
     pub erases: u64,
     /// How these are spread; over the card's whole life.
     pub erases_per_unit: ErasesPerBlock,
-    /// Erase units that were erased more often than they are rated for; over the card's whole life.
+    /// Erase blocks that were erased more often than they are rated for; over the card's whole
+    /// life.
     #[serde(default)]
     pub units_beyond_rating: u64,
     /// Merges of a block-mapped layer.
     pub merges: Merges,
-    /// Erase units reclaimed by a page-mapped layer.
+    /// Erase blocks reclaimed by a page-mapped layer.
     pub garbage_collections: u64,
-    /// Erase units copied from the pSLC area to cells of several bits.
+    /// Erase blocks copied from the pSLC area to cells of several bits.
     #[serde(default)]
     pub folds: u64,
-    /// Erase units moved for the sake of even wear.
+    /// Erase blocks moved for the sake of even wear.
     #[serde(default)]
     pub wear_levelling_moves: u64,
     /// Pieces of the map read because they were not in memory.
@@ -80,7 +81,7 @@ pub struct LayerCounters {
     pub merge_ns: u64,
 }
 
-/// How wear is spread over the erase units.
+/// How wear is spread over the erase blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ErasesPerBlock {
     /// Of the least worn unit.

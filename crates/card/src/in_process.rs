@@ -3,7 +3,7 @@
 //! With a virtual clock, a probe that takes minutes on a real card takes milliseconds. Time that
 //! passes on the clock between requests is idle time of the card.
 
-use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Clock};
+use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock};
 
 use crate::card::{Card, CardRequest};
 
@@ -73,7 +73,7 @@ impl<C: Clock> BlockDev for InProcessCard<C> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::VirtualClock;
+    use flashfit_device::VirtualClock;
 
     use super::*;
     use crate::model::tests::{SMALL, parse, small_but};

@@ -1,6 +1,6 @@
 //! The simulated card: NAND, translation layer, cache, timing, and its sockets.
 //!
-//! A [`CardModel`] is read from the catalogue; a [`Card`] serves requests after it and says how
+//! A [`CardModel`] is read from the catalog; a [`Card`] serves requests after it and says how
 //! long each takes. [`InProcessCard`] passes that time on a clock, for probes and tests; [`served`]
 //! puts the card behind a real kernel as a block device.
 //!
@@ -14,7 +14,7 @@
 
 pub mod cache;
 pub mod card;
-pub mod catalogue;
+pub mod catalog;
 pub mod counters;
 pub mod cut;
 pub mod in_process;
@@ -24,13 +24,13 @@ pub mod model;
 pub mod nand;
 pub mod nbd;
 pub mod noise;
-mod pieces;
+mod request_parts;
 pub mod served;
 pub mod snapshot;
 pub mod zeroed;
 
 pub use card::{Card, CardRequest};
-pub use catalogue::CardError;
+pub use catalog::CardError;
 pub use counters::{Counters, ErasesPerBlock, Merges};
 pub use cut::{CutMoment, CutOptions, CutReport, EnabledFault, FaultClass};
 pub use in_process::InProcessCard;

@@ -4,7 +4,7 @@
 //! by itself (stalls of real cards come in clusters, after much writing), and jitter is spread
 //! evenly.
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::model::NoiseModel;

@@ -26,7 +26,7 @@ impl ZeroedSectors {
         self.pages.entry(page).or_insert_with(|| vec![false; sectors])[inside].fill(true);
     }
 
-    /// The page is written anew, or is mapped no more.
+    /// The page is written again, or is mapped no more.
     pub fn clear(&mut self, page: u32) {
         if !self.pages.is_empty() {
             self.pages.remove(&page);

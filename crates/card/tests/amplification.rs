@@ -19,8 +19,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use flashfit_card::{Card, CardModel, CardRequest, Counters};
-use flashfit_catalogue::Origin;
-use flashfit_medium::random::Random;
+use flashfit_catalog::Origin;
+use flashfit_device::random::Random;
 
 const PAGE: u64 = 4096;
 const PAGES_PER_UNIT: u32 = 128;

@@ -8,10 +8,10 @@ mod common;
 
 use common::open_au::{Device, Order, filled, open_au};
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_catalogue::Origin;
-use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
+use flashfit_catalog::Origin;
+use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};
 
-/// A card of 64 erase units of 4 MiB with these keys in its `[layer]` section.
+/// A card of 64 erase blocks of 4 MiB with these keys in its `[layer]` section.
 fn card(layer: &str) -> CardModel {
     let text = format!(
         "name = \"class\"\ntitle = \"t\"\nsource = \"s\"\ncapacity = \"256MiB\"\n\

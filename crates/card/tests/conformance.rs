@@ -22,8 +22,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use flashfit_card::{CardModel, Counters};
-use flashfit_catalogue::Origin;
-use flashfit_medium::random::Random;
+use flashfit_catalog::Origin;
+use flashfit_device::random::Random;
 use flashfit_test_support::{simulated_cards, skip_part};
 use serving::{run_all, served_here};
 use ways::{InProcess, Kernel, Nbd, Way};

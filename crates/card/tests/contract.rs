@@ -4,12 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_catalogue::Origin;
-use flashfit_host::SystemRunner;
-use flashfit_medium::{
+use flashfit_catalog::Origin;
+use flashfit_device::{
     BlockDev, BlockDevError, ConsentMethod, Device, DirectDevice, SystemRoots, VirtualClock,
     WriteConsent,
 };
+use flashfit_host::SystemRunner;
 
 const BYTES: u64 = 8 << 20;
 const CARD: &str = r#"

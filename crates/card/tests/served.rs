@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use flashfit_card::served::{
     CardProcess, ProcessError, ServeOptions, cut, power_on, refuse, run, stats,
 };
+use flashfit_device::guard::SIMULATED_CARD_FILE;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Program, Runner, SystemRunner, UserError};
-use flashfit_medium::guard::SIMULATED_CARD_FILE;
 use flashfit_test_support::{HarnessTest, MissingNeed, TestNeed, run_tests, simulated_cards};
 
 use device::DirectDevice;
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
 
 /// What the hidden subcommand of a program does.
 fn serve_card(card: &str) -> ExitCode {
-    let model = match flashfit_card::catalogue::load(card, None) {
+    let model = match flashfit_card::catalog::load(card, None) {
         Ok(model) => model,
         Err(error) => {
             refuse(&mut std::io::stdout(), &error);
@@ -387,7 +387,7 @@ fn killed_while_starting() {
         soon("the end of the process", || child.try_wait().unwrap().is_some());
         soon("the end of its loop device", || orphaned_cards().is_empty());
     }
-    // The next card takes the same device and makes it anew when it goes.
+    // The next card takes the same device and makes it again when it goes.
     Fixture::new(&[]).stop();
 }
 
@@ -407,7 +407,7 @@ fn dropped_and_in_use() {
     drop(user);
     soon("the end of the loop device", || !is_attached(&device));
 
-    // Nobody could make that device anew, so a card that wants more of its queue has to.
+    // Nobody could make that device again, so a card that wants more of its queue has to.
     let next = Fixture::new(&[WITH_DISCARD]);
     assert_ne!(next.queue("queue/discard_max_bytes"), "0");
     next.stop();

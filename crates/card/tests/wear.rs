@@ -1,4 +1,4 @@
-//! What the cards of the catalogue make of simple patterns of writes, as real ones of their kind
+//! What the cards of the catalog make of simple patterns of writes, as real ones of their kind
 //! do.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -6,9 +6,9 @@
 mod common;
 
 use common::open_au::{Order, open_au};
-use flashfit_card::{Card, CardModel, Counters, InProcessCard, catalogue};
-use flashfit_catalogue::Origin;
-use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
+use flashfit_card::{Card, CardModel, Counters, InProcessCard, catalog};
+use flashfit_catalog::Origin;
+use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};
 
 const SMALL_WRITE: usize = 4096;
 
@@ -22,7 +22,7 @@ fn filled(model: &CardModel) -> InProcessCard<VirtualClock> {
     device
 }
 
-/// Small writes to `units` erase units in turn; returns the counters.
+/// Small writes to `units` erase blocks in turn; returns the counters.
 fn small_writes_in_turn(model: &CardModel, units: u64, writes: u64) -> Counters {
     let mut device = filled(model);
     for number in 0..writes {
@@ -35,7 +35,7 @@ fn small_writes_in_turn(model: &CardModel, units: u64, writes: u64) -> Counters 
 }
 
 fn block_mapped() -> CardModel {
-    catalogue::load("sd-c4-block", None).unwrap()
+    catalog::load("sd-c4-block", None).unwrap()
 }
 
 fn amplification(counters: &Counters) -> u64 {
@@ -86,7 +86,7 @@ fn the_cheap_card_writes_out_of_order_more_slowly() {
 
 #[test]
 fn the_a1_card_serves_small_requests_as_measured() {
-    let model = catalogue::load("usd-a1-pagemap", None).unwrap();
+    let model = catalog::load("usd-a1-pagemap", None).unwrap();
     let mut device = filled(&model);
     let start_ns = device.clock().now_ns();
     for number in 0..2000 {
@@ -99,7 +99,7 @@ fn the_a1_card_serves_small_requests_as_measured() {
 
 #[test]
 fn sequential_overwrites_of_a_page_mapped_card_amplify_nothing() {
-    let model = catalogue::load("usd-a1-pagemap", None).unwrap();
+    let model = catalog::load("usd-a1-pagemap", None).unwrap();
     let mut device = filled(&model);
     for offset in (0..model.capacity.0).step_by(512 << 10) {
         device.write(offset, &vec![2; 512 << 10]).unwrap();

@@ -1,4 +1,4 @@
-//! What the medium and its queue offer, as far as options depend on it.
+//! What the device and its queue offer, as far as options depend on it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionRequirement {
-    /// The erase unit is known.
+    /// The erase block is known.
     EraseUnit,
     /// The write unit is known.
     WriteUnit,
-    /// The medium takes discards.
+    /// The device takes discards.
     Discard,
-    /// The medium has a volatile write cache, so the kernel sends it flushes.
+    /// The device has a volatile write cache, so the kernel sends it flushes.
     VolatileCache,
-    /// A plan has computed the numbers that depend on the size of the medium or partition.
+    /// A plan has computed the numbers that depend on the size of the device or partition.
     Plan,
 }
 
@@ -49,16 +49,16 @@ impl fmt::Display for OptionRequirement {
     }
 }
 
-/// What the medium and its queue offer.
+/// What the device and its queue offer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// What is known of how the medium is built.
+    /// What is known of how the device is built.
     pub geometry: Geometry,
     /// Whether it takes discards (`queue/discard_max_bytes` is not 0).
     pub discard: bool,
     /// Whether it has a volatile write cache (`queue/write_cache` is `write back`).
     pub volatile_cache: bool,
-    /// Numbers that a plan has computed, by the names that the catalogue's arguments use; they go
+    /// Numbers that a plan has computed, by the names that the catalog's arguments use; they go
     /// before what follows from the geometry alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub planned: BTreeMap<String, u64>,

@@ -7,8 +7,8 @@ mod programs;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use flashfit_catalogue::{CatalogEntry, Origin};
-use flashfit_medium::Bytes;
+use flashfit_catalog::{CatalogEntry, Origin};
+use flashfit_device::Bytes;
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -1,6 +1,6 @@
 //! What a power cut may do under a setup: an ordered scale, and the verdict on a whole setup.
 //!
-//! The scale says what the file system promises on a medium that keeps its own promises; a medium
+//! The scale says what the file system promises on a device that keeps its own promises; a device
 //! that loses what it acknowledged makes every setup worse.
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Its name in the catalogue and in JSON.
+    /// Its name in the catalog and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Safe => "safe",
@@ -57,7 +57,7 @@ pub struct Risk {
 pub struct DurabilityVerdict {
     /// The worst of them; [`Durability::Safe`] where there is none.
     pub durability: Durability,
-    /// The file system where it is not safe itself, and every option that is not, in catalogue
+    /// The file system where it is not safe itself, and every option that is not, in catalog
     /// order.
     pub risks: Vec<Risk>,
 }

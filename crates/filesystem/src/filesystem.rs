@@ -1,7 +1,7 @@
-//! A file system of the catalogue and its options.
+//! A file system of the catalog and its options.
 
-use flashfit_catalogue::{CatalogEntryError, Origin};
-use flashfit_medium::Bytes;
+use flashfit_catalog::{CatalogEntryError, Origin};
+use flashfit_device::Bytes;
 
 use crate::conditions::{Conditions, OptionRequirement};
 use crate::durability::Durability;
@@ -14,7 +14,7 @@ pub const BASE: &str = "base";
 /// A flag of mkfs with the values that are joined behind it by commas.
 pub type Flag = (String, Vec<Template>);
 
-/// A key of sysctl(8) or an attribute of the medium's queue, with its value.
+/// A key of sysctl(8) or an attribute of the device's queue, with its value.
 pub type Setting = (String, Template);
 
 /// One choice that can be made for a file system.
@@ -34,7 +34,7 @@ pub struct FsOption {
     pub mount: Vec<Template>,
     /// Keys of sysctl(8), such as `vm.dirty_bytes`: of the whole machine.
     pub sysctl: Vec<Setting>,
-    /// Attributes of the medium below `/sys/block/DISK/`, such as `queue/read_ahead_kb`.
+    /// Attributes of the device below `/sys/block/DISK/`, such as `queue/read_ahead_kb`.
     pub sysfs: Vec<Setting>,
     /// A timer of systemd that is enabled, such as `fstrim.timer`.
     pub timer: Option<String>,
@@ -192,16 +192,16 @@ pub struct Fsck {
     pub pass: u8,
 }
 
-/// A file system of the catalogue.
+/// A file system of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Its name in the catalogue and in setups.
+    /// Its name in the catalog and in setups.
     pub name: String,
     /// Its name for people.
     pub title: String,
     /// What mount(8) and `/proc/filesystems` call it.
     pub kind: String,
-    /// The least medium or partition that it fits on.
+    /// The least device or partition that it fits on.
     pub least_medium: Bytes,
     /// The unit of the quantities that count blocks.
     pub block_bytes: u64,
@@ -223,7 +223,7 @@ pub struct FileSystem {
     pub fsck: Fsck,
     /// How it is made writable, where it is not by itself.
     pub layered: Option<Layered>,
-    /// Its options in catalogue order.
+    /// Its options in catalog order.
     pub options: Vec<FsOption>,
     /// The file it comes from.
     pub origin: Origin,
@@ -233,7 +233,7 @@ impl FileSystem {
     /// The option of that name.
     ///
     /// # Errors
-    /// [`EntryError::Unknown`] with the nearest name.
+    /// [`CatalogEntryError::Unknown`] with the nearest name.
     pub fn option(&self, name: &str) -> Result<&FsOption, CatalogEntryError> {
         self.options.iter().find(|option| option.name == name).ok_or_else(|| {
             let known = self.options.iter().map(|option| option.name.as_str());
@@ -242,7 +242,7 @@ impl FileSystem {
     }
 
     /// The options that can be used under `conditions`, and the others with the reason why not;
-    /// both in catalogue order.
+    /// both in catalog order.
     pub fn usable_options(
         &self,
         conditions: &Conditions,
@@ -275,10 +275,10 @@ impl FileSystem {
         })
     }
 
-    /// These options of its with all that they imply, in catalogue order, each once.
+    /// These options of its with all that they imply, in catalog order, each once.
     ///
     /// # Errors
-    /// [`EntryError::Unknown`] for a name that is none of its options.
+    /// [`CatalogEntryError::Unknown`] for a name that is none of its options.
     pub fn closure<S: AsRef<str>>(
         &self,
         names: impl IntoIterator<Item = S>,

@@ -3,7 +3,7 @@
 //! Source: the Gentoo wiki's page on SD cards (an image on a host file system, and a layer over
 //! it); Documentation/filesystems/overlayfs.rst: the writable folder and the work folder lie in one
 //! file system, which has extended attributes and file types in folders. Limits: one image; it is
-//! packed anew to take in what was changed.
+//! packed again to take in what was changed.
 
 use std::path::{Path, PathBuf};
 

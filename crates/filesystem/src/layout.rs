@@ -1,32 +1,32 @@
-//! Where the file system lies on the medium: on the whole of it, or in one partition whose start
-//! and size are whole erase units.
+//! Where the file system lies on the device: on the whole of it, or in one partition whose start
+//! and size are whole erase blocks.
 //!
-//! Limits: one partition. A [`Layout`] by itself is one with a GPT, as trials use it; a plan names
-//! the [`Table`] beside it.
+//! Limits: one partition. A [`PartitionLayout`] by itself is one with a GPT, as trials use it; a plan names
+//! the [`PartitionTable`] beside it.
 
 mod table;
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
 use flashfit_geometry::Geometry;
 use flashfit_host::{ExitClass, Program, UserError};
-use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use table::{PartitionContent, PartitionTable, run_sfdisk};
 
-/// What partitioning programs use where nothing is known of the medium.
+/// What partitioning programs use where nothing is known of the device.
 const CUSTOMARY_UNIT: Bytes = Bytes::mib(1);
 
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionLayout {
-    /// On the medium itself, without a partition table.
+    /// On the device itself, without a partition table.
     WholeMedium,
-    /// In the only partition of the medium.
+    /// In the only partition of the device.
     Partition {
-        /// From the start of the medium, in bytes.
+        /// From the start of the device, in bytes.
         start_bytes: u64,
         /// In bytes.
         size_bytes: u64,
@@ -36,10 +36,10 @@ pub enum PartitionLayout {
 /// Where the user wants the file system to start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LayoutStart {
-    /// In a partition on the first border of an erase unit that leaves room for the GPT.
+    /// In a partition on the first border of an erase block that leaves room for the GPT.
     #[default]
     Auto,
-    /// At the start of the medium, without a partition table.
+    /// At the start of the device, without a partition table.
     Whole,
     /// In a partition that starts there.
     At(Bytes),
@@ -59,15 +59,15 @@ pub struct LayoutPlan {
 /// Why there is no layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// The medium's sector is no power of two of at least 512 bytes.
+    /// The device's sector is no power of two of at least 512 bytes.
     #[error("a sector of {0} bytes cannot be")]
     Sector(u64),
-    /// The erase unit is not made of whole sectors.
+    /// The erase block is not made of whole sectors.
     #[error("the erase unit of {erase_unit_bytes} bytes is not made of sectors of {sector_bytes}")]
     OddUnit {
-        /// The erase unit.
+        /// The erase block.
         erase_unit_bytes: u64,
-        /// The medium's sector.
+        /// The device's sector.
         sector_bytes: u64,
     },
     /// The start that was asked for cannot be.
@@ -78,7 +78,7 @@ pub enum LayoutError {
         /// Why.
         reason: String,
     },
-    /// There is no room for one erase unit.
+    /// There is no room for one erase block.
     #[error(
         "the medium of {} has no room for one unit of {} from {} on",
         Bytes(*capacity_bytes),
@@ -86,7 +86,7 @@ pub enum LayoutError {
         Bytes(*start_bytes)
     )]
     TooSmall {
-        /// The medium.
+        /// The device.
         capacity_bytes: u64,
         /// Where the partition would start.
         start_bytes: u64,
@@ -115,12 +115,12 @@ impl UserError for LayoutError {
     }
 }
 
-/// Whether `start_bytes` lies on the border of an erase unit of `erase_unit_bytes`.
+/// Whether `start_bytes` lies on the border of an erase block of `erase_unit_bytes`.
 pub fn aligned(start_bytes: u64, erase_unit_bytes: u64) -> bool {
     erase_unit_bytes != 0 && start_bytes % erase_unit_bytes == 0
 }
 
-/// Plans the layout with a GPT for a medium of `capacity_bytes` with sectors of `sector_bytes`.
+/// Plans the layout with a GPT for a device of `capacity_bytes` with sectors of `sector_bytes`.
 ///
 /// # Errors
 /// As [`LayoutError`] tells.
@@ -133,7 +133,7 @@ pub fn plan_layout(
     plan_layout_in(PartitionTable::Gpt, capacity_bytes, sector_bytes, geometry, start)
 }
 
-/// The same with any table; without one, and where the file system is to have the whole medium,
+/// The same with any table; without one, and where the file system is to have the whole device,
 /// there is no partition.
 ///
 /// # Errors
@@ -172,7 +172,7 @@ pub fn plan_layout_in(
     Ok(LayoutPlan { layout: PartitionLayout::Partition { start_bytes, size_bytes }, unit, reason })
 }
 
-/// Whether a medium can have such a sector.
+/// Whether a device can have such a sector.
 ///
 /// # Errors
 /// [`LayoutError::Sector`].
@@ -259,12 +259,12 @@ impl PartitionLayout {
         )
     }
 
-    /// Runs sfdisk(8) with the script; what is on the medium is lost. `None` as above.
+    /// Runs sfdisk(8) with the script; what is on the device is lost. `None` as above.
     pub fn partitioning(&self, node: &Path, sector_bytes: u64) -> Option<Program> {
         Some(run_sfdisk(node, self.sfdisk_script(sector_bytes)?))
     }
 
-    /// The node that the file system lies on, where `node` is that of the medium.
+    /// The node that the file system lies on, where `node` is that of the device.
     pub fn node(&self, node: &Path) -> PathBuf {
         match self {
             Self::WholeMedium => node.to_owned(),
@@ -283,7 +283,7 @@ impl PartitionLayout {
 /// What stands in commands for a device that is not there: a simulated card, an image. No such node
 /// exists, so a command that is copied as it is harms nothing.
 pub const EXAMPLE_NODE: &str = "/dev/YOUR-CARD";
-/// What stands for its partition, whose real name depends on the device's (`sda1`, `mmcblk0p1`).
+/// What test beds for its partition, whose real name depends on the device's (`sda1`, `mmcblk0p1`).
 pub const EXAMPLE_PARTITION: &str = "/dev/YOUR-PARTITION";
 
 #[cfg(test)]

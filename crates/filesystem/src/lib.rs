@@ -1,12 +1,12 @@
-//! The catalogue of file systems and options, setups, the layout, and the commands that make a
+//! The catalog of file systems and options, setups, the layout, and the commands that make a
 //! setup true.
 //!
 //! This room only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
-//! [`validity`] runs them itself, on scratch images of its own: an option is offered by what the
-//! medium is like ([`Conditions`]), and there by what the kernel and the installed programs make
+//! [`option_probe`] runs them itself, on scratch images of its own: an option is offered by what the
+//! device is like ([`Conditions`]), and there by what the kernel and the installed programs make
 //! of it.
 
-pub mod catalogue;
+pub mod catalog;
 pub mod check;
 pub mod conditions;
 mod definition;
@@ -15,16 +15,16 @@ pub mod facts;
 pub mod filesystem;
 pub mod layered;
 pub mod layout;
+pub mod option_probe;
 pub mod plan;
 mod quantity;
 pub mod recipe;
 pub mod scheduler;
 pub mod setup;
 pub mod template;
-pub mod validity;
 pub mod version;
 
-pub use catalogue::{FileSystemCatalog, FileSystemCatalogError};
+pub use catalog::{FileSystemCatalog, FileSystemCatalogError};
 pub use conditions::{Conditions, OptionRequirement};
 pub use durability::{Durability, DurabilityVerdict, Risk};
 pub use facts::{FactsError, FileSystemFacts};

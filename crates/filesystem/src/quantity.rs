@@ -1,12 +1,12 @@
-//! The quantities that an argument of the catalogue can name, and how they follow from a geometry.
+//! The quantities that an argument of the catalog can name, and how they follow from a geometry.
 //!
 //! Sources: mke2fs(8) counts `stride` and `stripe_width` in file system blocks; mkfs.btrfs(8)
 //! takes a node size that is a power of two from 4 KiB to 64 KiB; mkfs.f2fs(8): a segment is
 //! 2 MiB; mkfs.xfs(8): `sw` is a multiple of `su`; mkfs.exfat(8) and mkfs.nilfs2(8) take powers of
 //! two only. Limits: what depends on the size as well is computed by a plan.
 
+use flashfit_device::Bytes;
 use flashfit_geometry::{Geometry, Sourced};
-use flashfit_medium::Bytes;
 
 use crate::conditions::{Conditions, OptionRequirement};
 
@@ -18,7 +18,7 @@ const LEAST_SEGMENT_BLOCKS: u64 = 16;
 /// A quantity that an argument can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
-    /// `block_bytes`: the file system's block, as the catalogue states it.
+    /// `block_bytes`: the file system's block, as the catalog states it.
     BlockBytes,
     /// `erase_unit_bytes`.
     EraseUnitBytes,
@@ -27,27 +27,27 @@ pub enum Variable {
     /// `stride_blocks`: the write unit in blocks, at least 1; where it is not known, as wide as
     /// the stripe.
     StrideBlocks,
-    /// `stripe_width_blocks`: the erase unit in blocks.
+    /// `stripe_width_blocks`: the erase block in blocks.
     StripeWidthBlocks,
     /// `node_size_bytes`: the largest power of two that divides the write unit, from 4 to 64 KiB,
     /// so that no node lies across the border of two write units where one can be avoided.
     NodeSizeBytes,
-    /// `section_segments`: the erase unit in f2fs segments of 2 MiB, at least 1.
+    /// `section_segments`: the erase block in f2fs segments of 2 MiB, at least 1.
     SectionSegments,
-    /// `segment_blocks`: the erase unit in blocks, as a segment of nilfs2: a power of two from 16.
+    /// `segment_blocks`: the erase block in blocks, as a segment of nilfs2: a power of two from 16.
     SegmentBlocks,
     /// `sunit_bytes`: the write unit, at least a block; where it is not known, a plan takes the
-    /// erase unit.
+    /// erase block.
     SunitBytes,
-    /// `swidth_units`: the erase unit in units of `sunit_bytes`.
+    /// `swidth_units`: the erase block in units of `sunit_bytes`.
     SwidthUnits,
-    /// `boundary_bytes`: the erase unit, which must be a power of two.
+    /// `boundary_bytes`: the erase block, which must be a power of two.
     BoundaryBytes,
     /// `cluster_bytes`: the cluster of FAT or exFAT; only a plan knows it.
     ClusterBytes,
-    /// `cluster_sectors`: the same in sectors of the medium; only a plan knows it.
+    /// `cluster_sectors`: the same in sectors of the device; only a plan knows it.
     ClusterSectors,
-    /// `reserved_sectors`: before the first FAT, so that the data area starts on an erase unit;
+    /// `reserved_sectors`: before the first FAT, so that the data area starts on an erase block;
     /// only a plan knows it.
     ReservedSectors,
     /// `vendor_reserved_sectors`: the same for the layout that vendors format; only a plan knows
@@ -55,7 +55,7 @@ pub enum Variable {
     VendorReservedSectors,
 }
 
-/// Every quantity by its name in the catalogue.
+/// Every quantity by its name in the catalog.
 pub const VARIABLES: [(&str, Variable); 15] = [
     ("block_bytes", Variable::BlockBytes),
     ("erase_unit_bytes", Variable::EraseUnitBytes),
@@ -86,7 +86,7 @@ pub enum QuantityError {
 }
 
 impl Variable {
-    /// Its name in the catalogue and among the numbers of a plan.
+    /// Its name in the catalog and among the numbers of a plan.
     pub fn name(self) -> &'static str {
         let named = VARIABLES.iter().find(|(_, variable)| *variable == self);
         named.expect("every variable is listed").0
@@ -117,7 +117,7 @@ impl Variable {
     /// or else what follows from the geometry.
     ///
     /// # Errors
-    /// As [`Unfit`] tells.
+    /// As [`QuantityError`] tells.
     pub fn value_under(
         self,
         block_bytes: u64,
@@ -145,7 +145,7 @@ impl Variable {
     /// Its value for a file system with this block on this geometry.
     ///
     /// # Errors
-    /// As [`Unfit`] tells.
+    /// As [`QuantityError`] tells.
     pub fn value(self, block_bytes: u64, geometry: &Geometry) -> Result<u64, QuantityError> {
         match self {
             Self::BlockBytes => Ok(block_bytes),

@@ -26,7 +26,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The commands for `setup` on a medium with these conditions.
+    /// The commands for `setup` on a device with these conditions.
     ///
     /// # Errors
     /// When the setup is not possible there, as [`SetupError`] tells.

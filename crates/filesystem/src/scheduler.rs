@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use flashfit_catalogue::CatalogEntryError;
+use flashfit_catalog::CatalogEntryError;
 use serde::{Deserialize, Serialize};
 
 /// Today's schedulers of the mainline kernel.
@@ -114,7 +114,7 @@ fn parse(text: &str) -> (Vec<Scheduler>, Option<Scheduler>) {
 /// What a scheduler's name means on a kernel of today; earlier names are translated.
 ///
 /// # Errors
-/// [`EntryError::Unknown`] with the nearest name.
+/// [`CatalogEntryError::Unknown`] with the nearest name.
 pub fn understand(name: &str) -> Result<ParsedScheduler, CatalogEntryError> {
     if MAINLINE.contains(&name) {
         return Ok(ParsedScheduler { scheduler: Scheduler::new(name), note: None });
@@ -135,7 +135,7 @@ pub fn understand(name: &str) -> Result<ParsedScheduler, CatalogEntryError> {
 /// taken as it is, an earlier one is translated.
 ///
 /// # Errors
-/// [`EntryError::Unknown`] when the queue offers no such scheduler.
+/// [`CatalogEntryError::Unknown`] when the queue offers no such scheduler.
 pub fn choose(name: &str, offered: &[Scheduler]) -> Result<ParsedScheduler, CatalogEntryError> {
     let understood = if offered.iter().any(|scheduler| scheduler.name() == name) {
         ParsedScheduler { scheduler: Scheduler::new(name), note: None }

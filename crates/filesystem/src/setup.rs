@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use flashfit_catalogue::CatalogEntryError;
+use flashfit_catalog::CatalogEntryError;
 use flashfit_host::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::scheduler::Scheduler;
 /// Why a setup is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// An option is not in the catalogue.
+    /// An option is not in the catalog.
     #[error(transparent)]
     Unknown(#[from] CatalogEntryError),
     /// Two options cannot be combined.
@@ -22,12 +22,12 @@ pub enum SetupError {
     Conflict {
         /// The file system.
         filesystem: String,
-        /// The one that comes first in the catalogue.
+        /// The one that comes first in the catalog.
         first: String,
         /// The other.
         second: String,
     },
-    /// An option cannot be used on this medium.
+    /// An option cannot be used on this device.
     #[error("{filesystem}: `{option}` cannot be used: {reason}")]
     Unusable {
         /// The file system.
@@ -82,17 +82,17 @@ impl UserError for SetupError {
 /// A file system with its options and the I/O scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Setup {
-    /// The file system's name in the catalogue.
+    /// The file system's name in the catalog.
     pub filesystem: String,
-    /// The names of its options in catalogue order, each once.
+    /// The names of its options in catalog order, each once.
     pub options: Vec<String>,
     /// The I/O scheduler.
     pub scheduler: Scheduler,
 }
 
 impl Setup {
-    /// The setup with these options, in any order, and with what they imply; `base` stands for no
-    /// option and adds nothing.
+    /// The setup with these options, in any order, and with what they imply; `base` test beds for
+    /// no option and adds nothing.
     ///
     /// # Errors
     /// As [`SetupError`] tells.
@@ -180,7 +180,7 @@ impl Setup {
     /// options, with the risk of each.
     ///
     /// # Errors
-    /// When the catalogue does not have its file system or one of its options.
+    /// When the catalog does not have its file system or one of its options.
     pub fn durability(&self, filesystem: &FileSystem) -> Result<DurabilityVerdict, SetupError> {
         let own = Risk {
             option: BASE.to_owned(),

@@ -14,7 +14,7 @@ enum Piece {
 pub struct Template(Vec<Piece>);
 
 impl Template {
-    /// Reads an argument as the catalogue writes it.
+    /// Reads an argument as the catalog writes it.
     ///
     /// # Errors
     /// A text for the user, when a name in braces is unknown or a brace has no partner.
@@ -55,7 +55,7 @@ impl Template {
     /// The argument for a file system with this block under these conditions.
     ///
     /// # Errors
-    /// As [`Unfit`] tells.
+    /// As [`QuantityError`] tells.
     pub fn fill(&self, block_bytes: u64, conditions: &Conditions) -> Result<String, QuantityError> {
         self.0
             .iter()
@@ -72,7 +72,7 @@ impl Template {
 fn lookup(name: &str) -> Result<Variable, String> {
     let names = || VARIABLES.iter().map(|(known, _)| *known);
     VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, variable)| *variable).ok_or_else(
-        || match flashfit_catalogue::nearest(name, names()) {
+        || match flashfit_catalog::nearest(name, names()) {
             Some(nearest) => {
                 format!("unknown quantity `{{{name}}}`; did you mean `{{{nearest}}}`?")
             }

@@ -1,18 +1,18 @@
-//! The catalogue as a user meets it: the built-in file systems, files with mistakes, setups and
+//! The catalog as a user meets it: the built-in file systems, files with mistakes, setups and
 //! the text of their commands.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 use std::path::Path;
 
-use flashfit_catalogue::CatalogEntryError;
+use flashfit_catalog::CatalogEntryError;
+use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, Durability, FileSystem, FileSystemCatalog, FileSystemCatalogError, Recipe,
     Scheduler, Setup, SetupError,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 
 fn built_in(name: &str) -> FileSystem {
     FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone()
@@ -230,7 +230,7 @@ fn names_are_looked_up_with_the_nearest_one() {
     assert!(!ext4.is_listed_in("nodev\tsysfs\n\text3\n"));
 }
 
-/// A catalogue file of the user's that is valid.
+/// A catalog file of the user's that is valid.
 const TINY: &str = r#"name = "tiny"
 title = "Tiny"
 kind = "tiny"

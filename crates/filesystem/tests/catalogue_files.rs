@@ -1,18 +1,18 @@
-//! Catalogue files with mistakes: each is told with its file, its line and the reason; and what
+//! Catalog files with mistakes: each is told with its file, its line and the reason; and what
 //! options of the user's own, and those of the machine, come to.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 use std::path::Path;
 
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use flashfit_filesystem::{
     Conditions, Durability, FileSystemCatalog, FileSystemCatalogError, Recipe, Scheduler, Setup,
     SetupError, Variable,
 };
 use flashfit_host::{ExitClass, UserError};
 
-/// A catalogue file of the user's that is valid.
+/// A catalog file of the user's that is valid.
 const TINY: &str = r#"name = "tiny"
 title = "Tiny"
 kind = "tiny"

@@ -1,12 +1,12 @@
-//! The judgement of `check` on what was gathered, without a medium.
+//! The judgement of `check` on what was gathered, without a device.
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
     CheckFinding, ExaminedDevice, MountedVolume, Severity, UnfinishedApply, Volume, check, verdict,
 };
 use flashfit_filesystem::facts::{FactNumber, FileSystemFacts};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_medium::Bytes;
 
 const MIB: u64 = 1 << 20;
 
@@ -62,7 +62,7 @@ fn facts(
     })
 }
 
-/// As a Raspberry Pi has it; the data of the first do not start on an erase unit.
+/// As a Raspberry Pi has it; the data of the first do not start on an erase block.
 fn two_partitions() -> Vec<Volume> {
     let mut boot = partition(1, 4 * MIB, 512 * MIB);
     boot.facts = facts("vfat", &[], Some(MIB));

@@ -5,6 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
+use flashfit_device::describe::DeviceKind;
+use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::plan::{
     Plan, PlanRequest, PlannedMedium, StripeWidth, choose, fitted_conditions,
 };
@@ -12,9 +15,6 @@ use flashfit_filesystem::{
     Conditions, Durability, FileSystem, FileSystemCatalog, PartitionTable, Recipe, Scheduler, Setup,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_medium::Bytes;
-use flashfit_medium::describe::DeviceKind;
-use flashfit_medium::identity::DeviceIdentity;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -1,16 +1,16 @@
-//! Plans over all geometries: none that does not fit, overlaps, or leaves the grid of erase units;
-//! and a plan made anew of its choices is the same plan.
+//! Plans over all geometries: none that does not fit, overlaps, or leaves the grid of erase blocks;
+//! and a plan made again of its choices is the same plan.
 
 use std::path::PathBuf;
 
+use flashfit_device::Bytes;
+use flashfit_device::describe::DeviceKind;
+use flashfit_device::identity::DeviceIdentity;
 use flashfit_filesystem::plan::{
     GEOMETRY, Plan, PlanError, PlanRequest, PlannedMedium, StripeWidth, choose,
 };
 use flashfit_filesystem::{Durability, FileSystem, FileSystemCatalog, PartitionTable, Scheduler};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_medium::Bytes;
-use flashfit_medium::describe::DeviceKind;
-use flashfit_medium::identity::DeviceIdentity;
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;

@@ -1,5 +1,5 @@
 //! Plans carried out by the real programs on loop devices: what the file systems then say of
-//! themselves are the planned numbers, and their data start on erase units.
+//! themselves are the planned numbers, and their data start on erase blocks.
 //!
 //! Needs root, loop devices and the programs; where one is lacking it says so and goes on.
 
@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::{Bytes, Device, SystemRoots};
 use flashfit_filesystem::plan::{
     Plan, PlanNumber, PlanRequest, PlannedCommand, PlannedMedium, Programs, StripeWidth, choose,
     choose_layered,
@@ -20,7 +21,6 @@ use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::enter_private_namespace;
 use flashfit_host::mountinfo;
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_medium::{Bytes, Device, SystemRoots};
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 const MIB: u64 = 1 << 20;
@@ -86,7 +86,7 @@ fn found(facts: &FileSystemFacts, number: &PlanNumber) -> Option<u64> {
     }
 }
 
-/// Makes `name` on a medium of this size and geometry, and compares.
+/// Makes `name` on a device of this size and geometry, and compares.
 fn made(name: &str, size: u64, geometry: Geometry, table: Option<PartitionTable>) -> Option<Plan> {
     let catalogue = FileSystemCatalog::load(None).unwrap();
     let filesystem = catalogue.filesystem(name).unwrap();
@@ -145,7 +145,7 @@ fn erase_units_of_three_times_a_power_of_two_are_met() {
         return;
     }
     for name in ALL {
-        // A section of three segments costs too much of a smaller medium; the others write more,
+        // A section of three segments costs too much of a smaller device; the others write more,
         // the larger it is.
         let size = if name == "f2fs" { 4 << 30 } else { 1 << 30 };
         made(name, size, geometry(12 * MIB, Some(48 << 10)), None);

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, LayoutStart, PartitionLayout, Recipe, Scheduler,
     Setup, plan_layout, scheduler,
@@ -14,7 +15,6 @@ use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
-use flashfit_medium::Bytes;
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip};
 
 const SIZE: Bytes = Bytes::mib(256);

@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{CatalogEntry, Origin};
-use flashfit_filesystem::validity::{
+use flashfit_catalog::{CatalogEntry, Origin};
+use flashfit_device::Bytes;
+use flashfit_filesystem::option_probe::{
     Cache, EvidenceSource, OptionFinding, OptionFindings, OptionProbeError, OptionProbeTools,
     OptionVerdict, find_out, kernel, measure,
 };
@@ -18,7 +19,6 @@ use flashfit_host::program::ScriptedRunner;
 use flashfit_host::{
     ExitClass, Program, ProgramError, ProgramOutcome, Runner, SystemRunner, UserError,
 };
-use flashfit_medium::Bytes;
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 const EXT4: &str = r#"name = "ext4"
@@ -73,7 +73,7 @@ args = ["-n"]
 pass = 0
 "#;
 
-/// A user's catalogue file: a head and options, each with its name and what it sets.
+/// A user's catalog file: a head and options, each with its name and what it sets.
 fn file_system(head: &str, options: &[(&str, &str)]) -> FileSystem {
     let mut text = head.to_owned();
     for (name, sets) in options {

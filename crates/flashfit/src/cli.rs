@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
 use flashfit_host::ExitClass;
-use flashfit_medium::Bytes;
 
 use crate::apply::args::{ApplyArgs, RestoreArgs};
+use crate::command_error::CommandError;
 use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
 use crate::commands::plan::PlanArgs;
-use crate::failure::CommandError;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 
@@ -192,7 +192,7 @@ pub fn is_folder(catalog: Option<&Path>) -> Result<(), CommandError> {
     };
     for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let nearest = flashfit_catalogue::nearest(&name, flashfit_catalogue::FOLDERS);
+        let nearest = flashfit_catalog::nearest(&name, flashfit_catalog::FOLDERS);
         // A name close to that of a catalog directory is a typo; it would be ignored.
         if let Some(nearest) = nearest.filter(|nearest| *nearest != name) {
             return Err(CommandError::new(
@@ -212,7 +212,7 @@ pub fn text_path(text: &str) -> Result<PathBuf, String> {
 
 /// Parses a size for clap.
 pub fn size(text: &str) -> Result<Bytes, String> {
-    text.parse().map_err(|error: flashfit_medium::units::BadSize| error.to_string())
+    text.parse().map_err(|error: flashfit_device::units::BadSize| error.to_string())
 }
 
 /// Parses a durability for clap.

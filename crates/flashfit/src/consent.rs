@@ -1,14 +1,14 @@
-//! Asking the user for a medium's data. Only here is anybody asked.
+//! Asking the user for a device's data. Only here is anybody asked.
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, WriteConsent};
 use flashfit_host::Runner;
-use flashfit_medium::{ConsentMethod, Device, Refusal, SystemRoots, WriteConsent};
-use flashfit_stand::TrialError;
+use flashfit_testbed::TrialError;
 
 use crate::output::note;
 
-/// Asks for the data of a medium that is shown here and may be elsewhere, where `guard` looks at
+/// Asks for the data of a device that is shown here and may be elsewhere, where `guard` looks at
 /// it; the name by which the user agreed.
 pub fn agreed(
     medium: &Device,
@@ -27,7 +27,7 @@ pub fn agreed(
     }
 }
 
-/// Asks for the data of a medium after the user was shown what is on it. Nobody is asked for one
+/// Asks for the data of a device after the user was shown what is on it. Nobody is asked for one
 /// that somebody uses: no answer would change that.
 pub fn for_shown(
     medium: &Device,
@@ -65,7 +65,7 @@ fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
 
 /// What a dry run says of a device that the guard would refuse.
 pub fn would_be_refused(medium: &Device) -> Option<String> {
-    let refusal = flashfit_medium::guard::objection(&SystemRoots::default(), medium)?;
+    let refusal = flashfit_device::guard::objection(&SystemRoots::default(), medium)?;
     Some(format!("It would be refused: {refusal}."))
 }
 

@@ -5,20 +5,20 @@
 
 mod apply;
 mod card_bench;
-mod catalogues;
+mod catalogs;
 mod charset;
 mod cli;
+mod command_error;
 mod commands;
 mod consent;
-mod failure;
 mod output;
 mod output_file;
 mod probe;
 mod rendering;
-mod stands;
 mod state;
+mod test_beds;
+mod timeouts;
 mod tune;
-mod waits;
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ use clap::Parser;
 use flashfit_host::ExitClass;
 
 use cli::{Cli, Command};
-use failure::CommandError;
+use command_error::CommandError;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -6,7 +6,7 @@ use flashfit_report::text::wrap;
 use serde::Serialize;
 
 use crate::charset::shown;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use flashfit_host::ExitClass;
 
 /// A JSON document as every command prints it.

@@ -16,7 +16,7 @@ use flashfit_host::input_file::named;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 /// What is written; a file of one kind does not replace one of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

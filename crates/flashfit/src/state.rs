@@ -9,7 +9,7 @@ pub const VARIABLE: &str = "FLASHFIT_STATE_DIR";
 /// The folder unless one is named.
 pub const USUAL: &str = "/var/lib/flashfit";
 
-/// The records of unfinished media.
+/// The records of unfinished devices.
 pub fn records() -> UnfinishedRecords {
     let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
     UnfinishedRecords::in_folder(&named.map_or_else(|| PathBuf::from(USUAL), PathBuf::from))

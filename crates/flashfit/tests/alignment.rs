@@ -1,5 +1,5 @@
 //! What the Pandora seed found on a real card, on a simulated one of its class, as far as it can be
-//! counted: on a partition that starts off the erase unit, small synced files cost more flash than
+//! counted: on a partition that starts off the erase block, small synced files cost more flash than
 //! on one that starts on it.
 //!
 //! The card is block-mapped with pages of 16 KiB. From sector 63 on, where partitioning tools once

@@ -1,7 +1,7 @@
 //! `flashfit check` as a user runs it, on images with real partition tables and file systems.
 //!
 //! Needs sfdisk; what needs root, loop devices or a mkfs says so where that is lacking. Golden
-//! files are written anew by `FLASHFIT_BLESS=1 cargo test -p flashfit --test check`.
+//! files are written again by `FLASHFIT_BLESS=1 cargo test -p flashfit --test check`.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 

@@ -47,7 +47,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("remount", "mount = [\"remount\"]"),
 ];
 
-/// A folder with a catalogue of the user's, a cache and temporary files in it.
+/// A folder with a catalog of the user's, a cache and temporary files in it.
 struct Place {
     folder: TempDir,
 }

@@ -2,7 +2,7 @@
 //! touches nothing.
 //!
 //! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit --test plan` writes the golden
-//! files anew.
+//! files again.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 

@@ -1,4 +1,4 @@
-//! The cards of the catalogue beside real ones: flashbench's open-unit tables, and single figures
+//! The cards of the catalog beside real ones: flashbench's open-unit tables, and single figures
 //! that others measured or promise.
 
 use std::process::Command;
@@ -23,7 +23,7 @@ const CARDS: [&str; 11] = [
 const TOLERANCE_THOUSANDTHS: u64 = 1100;
 
 /// Card, the median and the ninth decile of the factor between it and the real one, in thousandths,
-/// and whether its open units end where the real one's do.
+/// and whether its open erase blocks end where the real one's do.
 ///
 /// The soft cliff of the SanDisk kind is too soft in the model for requests of a chunk and more.
 const AGREEMENTS: [(&str, u64, u64, bool); 3] = [
@@ -46,7 +46,7 @@ fn bench(args: &[&str]) -> Value {
 
 #[test]
 fn the_catalogue_has_every_class_of_card() {
-    let known = flashfit_card::catalogue::all(None).expect("a valid catalogue");
+    let known = flashfit_card::catalog::all(None).expect("a valid catalogue");
     let names: Vec<&str> = known.iter().map(|card| card.name.as_str()).collect();
     assert_eq!(names, CARDS);
 }

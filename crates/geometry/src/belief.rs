@@ -1,15 +1,15 @@
-//! What all evidence together says of the erase unit: one posterior over one list of candidates.
+//! What all evidence together says of the erase block: one posterior over one list of candidates.
 //!
 //! Reads, write stalls and published tables each add a log-likelihood for every candidate, "no
 //! structure that shows" among them; the evidence of different kinds is taken as independent. The
 //! candidates are 2^k, 3 x 2^k and, with little prior, 5, 7 and 9 x 2^k bytes, and whatever else
-//! the evidence points to and divides the capacity. Limits: one erase unit for the whole medium;
+//! the evidence points to and divides the capacity. Limits: one erase block for the whole device;
 //! sizes outside 64 KiB to 64 MiB are candidates, so that evidence can speak for them, but never
 //! answers.
 
 use std::ops::RangeInclusive;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
 
@@ -28,7 +28,7 @@ const ODD_FACTORS: [(u64, f64); 5] = [(1, 1.0), (3, 0.2), (5, 0.01), (7, 0.01), 
 const POINTED_TO: f64 = 0.003;
 /// How likely it is that nothing shows.
 const NOTHING: f64 = 0.5;
-/// How many media show their units to a kind of measurement that many do not.
+/// How many devices show their units to a kind of measurement that many do not.
 const SHOWING: f64 = 0.5;
 /// How often what shows has another cause.
 const ASTRAY: f64 = 5e-4;
@@ -37,7 +37,7 @@ const SHOWN: usize = 5;
 /// The least probability of a candidate that is listed.
 const WORTH_SHOWING: f64 = 0.001;
 
-/// What a medium may be made of.
+/// What a device may be made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeviceStructure {
     /// Nothing that shows.
@@ -66,7 +66,7 @@ pub struct GeometryBelief {
 }
 
 impl GeometryBelief {
-    /// What is believed of a medium of so many bytes before anything is measured. `pointed_to` are
+    /// What is believed of a device of so many bytes before anything is measured. `pointed_to` are
     /// sizes that the evidence points to; those that divide the capacity become candidates too.
     pub fn new(capacity_bytes: u64, pointed_to: &[u64]) -> Self {
         // At least two of them must fit, or there is no boundary within.
@@ -93,7 +93,7 @@ impl GeometryBelief {
         Self { weights, priors }
     }
 
-    /// What is believed when the evidence so far is of a kind that many media do not show: each
+    /// What is believed when the evidence so far is of a kind that many devices do not show: each
     /// unit may be there without showing, and what showed may, rarely, have another cause.
     pub fn as_hints(&self) -> Self {
         let gains =
@@ -112,7 +112,7 @@ impl GeometryBelief {
         Self { weights, priors: self.priors.clone() }
     }
 
-    /// Adds what another belief, perhaps over fewer candidates, [hints](Belief::as_hints) at.
+    /// Adds what another belief, perhaps over fewer candidates, [hints](Self::as_hints) at.
     pub fn learn_hints(&mut self, other: &Self) {
         let hints = other.as_hints();
         let gains = hints.weights.iter().zip(&hints.priors);
@@ -176,7 +176,7 @@ impl GeometryBelief {
         (probability >= SURE).then_some((bytes, probability))
     }
 
-    /// The sizes that the evidence allows, for a [`Finding`]; the likeliest first.
+    /// The sizes that the evidence allows, for a [`GeometryFinding`]; the likeliest first.
     pub fn shown(&self) -> Vec<CandidateValue> {
         let posterior = self.posterior();
         let units = posterior.iter().filter_map(|&(structure, probability)| {

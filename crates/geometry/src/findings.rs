@@ -1,4 +1,4 @@
-//! What a probe says of a medium: for each quantity a verdict, how sure it is, and why.
+//! What a probe says of a device: for each quantity a verdict, how sure it is, and why.
 //!
 //! A confidence is the posterior probability of the answer given all evidence; "inconclusive" is an
 //! answer too, with its reason. Declared values stay apart from these.
@@ -103,7 +103,7 @@ impl Default for GeometryFinding {
     }
 }
 
-/// All that a probe, or an imported table, says of a medium.
+/// All that a probe, or an imported table, says of a device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GeometryFindings {
@@ -113,13 +113,13 @@ pub struct GeometryFindings {
     pub page: GeometryFinding,
     /// The pages that are written together, in bytes.
     pub write_unit: GeometryFinding,
-    /// The erase unit, in bytes.
+    /// The erase block, in bytes.
     pub erase_unit: GeometryFinding,
-    /// Where the first whole erase unit starts, in bytes from the start of the medium.
+    /// Where the first whole erase block starts, in bytes from the start of the device.
     pub erase_unit_offset: GeometryFinding,
-    /// How many erase units can be written in turn, each in ascending order.
+    /// How many erase blocks can be written in turn, each in ascending order.
     pub open_units_linear: GeometryFinding,
-    /// How many erase units can be written in turn, each in a mixed order.
+    /// How many erase blocks can be written in turn, each in a mixed order.
     pub open_units_random: GeometryFinding,
     /// The largest write that goes to a log of its own, in bytes.
     pub small_write_log: GeometryFinding,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Where a quantity of the geometry comes from.
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub enum QuantitySource {
     /// The user gave it, on the command line or in a configuration.
     Given,
-    /// A register or attribute of the medium declares it; the text names it.
+    /// A register or attribute of the device declares it; the text names it.
     Declared(String),
     /// A card model states it, so it is exact.
     Modelled,
     /// A timing probe found it.
     Probed,
-    /// It was published for another medium; the text names what published it.
+    /// It was published for another device; the text names what published it.
     Published(String),
 }
 
@@ -49,10 +49,10 @@ impl Sourced {
     }
 }
 
-/// What is known of how a medium is built.
+/// What is known of how a device is built.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
-    /// The erase unit (erase block, allocation unit).
+    /// The erase block (erase block, allocation unit).
     pub erase_unit: Option<Sourced>,
     /// The pages that are written together.
     pub write_unit: Option<Sourced>,

@@ -1,7 +1,7 @@
-//! How a medium is built inside: page, write unit, erase unit, open units.
+//! How a device is built inside: page, write unit, erase block, open erase blocks.
 //!
-//! [`reading`] and [`writing`] find it out by timing a medium, [`flashbench`] from published
-//! tables; all evidence of the erase unit adds up in one [`belief`], and every quantity gets a
+//! [`reading`] and [`writing`] find it out by timing a device, [`flashbench`] from published
+//! tables; all evidence of the erase block adds up in one [`belief`], and every quantity gets a
 //! verdict ([`findings`]). [`geometry`] is what the rest of flashfit takes of it.
 
 pub mod belief;

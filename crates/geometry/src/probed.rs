@@ -1,11 +1,11 @@
 //! What every probe gives back: findings, the evidence for them, and what getting it cost.
 //!
-//! Plain data, so that a plot, a document and a twin can be made of it without the medium.
+//! Plain data, so that a plot, a document and a twin can be made of it without the device.
 
 use std::ops::ControlFlow;
 
+use flashfit_device::BlockDevError;
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::BlockDevError;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::GeometryBelief;
@@ -30,7 +30,7 @@ pub struct Probed {
     pub errors: Vec<FailedRequest>,
     /// What the user should know of how it was measured. One sentence each.
     pub notes: Vec<String>,
-    /// What it says of the erase unit, for evidence of another kind to be added to.
+    /// What it says of the erase block, for evidence of another kind to be added to.
     #[serde(skip)]
     pub belief: Option<GeometryBelief>,
 }
@@ -67,7 +67,7 @@ pub enum SamplePurpose {
 pub struct Sample {
     /// What for.
     pub purpose: SamplePurpose,
-    /// Where, in bytes from the start of the medium.
+    /// Where, in bytes from the start of the device.
     pub offset: u64,
     /// How much, in bytes.
     pub length_bytes: u32,
@@ -106,11 +106,11 @@ pub struct PlotPoint {
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequest {
-    /// Where, in bytes from the start of the medium.
+    /// Where, in bytes from the start of the device.
     pub offset: u64,
     /// How much was asked for, in bytes.
     pub length_bytes: u64,
-    /// What the medium or the system said.
+    /// What the device or the system said.
     pub message: String,
 }
 
@@ -141,7 +141,7 @@ impl ProbeObserver for NoObserver {
 /// Why a probe gives no findings at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The medium went away, or lost its power.
+    /// The device went away, or lost its power.
     #[error("the medium vanished after {requests} requests: {source}")]
     Vanished {
         /// How many requests it had answered.
@@ -169,14 +169,14 @@ pub enum ProbeError {
         /// How much there must be, in bytes.
         least: u64,
     },
-    /// The region that was named does not lie on the medium, or not on its sectors.
+    /// The region that was named does not lie on the device, or not on its sectors.
     #[error("the region {start}..{end} is not whole sectors of a medium of {capacity_bytes} bytes")]
     Region {
         /// Where it begins, in bytes.
         start: u64,
         /// Where it ends, in bytes.
         end: u64,
-        /// The size of the medium.
+        /// The size of the device.
         capacity_bytes: u64,
     },
     /// Whoever looked on ended it.

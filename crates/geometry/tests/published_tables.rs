@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
+use flashfit_device::random::Random;
 use flashfit_geometry::flashbench::inference::infer;
 use flashfit_geometry::flashbench::{AlignRow, AlignTable, Imported};
 use flashfit_geometry::{GeometryFindings, QuantityValue};
-use flashfit_medium::Bytes;
-use flashfit_medium::random::Random;
 
 fn files(kind: &str) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/flashbench");
@@ -104,7 +104,7 @@ impl Drawn {
         }
     }
 
-    /// As flashbench would measure it, with three of seven places beside the boundaries on media
+    /// As flashbench would measure it, with three of seven places beside the boundaries on devices
     /// that are no power of two, and now and then a row that is off.
     fn table(&self, random: &mut Random) -> AlignTable {
         let diluted = if random.below(2) == 0 { 4.0 / 7.0 } else { 1.0 };

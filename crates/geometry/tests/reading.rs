@@ -1,4 +1,4 @@
-//! The reading-only probe on cards of known geometry, on media without any, and on bad media.
+//! The reading-only probe on cards of known geometry, on devices without any, and on bad devices.
 //!
 //! A few dozen seeds that nothing depends on; the figures come from `make accuracy`.
 
@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
+use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, VirtualClock};
 use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{ReadingOptions, most_reads, probe, usual_reads};
 use flashfit_geometry::{ProbeError, ProbeObserver, Probed, QuantityValue, QuantityVerdict};
-use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, VirtualClock};
 use probes::{LATENCIES, Latency, Plain};
 
 /// Seeds of cards; of the development ones.

@@ -1,15 +1,16 @@
-//! The probe by writing on media that are fake, without geometry, shifted, small, or that go away.
+//! The probe by writing on devices that are fake, without geometry, shifted, small, or that go
+//! away.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
+use flashfit_device::random::Random;
+use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 use flashfit_geometry::findings::{QuantityValue, QuantityVerdict};
 use flashfit_geometry::probed::{NoObserver, ProbeError, ProbeObserver, Probed};
 use flashfit_geometry::writing::{self, WritingOptions};
-use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 
 const MIB: u64 = 1 << 20;
 
@@ -24,7 +25,7 @@ enum Fake {
     GoesAway(u64),
 }
 
-/// A medium of memory, each request of which takes a time of chance.
+/// A device of memory, each request of which takes a time of chance.
 struct Memory {
     clock: VirtualClock,
     capacity_bytes: u64,
@@ -207,7 +208,7 @@ fn whoever_looks_on_can_end_it() {
     assert!(matches!(error, Err(ProbeError::Interrupted)));
 }
 
-/// A medium that begins before the card: as a card whose first unit is cut, or behind a partition.
+/// A device that begins before the card: as a card whose first unit is cut, or behind a partition.
 struct Shifted<D> {
     card: D,
     by: u64,

@@ -13,11 +13,11 @@ mod cards;
 use cards::DrawnCard;
 use flashfit_card::model::LayerKind;
 use flashfit_card::{Card, InProcessCard};
+use flashfit_device::{BlockDev, VirtualClock};
 use flashfit_geometry::findings::{GeometryFinding, QuantityValue, QuantityVerdict};
 use flashfit_geometry::probed::{NoObserver, Probed};
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, WritingOptions};
-use flashfit_medium::{BlockDev, VirtualClock};
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -183,13 +183,13 @@ enum Wanted {
     NoOther,
 }
 
-/// Two with a single open unit, where every pair of writes costs merges; one on which writing
-/// leaves open what reading found; two whose merges come at such distances as erasures would; one
-/// whose unit reads show for sure once something was written, one whose cache cuts what is written
-/// to pieces that show to readers, one whose units are told from chunks by the times of sizes, one
-/// of which two sizes agree with the smallest write unit by chance, one of which a third does
-/// so as well, but hardly stalls where it should, and one of which a third agrees if some of what
-/// stalls is hidden.
+/// Two with a single open erase block, where every pair of writes costs merges; one on which
+/// writing leaves open what reading found; two whose merges come at such distances as erasures
+/// would; one whose unit reads show for sure once something was written, one whose cache cuts what
+/// is written to pieces that show to readers, one whose units are told from chunks by the times of
+/// sizes, one of which two sizes agree with the smallest write unit by chance, one of which a third
+/// does so as well, but hardly stalls where it should, and one of which a third agrees if some of
+/// what stalls is hidden.
 #[test]
 fn cards_that_were_misjudged_are_not() {
     let wanted = [

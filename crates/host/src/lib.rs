@@ -8,7 +8,6 @@ pub mod dir;
 pub mod durable;
 pub mod error_trace;
 mod exchange;
-pub mod explain;
 pub mod input_file;
 pub mod interrupt;
 pub mod kernel_log;
@@ -28,8 +27,9 @@ pub mod room;
 mod scripted_runner;
 mod ssh_address;
 mod system_runner;
+pub mod user_error;
 pub mod waiting;
 
-pub use explain::{ExitClass, UserError};
 pub use program::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 pub use ssh_address::SshAddress;
+pub use user_error::{ExitClass, UserError};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
-use crate::explain::{ExitClass, UserError};
 use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
+use crate::user_error::{ExitClass, UserError};
 
 /// Why a file system is not mounted, or not as asked.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub fn enter_private_namespace() -> Result<(), MountError> {
     // SAFETY: NEWNS leaves the table of open files shared, so no I/O-safety rule is touched.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
         .map_err(namespace)?;
-    // What is unmounted outside must go here too, or a medium that the user has unmounted and taken
+    // What is unmounted outside must go here too, or a device that the user has unmounted and taken
     // out would still be mounted here. Nothing goes the other way.
     let inward = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", inward).map_err(namespace)

@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::explain::{ExitClass, UserError};
 use crate::program_path;
 pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
 pub use crate::system_runner::SystemRunner;
+use crate::user_error::{ExitClass, UserError};
 
 /// A program with its arguments, not yet run.
 #[derive(Debug, Clone)]

@@ -49,7 +49,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Waits until a place is free and kept for this reservation, and names it. It is made anew
+    /// Waits until a place is free and kept for this reservation, and names it. It is made again
     /// when the coordinator has forgotten it.
     ///
     /// # Errors

@@ -51,12 +51,12 @@ impl LabSession {
         Ok(answer)
     }
 
-    /// As [`Session::call`], once and for at most `limit`.
+    /// As [`LabSession::call`], once and for at most `limit`.
     pub(crate) fn once(&self, args: &[&str], limit: Duration) -> Result<RpcReply, LabError> {
         self.client.once(&*self.work, args, limit)
     }
 
-    /// As [`Session::call`], for what takes something: the record is there before, and a call
+    /// As [`LabSession::call`], for what takes something: the record is there before, and a call
     /// whose end is not known leaves the session in doubt.
     pub(crate) fn take(&self, args: &[&str]) -> Result<RpcReply, LabError> {
         self.keep_record()?;

@@ -13,15 +13,15 @@ use crate::quantity::FigureUnit;
 pub struct Report {
     /// What was tuned, as a heading: `SanDisk SC16G for a file server`.
     pub title: String,
-    /// Whether the medium was a simulated card; a banner and every caption then say so.
+    /// Whether the device was a simulated card; a banner and every caption then say so.
     pub simulated: bool,
     /// What to do, and how sure that is.
     pub verdict: ReportVerdict,
     /// What else was found: ties, effects, the front.
     pub findings: Vec<ReportFinding>,
-    /// Names and values: medium, kernel, versions, seed, number of trials.
+    /// Names and values: device, kernel, versions, seed, number of trials.
     pub facts: Vec<(String, String)>,
-    /// The setups in order of merit: for the medium, then by workload or file system.
+    /// The setups in order of merit: for the device, then by workload or file system.
     pub rankings: Vec<RankingTable>,
     /// The figures, by workload or subject.
     pub figures: Vec<FigureGroup>,
@@ -40,9 +40,9 @@ pub struct Report {
 pub enum RunOutcome {
     /// A setup was found that is better than the untuned one.
     Better,
-    /// The untuned setup is as good as any: keep it.
+    /// The baseline is as good as any: keep it.
     NoGain,
-    /// The differences are within the noise of this medium.
+    /// The differences are within the noise of this device.
     #[default]
     CannotTell,
     /// There are too few figures for any statement.
@@ -64,11 +64,11 @@ impl RunOutcome {
 /// What to do, and how sure that is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReportVerdict {
-    /// How the run ended. See [`Verdict::outcome_shown`].
+    /// How the run ended. See [`ReportVerdict::outcome_shown`].
     pub outcome: RunOutcome,
     /// The verdict in one sentence.
     pub headline: String,
-    /// The measured gain over the untuned setup.
+    /// The measured gain over the baseline.
     pub gain: Option<ReportedGain>,
     /// What led to the verdict, or what would be needed to tell; a paragraph each.
     pub detail: Vec<String>,
@@ -99,7 +99,7 @@ impl ReportVerdict {
     }
 }
 
-/// A gain over the untuned setup, in percent, with its interval.
+/// A gain over the baseline, in percent, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReportedGain {
     /// The lower end of the interval.
@@ -223,7 +223,7 @@ pub struct RankRow {
     pub note: String,
 }
 
-/// What a setup's name stands for.
+/// What a setup's name test beds for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetupDetail {
     /// Its name in the rankings and figures.

@@ -30,7 +30,7 @@ pub(crate) struct Scaled {
     pub(crate) name: &'static str,
 }
 
-/// What stands for a value that is none.
+/// What test beds for a value that is none.
 pub(crate) const NO_VALUE: &str = "–";
 
 const KIB: f64 = 1024.0;

@@ -1,6 +1,6 @@
 //! The sample report's renderings, compared exactly with the files in `tests/golden`.
 //!
-//! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit-report` writes them anew.
+//! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit-report` writes them again.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! What a search has found: the winner and what it gains, which candidates cannot be told from it,
+//! What a search has found: the winner and what it gains, which candidates is tied with it,
 //! which of them is recommended, and what each factor did.
 //!
-//! Gains come from the confirming trials alone ([`crate::Confirmed`]); ties and effects from the
+//! Gains come from the confirming trials alone ([`crate::ConfirmingTrials`]); ties and effects from the
 //! model of all trials, whose intervals are widened by [`WIDEN`] because the doubt about the
 //! model's own variances is not in them.
 
@@ -23,7 +23,7 @@ const RECOMMENDED: f64 = 0.5;
 /// How many factors' interactions are told at the most.
 const INTERACTIONS: usize = 12;
 
-/// A candidate that cannot be told from the winner.
+/// A candidate that is tied with the winner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tie {
     /// Which.
@@ -75,7 +75,7 @@ pub struct Answer {
     pub gain: Option<Gain>,
     /// What it gains over the runner-up, likewise.
     pub gain_over_runner_up: Option<Gain>,
-    /// All that cannot be told from the winner, the winner among them, best first.
+    /// All that is tied with the winner, the winner among them, best first.
     pub ties: Vec<Tie>,
     /// The one of them to take: the safest, then the least wearing, then the nearest to the
     /// defaults, then the best.

@@ -1,6 +1,6 @@
 //! The search: which trial next, what is believed after each, when to stop, and what can be said.
 //!
-//! It knows nothing of file systems, media or files: candidates are rows of levels, a trial is a
+//! It knows nothing of file systems, devices or files: candidates are rows of levels, a trial is a
 //! logarithm. Everything is a pure function of the space, the history, the limits and a seed;
 //! there is no clock and no input or output here, so a resumed run goes on as if nothing had
 //! happened.

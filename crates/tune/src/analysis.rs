@@ -1,5 +1,5 @@
 //! Rankings of setups by the methodology's merits (section 6): per workload and file system, and
-//! for the medium as a whole, where the merits of the workloads add up.
+//! for the device as a whole, where the merits of the workloads add up.
 
 use flashfit_filesystem::Setup;
 
@@ -23,7 +23,7 @@ pub struct Ranked {
 pub struct Ranking {
     /// The file system.
     pub filesystem: String,
-    /// The workload; `None` for the medium as a whole.
+    /// The workload; `None` for the device as a whole.
     pub workload: Option<String>,
     /// By which merit.
     pub by: Criterion,
@@ -31,8 +31,8 @@ pub struct Ranking {
     pub rows: Vec<Ranked>,
 }
 
-/// All rankings of a run by one merit: the medium first, then each workload, each by file system.
-/// Setups that failed or lack a workload are left out of the medium's.
+/// All rankings of a run by one merit: the device first, then each workload, each by file system.
+/// Setups that failed or lack a workload are left out of the device's.
 pub fn rankings(results: &MeritResults, filesystems: &[String], by: Criterion) -> Vec<Ranking> {
     let subjects = std::iter::once(None).chain(results.workloads().iter().map(Some));
     subjects

@@ -12,7 +12,7 @@ pub struct OptionChoice {
     /// Never tried (the methodology's `ext4_exclude`).
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Tried although the catalogue has them tried only when they are asked for.
+    /// Tried although the catalog has them tried only when they are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub enum Criterion {
     Throughput,
     /// The reciprocal of the worst completion latency.
     Latency,
-    /// What the workload wrote by what that cost the medium: bytes programmed where it counts them,
+    /// What the workload wrote by what that cost the device: bytes programmed where it counts them,
     /// bytes written to it elsewhere.
     Wear,
 }

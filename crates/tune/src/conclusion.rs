@@ -6,10 +6,11 @@ use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
 
 use crate::choice::StrategyKind;
-use crate::course::{DriverRules, SearchDriver, TrialCost};
-use crate::demand;
+use crate::constraint;
 use crate::drift::drift;
-use crate::front::{RelativeFigures, profiles};
+use crate::driver::{DriverRules, SearchDriver, TrialCost};
+use crate::objective::{self, NoFigure};
+use crate::pareto::{RelativeFigures, profiles};
 use crate::problem::{Problem, ProblemError};
 use crate::recommend::Recommendation;
 use crate::record::TrialRecord;
@@ -17,7 +18,6 @@ use crate::space::Space;
 use crate::spec::RunSpec;
 use crate::spread::DeviceEffects;
 use crate::stats::Estimate;
-use crate::told::{self, NoFigure};
 
 /// Wear that differs by less does not decide between setups: 5 %.
 const WEAR_STEP: f64 = 0.05;
@@ -64,7 +64,7 @@ pub struct Conclusion {
     pub recommendation: Option<Recommendation>,
     /// Setups that break the demand beyond noise, and by how much, as a logarithm.
     pub broken: BTreeMap<CandidateIndex, f64>,
-    /// How the untuned setup changed over time, where that can be told.
+    /// How the baseline changed over time, where that can be told.
     pub drift: Option<Estimate>,
     /// What setups are like in every respect.
     pub profiles: Vec<RelativeFigures>,
@@ -84,7 +84,7 @@ impl Conclusion {
         let trials = &DeviceEffects::of_whole_batches(trials).applied_to_all(trials);
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
-        let history = told::history(&problem, spec.judge(), &known)?;
+        let history = objective::history(&problem, spec.judge(), &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
         Ok(Self::of(problem, history, costs, &spec.rules(), &known, &[]))
     }
@@ -118,7 +118,7 @@ impl Conclusion {
                 .map(|other| problem.setups[other].clone());
             found
         });
-        let broken = demand::broken(&history);
+        let broken = constraint::broken(&history);
         let drift = drift(&problem, &history);
         Self { problem, history, costs, answer, recommendation, broken, drift, profiles }
     }

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::PointProfile;
-use flashfit_catalogue::nearest;
+use flashfit_catalog::nearest;
+use flashfit_device::Bytes;
 use flashfit_filesystem::Scheduler;
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
-use flashfit_stand::{TestBedSpec, VmChoice, VmDisk};
+use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
@@ -67,21 +67,21 @@ pub struct Config {
     pub vm_kernel: Option<PathBuf>,
     /// The speed of a virtual machine's processor, in millions of instructions a second.
     pub vm_speed_mips: Option<u32>,
-    /// As what a virtual machine sees the medium.
+    /// As what a virtual machine sees the device.
     pub vm_disk: Option<VmDisk>,
-    /// The medium: a device node, an image file or `sim:NAME`.
+    /// The device: a device node, an image file or `sim:NAME`.
     pub device: Option<String>,
     /// Where file systems are mounted during a trial.
     pub mount_dir: Option<PathBuf>,
     /// The run directory.
     pub result_dir: Option<PathBuf>,
-    /// A folder with the user's own catalogue files.
+    /// A folder with the user's own catalog files.
     pub catalog_dir: Option<PathBuf>,
-    /// The medium's page, the unit written together.
+    /// The device's page, the unit written together.
     pub media_page_size: Option<Bytes>,
-    /// The medium's erase unit.
+    /// The device's erase block.
     pub media_erase_block_size: Option<Bytes>,
-    /// File systems to try; all of the catalogue unless given.
+    /// File systems to try; all of the catalog unless given.
     pub filesystems: Option<Vec<String>>,
     /// Workloads to measure; those of the profile unless given.
     pub workloads: Option<Vec<String>>,
@@ -116,7 +116,7 @@ pub struct Config {
     pub p99_write_max: Option<TimeSpan>,
     /// How long the trials may take together.
     pub budget: Option<TimeSpan>,
-    /// How much may be written to the medium.
+    /// How much may be written to the device.
     pub max_write: Option<Bytes>,
     /// How many trials may be made.
     pub trials: Option<u32>,

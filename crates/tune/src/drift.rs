@@ -1,9 +1,9 @@
-//! Whether the medium changed while it was measured: the untuned setup's trials against their place
+//! Whether the device changed while it was measured: the baseline's trials against their place
 //! in the order of time.
 //!
 //! A line through the logarithms, each less the mean of its workload and length. Comparisons are
 //! made of trials that lie close together in time, so drift does not move them; it is told because
-//! a medium that drifts is one whose figures will not last. Limit: a line; a step or a wave shows
+//! a device that drifts is one whose figures will not last. Limit: a line; a step or a wave shows
 //! as little or as a slope.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use flashfit_search::{Observation, TrialLength};
 use crate::problem::Problem;
 use crate::stats::{Estimate, student_95};
 
-/// With fewer trials of the untuned setup nothing is told.
+/// With fewer trials of the baseline nothing is told.
 const LEAST_TRIALS: usize = 5;
 /// The drift is told over so many trials.
 pub const OVER_TRIALS: f64 = 100.0;
 
-/// The change of the untuned setup's logarithm over [`OVER_TRIALS`] trials.
+/// The change of the baseline's logarithm over [`OVER_TRIALS`] trials.
 pub fn drift(problem: &Problem, history: &[Observation]) -> Option<Estimate> {
     let mut cells: BTreeMap<(usize, bool), Vec<(f64, f64)>> = BTreeMap::new();
     for told in history.iter().filter(|told| told.ask.candidate == problem.space.reference) {

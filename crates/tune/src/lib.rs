@@ -1,16 +1,17 @@
 //! Which trial next, the run directory, merit, statistics, analysis and recommendation.
 
 pub mod analysis;
+pub mod budget;
 pub mod choice;
 pub mod conclusion;
 pub mod config;
-pub mod course;
-pub mod demand;
+pub mod constraint;
 pub mod drift;
-pub mod front;
-pub mod limits;
+pub mod driver;
 pub mod merit;
+pub mod objective;
 mod order;
+pub mod pareto;
 pub mod problem;
 pub mod quantity;
 pub mod recommend;
@@ -23,13 +24,13 @@ pub mod space;
 pub mod spec;
 pub mod spread;
 pub mod stats;
-pub mod told;
 
+pub use budget::{Budget, Spent};
 pub use choice::{Criterion, OptionChoice, StrategyKind};
 pub use conclusion::{Conclusion, ConclusionError};
 pub use config::Config;
-pub use course::DriverRules;
-pub use limits::{Budget, Spent};
+pub use driver::DriverRules;
+pub use objective::Objective;
 pub use problem::{Problem, ProblemError};
 pub use quantity::{Percent, TimeSpan, Weight};
 pub use recommend::{GainVerdict, Recommendation};
@@ -39,4 +40,3 @@ pub use run_dir::{RunDir, RunDirLock, StoredRun};
 pub use session::{Observer, RunEnd, RunProgress, TuneError, TuneSession};
 pub use space::{FileSystemChoices, Space};
 pub use spec::{CatalogUsed, RunHeader, RunSpec};
-pub use told::Objective;

@@ -5,13 +5,13 @@
 //! and writes, and of the stages of a workload, add up, as in the methodology's tables for mixed
 //! workloads. Latency: the reciprocal of the worst completion latency of all points, syncs
 //! included, in 1/s. Wear, which is not the methodology's: bytes that the workload wrote by bytes
-//! that the medium programmed, or that were written to it where it does not tell.
+//! that the device programmed, or that were written to it where it does not tell.
 
 use flashfit_bench::{FigureKind, Figures, PointResult};
 
 use crate::choice::Criterion;
+use crate::objective;
 use crate::record::TrialRecord;
-use crate::told;
 
 /// The merits of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Merit {
     pub latency: f64,
     /// The mean logarithm of the rate over points and series: what ratios are made of.
     pub mean_log_rate: f64,
-    /// The logarithm of what was written by what that cost the medium, where that was counted.
+    /// The logarithm of what was written by what that cost the device, where that was counted.
     pub log_wear: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ impl Merit {
 
     /// Of a trial: wear is no matter of its points alone.
     pub fn of_trial(trial: &TrialRecord, points: &[PointResult]) -> Self {
-        Self { log_wear: told::log_wear_merit(trial, points), ..Self::of(points) }
+        Self { log_wear: objective::log_wear_merit(trial, points), ..Self::of(points) }
     }
 
     /// The one of them; `None` for wear where nothing counted it.

@@ -1,7 +1,7 @@
 //! Order and seeds of trials: random, and a function of the seed alone, so that a resumed run makes
 //! the same trials in the same order.
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 use flashfit_numbers::fnv1a;
 
 use crate::record::TrialKey;

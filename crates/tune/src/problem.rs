@@ -29,7 +29,7 @@ pub enum ProblemError {
     /// There are more setups than can be thought about.
     #[error("there are more than {MOST_SETUPS} setups to try")]
     TooMany,
-    /// There is no untuned setup to compare with.
+    /// There is no baseline to compare with.
     #[error("there is no untuned setup to compare with")]
     NoReference,
 }
@@ -164,12 +164,12 @@ impl Problem {
             && self.workload(&key.workload).is_some()
     }
 
-    /// The untuned setup.
+    /// The baseline.
     pub fn reference(&self) -> &Setup {
         &self.setups[self.space.reference]
     }
 
-    /// The untuned setup of a candidate's own file system.
+    /// The baseline of a candidate's own file system.
     pub fn own_untuned(&self, candidate: CandidateIndex) -> Option<CandidateIndex> {
         let untuned = Setup {
             filesystem: self.setups[candidate].filesystem.clone(),
@@ -185,7 +185,7 @@ impl Problem {
     }
 }
 
-/// How many choices differ from the untuned setup.
+/// How many choices differ from the baseline.
 fn distance(setup: &Setup, reference: &Setup) -> u32 {
     let options = u32::try_from(setup.options.len()).unwrap_or(u32::MAX);
     options

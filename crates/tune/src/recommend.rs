@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use flashfit_filesystem::Setup;
 use flashfit_search::{Answer, CandidateIndex, Gain, Observation, Purpose, TrialOutcome};
 
-use crate::demand;
+use crate::constraint;
 use crate::problem::Problem;
 use crate::stats::{Estimate, paired_difference};
 
@@ -32,13 +32,13 @@ pub enum GainVerdict {
 pub struct Recommendation {
     /// The setup that came first.
     pub winner: Setup,
-    /// Of those that cannot be told from it the safest, then the least wearing, then the nearest to
+    /// Of those that is tied with it the safest, then the least wearing, then the nearest to
     /// the defaults.
     pub best_of_ties: Setup,
     /// What it is compared with: the first file system without options, under the kernel's own
     /// scheduler.
     pub untuned: Setup,
-    /// Whether the untuned setup meets the user's demands: it does not where it lacks an option
+    /// Whether the baseline meets the user's demands: it does not where it lacks an option
     /// that every setup is to have, or breaks a demand beyond noise.
     pub untuned_will_do: bool,
     /// What can be said.
@@ -46,7 +46,7 @@ pub struct Recommendation {
     /// The chance that the winner is within the asked distance of the best, 0 to 1, as the search
     /// believes it.
     pub within: f64,
-    /// The logarithm of the ratio to the untuned setup, over all workloads.
+    /// The logarithm of the ratio to the baseline, over all workloads.
     pub gain: Option<Estimate>,
     /// The same for each workload.
     pub gain_by_workload: Vec<(String, Estimate)>,
@@ -123,7 +123,7 @@ impl Recommendation {
             best_of_ties: problem.setups[answer.recommended].clone(),
             untuned: problem.setups[untuned].clone(),
             untuned_will_do: problem.space.candidates[untuned].allowed
-                && !demand::broken(history).contains_key(&untuned),
+                && !constraint::broken(history).contains_key(&untuned),
             verdict,
             within: answer.within,
             gain,

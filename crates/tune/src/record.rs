@@ -7,10 +7,10 @@ use flashfit_bench::{MeasurementLength, PointResult, StateReached};
 use flashfit_card::Counters;
 use flashfit_filesystem::Setup;
 use flashfit_host::processor::ProcessorTime;
-use flashfit_stand::{BytesWritten, DeviceErrors, TrialPhases};
+use flashfit_testbed::{BytesWritten, DeviceErrors, TrialPhases};
 use serde::{Deserialize, Serialize};
 
-use crate::course::TrialCost;
+use crate::driver::TrialCost;
 
 /// The version that is written.
 pub const RECORD_VERSION: u32 = 1;
@@ -21,11 +21,11 @@ pub const RECORD_VERSION: u32 = 1;
 pub enum TrialPurpose {
     /// Looking for a good setup.
     Search,
-    /// Looking for drift: the untuned setup again.
+    /// Looking for drift: the baseline again.
     Sentinel,
     /// Comparing the best setups with the untuned one, with fresh trials.
     Confirm,
-    /// Comparing media: the untuned setup on each of several. The search is not told of it.
+    /// Comparing devices: the baseline on each of several. The search is not told of it.
     Overlap,
 }
 
@@ -56,13 +56,13 @@ pub struct TrialKey {
     pub repeat: u32,
 }
 
-/// One of several places of a run. A medium in another board is another one: what is measured is
+/// One of several places of a run. A device in another board is another one: what is measured is
 /// both of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrialDevice {
     /// The board's name in its lab.
     pub board: String,
-    /// The medium by its name, and by its serial number where it has one.
+    /// The device by its name, and by its serial number where it has one.
     pub medium: String,
 }
 
@@ -85,7 +85,7 @@ pub struct TrialRecord {
     /// The batch it was asked for in; records of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<TrialBatch>,
-    /// On which board and medium it was made, where the run had several to choose from.
+    /// On which board and device it was made, where the run had several to choose from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_on: Option<TrialDevice>,
     /// When it began, in seconds since 1970.
@@ -102,10 +102,10 @@ pub struct TrialRecord {
     /// Bytes of files that were laid out for the workload, no part of any figure.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fill_bytes: u64,
-    /// What was written to the medium, where the kernel counts that.
+    /// What was written to the device, where the kernel counts that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<BytesWritten>,
-    /// The simulated card's counters over the trial, where the medium is one.
+    /// The simulated card's counters over the trial, where the device is one.
     #[serde(default)]
     pub counters: Option<Counters>,
     /// What the processors did while the workload was measured, where the kernel tells.
@@ -157,7 +157,7 @@ impl TrialRecord {
         TrialCost { time_ns: self.phases.total_ns, written_bytes: self.written_bytes() }
     }
 
-    /// Bytes written to the medium in the whole trial, by the best count there is; 0 without any.
+    /// Bytes written to the device in the whole trial, by the best count there is; 0 without any.
     pub fn written_bytes(&self) -> u64 {
         let counted = self.counters.as_ref().map_or(0, |counters| counters.host_written_bytes);
         self.written.map_or(counted, |written| written.trial_bytes)

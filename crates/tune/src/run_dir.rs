@@ -137,7 +137,7 @@ pub fn write_report(path: &Path, html: &str) -> Result<PathBuf, RunDirError> {
     Ok(path.join(REPORT))
 }
 
-/// A directory taken for a run that is about to begin, before its medium is touched: what stands in
+/// A directory taken for a run that is about to begin, before its device is touched: what stands in
 /// the way of keeping it shows now. Dropped without a run, it leaves nothing of its own.
 #[derive(Debug)]
 pub struct RunDirLock {

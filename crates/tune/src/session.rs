@@ -8,10 +8,11 @@ use flashfit_search::{
     self as search, CandidateIndex, NextStep, Observation, Proposal, SearchEnd, SearchError,
     TrialOutcome as Found,
 };
-use flashfit_stand::{TestBed, TrialError, TrialReport, TrialRequest};
+use flashfit_testbed::{TestBed, TrialError, TrialReport, TrialRequest};
 
-use crate::course::{self, DriverRules, SearchDriver, TrialCost};
-use crate::limits::{Budget, BudgetReached, Spent};
+use crate::budget::{Budget, BudgetReached, Spent};
+use crate::driver::{self, DriverRules, SearchDriver, TrialCost};
+use crate::objective::{self, NoFigure, Objective};
 use crate::order;
 use crate::problem::Problem;
 use crate::record::{
@@ -20,7 +21,6 @@ use crate::record::{
 use crate::run_dir::{RunDir, RunDirError};
 use crate::spec::RunSpec;
 use crate::spread::{DeviceEffects, WorkerPool};
-use crate::told::{self, NoFigure, Objective};
 
 /// Why a run ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum TuneError {
         last: String,
     },
     /// The space or the limits make no search possible.
-    #[error("{}", course::in_words(.0))]
+    #[error("{}", driver::in_words(.0))]
     Search(#[from] SearchError),
     /// The first trials show that the limits do not reach.
     #[error("the limit is too small: {needed}")]
@@ -104,7 +104,7 @@ pub trait Observer {
         let _ = (made_on, why);
     }
 
-    /// A batch is over, after which the search thinks anew; it would choose `leader` now.
+    /// A batch is over, after which the search thinks again; it would choose `leader` now.
     fn thought(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>);
 }
 
@@ -143,7 +143,7 @@ pub struct TuneSession<'a> {
     pub(crate) trials: Vec<TrialRecord>,
     pub(crate) history: Vec<Observation>,
     pub(crate) costs: Vec<TrialCost>,
-    /// How the media differ on which the trials were made; nothing where it was one.
+    /// How the devices differ on which the trials were made; nothing where it was one.
     pub(crate) levels: DeviceEffects,
 }
 
@@ -179,7 +179,7 @@ impl<'a> TuneSession<'a> {
         let judge = spec.judge();
         let known: Vec<TrialRecord> =
             trials.iter().filter(|trial| problem.has(&trial.key)).cloned().collect();
-        let history = told::history(problem, judge, &known)?;
+        let history = objective::history(problem, judge, &known)?;
         let costs = known.iter().map(TrialRecord::cost).collect();
         let (rules, levels) = (spec.rules(), DeviceEffects::default());
         let mut session =
@@ -201,7 +201,7 @@ impl<'a> TuneSession<'a> {
         self.go(Executor::One(stand), observer)
     }
 
-    /// As [`Session::run`], with the trials spread over several boards.
+    /// As [`TuneSession::run`], with the trials spread over several boards.
     ///
     /// # Errors
     /// As [`TuneError`] tells; [`TuneError::NoBoardLeft`] when all of them are lost.
@@ -260,7 +260,7 @@ impl<'a> TuneSession<'a> {
     ) -> Result<Option<BudgetReached>, TuneError> {
         let confirms = course.turns_to_confirming(&self.history, &self.costs);
         for ask in asks {
-            if course::is_out(&self.history, ask.candidate) {
+            if driver::is_out(&self.history, ask.candidate) {
                 continue;
             }
             let spent = self.spent();
@@ -271,7 +271,7 @@ impl<'a> TuneSession<'a> {
             if !confirms && course.turns_to_confirming(&self.history, &self.costs) {
                 return Ok(None);
             }
-            let key = told::key(self.problem, ask);
+            let key = objective::key(self.problem, ask);
             observer.began(&key, &self.so_far(course));
             let record = self.one(stand, key, ask)?;
             let outcome = self.judge.outcome(&record)?;
@@ -281,7 +281,7 @@ impl<'a> TuneSession<'a> {
             self.trials.push(record);
             self.stop_if_all_failed()?;
         }
-        course::close_batch(&mut self.history);
+        driver::close_batch(&mut self.history);
         Ok(None)
     }
 
@@ -411,7 +411,7 @@ impl<'a> TuneSession<'a> {
     }
 }
 
-/// What is asked of a stand for a trial of a run.
+/// What is asked of a test bed for a trial of a run.
 pub(crate) fn request<'a>(
     spec: &RunSpec,
     workloads: &'a [Workload],

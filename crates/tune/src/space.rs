@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flashfit_catalogue::CatalogEntryError;
+use flashfit_catalog::CatalogEntryError;
 use flashfit_filesystem::{
     Conditions, Durability, FileSystem, FileSystemCatalog, Scheduler, Setup,
 };
@@ -20,7 +20,7 @@ pub struct FileSystemChoices {
     pub free: Vec<String>,
     /// Schedulers that are tried.
     pub schedulers: Vec<Scheduler>,
-    /// What the medium offers.
+    /// What the device offers.
     pub conditions: Conditions,
 }
 
@@ -31,7 +31,7 @@ pub struct Space {
     pub choices: Vec<FileSystemChoices>,
     /// The least safe setup that may be adopted and recommended.
     pub allow: Durability,
-    /// The scheduler that the kernel chose for this medium.
+    /// The scheduler that the kernel chose for this device.
     pub default_scheduler: Scheduler,
 }
 
@@ -48,7 +48,7 @@ impl FileSystemChoices {
         self.schedulers.iter().filter_map(|scheduler| self.setup(options, scheduler)).collect()
     }
 
-    /// The names of all its options as `FILESYSTEM/OPTION`, in catalogue order.
+    /// The names of all its options as `FILESYSTEM/OPTION`, in catalog order.
     pub fn option_names(&self) -> Vec<String> {
         let options = self.filesystem.options.iter();
         options.map(|option| format!("{}/{}", self.filesystem.name, option.name)).collect()
@@ -85,7 +85,7 @@ impl Space {
     /// The space of a run that was begun before.
     ///
     /// # Errors
-    /// When the catalogue no longer has one of its file systems.
+    /// When the catalog no longer has one of its file systems.
     pub fn of_run(
         header: &RunHeader,
         catalogue: &FileSystemCatalog,
@@ -117,7 +117,7 @@ impl Space {
         self.choices.iter().map(names).collect()
     }
 
-    /// The untuned setup of a file system: no options, the kernel's own scheduler.
+    /// The baseline of a file system: no options, the kernel's own scheduler.
     pub fn untuned(&self, filesystem: &str) -> Option<Setup> {
         let choices = self.of(filesystem)?;
         Setup::new(
@@ -129,7 +129,7 @@ impl Space {
         .ok()
     }
 
-    /// What a winner is compared with: the untuned setup of the file system that was named first.
+    /// What a winner is compared with: the baseline of the file system that was named first.
     pub fn reference(&self) -> Option<Setup> {
         self.untuned(&self.choices.first()?.filesystem.name)
     }

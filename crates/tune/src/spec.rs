@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::{PointProfile, StartingState};
-use flashfit_catalogue::{CatalogChecksum, CatalogEntry, CatalogEntryError};
+use flashfit_catalog::{CatalogChecksum, CatalogEntry, CatalogEntryError};
+use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, Scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::known_keys::known_keys;
-use flashfit_medium::Bytes;
-use flashfit_stand::{TestBedFacts, TestBedSpec};
+use flashfit_testbed::{TestBedFacts, TestBedSpec};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::choice::{Criterion, OptionChoice, StrategyKind};
-use crate::course::DriverRules;
-use crate::limits::Budget;
+use crate::driver::DriverRules;
+use crate::objective::Objective;
 use crate::quantity::Weight;
-use crate::told::Objective;
 
 /// The name of the format in `run.json`.
 pub const SCHEMA: &str = "flashfit.run";
@@ -29,7 +29,7 @@ pub struct RunSpec {
     /// Where trials are made; runs of earlier versions were made here.
     #[serde(default, skip_serializing_if = "TestBedSpec::is_here")]
     pub on: TestBedSpec,
-    /// The medium as the user named it.
+    /// The device as the user named it.
     pub target: String,
     /// File systems, in order.
     pub filesystems: Vec<String>,
@@ -62,7 +62,7 @@ pub struct RunSpec {
     pub memory: Bytes,
     /// When a stage of a workload ends although not all its data was moved, in milliseconds.
     pub runtime_ms: u64,
-    /// The erase unit, where the user gave it.
+    /// The erase block, where the user gave it.
     pub erase_unit: Option<Bytes>,
     /// The write unit, where the user gave it.
     pub write_unit: Option<Bytes>,
@@ -179,7 +179,7 @@ impl CatalogUsed {
             ("knobs", "toml", None),
             ("workloads", "fio", Some(&spec.workloads)),
         ] {
-            let entries = flashfit_catalogue::entries(kind, ending, user_dir)?;
+            let entries = flashfit_catalog::entries(kind, ending, user_dir)?;
             let is_used =
                 |entry: &CatalogEntry| names.is_none_or(|names| names.contains(&entry.name));
             used.extend(entries.into_iter().filter(is_used).map(|entry| (kind, entry)));

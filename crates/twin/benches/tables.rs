@@ -1,4 +1,4 @@
-//! What published tables say: the inference of erase units, and twins that predict hidden cells.
+//! What published tables say: the inference of erase blocks, and twins that predict hidden cells.
 //! `cargo bench -p flashfit-twin --bench tables` prints both sections of `docs/accuracy.md`; with
 //! `-- inference` or `-- twins` one of them.
 

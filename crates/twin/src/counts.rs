@@ -5,12 +5,12 @@
 //! number of each.
 
 use flashfit_card::{Card, InProcessCard};
+use flashfit_device::{BlockDev, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, ProcedureError, TableCell};
-use flashfit_medium::{BlockDev, Bytes, VirtualClock};
 
+use crate::fit_target::FitTarget;
 use crate::structure::CardStructure;
-use crate::target::FitTarget;
 use crate::times::{TIMES, Times};
 
 /// The size of the writes with which a card is filled beforehand.

@@ -2,7 +2,7 @@
 
 use flashfit_card::CardModel;
 use flashfit_card::model::ModelError;
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 
 use crate::Twin;
 

@@ -1,7 +1,7 @@
-//! Twins: card models fitted to what was measured of real media.
+//! Twins: card models fitted to what was measured of real devices.
 //!
-//! A twin is fitted to open-unit tables: how fast a medium takes writes that go to several erase
-//! units in turn ([`target`]). The card is simulated under the very procedure by which they were
+//! A twin is fitted to open-unit tables: how fast a device takes writes that go to several erase
+//! units in turn ([`fit_target`]). The card is simulated under the very procedure by which they were
 //! measured ([`counts`], [`predict`]); how it is built is searched for ([`search`], [`structure`]),
 //! how long its parts take is fitted ([`times`]). What comes out is a card file ([`mod@file`]).
 //! Limits: writes one at a time; no zone at the start, no cache that is flushed, no work in idle
@@ -9,28 +9,28 @@
 
 pub mod counts;
 pub mod file;
+pub mod fit_target;
 pub mod predict;
 pub mod search;
 pub mod structure;
-pub mod target;
 pub mod times;
 
 use flashfit_card::CardModel;
+use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::inference::align_step;
 use flashfit_geometry::flashbench::{Comparison, Imported, OpenBlockTable, ProcedureError};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_geometry::{GeometryFindings, QuantityValue};
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 
+use fit_target::FitTarget;
 use search::{FitInterrupted, Search, SimulatedCounts};
 use structure::CardStructure;
-use target::FitTarget;
 
-/// What is known of a medium besides its open-unit tables.
+/// What is known of a device besides its open-unit tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceHints {
-    /// What a read takes longer that reaches into another erase unit, in nanoseconds.
+    /// What a read takes longer that reaches into another erase block, in nanoseconds.
     pub lookup_ns: u64,
 }
 
@@ -72,7 +72,7 @@ pub enum TwinError {
     /// No card model has units and writes of these sizes.
     #[error("no card model has erase units of {erase_unit} with writes of {least_write}")]
     NoModel {
-        /// The erase unit that was supposed by the measurement.
+        /// The erase block that was supposed by the measurement.
         erase_unit: Bytes,
         /// Its smallest write.
         least_write: Bytes,
@@ -108,8 +108,8 @@ impl UserError for TwinError {
     }
 }
 
-/// Fits a twin to open-unit tables of one medium. `name` becomes the card's, `what` says what the
-/// medium is. It takes from seconds to some minutes; the same tables give the same twin.
+/// Fits a twin to open-unit tables of one device. `name` becomes the card's, `what` says what the
+/// device is. It takes from seconds to some minutes; the same tables give the same twin.
 ///
 /// # Errors
 /// As [`TwinError`] tells.

@@ -5,7 +5,7 @@ use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{OpenBlockTable, ProcedureError, TableCell};
 
 use crate::counts::{procedure, used};
-use crate::target::FitTarget;
+use crate::fit_target::FitTarget;
 
 /// The rates of a model in every cell that a target's runs have. All of it is simulated.
 ///

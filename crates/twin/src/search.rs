@@ -16,8 +16,8 @@ use flashfit_geometry::flashbench::AccessOrder;
 use flashfit_geometry::probed::ProbeObserver;
 
 use crate::counts::{self, BusFreeWork, CellKey, CountedWork, FitBus, key};
+use crate::fit_target::FitTarget;
 use crate::structure::{CardStructure, KINDS, OrderedLayerKind, bus_for};
-use crate::target::FitTarget;
 use crate::times::{self, FittedTimes};
 
 /// How many of the kinds are searched further.
@@ -30,7 +30,7 @@ const WORTH: f64 = 0.001;
 const SLOWEST_BUS: f64 = 1.03;
 /// A usual write unit, and one with which cards are quickly simulated.
 const START_PAGE: u64 = 16384;
-/// More open units than that are not looked for.
+/// More open erase blocks than that are not looked for.
 const MOST_OPEN: u32 = 16;
 /// Largest writes to a log.
 const LOG_REQUESTS: [u64; 3] = [4096, 8192, 32768];
@@ -94,7 +94,7 @@ impl<'a> Search<'a> {
     /// The best structure that is found.
     ///
     /// # Errors
-    /// [`Interrupted`] when whoever watches ends it.
+    /// [`FitInterrupted`] when whoever watches ends it.
     pub fn run(&mut self) -> Result<Option<BestFit>, FitInterrupted> {
         let mut begun = Vec::new();
         for kind in KINDS {
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         on_each.min_by(nearer)
     }
 
-    /// What the search begins with: every number of open units.
+    /// What the search begins with: every number of open erase blocks.
     fn starts(&self, kind: OrderedLayerKind) -> Vec<CardStructure> {
         let unit = self.target.erase_unit.0;
         let mut starts = Vec::new();
@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
         starts
     }
 
-    /// One more than were written stands for all that are more.
+    /// One more than were written test beds for all that are more.
     fn most_open(&self) -> u32 {
         self.target.most_units().min(MOST_OPEN) + 1
     }

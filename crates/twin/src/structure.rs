@@ -4,11 +4,11 @@ use flashfit_card::CardModel;
 use flashfit_card::model::{
     BusModel, CacheModel, CacheOrder, CellType, LayerKind, LayerModel, NandModel, QueueModel,
 };
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::times::Times;
 
-/// Erase units that the host can address: a twin is small, so that it is quickly simulated.
+/// Erase blocks that the host can address: a twin is small, so that it is quickly simulated.
 const CAPACITY_UNITS: u64 = 64;
 /// What units the layers need beyond those that are open and the log's.
 const SPARE_UNITS: u32 = 4;

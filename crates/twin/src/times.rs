@@ -21,13 +21,13 @@ pub struct Times {
     pub read: f64,
     /// The way of a copied write unit through the controller.
     pub copy: f64,
-    /// Erasing an erase unit.
+    /// Erasing an erase block.
     pub erase: f64,
     /// A write to the log, beyond its programming.
     pub log: f64,
-    /// A write that does not go on where the last one to its erase unit ended.
+    /// A write that does not go on where the last one to its erase block ended.
     pub jump: f64,
-    /// A write to another erase unit than the last.
+    /// A write to another erase block than the last.
     pub switch: f64,
 }
 

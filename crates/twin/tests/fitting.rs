@@ -6,11 +6,11 @@
 use std::ops::ControlFlow;
 
 use flashfit_card::CardModel;
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
+use flashfit_device::Bytes;
+use flashfit_device::random::Random;
 use flashfit_geometry::flashbench::{Comparison, OpenBlockProcedure, OpenBlockTable};
 use flashfit_geometry::probed::{NoObserver, ProbeObserver};
-use flashfit_medium::Bytes;
-use flashfit_medium::random::Random;
 use flashfit_twin::counts::used;
 use flashfit_twin::{DeviceHints, Twin, TwinError, fit};
 

@@ -57,7 +57,7 @@ pub(crate) fn works(
 }
 
 /// What came of it when it was tried before, if it did not work: a guest that hangs takes ten
-/// seconds to be found out. Kept until this machine starts anew, in a file of the user's cache
+/// seconds to be found out. Kept until this machine starts again, in a file of the user's cache
 /// folder.
 struct Refusals {
     file: PathBuf,

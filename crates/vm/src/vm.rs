@@ -175,7 +175,7 @@ impl Vm {
     }
 
     /// Stops the machine's processor and clock. Where idle time is skipped
-    /// ([`crate::Speed::Counted`] without disks and ports), a guest that waits for the host sees
+    /// ([`crate::ClockSpeed::Counted`] without disks and ports), a guest that waits for the host sees
     /// hours go by in seconds; one that is paused meanwhile sees none.
     ///
     /// # Errors

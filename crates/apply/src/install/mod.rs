@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::error::ApplyError;
-use crate::work::{ApplyJob, UUID_PLACE};
+use crate::job::{ApplyJob, UUID_PLACE};
 
 const FSTAB: &str = "etc/fstab";
 const RULES: &str = "etc/udev/rules.d/60-flashfit.rules";
@@ -24,7 +24,7 @@ const UDEV_SOCKET: &str = "/run/udev/control";
 pub struct InstallTarget {
     /// The root of the system: `/`, or the folder of an image.
     pub root: PathBuf,
-    /// Whether the medium has a name of its own in the kernel, by which a rule can know it.
+    /// Whether the device has a name of its own in the kernel, by which a rule can know it.
     pub with_rule: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Installed {
 }
 
 impl InstallTarget {
-    /// Whether the system's files could take this work: looked at before the medium is touched.
+    /// Whether the system's files could take this work: looked at before the device is touched.
     ///
     /// # Errors
     /// When a file cannot be read, or has a line of somebody else's for the same mount point.

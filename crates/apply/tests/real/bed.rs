@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use flashfit_apply::partition::NewPartition;
 use flashfit_apply::{ApplyJob, UnfinishedChange, UnfinishedRecords, unfinished};
+use flashfit_device::{Bytes, Device, SystemRoots, TargetFile, WriteConsent, in_use};
 use flashfit_host::{Program, SystemRunner};
-use flashfit_medium::{Bytes, Device, SystemRoots, TargetFile, WriteConsent, in_use};
 use flashfit_test_support::{self as test_support, MissingNeed};
 
 use crate::worker::Order;

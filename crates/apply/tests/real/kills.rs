@@ -1,4 +1,4 @@
-//! Killed at every step, and at moments between: the medium is then as it was, as planned, or named
+//! Killed at every step, and at moments between: the device is then as it was, as planned, or named
 //! as unfinished; and the same work again completes.
 
 use std::time::{Duration, Instant};
@@ -123,7 +123,7 @@ fn at_moments_between() {
     }
 }
 
-/// Whether a machine that remembers nothing is told by the medium alone, once it must be: where
+/// Whether a machine that remembers nothing is told by the device alone, once it must be: where
 /// there is a gap before the partition, between the first stage and the last.
 #[track_caller]
 fn is_told_by_medium(bed: &Bed, when: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What stands in the way is found before anything is written to the medium.
+//! What stands in the way is found before anything is written to the device.
 
 use flashfit_apply::ApplyError;
 use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError};
@@ -91,7 +91,7 @@ fn without_backup() {
     bed.assert_backup();
 }
 
-/// The folder is gone, and so is what this machine remembers: only the medium tells.
+/// The folder is gone, and so is what this machine remembers: only the device tells.
 fn given_up() {
     let bed = Bed::new();
     bed.order(Some(Kind::Gpt), 0).here().unwrap();

@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use flashfit_apply::{
     Applied, ApplyError, ApplyRequest, ApplyTools, Backup, UnfinishedRecords, apply, restore,
 };
+use flashfit_device::{ConsentMethod, Device, DeviceLock, SystemRoots, WriteConsent};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{SystemRunner, UserError};
-use flashfit_medium::{ConsentMethod, Device, DeviceLock, SystemRoots, WriteConsent};
 
 use crate::bed::{Kind, work};
 

@@ -60,7 +60,7 @@ impl Bed {
         self.device.node()
     }
 
-    /// Runs a workload of the catalogue.
+    /// Runs a workload of the catalog.
     pub fn run(&self, name: &str) -> Result<WorkloadResult, BenchError> {
         self.run_with(&SystemRunner::default(), name)
     }

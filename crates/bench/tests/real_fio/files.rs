@@ -1,4 +1,4 @@
-//! What workloads write, and that waiting for the medium is in their time.
+//! What workloads write, and that waiting for the device is in their time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};

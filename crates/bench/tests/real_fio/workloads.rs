@@ -1,4 +1,4 @@
-//! Every workload of the catalogue.
+//! Every workload of the catalog.
 
 use std::time::Instant;
 

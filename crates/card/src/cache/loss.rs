@@ -1,6 +1,6 @@
 //! What a loss of power leaves of a cache.
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::{DirtyPage, WriteCache};
 use crate::model::CacheOrder;

@@ -6,7 +6,7 @@
 //! *unordered*, a page is in the cache once, and any subset may have reached the NAND; *ordered*, a
 //! page that is written again after another waits twice, and the oldest part of the queue has
 //! reached it; *barrier*, a page waits once for each span between two flushes, and spans reach the
-//! NAND one after the other. Limits: reads are not cached; runs end at erase units.
+//! NAND one after the other. Limits: reads are not cached; runs end at erase blocks.
 //! Sources: JEDEC JESD84-B51, sections 6.6.31 (cache, its barrier) and 7.4 (BARRIER_SUPPORT,
 //! CACHE_FLUSH_POLICY).
 
@@ -25,7 +25,7 @@ pub use loss::CacheLoss;
 
 use crate::model::{CacheModel, CacheOrder, CardModel};
 use crate::nand::contents::PageContent;
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 
 /// A volatile write cache. Pages are logical; places in them are in bytes, in whole sectors.
 #[derive(Debug, Serialize, Deserialize)]

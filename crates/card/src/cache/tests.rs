@@ -1,11 +1,11 @@
 //! What waits, in which order it goes, and what a loss of power leaves of it.
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::*;
 use crate::model::tests::small_but;
 
-/// Pages of 2 KiB with four sectors, eight of them in an erase unit.
+/// Pages of 2 KiB with four sectors, eight of them in an erase block.
 fn cache(order: &str) -> WriteCache {
     let section = format!("[cache]\nbytes = 2048\norder = \"{order}\"\n[discard]");
     let sizes = [("\"4KiB\"", "\"2KiB\""), ("\"64KiB\"", "\"16KiB\"")];
@@ -52,7 +52,7 @@ fn what_waited_longest_goes_first_with_what_adjoins_it() {
         put(&mut cache, page, 2);
     }
     assert!(cache.is_over_full());
-    // Page 8 is in the next erase unit.
+    // Page 8 is in the next erase block.
     put(&mut cache, 7, 2);
     assert_eq!(runs(&mut cache), [vec![4, 5, 6, 7], vec![1], vec![8]]);
 }

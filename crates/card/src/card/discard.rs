@@ -2,7 +2,7 @@
 
 use super::{Card, number};
 use crate::layer::TranslationLayer;
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 
 impl Card {
     pub(super) fn discard(&mut self, offset: u64, length: u64) {

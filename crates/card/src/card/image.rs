@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use flashfit_medium::BlockDevError;
+use flashfit_device::BlockDevError;
 
 use super::{Card, Power, broken, number};
 use crate::nand::contents::PageContent;
-use crate::pieces::pieces;
+use crate::request_parts::pieces;
 
 impl Card {
     /// Fills `buffer` with what a host would read at `offset`, with or without power.

@@ -14,7 +14,7 @@ mod transfer;
 
 use std::fs::File;
 
-use flashfit_medium::{BlockDevError, BlockDevInfo};
+use flashfit_device::{BlockDevError, BlockDevInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::WriteCache;

@@ -1,4 +1,4 @@
-//! What it costs a card to be written in turns: to another erase unit than before, or to another
+//! What it costs a card to be written in turns: to another erase block than before, or to another
 //! place of a unit than where the last write to it ended.
 //!
 //! Source: inferred from timing; in the flashbench tables of many cards small writes to two units
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::model::CardModel;
 
-/// Where the writes of each erase unit of the address space ended, in bytes.
+/// Where the writes of each erase block of the address space ended, in bytes.
 #[derive(Debug, Default)]
 pub struct Streams {
     ends: BTreeMap<u64, u64>,

@@ -1,6 +1,6 @@
 //! Data between the host, the cache and the NAND.
 
-use flashfit_medium::BlockDevError;
+use flashfit_device::BlockDevError;
 
 use super::{Card, LastWrite, number};
 use crate::cache::{DirtyPage, WriteCache};
@@ -8,7 +8,7 @@ use crate::cut::journal::ProgrammedPage;
 use crate::layer::{PageWrite, TranslationLayer};
 use crate::model::CacheOrder;
 use crate::nand::contents::PageContent;
-use crate::pieces::{RequestPart, pieces};
+use crate::request_parts::{RequestPart, pieces};
 
 impl Card {
     pub(super) fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {

@@ -30,7 +30,7 @@ pub enum FaultClass {
     Rollback,
     /// A merge under way is taken for a finished one.
     HalfMerge,
-    /// A cut soon after a write destroys an erase unit, or the card.
+    /// A cut soon after a write destroys an erase block, or the card.
     FoldingWindow,
     /// A page can be read a few more times.
     WeakPage,

@@ -1,21 +1,21 @@
 //! The faults of devices that break their promises: classes 4 to 10.
 //!
-//! *Paired pages*: in an erase unit of several bits a cell, an upper page shares its cells with a
+//! *Paired pages*: in an erase block of several bits a cell, an upper page shares its cells with a
 //! lower one that was programmed before. Counted in write units of one die, the even ones from 2 on
 //! are upper, and the lower one of each lies three before it (of the first, two): the "distance 3"
 //! scheme of Linux (`nand_pairing_dist3_get_info` in `drivers/mtd/nand/raw/nand_base.c`). Cells of
 //! three and four bits follow the same rule here, which understates them. *Folding window*: one
-//! time in four the card breaks, otherwise each page of the erase unit written last is lost with
+//! time in four the card breaks, otherwise each page of the erase block written last is lost with
 //! even chance.
 
 use std::collections::BTreeMap;
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::{Cut, DamageUnit, EnabledFault, FaultClass};
 use crate::layer::{PageWrite, TranslationLayer};
 use crate::nand::contents::PageContent;
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 
 /// How long SD cards were seen to work on after a write (OLPC, 2010).
 const FOLDING_WINDOW_NS: u64 = 1_600_000_000;

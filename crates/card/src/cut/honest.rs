@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::journal::ProgrammedPage;
 use super::{Cut, DamageUnit, FaultClass};

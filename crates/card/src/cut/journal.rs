@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::nand::contents::PageContent;
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 
 /// Old contents held for the sake of a cut that may never come.
 const MAX_HELD_BYTES: u64 = 256 << 20;

@@ -17,8 +17,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use flashfit_medium::BlockDevError;
-use flashfit_medium::random::Random;
+use flashfit_device::BlockDevError;
+use flashfit_device::random::Random;
 
 pub use class::{EnabledFault, FaultClass, FaultError};
 pub use report::{AbsentFault, CutReport, Damage, DamageUnit};

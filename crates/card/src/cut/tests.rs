@@ -111,7 +111,7 @@ fn nothing_is_under_way_when_all_is_done() {
 
 #[test]
 fn an_interrupted_upper_page_destroys_its_lower_one() {
-    // The fifth page of an erase unit is an upper one; its lower one is the second.
+    // The fifth page of an erase block is an upper one; its lower one is the second.
     let mut card = card(&[]);
     for page in 0..5 {
         write(&mut card, page, 1);

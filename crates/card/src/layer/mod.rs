@@ -5,7 +5,7 @@
 //! arrive as `whole == false` and cost the reading of the old page first.
 
 mod block_mapped;
-mod free_units;
+mod free_blocks;
 mod log_block;
 mod page_mapped;
 #[cfg(test)]

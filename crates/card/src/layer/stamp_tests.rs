@@ -176,7 +176,7 @@ fn pages_never_written_or_discarded_take_no_time_to_read() {
             assert!(read_ns(&mut stamped, 5) >= 50, "{kind}");
             stamped.play(&Step::Discard { page: 0, count: PAGES });
             assert_eq!(read_ns(&mut stamped, 5), 0, "{kind}");
-            // The neighbours of a page that is written anew stay as they are.
+            // The neighbours of a page that is written again stay as they are.
             stamped.play(&Step::Write { page: 5, whole: true });
             stamped.play(&Step::Run { page: 64, count: 64 });
             assert!(read_ns(&mut stamped, 5) >= 50, "{kind}");

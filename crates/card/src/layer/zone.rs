@@ -1,6 +1,6 @@
 //! The specially mapped zone at the start of a card, where a file allocation table is.
 //!
-//! Many cards keep their first one or two erase units so that small writes in any order are cheap
+//! Many cards keep their first one or two erase blocks so that small writes in any order are cheap
 //! there, as the table needs it, whatever the rest of the card can do: here they are page-mapped
 //! over units of their own, with spare ones of their own. No unit is open or closed in it, and
 //! reads take longer by `extra_read_ns` a page. Limits: nothing is collected in idle time; wear
@@ -26,7 +26,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone of a card that was never used; takes its erase units from the end of `units`.
+    /// The zone of a card that was never used; takes its erase blocks from the end of `units`.
     pub fn new(model: &CardModel, zone: &ZoneModel, units: &mut Vec<u32>) -> Self {
         let rest = units.len() - (zone.units + zone.spare_units) as usize;
         let own = units.split_off(rest);
@@ -105,7 +105,7 @@ mod tests {
 
     const UNIT: u32 = 16;
 
-    /// One open unit, and three units of zone.
+    /// One open erase block, and three units of zone.
     fn card() -> (Layer, Nand) {
         let model = small_but(&[
             ("kind = \"page-mapped\"", "kind = \"block-mapped\"\nopen_units = 1"),

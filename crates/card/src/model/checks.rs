@@ -1,9 +1,9 @@
 //! Which card models can be: the limits of sizes, counts and times.
 //!
 //! Whatever passes here can be simulated without an arithmetic overflow and without running out of
-//! free erase units; the layers rely on it.
+//! free erase blocks; the layers rely on it.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::{CardModel, LayerKind, PslcModel};
 

@@ -1,7 +1,7 @@
 //! The sections of a card file on what lies before the translation layer: `[bus]`, `[queue]`,
 //! `[cache]`, `[discard]`, `[background]`, `[noise]`.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// The bus of a card.

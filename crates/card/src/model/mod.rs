@@ -11,9 +11,9 @@ pub mod layer;
 pub mod nand;
 mod place;
 
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
+use flashfit_device::Bytes;
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use front::{
@@ -25,14 +25,14 @@ pub use nand::{CellType, NandModel, PslcModel};
 
 /// What an entry of a page-mapped layer's map takes.
 const MAP_ENTRY_BYTES: u64 = 4;
-/// Erase units that the map has beyond what its current pieces fill.
+/// Erase blocks that the map has beyond what its current pieces fill.
 const MAP_SPARE_UNITS: u32 = 2;
 
 /// The parameters of a simulated card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardModel {
-    /// The name by which it is called; in the catalogue, the file's name without its ending.
+    /// The name by which it is called; in the catalog, the file's name without its ending.
     pub name: String,
     /// One line on what it is.
     pub title: String,
@@ -42,7 +42,7 @@ pub struct CardModel {
     /// `catalog/published/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterpart: Option<String>,
-    /// What the host can address: a whole number of erase units.
+    /// What the host can address: a whole number of erase blocks.
     pub capacity: Bytes,
     /// The smallest unit of access, in bytes: 512 or 4096.
     pub sector_bytes: u32,
@@ -105,7 +105,7 @@ impl UserError for ModelError {
     }
 }
 
-/// Where a model does not say; 512 KiB of a usual erase unit.
+/// Where a model does not say; 512 KiB of a usual erase block.
 const CHUNKS_PER_UNIT: u64 = 8;
 
 impl CardModel {
@@ -133,7 +133,7 @@ impl CardModel {
         self.cache.as_ref().is_some_and(|cache| !cache.undeclared)
     }
 
-    /// The size of an erase unit, in bytes.
+    /// The size of an erase block, in bytes.
     pub fn erase_unit_bytes(&self) -> u64 {
         self.nand.erase_unit.0
     }
@@ -148,12 +148,12 @@ impl CardModel {
         self.layer.map_unit.map_or_else(|| self.write_unit_bytes(), |unit| unit.0)
     }
 
-    /// Erase units that the host can address.
+    /// Erase blocks that the host can address.
     pub fn capacity_units(&self) -> u32 {
         count(self.capacity.0 / self.nand.erase_unit.0)
     }
 
-    /// All erase units: spare ones, those of the pSLC area and bad ones included.
+    /// All erase blocks: spare ones, those of the pSLC area and bad ones included.
     pub fn total_units(&self) -> u32 {
         self.capacity_units()
             + self.nand.spare_units
@@ -161,7 +161,7 @@ impl CardModel {
             + self.nand.factory_bad_units
     }
 
-    /// Mapped units in an erase unit.
+    /// Mapped units in an erase block.
     pub fn pages_per_unit(&self) -> u32 {
         count(self.nand.erase_unit.0 / self.map_unit_bytes())
     }
@@ -176,18 +176,18 @@ impl CardModel {
         self.layer.chunk.map_or(self.nand.erase_unit.0 / CHUNKS_PER_UNIT, |chunk| chunk.0)
     }
 
-    /// Such chunks in an erase unit.
+    /// Such chunks in an erase block.
     pub fn chunks_per_unit(&self) -> u32 {
         count(self.nand.erase_unit.0 / self.chunk_bytes())
     }
 
-    /// The erase units that were bad from the beginning: evenly spread, in ascending order.
+    /// The erase blocks that were bad from the beginning: evenly spread, in ascending order.
     pub fn factory_bad_units(&self) -> impl Iterator<Item = u32> {
         let (bad, total) = (u64::from(self.nand.factory_bad_units), u64::from(self.total_units()));
         (0..bad).map(move |number| count((2 * number + 1) * total / (2 * bad)))
     }
 
-    /// All other erase units, in ascending order.
+    /// All other erase blocks, in ascending order.
     pub fn good_units(&self) -> impl Iterator<Item = u32> {
         let mut bad = self.factory_bad_units().peekable();
         (0..self.total_units()).filter(move |unit| bad.next_if_eq(unit).is_none())
@@ -204,7 +204,7 @@ impl CardModel {
         count(entries.div_ceil(self.entries_per_map_piece().into()))
     }
 
-    /// Erase units that the map takes in the NAND: two more than it needs, to write into. None
+    /// Erase blocks that the map takes in the NAND: two more than it needs, to write into. None
     /// where all of it is in memory.
     pub fn map_units(&self) -> u32 {
         let pieces_per_unit = self.pages_per_unit() / self.pages_per_write_unit();

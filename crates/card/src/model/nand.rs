@@ -1,6 +1,6 @@
 //! The `[nand]` section of a card file.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// The flash of a card.
@@ -15,30 +15,30 @@ pub struct NandModel {
     /// Planes whose pages are written together; page times planes is the write unit.
     #[serde(default = "one")]
     pub planes: u32,
-    /// Dies that work at the same time. The write units of an erase unit lie on them in turn.
+    /// Dies that work at the same time. The write units of an erase block lie on them in turn.
     #[serde(default = "one")]
     pub dies: u32,
-    /// The erase unit over all planes and dies: a whole number of write units for each die, not
+    /// The erase block over all planes and dies: a whole number of write units for each die, not
     /// necessarily a power of two.
     pub erase_unit: Bytes,
     /// Time to read a write unit, in nanoseconds.
     pub read_ns: u64,
     /// Time to program a write unit, in nanoseconds.
     pub program_ns: u64,
-    /// Time to erase an erase unit, in nanoseconds.
+    /// Time to erase an erase block, in nanoseconds.
     pub erase_ns: u64,
     /// What copying a write unit takes beyond its reading and programming, in nanoseconds: its way
     /// through the controller.
     #[serde(default)]
     pub copy_ns: u64,
-    /// How many erasures an erase unit is rated for.
+    /// How many erasures an erase block is rated for.
     pub endurance_cycles: u64,
-    /// Good erase units beyond the capacity.
+    /// Good erase blocks beyond the capacity.
     pub spare_units: u32,
-    /// Erase units that were bad from the beginning, beyond the spare ones.
+    /// Erase blocks that were bad from the beginning, beyond the spare ones.
     #[serde(default)]
     pub factory_bad_units: u32,
-    /// The erase units that are used with one bit per cell, beyond the spare ones.
+    /// The erase blocks that are used with one bit per cell, beyond the spare ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pslc: Option<PslcModel>,
 }
@@ -70,7 +70,7 @@ impl CellType {
     }
 }
 
-/// Erase units with one bit per cell: they hold less by the cell's bits, and are faster.
+/// Erase blocks with one bit per cell: they hold less by the cell's bits, and are faster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PslcModel {
@@ -80,7 +80,7 @@ pub struct PslcModel {
     pub read_ns: u64,
     /// Time to program a write unit, in nanoseconds.
     pub program_ns: u64,
-    /// Time to erase an erase unit, in nanoseconds.
+    /// Time to erase an erase block, in nanoseconds.
     pub erase_ns: u64,
     /// How many erasures one of them is rated for.
     pub endurance_cycles: u64,

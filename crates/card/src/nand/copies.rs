@@ -8,7 +8,7 @@
 //! moved within a die is not checked, so that doing so should be limited).
 
 use super::Nand;
-use super::held::CopiedRun;
+use super::stored_pages::CopiedRun;
 
 impl Nand {
     /// Copies a page to an erased one.
@@ -24,7 +24,7 @@ impl Nand {
     }
 
     /// Copies `count` pages from `from` on, as far as they are programmed, to the pages from `to`
-    /// on; both runs lie within an erase unit.
+    /// on; both runs lie within an erase block.
     ///
     /// # Panics
     /// As [`Nand::copy`].

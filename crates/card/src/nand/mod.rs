@@ -1,11 +1,11 @@
-//! The flash itself: erase units of pages that are read, programmed once in ascending order, and
+//! The flash itself: erase blocks of pages that are read, programmed once in ascending order, and
 //! erased together; each operation is counted and takes its time on its die.
 //!
 //! A *page* here is what a translation layer maps (the card model's map unit). Write units of one
 //! or more such pages are programmed at once: the pages of one write unit that are programmed one
 //! after the other cost one program operation, until [`Nand::close_write_unit`] says that what is
-//! programmed must not wait for more. The write units of an erase unit lie on the dies in turn, and
-//! dies work at the same time. A programmed page bears the number of the logical page that it
+//! programmed must not wait for more. The write units of an erase block lie on the dies in turn,
+//! and dies work at the same time. A programmed page bears the number of the logical page that it
 //! holds, as the spare area of a real one does, and its contents ([`contents`]). Units that were
 //! bad from the beginning hold nothing. Limits: no read disturb, no errors in use; beyond its rated
 //! endurance a unit works as before, and is only counted; a write unit's read serves only the
@@ -15,8 +15,8 @@
 
 pub mod contents;
 mod copies;
-mod held;
 mod schedule;
+mod stored_pages;
 #[cfg(test)]
 mod tests;
 
@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 use crate::counters::ErasesPerBlock;
 use crate::model::CardModel;
 use contents::{PageBytes, PageContent, RetentionPolicy};
-use held::StoredPages;
 use schedule::DieSchedule;
+use stored_pages::StoredPages;
 
 /// No page, or no unit, in a table of them.
 pub const NONE: u32 = u32::MAX;
 
-/// An erase unit's state.
+/// An erase block's state.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Unit {
     erases: u32,
@@ -42,7 +42,7 @@ struct Unit {
     cells: Cells,
 }
 
-/// How the cells of an erase unit are used.
+/// How the cells of an erase block are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Cells {
     /// With all the bits they have.
@@ -61,7 +61,7 @@ pub struct NandCounters {
     pub reads: u64,
     /// Write units programmed.
     pub programs: u64,
-    /// Erase units erased.
+    /// Erase blocks erased.
     pub erases: u64,
 }
 
@@ -142,12 +142,12 @@ impl Nand {
         }
     }
 
-    /// Pages in an erase unit of several bits a cell.
+    /// Pages in an erase block of several bits a cell.
     pub fn pages_per_unit(&self) -> u32 {
         self.pages_per_unit
     }
 
-    /// How many pages this erase unit can hold, as it is used now.
+    /// How many pages this erase block can hold, as it is used now.
     pub fn pages_in(&self, unit: u32) -> u32 {
         match self.units[unit as usize].cells {
             Cells::MultiBit => self.pages_per_unit,
@@ -171,7 +171,7 @@ impl Nand {
         self.page_bytes * u64::from(self.pages_per_write_unit)
     }
 
-    /// All erase units.
+    /// All erase blocks.
     pub fn unit_count(&self) -> u32 {
         u32::try_from(self.units.len()).expect("a checked model has fewer pages than 2^32")
     }
@@ -181,7 +181,7 @@ impl Nand {
         unit * self.pages_per_unit + place
     }
 
-    /// The erase unit of a page.
+    /// The erase block of a page.
     pub fn unit_of(&self, page: u32) -> u32 {
         page / self.pages_per_unit
     }
@@ -350,7 +350,7 @@ impl Nand {
         self.held.all(self.page_at(unit, places.start)..self.page_at(unit, places.end))
     }
 
-    /// The bytes of a page; [`Content::Zeros`] where contents are not kept.
+    /// The bytes of a page; [`PageContent::Zeros`] where contents are not kept.
     pub fn content(&self, page: u32) -> PageContent {
         self.contents.get(page)
     }

@@ -39,7 +39,7 @@ impl<R: Read> Incoming<R> {
     /// Waits until something comes, for as long as the connection is wanted.
     ///
     /// # Errors
-    /// [`Dropped::Gone`] at the end, or when it is not wanted any more.
+    /// [`DropReason::Gone`] at the end, or when it is not wanted any more.
     pub fn wait(&mut self, wanted: impl Fn() -> bool) -> Result<(), DropReason> {
         while wanted() {
             match self.reader.fill_buf() {
@@ -55,7 +55,7 @@ impl<R: Read> Incoming<R> {
     /// Fills `bytes`, which are of `what`, within `limit` from now.
     ///
     /// # Errors
-    /// As [`Dropped`] tells.
+    /// As [`DropReason`] tells.
     pub fn fill(
         &mut self,
         mut bytes: &mut [u8],

@@ -232,7 +232,7 @@ fn serve(stream: &UnixStream, export: &Export) -> Result<(), DropReason> {
 /// Serves one client over any pair of streams.
 ///
 /// # Errors
-/// As [`Dropped`] tells, also when the client ends in good order.
+/// As [`DropReason`] tells, also when the client ends in good order.
 pub fn serve_client(
     input: impl std::io::Read,
     mut output: impl std::io::Write + Send + 'static,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use flashfit_medium::{BlockDevError, BlockDevInfo};
+use flashfit_device::{BlockDevError, BlockDevInfo};
 
 use super::export::{Export, MOST_REQUEST_BYTES};
 use super::incoming::{DropReason, Incoming};
@@ -29,7 +29,7 @@ const MOST_OWED_BYTES: usize = 2 * MOST_REQUEST_BYTES as usize;
 /// Serves requests until the client goes.
 ///
 /// # Errors
-/// As [`Dropped`] tells, also when the client ends in good order.
+/// As [`DropReason`] tells, also when the client ends in good order.
 pub fn transmit<R: Read, W: Write + Send + 'static>(
     input: &mut Incoming<R>,
     output: W,

@@ -70,7 +70,7 @@ pub mod transmission {
     pub const HAS_FLAGS: u16 = 1;
     /// It takes flushes.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// It takes writes that are to be on the medium when they are answered.
+    /// It takes writes that are to be on the device when they are answered.
     pub const SEND_FUA: u16 = 1 << 3;
     /// It takes discards.
     pub const SEND_TRIM: u16 = 1 << 5;
@@ -98,7 +98,7 @@ pub mod command {
 
 /// Flags of commands.
 pub mod command_flag {
-    /// To be on the medium when answered.
+    /// To be on the device when answered.
     pub const FUA: u16 = 1;
     /// Zeros are not to be discarded.
     pub const NO_HOLE: u16 = 2;

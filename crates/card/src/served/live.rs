@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flashfit_medium::{BlockDevError, BlockDevInfo};
+use flashfit_device::{BlockDevError, BlockDevInfo};
 
 use crate::card::{Card, CardRequest};
 use crate::cut::{CutMoment, CutOptions, CutReport, EnabledFault};

@@ -10,10 +10,9 @@
 //! Limits: the device is called `loopN` and has no card's registers; a loop device has no forced
 //! unit access, so a write with it arrives as a write and a flush; flushes, discards and zeros do
 //! not overlap with other requests, since the loop driver waits for them. A request to write zeros
-//! that allows discarding cannot be told from a discard. Through the kernel's own caches, timers
+//! that allows discarding is tied with a discard. Through the kernel's own caches, timers
 //! and schedulers, times are only as exact as those of a real device.
 
-mod ask;
 pub(crate) mod buffers;
 mod control;
 mod delay;
@@ -21,14 +20,15 @@ mod kernel;
 pub mod live;
 mod process;
 mod protocol;
+mod query;
 pub(crate) mod replies;
 mod serve;
 mod socket;
 mod state;
 mod state_lock;
 
-pub use ask::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
 pub use process::{CardProcess, ProcessError};
 pub use protocol::{CardFailure, CardReply};
+pub use query::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
 pub use serve::{ServeError, ServeOptions, refuse, run};
 pub use state::StateError;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use flashfit_medium::BlockDevError;
+use flashfit_device::BlockDevError;
 
 use super::delay;
 use super::live::{CompletionTime, LiveCard, QueueSlot, lost_power};

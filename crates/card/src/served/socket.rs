@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flashfit_device::guard::SIMULATED_CARD_FILE;
 use flashfit_host::peer;
-use flashfit_medium::guard::SIMULATED_CARD_FILE;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use super::control::ControlServer;

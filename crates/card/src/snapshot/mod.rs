@@ -21,7 +21,7 @@ use flashfit_host::{ExitClass, UserError};
 
 use crate::card::Card;
 use crate::nand::contents::{DAMAGE_BYTES, Damaged, PageContent};
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 use frame::ChecksumWriter;
 
 const MARK: &[u8; 16] = b"flashfit card\r\n\x1a";

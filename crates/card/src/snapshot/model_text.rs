@@ -1,6 +1,6 @@
 //! A card model within a saved card: as the text of a card file, so that reading it checks it.
 
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use serde::{Deserialize, Deserializer, Serializer, de, ser};
 
 use crate::model::CardModel;

@@ -1,14 +1,14 @@
-//! flashbench's open-AU procedure in virtual time: so many erase units spaced apart are written in
+//! flashbench's open-AU procedure in virtual time: so many erase blocks spaced apart are written in
 //! turn, block by block, each in order or in a random order.
 //! Source: flashbench's README and its function `try_open_au`.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
+use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};
 
 /// A card in virtual time that keeps no bytes.
 pub type Device = InProcessCard<VirtualClock>;
 
-/// In which order the blocks of an erase unit are written.
+/// In which order the blocks of an erase block are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Linear,
@@ -27,7 +27,7 @@ pub fn filled(model: &CardModel) -> Device {
     device
 }
 
-/// Writes `units` erase units wholly, in blocks of `block`, one block of each in turn; returns the
+/// Writes `units` erase blocks wholly, in blocks of `block`, one block of each in turn; returns the
 /// bytes per second.
 pub fn open_au(device: &mut Device, units: u64, block: Bytes, order: Order) -> u64 {
     let model = device.card().model();

@@ -1,12 +1,12 @@
 //! The kinds of card that histories are played on: every layer, every cache, small enough that a
-//! short history makes them reclaim erase units.
+//! short history makes them reclaim erase blocks.
 
 use flashfit_card::CardModel;
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use proptest::prelude::*;
 
 pub const SECTOR: usize = 512;
-/// Eight erase units of 24 KiB, not a power of two.
+/// Eight erase blocks of 24 KiB, not a power of two.
 pub const SECTORS: usize = 8 * 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

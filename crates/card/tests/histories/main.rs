@@ -7,7 +7,7 @@ mod kinds;
 mod plain;
 
 use flashfit_card::{Card, CardRequest, CutMoment, CutOptions, EnabledFault, FaultClass};
-use flashfit_medium::BlockDevError;
+use flashfit_device::BlockDevError;
 use proptest::prelude::*;
 
 use kinds::{Kind, SECTOR, SECTORS, kind};

@@ -35,7 +35,7 @@ pub fn served_here() -> Option<ExitCode> {
     if serve != "serve" {
         return None;
     }
-    let model = match flashfit_card::catalogue::load(card, None) {
+    let model = match flashfit_card::catalog::load(card, None) {
         Ok(model) => model,
         Err(error) => {
             refuse(&mut std::io::stdout(), &error);

@@ -1,11 +1,11 @@
-//! Whether a partition starts on an erase unit and is made of whole ones.
+//! Whether a partition starts on an erase block and is made of whole ones.
 //!
-//! Source: the Pandora recipe's test, start divisible by the erase unit; its author measured the
+//! Source: the Pandora recipe's test, start divisible by the erase block; its author measured the
 //! creation of small files to be slower by a factor of more than 60 on a partition that began at
 //! sector 1.
 
-use flashfit_medium::Bytes;
-use flashfit_medium::units::SECTOR_BYTES;
+use flashfit_device::Bytes;
+use flashfit_device::units::SECTOR_BYTES;
 
 use super::{CheckFinding, ExaminedDevice, Severity, Volume, position};
 
@@ -18,7 +18,7 @@ pub(super) fn check(examined: &ExaminedDevice, volume: &Volume) -> Vec<CheckFind
     findings
 }
 
-/// The last erase unit of a partition does harm only where another partition has a part in it.
+/// The last erase block of a partition does harm only where another partition has a part in it.
 fn size(examined: &ExaminedDevice, volume: &Volume, unit: u64) -> Option<CheckFinding> {
     let end = volume.start_bytes.checked_add(volume.size_bytes)?;
     let rest = end % unit;

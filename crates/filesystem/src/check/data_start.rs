@@ -1,6 +1,6 @@
-//! Whether the area that files are allocated from starts on an erase unit of the medium.
+//! Whether the area that files are allocated from starts on an erase block of the device.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::plan::arithmetic::{gcd, power_in};
 

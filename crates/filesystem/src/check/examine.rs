@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::partitions::Partition;
+use flashfit_device::{Device, SystemRoots};
 use flashfit_geometry::Geometry;
 use flashfit_host::mountinfo::MountEntry;
 use flashfit_host::{Program, Runner};
-use flashfit_medium::partitions::Partition;
-use flashfit_medium::{Device, SystemRoots};
 use serde::Deserialize;
 
 use crate::facts::{self, FileSystemFacts};
@@ -17,11 +17,11 @@ use super::{ExaminedDevice, MountedVolume, UnfinishedApply, Volume};
 /// Words of sfdisk(8) that mean trouble.
 const COMPLAINTS: [&str; 5] = ["corrupt", "invalid", "overlap", "mismatch", "wrong"];
 
-/// Where the file systems of a medium are read: the medium's own node, or that of a loop device
+/// Where the file systems of a device are read: the device's own node, or that of a loop device
 /// over an image.
 #[derive(Debug, Clone)]
 pub struct ExaminedNodes {
-    /// The whole medium; `None` where it cannot be had.
+    /// The whole device; `None` where it cannot be had.
     pub disk: Option<PathBuf>,
 }
 
@@ -53,8 +53,8 @@ struct Row {
     kind: String,
 }
 
-/// Looks at a medium. Of the two geometries the first is what the user gave, the second what the
-/// medium declares.
+/// Looks at a device. Of the two geometries the first is what the user gave, the second what the
+/// device declares.
 pub fn examine(
     runner: &dyn Runner,
     target: &str,
@@ -167,7 +167,7 @@ fn read(runner: &dyn Runner, node: Option<&Path>) -> (Option<FileSystemFacts>, O
 
 fn mounts(entries: &[MountEntry], node: &Path) -> Vec<MountedVolume> {
     let system = SystemRoots::default();
-    let number = flashfit_medium::system::device_number(node);
+    let number = flashfit_device::system::device_number(node);
     let name = number.and_then(|number| system.name_of(number));
     let is_of = |entry: &&MountEntry| {
         if entry.device.0 == 0 {

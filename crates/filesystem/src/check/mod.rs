@@ -1,4 +1,4 @@
-//! What is wrong with a medium as it is, what it costs, and what would mend it.
+//! What is wrong with a device as it is, what it costs, and what would mend it.
 //!
 //! [`examine()`] gathers, reading only; [`check`] judges what was gathered and touches nothing. A
 //! check is a function of a file; where the geometry is not known it says that it cannot tell.
@@ -12,14 +12,14 @@ mod sections;
 mod stripes;
 mod table;
 
+use flashfit_device::Bytes;
+use flashfit_device::queue::QueueAttributes;
+use flashfit_device::units::SECTOR_BYTES;
 use flashfit_geometry::Geometry;
 use flashfit_host::program::quote;
-use flashfit_medium::Bytes;
-use flashfit_medium::queue::QueueAttributes;
-use flashfit_medium::units::SECTOR_BYTES;
 use serde::Serialize;
 
-use crate::catalogue::FileSystemCatalog;
+use crate::catalog::FileSystemCatalog;
 use crate::facts::FileSystemFacts;
 use crate::plan::numbers::{self, PlacementContext, PlacementNumbers};
 use crate::plan::{PlannedPlacement, StripeWidth};
@@ -32,7 +32,7 @@ pub use examine::{ExaminedNodes, examine};
 pub enum Severity {
     /// As it should be.
     Fine,
-    /// It cannot be told from what is known.
+    /// It is tied with what is known.
     CannotTell,
     /// It works, and could work better.
     Advice,
@@ -57,7 +57,7 @@ impl Severity {
 pub struct CheckFinding {
     /// The name of the check.
     pub check: &'static str,
-    /// What was looked at: the medium, a partition, a mount point.
+    /// What was looked at: the device, a partition, a mount point.
     pub subject: String,
     /// How bad it is.
     pub severity: Severity,
@@ -108,12 +108,12 @@ pub struct MountedVolume {
     pub options: Vec<String>,
 }
 
-/// A partition, or the medium itself where a file system has all of it.
+/// A partition, or the device itself where a file system has all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Volume {
     /// Its node or name.
     pub name: String,
-    /// From the start of the medium, in bytes.
+    /// From the start of the device, in bytes.
     pub start_bytes: u64,
     /// In bytes.
     pub size_bytes: u64,
@@ -139,7 +139,7 @@ pub struct UnfinishedApply {
 /// Everything that the checks look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExaminedDevice {
-    /// How the user named the medium.
+    /// How the user named the device.
     pub target: String,
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,
@@ -155,7 +155,7 @@ pub struct ExaminedDevice {
     pub table_complaints: Vec<String>,
     /// Whether there was a GPT that cannot be read any more.
     pub table_is_lost: bool,
-    /// Partitions, or the medium as one volume.
+    /// Partitions, or the device as one volume.
     pub volumes: Vec<Volume>,
     /// The request queue; `None` for an image.
     pub queue: Option<QueueAttributes>,
@@ -174,8 +174,8 @@ impl ExaminedDevice {
         self.geometry.write_unit.as_ref().map(|known| known.bytes.0).filter(|bytes| *bytes > 0)
     }
 
-    /// The command that plans a volume anew. Where its start is right and it has a node, the plan
-    /// is of that partition alone; else of the medium with all that is on it.
+    /// The command that plans a volume again. Where its start is right and it has a node, the plan
+    /// is of that partition alone; else of the device with all that is on it.
     fn plan_anew(&self, volume: &Volume, start_is_right: bool) -> String {
         let kind = volume.facts.as_ref().map(|facts| facts.kind.as_str());
         let filesystem = match kind {
@@ -249,7 +249,7 @@ fn unfinished(examined: &ExaminedDevice) -> Option<CheckFinding> {
 }
 
 /// What is on it cannot be judged. That a partition lies well can be told whatever it holds; of a
-/// medium without partitions nothing is then left that was looked at.
+/// device without partitions nothing is then left that was looked at.
 fn unread(volume: &Volume) -> Option<CheckFinding> {
     let text = match &volume.unreadable {
         Some(reason) => format!("its file system was not read: {reason}"),

@@ -1,10 +1,10 @@
 //! How a file system is mounted: options that risk data, and usual ones that are missing.
 //!
-//! What risks data is what the catalogue says of its options.
+//! What risks data is what the catalog says of its options.
 
 use flashfit_host::program::quote;
 
-use crate::catalogue::FileSystemCatalog;
+use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::Durability;
 use crate::filesystem::FsOption;
@@ -55,7 +55,7 @@ fn risky(mount: &MountedVolume, catalogue: &FileSystemCatalog) -> Vec<CheckFindi
     findings
 }
 
-/// The mount options of a catalogue's option, where all of them are set.
+/// The mount options of a catalog's option, where all of them are set.
 fn is_set(option: &FsOption, mount: &MountedVolume) -> Option<String> {
     if option.mount.is_empty() || !option.mkfs.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The request queue: what the kernel takes the medium for, and the scheduler.
+//! The request queue: what the kernel takes the device for, and the scheduler.
 //!
 //! Which scheduler serves flash best is contested, so only what was made for turning disks is
 //! named; `flashfit tune` measures the others.

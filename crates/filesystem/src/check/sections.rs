@@ -1,7 +1,7 @@
-//! Whether the sections of F2FS and the segments of NILFS2 fit the erase unit: both are written
+//! Whether the sections of F2FS and the segments of NILFS2 fit the erase block: both are written
 //! from start to end and freed as a whole.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::facts::FileSystemFacts;
 use crate::plan::numbers::PlacementNumbers;

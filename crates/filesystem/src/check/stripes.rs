@@ -1,7 +1,7 @@
-//! Whether ext2, ext3, ext4 and XFS know the erase unit and the write unit.
+//! Whether ext2, ext3, ext4 and XFS know the erase block and the write unit.
 
+use flashfit_device::Bytes;
 use flashfit_host::program::quote;
-use flashfit_medium::Bytes;
 
 use crate::plan::numbers::PlacementNumbers;
 

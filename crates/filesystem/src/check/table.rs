@@ -1,4 +1,4 @@
-//! Whether the partition table is sound: partitions within the medium that do not overlap, and
+//! Whether the partition table is sound: partitions within the device that do not overlap, and
 //! nothing that sfdisk(8) complains of.
 
 use flashfit_host::program::quote;
@@ -54,7 +54,7 @@ pub(super) fn check(examined: &ExaminedDevice) -> Vec<CheckFinding> {
     findings
 }
 
-/// Whether the target is this partition alone: then nothing is known of the medium around it.
+/// Whether the target is this partition alone: then nothing is known of the device around it.
 fn is_target(examined: &ExaminedDevice, volume: &Volume) -> bool {
     examined.table.is_none()
         && examined.volumes.len() == 1

@@ -1,9 +1,9 @@
-//! What makes a file of the catalogue valid beside its form: names, what options set, and what
+//! What makes a file of the catalog valid beside its form: names, what options set, and what
 //! cannot be set twice.
 
 use std::collections::BTreeSet;
 
-use flashfit_catalogue::CatalogEntry;
+use flashfit_catalog::CatalogEntry;
 use toml::Spanned;
 
 use super::{At, FileSystemToml, OptionToml, at, implied, programs};
@@ -36,7 +36,7 @@ pub(super) fn check(raw: &FileSystemToml, entry: &CatalogEntry) -> Result<(), At
     check_single_flags(raw)
 }
 
-/// The options of the machine set nothing on the medium.
+/// The options of the machine set nothing on the device.
 pub(super) fn check_knobs(options: &[OptionToml]) -> Result<(), At> {
     check_options(options, false)?;
     for option in options {
@@ -115,7 +115,7 @@ fn check_others(
             return Err(at(place, format!("`{name}` {verb} itself")));
         }
         if !names.contains(&other.as_str()) {
-            let hint = flashfit_catalogue::nearest(other, names.iter().copied())
+            let hint = flashfit_catalog::nearest(other, names.iter().copied())
                 .map(|nearest| format!("; did you mean `{nearest}`?"));
             let hint = hint.unwrap_or_default();
             return Err(at(place, format!("`{name}` {verb} the unknown `{other}`{hint}")));
@@ -131,7 +131,7 @@ fn check_settings(option: &OptionToml) -> Result<(), At> {
         |key: &str| key.chars().all(plain) && key.split(['/', '.']).all(|part| !part.is_empty());
     for key in option.sysctl.keys() {
         let text = key.get_ref();
-        // A shared catalogue must not reach `kernel.panic` and its like.
+        // A shared catalog must not reach `kernel.panic` and its like.
         if !sound(text) || text.contains('/') || !text.starts_with("vm.") {
             let form = "write it as vm.dirty_bytes; only those of vm can be set";
             return Err(at(key, format!("`{text}` is no sysctl of the virtual memory: {form}")));

@@ -1,4 +1,4 @@
-//! Partition tables: how much of the medium each keeps to itself, how far it reaches, and the
+//! Partition tables: how much of the device each keeps to itself, how far it reaches, and the
 //! script for sfdisk(8) that makes it with one partition.
 //!
 //! Sources: UEFI specification, section 5.2 (the legacy MBR: one sector at the start, positions of
@@ -17,7 +17,7 @@ const GPT_ENTRIES_BYTES: u64 = 16 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionTable {
-    /// The file system starts where the medium starts.
+    /// The file system starts where the device starts.
     None,
     /// The GUID partition table.
     Gpt,
@@ -47,7 +47,7 @@ impl PartitionTable {
         }
     }
 
-    /// What it takes at the start of the medium, in bytes.
+    /// What it takes at the start of the device, in bytes.
     pub fn front_bytes(self, sector_bytes: u64) -> u64 {
         match self {
             Self::None => 0,
@@ -56,7 +56,7 @@ impl PartitionTable {
         }
     }
 
-    /// What it takes at the end of the medium, in bytes.
+    /// What it takes at the end of the device, in bytes.
     pub fn back_bytes(self, sector_bytes: u64) -> u64 {
         match self {
             Self::Gpt => sector_bytes + GPT_ENTRIES_BYTES.next_multiple_of(sector_bytes),
@@ -111,7 +111,7 @@ impl PartitionTable {
     }
 }
 
-/// Runs sfdisk(8) with a script; what is on the medium is lost.
+/// Runs sfdisk(8) with a script; what is on the device is lost.
 pub fn run_sfdisk(node: &Path, script: String) -> Program {
     let args = ["--quiet", "--wipe", "always", "--wipe-partitions", "always"];
     Program::new("sfdisk").args(args).arg(node.display().to_string()).stdin(script)

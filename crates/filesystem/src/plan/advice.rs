@@ -8,11 +8,11 @@ use crate::scheduler::{self, Scheduler};
 
 use super::document::{PlannedMedium, Trim, TrimAdvice};
 
-/// What a random read should not drag along: some erase units are larger than all of it.
+/// What a random read should not drag along: some erase blocks are larger than all of it.
 const MOST_READ_AHEAD: u64 = 1 << 20;
 const LEAST_READ_AHEAD: u64 = 128 << 10;
 
-/// The rule for scheduler and read-ahead of the medium's disk; the read-ahead is the erase unit
+/// The rule for scheduler and read-ahead of the device's disk; the read-ahead is the erase block
 /// within sensible bounds, where it is known.
 pub fn udev_rule(
     medium: &PlannedMedium,
@@ -41,7 +41,7 @@ pub fn kernel_parameter(scheduler: &Scheduler) -> Option<String> {
     Some(format!("elevator={earlier}"))
 }
 
-/// How freed space is told to the medium.
+/// How freed space is told to the device.
 pub fn trim(medium: &PlannedMedium, recipe: &Recipe) -> TrimAdvice {
     let by_mount = |option: &String| option == "discard" || option.starts_with("discard=");
     let not = |option: &String| option == "nodiscard";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_geometry::Geometry;
 
-use crate::catalogue::FileSystemCatalog;
+use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::Durability;
 use crate::filesystem::FileSystem;
@@ -14,9 +14,9 @@ use crate::setup::Setup;
 
 use super::document::{PlanChoices, PlanInputs, PlannedMedium, StripeWidth};
 use super::error::PlanError;
-use super::ground::{Placement, ground};
 use super::layers::is_host;
 use super::packing;
+use super::placement::{Placement, ground};
 use super::units;
 
 /// The option of a file system that takes the numbers of a plan.

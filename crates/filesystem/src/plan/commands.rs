@@ -11,7 +11,7 @@ use crate::recipe::Recipe;
 
 use super::document::{Plan, PlannedCommand, PlannedPlacement};
 
-/// What is run, in this order. Only the programs before `mount` write to the medium.
+/// What is run, in this order. Only the programs before `mount` write to the device.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Writes the partition table, where there is one.
@@ -26,7 +26,7 @@ pub struct Programs {
     pub mount: Program,
 }
 
-/// The programs for a medium at `node` (the partition, where that is the target).
+/// The programs for a device at `node` (the partition, where that is the target).
 pub(super) fn programs(
     table: PartitionTable,
     place: PlannedPlacement,

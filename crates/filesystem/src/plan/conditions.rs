@@ -1,4 +1,4 @@
-//! What a place offers a file system: the medium's conditions with the numbers of a plan in them.
+//! What a place offers a file system: the device's conditions with the numbers of a plan in them.
 //!
 //! Whoever makes a file system takes its numbers from here, be it for a plan, for a trial, or on a
 //! scratch image, so that what is tried is what is planned and printed.
@@ -21,7 +21,7 @@ pub fn fitted_conditions(
     with_numbers(filesystem, medium, &numbers::fit(&filesystem.kind, &site))
 }
 
-/// A file system's place on a medium.
+/// A file system's place on a device.
 pub(super) fn site(
     filesystem: &FileSystem,
     medium: &Conditions,

@@ -1,14 +1,14 @@
 //! A plan as it is written down: the document `flashfit.plan`.
 //!
 //! It says twice what is to be done: by the choices that were made ([`Plan::inputs`]) and by what
-//! follows from them. Whoever carries a plan out trusts the choices only, makes the plan anew from
+//! follows from them. Whoever carries a plan out trusts the choices only, makes the plan again from
 //! them ([`Plan::rebuild`]), and refuses one that is not the same.
 
 use std::path::PathBuf;
 
+use flashfit_device::describe::DeviceKind;
+use flashfit_device::identity::DeviceIdentity;
 use flashfit_geometry::Geometry;
-use flashfit_medium::describe::DeviceKind;
-use flashfit_medium::identity::DeviceIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::durability::{Durability, DurabilityVerdict};
@@ -22,7 +22,7 @@ pub const SCHEMA: &str = "plan";
 /// The version of the document.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The medium that a plan is for, as far as the plan depends on it.
+/// The device that a plan is for, as far as the plan depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedMedium {
     /// Its node or image file; `sim:NAME` for a simulated card.
@@ -45,12 +45,12 @@ pub struct PlannedMedium {
     pub volatile_cache: bool,
 }
 
-/// What is known of how the medium is built, and what the plan makes of it.
+/// What is known of how the device is built, and what the plan makes of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedGeometry {
     /// What the user gave, or a probe found.
     pub given: Geometry,
-    /// What the medium declares, or a card model states.
+    /// What the device declares, or a card model states.
     pub declared: Geometry,
     /// What the plan uses: the given one, or a common multiple where the two disagree.
     pub used: Geometry,
@@ -67,7 +67,7 @@ pub enum StripeWidth {
     Strides,
 }
 
-/// What was chosen. With medium and geometry it determines everything else.
+/// What was chosen. With device and geometry it determines everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanChoices {
     /// The partition table; `None` leaves it to the planner.
@@ -92,7 +92,7 @@ pub struct PlanChoices {
 /// Everything that a plan is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanInputs {
-    /// The medium.
+    /// The device.
     pub medium: PlannedMedium,
     /// What was given, or probed.
     pub given: Geometry,
@@ -107,7 +107,7 @@ pub struct PlanInputs {
 pub struct PlannedPartition {
     /// Counted from 1.
     pub number: u32,
-    /// From the start of the medium, in bytes.
+    /// From the start of the device, in bytes.
     pub start_bytes: u64,
     /// In bytes.
     pub size_bytes: u64,
@@ -120,7 +120,7 @@ pub struct PlannedPartition {
 /// Where the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedPlacement {
-    /// From the start of the whole medium, in bytes; also where the target is a partition.
+    /// From the start of the whole device, in bytes; also where the target is a partition.
     pub start_bytes: u64,
     /// In bytes.
     pub size_bytes: u64,
@@ -145,7 +145,7 @@ pub enum NumberUnit {
 /// The names are `block_bytes`, `stride_blocks`, `stripe_width_blocks`, `cluster_bytes`,
 /// `reserved_sectors`, `data_start_bytes`, `section_bytes`, `zone_sections`, `main_start_bytes`,
 /// `segment_bytes`, `node_bytes`, `sunit_bytes`, `swidth_bytes` and `boundary_bytes`, the same as
-/// in [`crate::Facts`]. Positions count from the start of the file system.
+/// in [`crate::FileSystemFacts`]. Positions count from the start of the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanNumber {
     /// Its name.
@@ -169,11 +169,11 @@ pub struct PlannedCommand {
     pub args: Vec<String>,
     /// Text for its standard input.
     pub stdin: Option<String>,
-    /// Whether it writes to the medium.
+    /// Whether it writes to the device.
     pub writes: bool,
 }
 
-/// How freed space is told to the medium.
+/// How freed space is told to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trim {
@@ -196,16 +196,16 @@ pub struct TrimAdvice {
     pub reason: String,
 }
 
-/// A plan: one file system on one medium. See the head of this file for what of it is trusted.
+/// A plan: one file system on one device. See the head of this file for what of it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The medium.
+    /// The device.
     pub medium: PlannedMedium,
     /// How it is built.
     pub geometry: PlannedGeometry,
     /// What was chosen.
     pub choices: PlanChoices,
-    /// The partition table that is written; [`Table::None`] also where the target is a partition.
+    /// The partition table that is written; [`PartitionTable::None`] also where the target is a partition.
     pub table: PartitionTable,
     /// Why this table, as a sentence.
     pub table_reason: String,
@@ -217,7 +217,7 @@ pub struct Plan {
     pub setup: Setup,
     /// The numbers, each with its reason.
     pub numbers: Vec<PlanNumber>,
-    /// The commands in order, for the medium's node; for an image or a simulated card, for a node
+    /// The commands in order, for the device's node; for an image or a simulated card, for a node
     /// that does not exist.
     pub commands: Vec<PlannedCommand>,
     /// Where it is mounted.
@@ -229,9 +229,9 @@ pub struct Plan {
     /// What does the same on a kernel before 5.0, as a kernel parameter; `None` where there was no
     /// such scheduler.
     pub kernel_parameter: Option<String>,
-    /// How freed space is told to the medium.
+    /// How freed space is told to the device.
     pub trim: TrimAdvice,
-    /// Bytes of the medium that cannot be used because of this layout: outside the partition, and
+    /// Bytes of the device that cannot be used because of this layout: outside the partition, and
     /// what the numbers cost inside.
     pub lost_bytes: u64,
     /// What takes them, as a sentence.

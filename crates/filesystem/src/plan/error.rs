@@ -1,8 +1,8 @@
 //! Why there is no plan.
 
-use flashfit_catalogue::CatalogEntryError;
+use flashfit_catalog::CatalogEntryError;
+use flashfit_device::Bytes;
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 
 use crate::durability::Durability;
 use crate::layout::LayoutError;
@@ -17,7 +17,7 @@ pub enum PlanError {
     /// The setup is not possible.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Something named is not in the catalogue.
+    /// Something named is not in the catalog.
     #[error(transparent)]
     Unknown(#[from] CatalogEntryError),
     /// The place is smaller than the file system needs.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::FileSystemCatalog;
+use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::DurabilityVerdict;
 use crate::filesystem::FileSystem;
@@ -54,7 +54,7 @@ pub struct PlannedLayers {
     pub commands: Vec<PlannedCommand>,
     /// Lines for fstab(5), behind that of the host file system.
     pub fstab_lines: Vec<String>,
-    /// What packs it anew with what was changed.
+    /// What packs it again with what was changed.
     pub renewal: Vec<PlannedCommand>,
     /// What to know of that, as sentences.
     pub renewal_note: String,
@@ -164,7 +164,7 @@ fn worst(host: DurabilityVerdict, image: DurabilityVerdict) -> DurabilityVerdict
 }
 
 fn written(steps: &[LayerCommand]) -> Vec<PlannedCommand> {
-    // The medium is written to by all of them but mounting.
+    // The device is written to by all of them but mounting.
     let is_mount = |name: &str| matches!(name, "mount" | "umount");
     let one = |(purpose, program): &LayerCommand| {
         commands::one(purpose, program, !is_mount(program.name()))

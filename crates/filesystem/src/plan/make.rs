@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::catalogue::FileSystemCatalog;
+use crate::catalog::FileSystemCatalog;
 use crate::conditions::Conditions;
 use crate::durability::{Durability, Risk};
 use crate::filesystem::{BASE, FileSystem};
@@ -15,8 +15,8 @@ use super::choose::GEOMETRY;
 use super::commands::{self, Programs};
 use super::document::{Plan, PlanInputs, PlanNumber, PlannedGeometry};
 use super::error::PlanError;
-use super::ground::{Placement, ground};
 use super::numbers::PlacementNumbers;
+use super::placement::{Placement, ground};
 use super::units;
 
 /// Everything that is made of the choices alone.
@@ -134,16 +134,16 @@ impl Plan {
         })
     }
 
-    /// Makes it anew of medium, geometry and choices. What is carried out is the plan that this
+    /// Makes it again of device, geometry and choices. What is carried out is the plan that this
     /// returns, and only where it equals this one.
     ///
     /// # Errors
-    /// As [`PlanError`] tells; also when the catalogue no longer has the file system.
+    /// As [`PlanError`] tells; also when the catalog no longer has the file system.
     pub fn rebuild(&self, catalogue: &FileSystemCatalog) -> Result<Self, PlanError> {
         Self::of(catalogue, &self.inputs())
     }
 
-    /// The programs for a medium at `node`, made of the choices; those that are written in the
+    /// The programs for a device at `node`, made of the choices; those that are written in the
     /// plan are not looked at.
     ///
     /// # Errors

@@ -1,23 +1,23 @@
-//! The plan: where a file system goes on a medium, which numbers it is made with and why, and the
-//! commands for it. Nothing here touches a medium.
+//! The plan: where a file system goes on a device, which numbers it is made with and why, and the
+//! commands for it. Nothing here touches a device.
 //!
 //! [`choose()`] makes choices of wishes, [`Plan::of`] a plan of choices. A plan is a pure
-//! function of medium, geometry and choices, so that it can be made anew and compared.
+//! function of device, geometry and choices, so that it can be made again and compared.
 
 pub mod advice;
 pub mod arithmetic;
 mod choose;
 mod commands;
 mod conditions;
+mod device;
 pub mod document;
 mod error;
 pub mod file;
-mod ground;
 mod layers;
 mod make;
-mod medium;
 pub mod numbers;
 mod packing;
+mod placement;
 mod published;
 pub mod units;
 

@@ -1,13 +1,13 @@
 //! How an image is packed: block and compressor.
 //!
-//! A compressed image has no grid of erase units that its blocks could lie on, and it is written
+//! A compressed image has no grid of erase blocks that its blocks could lie on, and it is written
 //! once, from start to end. So the block is a matter of reading: a small read unpacks a whole one.
 //!
 //! Sources: the Gentoo wiki's page on SD cards, which measured blocks of 4, 16 and 256 KiB with xz
 //! and gzip; mksquashfs(1); what the kernel's commit that brought squashfs zstd (4.14) says of the
 //! compressors. Limits: that measurement changes block and compressor at once.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::conditions::Conditions;
 use crate::filesystem::{FileSystem, FsOption};
@@ -139,7 +139,7 @@ pub(super) fn warnings(filesystem: &FileSystem, setup: &Setup) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::FileSystemCatalog;
+    use crate::catalog::FileSystemCatalog;
 
     fn usual_for(write_unit_bytes: Option<u64>) -> Vec<String> {
         let catalogue = FileSystemCatalog::load(None).unwrap();

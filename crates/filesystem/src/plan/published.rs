@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::{CatalogEntry, CatalogEntryError};
+use flashfit_catalog::{CatalogEntry, CatalogEntryError};
+use flashfit_device::Bytes;
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::FileSystemCatalogError;
+use crate::catalog::FileSystemCatalogError;
 use crate::layout::PartitionTable;
 
 use super::document::StripeWidth;
@@ -21,7 +21,7 @@ pub struct PublishedRecipe {
     pub name: String,
     /// What it is, in a few words.
     pub title: String,
-    /// The erase unit that its author found or supposed.
+    /// The erase block that its author found or supposed.
     pub erase_unit: Bytes,
     /// The write unit, where there was one.
     pub write_unit: Option<Bytes>,
@@ -31,7 +31,7 @@ pub struct PublishedRecipe {
     pub start: Bytes,
     /// The file system.
     pub filesystem: String,
-    /// Its options, by the names of the catalogue.
+    /// Its options, by the names of the catalog.
     pub options: Vec<String>,
     /// The I/O scheduler, where the recipe names one; by today's name.
     pub scheduler: Option<String>,
@@ -59,7 +59,7 @@ impl PublishedRecipe {
         }
     }
 
-    /// Whether it was made for a medium built like this.
+    /// Whether it was made for a device built like this.
     pub fn is_for(&self, used: &Geometry) -> bool {
         let bytes = |known: &Option<Sourced>| known.as_ref().map(|known| known.bytes);
         bytes(&used.erase_unit) == Some(self.erase_unit)
@@ -77,7 +77,7 @@ impl PublishedRecipes {
     /// # Errors
     /// The first file that cannot be read or is not valid.
     pub fn load(user_dir: Option<&Path>) -> Result<Self, FileSystemCatalogError> {
-        let entries = flashfit_catalogue::entries("recipes", "toml", user_dir)?;
+        let entries = flashfit_catalog::entries("recipes", "toml", user_dir)?;
         Ok(Self(entries.iter().map(read).collect::<Result<_, _>>()?))
     }
 
@@ -89,7 +89,7 @@ impl PublishedRecipes {
     /// The recipe of that name.
     ///
     /// # Errors
-    /// [`EntryError::Unknown`] with the nearest name.
+    /// [`CatalogEntryError::Unknown`] with the nearest name.
     pub fn find(&self, name: &str) -> Result<&PublishedRecipe, CatalogEntryError> {
         self.0.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
             CatalogEntryError::unknown(
@@ -141,7 +141,7 @@ mod tests {
         let entry = CatalogEntry {
             name: "x".into(),
             text,
-            origin: flashfit_catalogue::Origin::File("x.toml".into()),
+            origin: flashfit_catalog::Origin::File("x.toml".into()),
         };
         let error = read(&entry).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("titel"), "{error}");

@@ -4,8 +4,8 @@
 //! the common multiple is safe whichever is right. A register often declares the least that its
 //! standard allows, and a probe can be fooled; neither is proof against the other.
 
+use flashfit_device::Bytes;
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_medium::Bytes;
 
 use super::arithmetic::lcm;
 use super::document::PlannedGeometry;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, LayoutStart, PartitionLayout, Recipe, Scheduler,
     Setup, facts, plan_layout,
@@ -10,13 +11,12 @@ use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
-use flashfit_medium::Bytes;
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 
 pub const ERASE_UNIT: Bytes = Bytes::mib(4);
 pub const WRITE_UNIT: Bytes = Bytes::kib(16);
 
-/// A medium with a cache that takes discards, and the numbers that a plan would compute.
+/// A device with a cache that takes discards, and the numbers that a plan would compute.
 pub fn conditions() -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     let planned = [
@@ -74,11 +74,11 @@ pub fn read(file: &Path) -> String {
     run(&Program::new("cat").arg(file.display().to_string())).stdout
 }
 
-/// A partition that starts and ends on erase units, as long as the value lives.
+/// A partition that starts and ends on erase blocks, as long as the value lives.
 pub struct Card {
     _device: LoopDevice,
     node: PathBuf,
-    /// Of the partition, on the medium.
+    /// Of the partition, on the device.
     pub start_bytes: u64,
     folder: tempfile::TempDir,
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::{Layers, facts};
 use flashfit_host::{Program, Runner, SystemRunner, mountinfo};
-use flashfit_medium::Bytes;
 use flashfit_test_support::{TestNeed, skip};
 
 use crate::card::{Card, built_in, installed, mountable, read, recipe, run, write};

@@ -1,9 +1,9 @@
 //! Every option of every file system is taken by the real mkfs and the real kernel, or the
-//! catalogue knows why not.
+//! catalog knows why not.
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::{FileSystem, FsOption, Version, Versions};
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_medium::Bytes;
 use flashfit_test_support::{TestNeed, skip_part};
 
 use crate::card::{Card, built_in, installed, mountable, recipe, run};

@@ -1,8 +1,8 @@
 //! The numbers that were asked for are there, by two ways of reading them where there are two.
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::facts::FileSystemFacts;
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_medium::Bytes;
 
 use crate::card::{Card, ERASE_UNIT, built_in, installed, mountable, recipe, run};
 

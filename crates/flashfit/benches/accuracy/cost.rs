@@ -14,7 +14,7 @@ use crate::flashbench;
 use crate::reading::probe_drawn;
 use crate::running::{self, FLASHFIT, Running};
 
-/// Cards of the catalogue that are served to a real kernel.
+/// Cards of the catalog that are served to a real kernel.
 const SERVED: [&str; 3] = ["sd-c4-block", "sd-c10-log", "usd-a1-pagemap"];
 
 /// A third, and what rounding to whole reads adds.

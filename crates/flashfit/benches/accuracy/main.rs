@@ -1,10 +1,10 @@
 //! How right probes are: `make accuracy` writes `docs/accuracy.md` from scratch.
 //!
-//! Simulated cards of known geometry, media without geometry, published tables of real cards, twins
-//! that predict hidden cells, and what probes cost. The cards are drawn with seeds that nothing was
-//! tuned on. `cargo bench -p flashfit --bench accuracy -- 30` does it with 30 cards; `development`
-//! takes those on which probes are tuned, `used` writes to cards that were written all over before,
-//! `without-twins` leaves out what takes longest.
+//! Simulated cards of known geometry, devices without geometry, published tables of real cards,
+//! twins that predict hidden cells, and what probes cost. The cards are drawn with seeds that
+//! nothing was tuned on. `cargo bench -p flashfit --bench accuracy -- 30` does it with 30 cards;
+//! `development` takes those on which probes are tuned, `used` writes to cards that were written
+//! all over before, `without-twins` leaves out what takes longest.
 
 #![expect(clippy::print_stdout, reason = "it prints the document")]
 #![expect(clippy::print_stderr, reason = "how long it took is not for the document")]

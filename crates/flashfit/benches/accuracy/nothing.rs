@@ -1,4 +1,4 @@
-//! Figure 2: media without geometry. No answer is the right one.
+//! Figure 2: devices without geometry. No answer is the right one.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::reading::{LATENCIES, probe_plain};
 use crate::running;
 use crate::share::Share;
 
-/// Trials of each kind of latency, and on each real medium.
+/// Trials of each kind of latency, and on each real device.
 const TRIALS: u64 = 10;
 /// The size of real files and loop devices.
 const REAL_BYTES: u64 = 256 << 20;

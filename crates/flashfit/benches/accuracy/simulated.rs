@@ -9,11 +9,11 @@ use std::ops::Range;
 
 use flashfit_card::model::LayerKind;
 use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_device::{BlockDev, VirtualClock};
 use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{self, ReadingOptions};
 use flashfit_geometry::writing::{self, WritingOptions};
 use flashfit_geometry::{GeometryFinding, Probed, QuantityValue};
-use flashfit_medium::{BlockDev, VirtualClock};
 
 use crate::cards::{self, DrawnCard, Noise};
 use crate::reading::probe_drawn;

@@ -34,7 +34,7 @@ pub struct Finding {
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub label: String,
-    /// Where the partition starts, in sectors of 512 bytes; 0 for the whole medium.
+    /// Where the partition starts, in sectors of 512 bytes; 0 for the whole device.
     pub start_sector: u64,
     /// The program that makes the file system, and its arguments before the node.
     pub mkfs: Vec<String>,

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use flashfit_card::served::CardProcess;
 use flashfit_card::{Card, CardRequest};
+use flashfit_device::random::Random;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_medium::random::Random;
 
 use crate::finding::{Case, Finding, Work};
 
@@ -76,7 +76,7 @@ pub fn play(runner: &SystemRunner, finding: &Finding, case: &Case) -> Fallible<O
 
 /// Nobody formats a card that was never written; in the process it is done in no time.
 fn used(finding: &Finding) -> Fallible<Card> {
-    let model = flashfit_card::catalogue::load(&finding.card, None)?;
+    let model = flashfit_card::catalog::load(&finding.card, None)?;
     let mut card = Card::new(&model);
     let zeros = vec![0; 1 << 20];
     for offset in (0..model.capacity.0).step_by(zeros.len()) {

@@ -1,7 +1,7 @@
 //! `flashfit apply PLAN|RUN TARGET` makes a plan true, `flashfit restore DIR TARGET` takes it back.
 
 pub mod args;
-mod means;
+mod context;
 mod restore;
 mod show;
 mod source;
@@ -9,18 +9,18 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, UnfinishedChange, backup};
+use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::mount::Mounted;
 use flashfit_host::program::quote;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_report::text::plain;
 
+use crate::command_error::CommandError;
 use crate::consent;
-use crate::failure::CommandError;
 use crate::output::{note, note_with_commands, warn};
 use crate::state;
 use args::ApplyArgs;
-use means::{ApplyContext, environment};
+use context::{ApplyContext, environment};
 use source::PlanSource;
 
 pub use restore::run as restore;
@@ -140,7 +140,7 @@ fn unfinished(medium: &Device) -> Result<Option<UnfinishedChange>, flashfit_appl
     flashfit_apply::unfinished(&SystemRoots::default(), medium, &state::records())
 }
 
-/// An error that ends the work tells what state the medium is in.
+/// An error that ends the work tells what state the device is in.
 fn left(failure: CommandError, medium: &Device) -> CommandError {
     let Ok(Some(UnfinishedChange { stage, again: Some(again), undo: Some(undo), .. })) =
         unfinished(medium)

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint, clock};
+use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Bytes, Device, DeviceKind, SystemRoots};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
 use super::args::RestoreArgs;
-use super::means::{ApplyContext, environment};
+use super::context::{ApplyContext, environment};
 use super::{left, look, show, undo, with_objection};
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output::{self, note_with_commands};
 
 const WHAT_RETURNS: &str = "The partition table and the first and last 4 MiB return. Between them \
@@ -92,7 +92,7 @@ fn shown(lost: &str, backup: &Backup, dir: &Path) -> String {
     )
 }
 
-/// What is not on the medium and so does not go back with it.
+/// What is not on the device and so does not go back with it.
 fn stays(dir: &Path) -> &'static str {
     let installed = |journal: &ApplyJournal| {
         journal.stages.iter().any(|begun| begun.stage == ApplyStage::Installing)

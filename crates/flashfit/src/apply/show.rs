@@ -5,19 +5,19 @@ use std::path::Path;
 use flashfit_apply::install::Installed;
 use flashfit_apply::verify::Verified;
 use flashfit_apply::{Applied, InstallTarget};
+use flashfit_device::{Bytes, Device};
 use flashfit_filesystem::plan::{Plan, PlannedCommand};
 use flashfit_host::program::quote;
 use flashfit_host::{Program, Runner};
-use flashfit_medium::{Bytes, Device};
 use flashfit_report::text::plain;
 use serde::Serialize;
 
 use crate::apply::source::PlanSource;
+use crate::command_error::CommandError;
 use crate::consent::what_is_lost;
-use crate::failure::CommandError;
 use crate::output;
 
-/// What is on the medium: its partitions, the file systems on them and their labels.
+/// What is on the device: its partitions, the file systems on them and their labels.
 pub fn lost(runner: &dyn Runner, medium: &Device) -> String {
     let mut lines: Vec<String> = what_is_lost(medium).lines().map(str::to_owned).collect();
     let whole = seen(runner, medium, Bytes(0), medium.capacity);

@@ -1,8 +1,10 @@
-//! Where a plan comes from: a file, or the recommended setup of a run. Either is made anew for the
-//! medium that is here now, and refused where that gives anything else.
+//! Where a plan comes from: a file, or the recommended setup of a run. Either is made again for the
+//! device that is here now, and refused where that gives anything else.
 
 use std::path::Path;
 
+use flashfit_device::identity::DeviceIdentity;
+use flashfit_device::{Device, DeviceKind};
 use flashfit_filesystem::plan::{
     Plan, PlanChoices, PlanInputs, PlannedMedium, StripeWidth, differences, file,
 };
@@ -10,19 +12,17 @@ use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
 use flashfit_geometry::Geometry;
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::identity::DeviceIdentity;
-use flashfit_medium::{Device, DeviceKind};
 use flashfit_tune::{RunHeader, Space, StoredRun};
 
-use crate::catalogues::Catalogs;
-use crate::failure::CommandError;
+use crate::catalogs::Catalogs;
+use crate::command_error::CommandError;
 use crate::rendering::RunView;
 
 const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
-/// Parts of a plan that name the medium's node, which may be another today.
+/// Parts of a plan that name the device's node, which may be another today.
 const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 
-/// A plan that holds for the medium, and the catalogue that it was made of.
+/// A plan that holds for the device, and the catalog that it was made of.
 pub struct PlanSource {
     pub plan: Plan,
     pub catalogue: FileSystemCatalog,
@@ -129,7 +129,7 @@ fn of_run(
     Ok((catalogues.filesystems, inputs))
 }
 
-/// The medium of the run. An image was measured as the loop device over it.
+/// The device of the run. An image was measured as the loop device over it.
 fn measured(header: &RunHeader, now: &Device) -> PlannedMedium {
     let mut medium = PlannedMedium::of(&header.facts.medium);
     let is_named = Path::new(&header.spec.target) == header.facts.medium.path;
@@ -162,8 +162,8 @@ fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices
     }
 }
 
-/// Whether the medium is the one that the plan was made for. Its node may have another name today,
-/// and the kernel may have counted it anew.
+/// Whether the device is the one that the plan was made for. Its node may have another name today,
+/// and the kernel may have counted it again.
 fn same_medium(planned: &PlannedMedium, now: &PlannedMedium) -> Result<(), CommandError> {
     let known =
         |identity: &DeviceIdentity| DeviceIdentity { disk_sequence: None, ..identity.clone() };

@@ -2,12 +2,12 @@
 //! was written all over once.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
+use flashfit_device::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use flashfit_geometry::flashbench::{OpenBlockProcedure, OpenBlockTable};
-use flashfit_medium::{BlockDev, BlockDevError, Bytes, VirtualClock};
 use serde::Serialize;
 
 use super::patterns::{self, RandomFigures, SequentialFigures};
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 const PIECE: Bytes = Bytes::mib(1);
 

@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashfit_card::CardModel;
-use flashfit_catalogue::{CatalogEntryError, entries};
+use flashfit_catalog::{CatalogEntryError, entries};
+use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{
     AccessOrder, Comparison, OpenBlockTable, units_before_the_cliff,
 };
 use flashfit_host::ExitClass;
-use flashfit_medium::Bytes;
 use serde::Serialize;
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 use measure::CardFigures;
 use published::ComparedFigure;
 
-/// The size of a write at which the open units are read off.
+/// The size of a write at which the open erase blocks are read off.
 const CLIFF_WRITE: Bytes = Bytes(64 << 10);
 
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ struct Measured {
     counterpart: Option<Counterpart>,
 }
 
-/// How many erase units can be written in turn before the rate falls below half, as people read
+/// How many erase blocks can be written in turn before the rate falls below half, as people read
 /// flashbench's tables; nothing where it does not fall.
 #[derive(Debug, Serialize)]
 struct OpenUnits {
@@ -106,8 +106,8 @@ struct Counterpart {
 
 pub fn run(args: &CardBenchArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let models = match &args.name {
-        Some(name) => vec![flashfit_card::catalogue::load(name, catalog)?],
-        None => flashfit_card::catalogue::all(catalog)?,
+        Some(name) => vec![flashfit_card::catalog::load(name, catalog)?],
+        None => flashfit_card::catalog::all(catalog)?,
     };
     let mut all = Vec::new();
     for model in &models {
@@ -153,7 +153,7 @@ fn measured(
 }
 
 fn given(path: &Path) -> Result<(String, OpenBlockTable), CommandError> {
-    let entry = flashfit_catalogue::read(path)?;
+    let entry = flashfit_catalog::read(path)?;
     Ok((path.display().to_string(), table(&path.display().to_string(), &entry.text)?))
 }
 

@@ -1,20 +1,21 @@
 //! How fast a card takes sequential requests, and random ones of 4 KiB in several ways and states.
 //!
 //! A state says what was done to the card before: random requests to a card that was written all
-//! over find every spare erase unit in use, those to a card of which most was never written do not.
-//! Published figures are nearly always of the latter kind. Limits: no mixture of reads and writes.
+//! over find every spare erase block in use, those to a card of which most was never written do
+//! not. Published figures are nearly always of the latter kind. Limits: no mixture of reads and
+//! writes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use flashfit_card::{Card, CardModel, CardRequest};
-use flashfit_medium::BlockDevError;
-use flashfit_medium::random::Random;
+use flashfit_device::BlockDevError;
+use flashfit_device::random::Random;
 use serde::{Deserialize, Serialize};
 
 const SEQUENTIAL_BYTES: u64 = 1 << 20;
 const RANDOM_BYTES: u64 = 4 << 10;
-/// Enough for a card to show what it does beyond its caches and open units.
+/// Enough for a card to show what it does beyond its caches and open erase blocks.
 const RANDOM_REQUESTS: u64 = 4096;
 const QUEUE_DEPTH: usize = 32;
 /// Long enough for whatever a card does by itself.

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use flashfit_catalogue::entries;
+use flashfit_catalog::entries;
 use flashfit_host::ExitClass;
 use serde::{Deserialize, Serialize};
 
 use super::measure::CardFigures;
 use super::patterns::{AccessPattern, PriorState};
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 /// What a published figure is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{AccessOrder, Comparison, OpenBlockTable};
-use flashfit_medium::Bytes;
 use flashfit_report::{Column, TextTable};
 
 use super::patterns::{AccessPattern, PriorState, RandomFigures};

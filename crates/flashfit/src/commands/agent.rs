@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_stand::agent::{self, AgentFolder, AgentInfo};
+use flashfit_testbed::agent::{self, AgentFolder, AgentInfo};
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
-use crate::stands;
+use crate::test_beds;
 
 const START_WAIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -102,7 +102,7 @@ fn start(folder: &Path, linger: u64) -> Result<(), CommandError> {
 fn about() -> AgentInfo {
     AgentInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        cards: Box::new(|folder| stands::cards(Some(folder))),
+        cards: Box::new(|folder| test_beds::cards(Some(folder))),
     }
 }
 

@@ -6,9 +6,9 @@ use flashfit_report::{RankingTable, terminal};
 use flashfit_tune::{Space, StoredRun};
 use serde::Serialize;
 
-use crate::catalogues::Catalogs;
+use crate::catalogs::Catalogs;
 use crate::cli::AnalyzeArgs;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::{self, RunView};
 

@@ -1,17 +1,17 @@
 //! `flashfit doctor --on ssh:HOST`: what a board has for trials: kernel, programs, file
-//! systems, media. An agent is started there for it and ended; nothing is written to a medium.
+//! systems, devices. An agent is started there for it and ended; nothing is written to a device.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_host::{ProgramError, SystemRunner, UserError};
-use flashfit_stand::{Capabilities, Host, Requirements};
+use flashfit_testbed::{Capabilities, Host, Requirements};
 
+use crate::command_error::CommandError;
 use crate::commands::list;
-use crate::failure::CommandError;
 use crate::output;
-use crate::stands::ssh;
+use crate::test_beds::ssh;
 
 /// Asks the agent on `host`, and tells.
 pub fn run(

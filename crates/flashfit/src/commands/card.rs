@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use flashfit_report::{Column, Shorten, TextTable};
 
+use crate::command_error::CommandError;
 use crate::commands::card_args::{CardArgs, CardCommand};
 use crate::commands::inspect::card_text;
 use crate::commands::{card_power, card_serve, card_stats};
-use crate::failure::CommandError;
 use crate::output;
 
 pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     match &args.command {
         CardCommand::List { json } => list(*json, catalog),
         CardCommand::Show { name, file: true, .. } => {
-            output::print_utf8(&flashfit_card::catalogue::entry(name, catalog)?.text)
+            output::print_utf8(&flashfit_card::catalog::entry(name, catalog)?.text)
         }
         CardCommand::Show { name, json, .. } => {
-            let model = flashfit_card::catalogue::load(name, catalog)?;
+            let model = flashfit_card::catalog::load(name, catalog)?;
             if *json { output::json("card", model) } else { output::print(&card_text(&model)) }
         }
         CardCommand::Bench(args) => crate::card_bench::run(args, catalog),
@@ -30,7 +30,7 @@ pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
 }
 
 fn list(json: bool, catalog: Option<&Path>) -> Result<(), CommandError> {
-    let cards = flashfit_card::catalogue::all(catalog)?;
+    let cards = flashfit_card::catalog::all(catalog)?;
     if json {
         return output::json("cards", cards);
     }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use flashfit_card::CutReport;
 use flashfit_card::cut::DamageUnit;
 use flashfit_card::served::{self, AskError};
+use flashfit_device::Bytes;
 use flashfit_host::ExitClass;
-use flashfit_medium::Bytes;
 use serde::Serialize;
 
+use crate::command_error::CommandError;
 use crate::commands::card_args::CutArgs;
-use crate::failure::CommandError;
 use crate::output;
 
 /// What a cut did and left.

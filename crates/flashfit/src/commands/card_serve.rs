@@ -6,10 +6,10 @@ use flashfit_card::served::CardProcess;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{ExitClass, capability};
 
+use crate::command_error::CommandError;
 use crate::commands::card_args::ServeArgs;
 use crate::commands::card_server;
 use crate::commands::card_stats::counters_text;
-use crate::failure::CommandError;
 use crate::output;
 
 pub fn run(args: &ServeArgs, catalog: Option<&Path>) -> Result<(), CommandError> {

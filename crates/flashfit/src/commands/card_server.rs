@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::served;
 
+use crate::command_error::CommandError;
 use crate::commands::card_args::{CardServerArgs, ServingArgs};
-use crate::failure::CommandError;
 
 pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut output = std::io::stdout();
-    let model = match flashfit_card::catalogue::load(&args.name, catalog) {
+    let model = match flashfit_card::catalog::load(&args.name, catalog) {
         Ok(model) => model,
         Err(error) => {
             served::refuse(&mut output, &error);

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use flashfit_card::Counters;
 use flashfit_card::served::{reset_stats, stats};
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use flashfit_report::FigureUnit;
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 
 pub fn run(device: &Path, reset: bool, json: bool) -> Result<(), CommandError> {

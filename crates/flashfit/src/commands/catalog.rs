@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flashfit_bench::Workloads;
 use flashfit_card::CardModel;
-use flashfit_catalogue::Origin;
+use flashfit_catalog::Origin;
 use flashfit_filesystem::{
     Durability, FileSystem, FileSystemCatalog, FsOption, Variable, Versions,
 };
@@ -13,7 +13,7 @@ use flashfit_report::{Column, Shorten, TextTable};
 use serde::Serialize;
 
 use crate::cli::CatalogArgs;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ struct Titled {
 pub fn run(args: &CatalogArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let filesystems = FileSystemCatalog::load(catalog)?;
     let workloads = Workloads::load(catalog)?;
-    let cards = flashfit_card::catalogue::all(catalog)?;
+    let cards = flashfit_card::catalog::all(catalog)?;
     let names = Names {
         filesystems: filesystems.filesystems().iter().map(filesystem).collect(),
         knobs: knobs(&filesystems),

@@ -1,9 +1,10 @@
-//! `flashfit check TARGET`: what is wrong with a medium as it is, what it costs, and what would
+//! `flashfit check TARGET`: what is wrong with a device as it is, what it costs, and what would
 //! mend it. Reads only.
 
 use std::path::Path;
 
 use clap::Args;
+use flashfit_device::{Bytes, Device, SystemRoots, Target};
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::check::{
     self, CheckFinding, ExaminedDevice, ExaminedNodes, Severity, UnfinishedApply, examine, verdict,
@@ -12,12 +13,11 @@ use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::{ExitClass, Program, Runner, SystemRunner};
-use flashfit_medium::{Bytes, Device, SystemRoots, Target};
-use flashfit_stand::backing;
+use flashfit_testbed::writable_device;
 use serde::Serialize;
 
 use crate::cli::size;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering;
 
@@ -83,7 +83,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
     };
-    let declared = backing::declared(&medium);
+    let declared = writable_device::declared(&medium);
     let left = unfinished(&system, &medium)?;
     let examined = examine(&runner, &args.target, &medium, &nodes, (&given, &declared), left);
     let findings = check::check(&examined, &catalogue);
@@ -128,7 +128,7 @@ fn nodes_of_image(runner: &dyn Runner, medium: &Device) -> (ExaminedNodes, Optio
     }
 }
 
-/// What an interrupted apply left, by the medium itself and by what this machine remembers.
+/// What an interrupted apply left, by the device itself and by what this machine remembers.
 fn unfinished(
     system: &SystemRoots,
     medium: &Device,

@@ -9,15 +9,15 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
 use flashfit_host::{ExitClass, SystemRunner, UserError, capability};
 use flashfit_report::text::wrap;
-use flashfit_stand::{TestBedSpec, VmChoice, vm};
+use flashfit_testbed::{TestBedSpec, VmChoice, vm};
 use flashfit_vm::doctor::{DoctorFinding, Examination};
 use flashfit_vm::modules::ModulePresence;
 use serde::Serialize;
 
+use crate::command_error::CommandError;
 use crate::commands::board;
-use crate::failure::CommandError;
 use crate::output;
-use crate::stands::lab;
+use crate::test_beds::lab;
 
 #[derive(Debug, Args)]
 #[command(
@@ -58,7 +58,7 @@ struct Document {
 
 #[derive(Serialize)]
 struct HereDocument {
-    /// Why media cannot be mounted; nothing where they can.
+    /// Why devices cannot be mounted; nothing where they can.
     lacks_for_media: Option<String>,
     /// Why simulated cards cannot be attached; nothing where they can.
     lacks_for_simulated_cards: Option<String>,

@@ -1,22 +1,22 @@
-//! `flashfit inspect TARGET`: what one medium, or one simulated card, says of itself.
+//! `flashfit inspect TARGET`: what one device, or one simulated card, says of itself.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use flashfit_card::CardModel;
+use flashfit_device::{Bytes, DeclaredBytes, Device, SystemRoots, Target};
 use flashfit_host::SystemRunner;
-use flashfit_medium::{Bytes, DeclaredBytes, Device, SystemRoots, Target};
 use flashfit_report::text::{plain, wrap};
 
 use crate::cli::InspectArgs;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 
 pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = Target::parse(&args.target)?;
     let medium = match &target {
         Target::Simulated(name) => {
-            let model = flashfit_card::catalogue::load(name, catalog)?;
+            let model = flashfit_card::catalog::load(name, catalog)?;
             return if args.json {
                 output::json("card", model)
             } else {
@@ -156,7 +156,7 @@ fn identity(medium: &Device) -> String {
     parts.join(", ")
 }
 
-/// Whether a start lies on the declared erase unit, in words.
+/// Whether a start lies on the declared erase block, in words.
 fn on_unit(medium: &Device, start: Bytes) -> String {
     let Some(declared) = &medium.declared_erase_unit else { return String::new() };
     if flashfit_filesystem::aligned(start.0, declared.bytes.0) {

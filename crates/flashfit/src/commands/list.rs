@@ -1,10 +1,10 @@
-//! `flashfit list`: the media of this machine.
+//! `flashfit list`: the devices of this machine.
 
-use flashfit_medium::{Device, SystemRoots, list};
+use flashfit_device::{Device, SystemRoots, list};
 use flashfit_report::{Column, Shorten, TextTable};
 
 use crate::cli::ListArgs;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 
 pub fn run(args: &ListArgs) -> Result<(), CommandError> {
@@ -19,7 +19,7 @@ pub fn run(args: &ListArgs) -> Result<(), CommandError> {
     output::print(&table(&media))
 }
 
-/// A line for each medium.
+/// A line for each device.
 pub fn table(media: &[Device]) -> String {
     let mut table = TextTable::new([
         Column::text("DEVICE"),

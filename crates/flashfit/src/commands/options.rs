@@ -1,20 +1,20 @@
-//! `flashfit options`: which options of the catalogue this kernel and the installed programs take,
+//! `flashfit options`: which options of the catalog this kernel and the installed programs take,
 //! refuse, or take and ignore. Only scratch images are written to.
 
 use std::path::Path;
 
-use flashfit_filesystem::validity::{
+use flashfit_device::Bytes;
+use flashfit_filesystem::option_probe::{
     Cache, OptionFinding, OptionProbeTools, ProbedOptions, find_out, kernel,
 };
 use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::Bytes;
 use serde::Serialize;
 
 use crate::cli::OptionsArgs;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output::{self, note};
 use crate::rendering::options as rendering;
 
@@ -86,7 +86,7 @@ fn wanted<'a>(
     Ok(wanted)
 }
 
-/// A medium that offers all that an option can need.
+/// A device that offers all that an option can need.
 fn conditions() -> Conditions {
     let known = |bytes| Some(Sourced::new(bytes, QuantitySource::Given));
     Conditions {

@@ -1,10 +1,11 @@
-//! `flashfit plan TARGET`: layouts and commands that fit a medium, with the reason for every
+//! `flashfit plan TARGET`: layouts and commands that fit a device, with the reason for every
 //! number. Nothing is written but the plan's own file.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use flashfit_card::CardModel;
+use flashfit_device::{Bytes, Device, SystemRoots, Target};
 use flashfit_filesystem::plan::{
     Plan, PlanError, PlanRequest, PlannedMedium, PublishedRecipe, PublishedRecipes, StripeWidth,
     choose, choose_layered, file, units,
@@ -14,20 +15,19 @@ use flashfit_filesystem::{
 };
 use flashfit_geometry::Geometry;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Bytes, Device, SystemRoots, Target};
-use flashfit_stand::backing;
+use flashfit_testbed::writable_device;
 use serde::Serialize;
 
 use crate::cli::{durability, size, text_path};
+use crate::command_error::CommandError;
 use crate::consent;
-use crate::failure::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::probe::saved as probed;
 use crate::rendering;
 use crate::tune::resolve;
 
-/// The scheduler of a medium that is not attached yet: what the kernel gives a device with one
+/// The scheduler of a device that is not attached yet: what the kernel gives a device with one
 /// queue.
 const USUAL_SCHEDULER: &str = "mq-deadline";
 
@@ -126,9 +126,9 @@ impl From<TableArg> for PartitionTable {
     }
 }
 
-/// A medium, looked at for a plan.
+/// A device, looked at for a plan.
 pub struct PlanSubject {
-    /// The medium.
+    /// The device.
     pub medium: PlannedMedium,
     /// What it declares, or its model states.
     pub declared: Geometry,
@@ -141,9 +141,9 @@ pub struct PlanSubject {
 /// All that is shown.
 #[derive(Debug, Serialize)]
 pub struct PlanList {
-    /// The medium as the user named it.
+    /// The device as the user named it.
     pub target: String,
-    /// The plans, in the catalogue's order.
+    /// The plans, in the catalog's order.
     pub plans: Vec<Plan>,
     /// File systems without a plan.
     pub others: Vec<UnplannedFileSystem>,
@@ -235,10 +235,10 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<PlanSubject, Command
     let runner = SystemRunner::default();
     let medium = match Target::parse(target)? {
         Target::Simulated(name) => {
-            let model = flashfit_card::catalogue::load(&name, catalog)?;
+            let model = flashfit_card::catalog::load(&name, catalog)?;
             return Ok(PlanSubject {
                 medium: simulated(&name, &model),
-                declared: backing::modelled(&model),
+                declared: writable_device::modelled(&model),
                 scheduler: None,
                 objection: None,
             });
@@ -247,7 +247,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<PlanSubject, Command
         Target::Image(path) => Device::of_image(&runner, &path)?,
     };
     Ok(PlanSubject {
-        declared: backing::declared(&medium),
+        declared: writable_device::declared(&medium),
         scheduler: medium.queue.scheduler.clone(),
         objection: consent::would_be_refused(&medium),
         medium: PlannedMedium::of(&medium),
@@ -319,7 +319,7 @@ fn wish(
     })
 }
 
-/// Table and start: as given, or else as the recipe has them where the target is a whole medium.
+/// Table and start: as given, or else as the recipe has them where the target is a whole device.
 fn place(
     args: &PlanArgs,
     recipe: Option<&PublishedRecipe>,
@@ -450,7 +450,7 @@ fn make(
     made().map_err(CommandError::from)
 }
 
-/// A recipe that was made for a medium built like this one, and where it differs.
+/// A recipe that was made for a device built like this one, and where it differs.
 fn alike(plan: &Plan, recipes: &PublishedRecipes) -> Option<String> {
     let used = &plan.geometry.used;
     let recipe = recipes.all().iter().find(|recipe| recipe.is_for(used))?;

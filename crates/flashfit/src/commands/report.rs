@@ -6,9 +6,9 @@ use flashfit_report::html;
 use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{Space, StoredRun};
 
-use crate::catalogues::Catalogs;
+use crate::catalogs::Catalogs;
 use crate::cli::ReportArgs;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::{self, RunView};

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_medium::identity::DeviceIdentity;
-use flashfit_medium::{Bytes, Device, ObjectId};
-use flashfit_stand::TestBedSpec;
+use flashfit_device::identity::DeviceIdentity;
+use flashfit_device::{Bytes, Device, ObjectId};
+use flashfit_testbed::TestBedSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::size;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
 
 const EXAMPLES: &str = "\

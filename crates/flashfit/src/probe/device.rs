@@ -1,12 +1,12 @@
-//! The device behind a probe: a medium opened for reading only, one that the user agreed to lose,
+//! The device behind a probe: a device opened for reading only, one that the user agreed to lose,
 //! or a simulated card in the process under a clock of its own.
 
 use flashfit_card::{Card, CardModel, InProcessCard};
-use flashfit_medium::{
+use flashfit_device::{
     BlockDev, Clock, Device, DirectDevice, SystemClock, VirtualClock, WriteConsent,
 };
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 /// How much is written at once to use a simulated card up.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -27,7 +27,7 @@ impl TimedDevice {
         Ok(Self::direct(DirectDevice::shown(medium)?))
     }
 
-    /// A medium whose data the user agreed to lose.
+    /// A device whose data the user agreed to lose.
     pub fn writable(consent: &WriteConsent) -> Result<Self, CommandError> {
         Ok(Self::direct(DirectDevice::writable(consent)?))
     }

@@ -5,18 +5,18 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::describe::DeviceKind;
+use flashfit_device::identity::DeviceIdentity;
+use flashfit_device::{Bytes, DeclaredFacts};
 use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
 use flashfit_geometry::{
     Geometry, GeometryFinding, GeometryFindings, QuantitySource, QuantityValue, Sourced,
 };
 use flashfit_host::ExitClass;
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_medium::describe::DeviceKind;
-use flashfit_medium::identity::DeviceIdentity;
-use flashfit_medium::{Bytes, DeclaredFacts};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 /// The name of the document.
 pub const SCHEMA: &str = "flashfit.probe";
@@ -47,7 +47,7 @@ pub struct ProbeCost {
     pub elapsed_ns: u64,
 }
 
-/// The medium that was probed, as far as it must be known again.
+/// The device that was probed, as far as it must be known again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbedMedium {
     /// What kind it is.
@@ -105,24 +105,24 @@ pub struct ProbeDocument {
     pub schema_version: u32,
     /// The version of flashfit.
     pub tool_version: String,
-    /// The medium as the user named it; the files where tables were read.
+    /// The device as the user named it; the files where tables were read.
     pub target: String,
     /// How it was found out.
     pub mode: ProbeMode,
-    /// Whether the medium is a simulated card.
+    /// Whether the device is a simulated card.
     pub simulated: bool,
     /// Whether it was ended before it was done.
     pub interrupted: bool,
     /// The seed of every random choice.
     pub seed: u64,
-    /// The part of the medium that was probed: start and length, in bytes; absent for tables.
+    /// The part of the device that was probed: start and length, in bytes; absent for tables.
     pub region: Option<[u64; 2]>,
-    /// The medium; absent for tables.
+    /// The device; absent for tables.
     pub medium: Option<ProbedMedium>,
     /// A verdict for each quantity.
     #[serde(flatten)]
     pub findings: GeometryFindings,
-    /// What the medium, the kernel or a card model says.
+    /// What the device, the kernel or a card model says.
     pub declared: DeclaredFacts,
     /// What it cost.
     pub cost: ProbeCost,
@@ -141,7 +141,7 @@ pub struct ProbeDocument {
 /// What a probe was asked for.
 #[derive(Debug, Clone)]
 pub struct ProbeSettings {
-    /// The medium or the files, as named.
+    /// The device or the files, as named.
     pub target: String,
     /// How.
     pub mode: ProbeMode,
@@ -151,7 +151,7 @@ pub struct ProbeSettings {
     pub seed: u64,
     /// Start and length, in bytes.
     pub region: Option<[u64; 2]>,
-    /// The medium.
+    /// The device.
     pub medium: Option<ProbedMedium>,
     /// What is declared of it.
     pub declared: DeclaredFacts,
@@ -217,7 +217,7 @@ impl ProbeDocument {
         geometry(&self.findings)
     }
 
-    /// Where the first erase unit starts, in bytes, where that was found.
+    /// Where the first erase block starts, in bytes, where that was found.
     pub fn erase_unit_offset(&self) -> Option<u64> {
         bytes(&self.findings.erase_unit_offset).map(|offset| offset.0)
     }

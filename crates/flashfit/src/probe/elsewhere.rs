@@ -1,15 +1,15 @@
-//! A probe of a medium on another machine: the agent there makes it, and what it printed and wrote
+//! A probe of a device on another machine: the agent there makes it, and what it printed and wrote
 //! is brought back. Leave to write is asked for here, and looked at again by the guard there.
 
 use std::path::{Path, PathBuf};
 
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_stand::{Host, ProbeRequest};
+use flashfit_testbed::{Host, ProbeRequest};
 
 use super::args::{ExpectedDevice, ProbeArgs};
 use super::signals;
-use crate::failure::CommandError;
-use crate::stands::ssh;
+use crate::command_error::CommandError;
+use crate::test_beds::ssh;
 use crate::tune::subject::SIMULATED;
 use crate::{consent, output};
 
@@ -17,7 +17,7 @@ use crate::{consent, output};
 pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(), CommandError> {
     let runner = SystemRunner::new(signals()?);
     let target = args.target.as_deref().expect("nothing is imported from another machine");
-    // An agent that a probe of the same medium has left is in the way of this one.
+    // An agent that a probe of the same device has left is in the way of this one.
     let token = ssh::token(Path::new(&format!("{host}:{target}")));
     let mut place = ssh::reach(host, &token, &runner, catalog)?;
     let named = match args.write && !args.dry_run && !target.starts_with(SIMULATED) {

@@ -1,4 +1,4 @@
-//! Tables that flashbench printed, in place of a medium.
+//! Tables that flashbench printed, in place of a device.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use flashfit_twin::DeviceHints;
 
 use super::Ended;
 use super::document::{ProbeMode, ProbeSettings};
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
-/// What the tables of one medium say.
+/// What the tables of one device say.
 pub fn probe(files: &[PathBuf]) -> Result<Ended, CommandError> {
     let imported = read(files)?;
     let probed = inference::infer(&imported);

@@ -1,4 +1,4 @@
-//! `flashfit probe TARGET`, `flashfit probe --import FILE`: finds out how a medium is built, and
+//! `flashfit probe TARGET`, `flashfit probe --import FILE`: finds out how a device is built, and
 //! says how sure that is.
 
 pub mod args;
@@ -19,16 +19,16 @@ mod writing;
 
 use std::path::Path;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_geometry::Probed;
 use flashfit_geometry::flashbench::OpenBlockTable;
 use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_medium::Bytes;
-use flashfit_stand::TestBedSpec;
+use flashfit_testbed::TestBedSpec;
 use flashfit_twin::DeviceHints;
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use args::ProbeArgs;
@@ -175,7 +175,7 @@ fn fitted(
     twin.map(Some)
 }
 
-/// A medium that has less than it says is a bad verdict.
+/// A device that has less than it says is a bad verdict.
 fn lacking(document: &ProbeDocument) -> Option<CommandError> {
     let real = document::bytes(&document.findings.capacity)?;
     let announced = Bytes(document.medium.as_ref()?.capacity_bytes);
@@ -187,9 +187,9 @@ fn lacking(document: &ProbeDocument) -> Option<CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_device::DeclaredFacts;
+    use flashfit_device::describe::DeviceKind;
     use flashfit_geometry::{GeometryFinding, QuantityValue};
-    use flashfit_medium::DeclaredFacts;
-    use flashfit_medium::describe::DeviceKind;
 
     use super::document::ProbedMedium;
     use super::*;

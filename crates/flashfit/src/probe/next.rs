@@ -3,20 +3,20 @@
 
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{EXAMPLE_NODE, Plan, PlanRequest, StripeWidth, choose, units};
 use flashfit_filesystem::{Durability, FileSystemCatalog, Scheduler};
 use flashfit_geometry::{Geometry, Sourced};
 use flashfit_host::program::quote;
-use flashfit_medium::Bytes;
 
 use super::document::{NextCommand, ProbeDocument, ProbeMode};
+use crate::command_error::CommandError;
 use crate::commands::plan::PlanSubject;
-use crate::failure::CommandError;
 
 /// The file system whose line is shown: what distributions put on cards.
 const USUAL_FILESYSTEM: &str = "ext4";
 
-/// What to do next, for a medium that is there or for tables of one that is not.
+/// What to do next, for a device that is there or for tables of one that is not.
 pub fn next(
     document: &ProbeDocument,
     subject: Option<&PlanSubject>,
@@ -102,7 +102,7 @@ fn planned(
     Ok(Plan::of(catalogue, &inputs)?)
 }
 
-/// Erase units that do not start with the medium ask for a partition that starts with one of them.
+/// Erase blocks that do not start with the device ask for a partition that starts with one of them.
 pub fn offset_remark(document: &ProbeDocument) -> Option<String> {
     let offset = document.erase_unit_offset().filter(|offset| *offset > 0)?;
     let unit = document.geometry().erase_unit?.bytes.0;

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
+use flashfit_device::Bytes;
 use flashfit_geometry::probed::{PlotPoint, PlotSeries};
-use flashfit_medium::Bytes;
 use flashfit_report::FigureUnit;
 use flashfit_report::text::plain;
 

@@ -1,15 +1,15 @@
 //! A probe by reading alone.
 
+use flashfit_device::Bytes;
 use flashfit_geometry::probed::ProbeError;
 use flashfit_geometry::reading::{self, ReadingOptions};
-use flashfit_medium::Bytes;
 
 use super::Ended;
 use super::args::ProbeArgs;
 use super::device::TimedDevice;
 use super::subject::ProbeSubject;
 use super::watch::ProbeProgress;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::tune::subject::TuneTarget;
 
 /// What a probe would do.

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use flashfit_device::{Bytes, DeclaredBytes, DeclaredFacts};
 use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict};
-use flashfit_medium::{Bytes, DeclaredBytes, DeclaredFacts};
 use flashfit_report::probability;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::{plain, plain_command, wrap};

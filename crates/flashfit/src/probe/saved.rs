@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::plan::PlannedMedium;
 use flashfit_geometry::Geometry;
 use flashfit_host::ExitClass;
-use flashfit_medium::Bytes;
 
 use super::document::{ProbeDocument, ProbedMedium};
 use super::next::offset_remark;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 /// The geometry in the file that the user names, where one is named; `notes` gets what there is to
 /// say of it.
@@ -39,8 +39,8 @@ pub fn read(
     Ok(geometry)
 }
 
-/// What tells the probed medium from this one, if anything does. A disk and its partition are one
-/// medium.
+/// What tells the probed device from this one, if anything does. A disk and its partition are one
+/// device.
 fn other(probed: &ProbedMedium, medium: &PlannedMedium) -> Option<String> {
     let whole = probed.partition_start_bytes.is_none() && medium.partition_start_bytes.is_none();
     if whole && probed.capacity_bytes != medium.capacity_bytes {

@@ -1,25 +1,25 @@
-//! The medium of a probe before it is opened: what it is, and what is declared of it.
+//! The device of a probe before it is opened: what it is, and what is declared of it.
 
 use std::path::Path;
 
 use flashfit_card::CardModel;
+use flashfit_device::{Bytes, DeclaredBytes, DeclaredFacts, Target};
 use flashfit_filesystem::plan::PlannedMedium;
 use flashfit_geometry::Geometry;
 use flashfit_host::{ExitClass, SystemRunner};
-use flashfit_medium::{Bytes, DeclaredBytes, DeclaredFacts, Target};
-use flashfit_stand::backing;
+use flashfit_testbed::writable_device;
 
 use super::args::DeviceRegion;
 use super::document::ProbedMedium;
+use crate::command_error::CommandError;
 use crate::commands::plan;
-use crate::failure::CommandError;
 use crate::tune::subject::{TuneTarget, look_at};
 
-/// A medium that is known and not opened.
+/// A device that is known and not opened.
 pub struct ProbeSubject {
     /// As the user named it.
     pub name: String,
-    /// The medium itself.
+    /// The device itself.
     pub what: TuneTarget,
     /// The same as the planner takes it.
     pub planned: plan::PlanSubject,
@@ -34,12 +34,12 @@ impl ProbeSubject {
         let (medium, geometry, scheduler, declared) = match &what {
             TuneTarget::Medium(medium) => (
                 PlannedMedium::of(medium),
-                backing::declared(medium),
+                writable_device::declared(medium),
                 medium.queue.scheduler.clone(),
                 medium.declared.clone(),
             ),
             TuneTarget::Card(model) => {
-                let geometry = backing::modelled(model);
+                let geometry = writable_device::modelled(model);
                 let declared = modelled(model, &geometry);
                 (
                     plan::simulated(name.strip_prefix("sim:").unwrap_or(name), model),
@@ -82,7 +82,7 @@ impl ProbeSubject {
         Ok([given.start.0, given.length.0])
     }
 
-    /// The medium as the document keeps it.
+    /// The device as the document keeps it.
     pub fn medium(&self) -> ProbedMedium {
         let medium = &self.planned.medium;
         ProbedMedium {
@@ -95,7 +95,7 @@ impl ProbeSubject {
     }
 }
 
-/// What a card model states, in the form of what media declare. Probes are not told.
+/// What a card model states, in the form of what devices declare. Probes are not told.
 fn modelled(model: &CardModel, geometry: &Geometry) -> DeclaredFacts {
     let stated = |bytes: Bytes| DeclaredBytes {
         bytes,

@@ -1,10 +1,11 @@
-//! A twin of the medium: open-unit rates are measured for it, or taken from imported tables, and a
+//! A twin of the device: open-unit rates are measured for it, or taken from imported tables, and a
 //! card model is fitted to them.
 
 use std::ops::{ControlFlow, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Bytes, Clock};
 use flashfit_geometry::GeometryFindings;
 use flashfit_geometry::flashbench::procedure::part_of;
 use flashfit_geometry::flashbench::{
@@ -12,18 +13,17 @@ use flashfit_geometry::flashbench::{
 };
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_host::ExitClass;
-use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Bytes, Clock};
 use flashfit_twin::{DeviceHints, Twin, TwinError};
 
 use super::document::{FittedTwin, bytes};
 use super::watch::ProbeProgress;
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output_file::{OutputFile, OutputKind};
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
 const LEAST_WRITE: Bytes = Bytes::kib(4);
-/// The erase unit that is supposed where none is known: what most cards declare.
+/// The erase block that is supposed where none is known: what most cards declare.
 const SUPPOSED_UNIT: Bytes = Bytes::mib(4);
 /// What may be written where nothing else is said: enough for units of 4 MiB in all pieces.
 pub const USUAL_BYTES: u64 = 3 << 30;
@@ -38,7 +38,7 @@ pub struct WritableRegion {
     pub left_bytes: u64,
 }
 
-/// Measures the rates that a twin is fitted to: writes to 1 to 7 erase units in turn, in large
+/// Measures the rates that a twin is fitted to: writes to 1 to 7 erase blocks in turn, in large
 /// pieces and small. What would take too long or too much is left out.
 pub fn measure(
     device: &mut dyn BlockDev,

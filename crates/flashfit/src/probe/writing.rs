@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use flashfit_device::{Bytes, Device, DeviceLock};
 use flashfit_geometry::probed::{ProbeError, Probed};
 use flashfit_geometry::reading;
 use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
 use flashfit_host::SystemRunner;
-use flashfit_medium::{Bytes, Device, DeviceLock};
 
 use super::Ended;
 use super::args::ProbeArgs;
@@ -16,13 +16,13 @@ use super::reading::options as reading_options;
 use super::subject::ProbeSubject;
 use super::twin::{self, WritableRegion};
 use super::watch::ProbeProgress;
+use crate::command_error::CommandError;
 use crate::consent;
-use crate::failure::CommandError;
 use crate::output::note;
 use crate::tune::human;
 use crate::tune::subject::TuneTarget;
 
-/// A few large reads tell how fast the medium is.
+/// A few large reads tell how fast the device is.
 const LOOKS: u64 = 8;
 const LOOK_BYTES: u64 = 1 << 20;
 
@@ -49,7 +49,7 @@ pub fn announcement(
     Ok(format!("{lost}\n{told}\nNothing was done.\n"))
 }
 
-/// Asks, takes the medium, and probes it.
+/// Asks, takes the device, and probes it.
 pub fn probe(
     args: &ProbeArgs,
     subject: &ProbeSubject,
@@ -157,7 +157,7 @@ fn lacks_capacity(probed: &Probed, subject: &ProbeSubject) -> bool {
     bytes(&probed.findings.capacity).is_some_and(|real| real < announced)
 }
 
-/// What it will cost, by a first look at the medium.
+/// What it will cost, by a first look at the device.
 fn cost(
     args: &ProbeArgs,
     subject: &ProbeSubject,

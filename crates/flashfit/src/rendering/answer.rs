@@ -13,7 +13,7 @@ pub struct AnswerParts {
     /// The chance that the choice is within the asked distance of the best, 0 to 1.
     within_probability: Option<f64>,
     runner_up: Option<RunnerUp>,
-    /// Setups that cannot be told from the choice, it among them.
+    /// Setups that is tied with the choice, it among them.
     ties: Vec<Tied>,
     /// What each option does, averaged over the others.
     effects: Vec<Effect>,
@@ -23,7 +23,7 @@ pub struct AnswerParts {
     front: Vec<Profiled>,
     /// Setups that break the demand beyond noise.
     beyond_demand: Vec<Setup>,
-    /// The change of the untuned setup over 100 trials, where that can be told.
+    /// The change of the baseline over 100 trials, where that can be told.
     drift: Option<Change>,
 }
 

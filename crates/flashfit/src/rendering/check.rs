@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::check::{CheckFinding, ExaminedDevice, Severity, verdict};
-use flashfit_medium::Bytes;
 use flashfit_report::text::{plain, plain_command, wrap};
 
 const NAME_COLUMNS: usize = 12;

@@ -1,7 +1,7 @@
 //! The methodology's comparison plots (its `gdiff`): each figure of a workload against block size
 //! or work set, one line a setup.
 //!
-//! A plot of every setup would be a thicket, so of each file system the untuned setup and the best
+//! A plot of every setup would be a thicket, so of each file system the baseline and the best
 //! few are drawn; the run directory has all.
 
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Measure {
 /// Values of a subject by setup and point.
 type Values = BTreeMap<Subject, BTreeMap<Setup, BTreeMap<BenchPoint, Vec<f64>>>>;
 
-/// All figures of a run: the ranking of the medium first, then the plots of each workload.
+/// All figures of a run: the ranking of the device first, then the plots of each workload.
 pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
     let mut groups = Vec::new();
     let overview: Vec<Chart> = super::rankings(view, view.header.spec.by, 8)

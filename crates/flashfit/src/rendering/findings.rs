@@ -1,4 +1,4 @@
-//! What was found beside the verdict, as tables: setups that cannot be told from the best, what
+//! What was found beside the verdict, as tables: setups that is tied with the best, what
 //! options do, the front, what was measured how, and setups that are out.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const BRIEF_FRONT: usize = 5;
 /// All that there are rows for.
 pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     let conclusion = &view.conclusion;
-    let mut all = vec![super::media::finding(view)];
+    let mut all = vec![super::devices::finding(view)];
     if let Some(answer) = &conclusion.answer {
         let within = Percent(view.header.spec.limits.within_hundredths);
         all.push(ties(conclusion, answer, within));
@@ -37,7 +37,7 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
 
-/// Setups that cannot be told from the winner.
+/// Setups that is tied with the winner.
 fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFinding {
     let near = format!("within {within}");
     let mut finding = ReportFinding::new(

@@ -2,9 +2,9 @@
 
 pub mod answer;
 pub mod check;
+mod devices;
 mod figures;
 mod findings;
-mod media;
 pub mod options;
 pub mod plan;
 mod processors;
@@ -19,7 +19,7 @@ use std::path::Path;
 use flashfit_bench::Workload;
 use flashfit_filesystem::{FileSystemCatalog, Setup};
 use flashfit_report::{FailedTrials, Report, SetupDetail, SetupRole};
-use flashfit_stand::MemoryFacts;
+use flashfit_testbed::MemoryFacts;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::spread::DeviceEffects;
 use flashfit_tune::stats::Estimate;
@@ -36,7 +36,7 @@ pub struct RunView<'a> {
     pub space: &'a Space,
     pub results: MeritResults,
     pub conclusion: Conclusion,
-    /// How the media differ on which the trials were made.
+    /// How the devices differ on which the trials were made.
     pub levels: DeviceEffects,
     /// The trials as they would have been on the first of them.
     pub levelled: Vec<TrialRecord>,
@@ -103,7 +103,7 @@ pub fn report(view: &RunView<'_>, catalogue: &FileSystemCatalog, dir: &Path) -> 
     }
 }
 
-pub use media::statement as several_media;
+pub use devices::statement as several_media;
 pub use rankings::rankings;
 
 fn title(view: &RunView<'_>) -> String {
@@ -183,8 +183,8 @@ fn wear(view: &RunView<'_>) -> Option<String> {
     let hundredths = nand * 100 / host.max(1);
     Some(format!(
         "{} written by the host, {} programmed (write amplification {}.{:02}), {erases} erases",
-        flashfit_medium::Bytes(host),
-        flashfit_medium::Bytes(nand),
+        flashfit_device::Bytes(host),
+        flashfit_device::Bytes(nand),
         hundredths / 100,
         hundredths % 100
     ))
@@ -212,11 +212,11 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
 fn warnings(view: &RunView<'_>) -> Vec<String> {
     let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
     let drift = view.conclusion.drift.and_then(|drift| drift_warning(&drift));
-    let media = media::statement(view);
+    let media = devices::statement(view);
     view.header.warnings.iter().chain(noted).cloned().chain(drift).chain(media).collect()
 }
 
-/// That the medium changed while it was measured, where that is sure.
+/// That the device changed while it was measured, where that is sure.
 fn drift_warning(drift: &Estimate) -> Option<String> {
     let (low, high) = drift.interval?;
     if low <= 0.0 && high >= 0.0 {
@@ -247,7 +247,7 @@ fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
         .collect()
 }
 
-/// The command that makes the same run anew.
+/// The command that makes the same run again.
 fn reproduce(dir: &Path) -> String {
     let dir = dir.display().to_string();
     let (config, again) = (format!("{dir}/config.toml"), format!("{dir}-again"));

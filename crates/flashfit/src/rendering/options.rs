@@ -1,7 +1,9 @@
 //! What was found of options, as plain text: a line an option, with its evidence below where there
 //! is more than one piece.
 
-use flashfit_filesystem::validity::{EvidenceSource, OptionFinding, OptionFindings, OptionVerdict};
+use flashfit_filesystem::option_probe::{
+    EvidenceSource, OptionFinding, OptionFindings, OptionVerdict,
+};
 use flashfit_report::text::{plain, width as columns_of, wrap};
 
 /// Evidence is broken to at least this many columns, however narrow the terminal.
@@ -95,7 +97,7 @@ fn widest(cells: impl Iterator<Item = String>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_filesystem::validity::OptionEvidence;
+    use flashfit_filesystem::option_probe::OptionEvidence;
 
     use super::*;
 

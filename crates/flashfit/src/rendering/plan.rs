@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::PartitionTable;
 use flashfit_filesystem::plan::{Plan, PlannedCommand, PlannedGeometry, PlannedMedium};
 use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
-use flashfit_medium::Bytes;
 use flashfit_report::text::{plain, plain_command, wrap};
 
 use crate::commands::plan::PlanList;

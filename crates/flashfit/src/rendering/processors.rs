@@ -1,4 +1,4 @@
-//! How far the figures of a run are the processors' and how far the medium's: what another stand or
+//! How far the figures of a run are the processors' and how far the device's: what another stand or
 //! another board would rank otherwise.
 
 use flashfit_report::{ColumnKind, ReportFinding};

@@ -1,4 +1,4 @@
-//! The methodology's tables: the best setups of each file system, for the medium and by workload.
+//! The methodology's tables: the best setups of each file system, for the device and by workload.
 
 use flashfit_report::{RangeMeaning, RankRow, RankingTable, quantity::FigureUnit};
 use flashfit_tune::Criterion;
@@ -14,7 +14,7 @@ pub fn rankings(view: &RunView<'_>, by: Criterion, top: usize) -> Vec<RankingTab
     analysis::rankings(&view.results, &filesystems, by)
         .into_iter()
         .filter(|ranking| !ranking.rows.is_empty())
-        // Of a single workload the medium's table says all.
+        // Of a single workload the device's table says all.
         .filter(|ranking| ranking.workload.is_none() || view.workloads.len() > 1)
         .map(|ranking| RankingTable {
             title: title(&ranking),

@@ -4,7 +4,7 @@ use flashfit_filesystem::Setup;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::wrap;
 use flashfit_search::{CandidateIndex, SearchEnd, TrialLength};
-use flashfit_tune::limits::BudgetReached;
+use flashfit_tune::budget::BudgetReached;
 use flashfit_tune::recommend::percent;
 use flashfit_tune::replay::{Recording, Replayed};
 use flashfit_tune::{Conclusion, Criterion, DriverRules, RunEnd};
@@ -37,7 +37,7 @@ pub struct ReplayDocument {
     trials: Trials,
     /// What the search chose.
     choice: Option<Place>,
-    /// What it recommends: the untuned setup where no gain was shown.
+    /// What it recommends: the baseline where no gain was shown.
     recommended: Option<Place>,
     /// What is best by all that is recorded.
     best: Option<Place>,
@@ -78,7 +78,7 @@ struct Place {
     rank: Option<usize>,
     /// How far below the best, in hundredths of a percent.
     regret_percent_hundredths: Option<i64>,
-    /// Over the untuned setup, in hundredths of a percent.
+    /// Over the baseline, in hundredths of a percent.
     recorded_gain_percent_hundredths: Option<i64>,
 }
 

@@ -1,11 +1,11 @@
-//! The commands that make a setup true on a medium, as a user would type them.
+//! The commands that make a setup true on a device, as a user would type them.
 
 use std::path::Path;
 
+use flashfit_device::describe::DeviceKind;
 use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_filesystem::{PartitionLayout, Recipe, Setup, scheduler};
 use flashfit_host::program::quote;
-use flashfit_medium::describe::DeviceKind;
 use flashfit_report::ReportCommand;
 use flashfit_tune::{FileSystemChoices, RunHeader};
 

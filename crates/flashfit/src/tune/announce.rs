@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_bench::{Workload, estimate_ns};
+use flashfit_device::Target;
 use flashfit_filesystem::{PartitionLayout, Recipe, Scheduler};
 use flashfit_host::Program;
-use flashfit_medium::Target;
 use flashfit_report::text::wrap;
-use flashfit_tune::course::SearchDriver;
+use flashfit_tune::driver::SearchDriver;
 use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
 
-use crate::catalogues::Catalogs;
+use crate::catalogs::Catalogs;
+use crate::command_error::CommandError;
 use crate::consent::{what_is_lost, would_be_refused};
-use crate::failure::CommandError;
 use crate::output::{self, note};
 use crate::rendering::setup_commands::partitioning_line;
-use crate::stands;
+use crate::test_beds;
 use crate::tune::progress::human;
 use crate::tune::space::HostKnowledge;
 use crate::tune::subject::{TuneSubject, TuneTarget};
@@ -26,7 +26,7 @@ use crate::tune::{resolve, space};
 const LOOP: &str = "/dev/loopN";
 const LOOP_PARTITION: &str = "/dev/loopNp1";
 
-/// What is known of how the medium is built, or that nothing is.
+/// What is known of how the device is built, or that nothing is.
 pub fn geometry(subject: &TuneSubject) {
     note(&geometry_text(subject));
     subject.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
@@ -102,7 +102,7 @@ pub fn dry_run(
         }
         TuneTarget::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
-    lines.push(format!("Trials are made {}.", stands::description(&spec.on)));
+    lines.push(format!("Trials are made {}.", test_beds::description(&spec.on)));
     lines.push(geometry_text(subject));
     lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));
@@ -134,7 +134,7 @@ fn wrapped(lines: &[String]) -> String {
     text
 }
 
-/// What the longest of the workloads may take on a slow medium.
+/// What the longest of the workloads may take on a slow device.
 fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     let plan = resolve::plan(spec);
     let estimates = workloads.iter().filter_map(|workload| estimate_ns(workload, &plan).ok());

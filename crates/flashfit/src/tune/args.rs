@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
-use flashfit_medium::Bytes;
 use flashfit_tune::quantity::BadQuantity;
 use flashfit_tune::{Percent, TimeSpan, Weight};
 
 use crate::cli::{CriterionArg, durability, size, text_path};
-use crate::stands::args::TestBedArgs;
+use crate::test_beds::args::TestBedArgs;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,8 +1,9 @@
-//! `flashfit tune TARGET`: measures setups on a medium and recommends one.
+//! `flashfit tune TARGET`: measures setups on a device and recommends one.
 
 mod announce;
 pub mod args;
-mod demands;
+mod constraints;
+mod option_findings;
 mod outcome;
 mod progress;
 mod replay;
@@ -11,17 +12,16 @@ mod scratch;
 mod space;
 mod spread;
 pub(crate) mod subject;
-mod valid;
 
 use std::path::Path;
 use std::time::Duration;
 
 use flashfit_card::CardModel;
+use flashfit_device::{ConsentMethod, Device, DeviceKind, Target};
 use flashfit_filesystem::{Conditions, FileSystem, PartitionLayout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{ExitClass, ProgramError, SystemRunner};
-use flashfit_medium::{ConsentMethod, Device, DeviceKind, Target};
-use flashfit_stand::{
+use flashfit_testbed::{
     Capabilities, Host, MemoryFacts, OpenRequest, Requirements, TestBedFacts, TestBedSpec,
     WriteGrant,
 };
@@ -30,19 +30,19 @@ use flashfit_tune::{
     TrialRecord, TuneSession,
 };
 
-use crate::catalogues::{self, Catalogs};
+use crate::catalogs::{self, Catalogs};
+use crate::command_error::CommandError;
 use crate::consent;
-use crate::failure::CommandError;
 use crate::output::{note, warn};
-use crate::stands::{self, TestBedContext};
+use crate::test_beds::{self, TestBedContext};
 use args::{ProgressArg, TuneArgs};
+use option_findings::RunOptionFindings;
 use outcome::OutputForm;
 use progress::TuneProgress;
 use resolve::ResolvedSpec;
 use scratch::ScratchFolder;
 use space::HostKnowledge;
 use subject::{TuneSubject, TuneTarget};
-use valid::RunOptionFindings;
 
 pub(crate) use progress::human;
 
@@ -98,7 +98,7 @@ fn in_one_place(
     let ResolvedSpec { spec, dir } = resolved;
     let scratch = ScratchFolder::of(dir)?;
     let means = TestBedContext { runner, catalogues, dir, scratch: scratch.path() };
-    let mut place = stands::place(spec, means)?;
+    let mut place = test_beds::place(spec, means)?;
     let subject = TuneSubject::look(spec, place.as_mut())?;
     if let Some(earlier) = &earlier {
         same_medium(&earlier.header, &subject)?;
@@ -131,7 +131,7 @@ fn in_one_place(
         .inspect_err(|_| forget_unbegun(dir, was_there))
 }
 
-/// The name of the one medium that was agreed to on the command line.
+/// The name of the one device that was agreed to on the command line.
 fn confirmed(args: &TuneArgs) -> Result<Option<&str>, CommandError> {
     match &args.confirm[..] {
         [] => Ok(None),
@@ -159,7 +159,7 @@ fn resume(
     catalog: Option<&Path>,
 ) -> Result<(ResolvedSpec, Option<StoredRun>), CommandError> {
     let run = StoredRun::read(dir)?;
-    let mut spec = catalogues::recorded(&run.header, catalog)?;
+    let mut spec = catalogs::recorded(&run.header, catalog)?;
     spec.on = args.stand.again(&spec.on, dir)?;
     if let Some(elsewhere) = spec.mount_dir.take() {
         note(&format!(
@@ -173,7 +173,7 @@ fn resume(
     Ok((resolved, Some(run)))
 }
 
-/// A run goes on only on the medium on which it was begun.
+/// A run goes on only on the device on which it was begun.
 fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandError> {
     let before = &header.facts.medium;
     let is_same = match &subject.what {
@@ -188,7 +188,8 @@ fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandE
         }
         TuneTarget::Medium(now) => {
             let mut identity = now.identity.clone();
-            // Counts attachments, not media: it differs after the card was out, or the machine off.
+            // Counts attachments, not devices: it differs after the card was out, or the machine
+            // off.
             identity.disk_sequence = before.identity.disk_sequence;
             let is_image = matches!(subject.target, Target::Image(_));
             same_file(before, now)
@@ -242,7 +243,7 @@ fn same_numbers(header: &RunHeader, facts: &TestBedFacts) -> Result<(), CommandE
     }
 }
 
-/// What the place must have, looked at before anybody is asked for a medium's data.
+/// What the place must have, looked at before anybody is asked for a device's data.
 fn environment(
     spec: &RunSpec,
     subject: &TuneSubject,
@@ -252,7 +253,7 @@ fn environment(
     if let Some(reason) = lacking {
         return Err(CommandError::new(
             ExitClass::Environment,
-            format!("trials cannot be made {}: {reason}", stands::whereabouts(&spec.on)),
+            format!("trials cannot be made {}: {reason}", test_beds::whereabouts(&spec.on)),
             Some(
                 "run it as root (sudo flashfit tune ...), on a machine with loop devices and FUSE; \
                  or in a virtual machine, which needs neither: flashfit doctor",
@@ -280,7 +281,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The space that is searched where the medium offers this.
+    /// The space that is searched where the device offers this.
     fn space(
         &self,
         conditions: &Conditions,
@@ -302,7 +303,7 @@ struct RunResult {
     ended: Result<RunEnd, CommandError>,
 }
 
-/// Takes the medium over, makes the trials, gives it back.
+/// Takes the device over, makes the trials, gives it back.
 fn take(
     plan: &Plan<'_>,
     shows: ProgressOptions,
@@ -317,10 +318,10 @@ fn take(
         Some(_) => RunOptionFindings::default(),
         None => RunOptionFindings::look(spec, subject, catalogues, place)?,
     };
-    // What this search space lacks is said before the medium is touched.
+    // What this search space lacks is said before the device is touched.
     let first = subject.schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     plan.space(&subject.conditions, &subject.schedulers, &first, &validity)?;
-    // Before the medium is touched: the run may be under way elsewhere, or its disk be full.
+    // Before the device is touched: the run may be under way elsewhere, or its disk be full.
     let kept = match earlier {
         Some(_) => RunStorage::Earlier(Box::new(RunDir::resume(dir)?)),
         None => RunStorage::New(RunDirLock::new(dir, spec)?),
@@ -445,7 +446,7 @@ fn tidy(dir: &Path) {
 
 /// An error that ends a run tells how to go on with it.
 fn resumable(error: flashfit_tune::TuneError, spec: &RunSpec, dir: &Path) -> CommandError {
-    let dir = format!("{}{}", dir.display(), stands::args::again_words(spec));
+    let dir = format!("{}{}", dir.display(), test_beds::args::again_words(spec));
     CommandError::from(error)
         .in_dir(&dir)
         .or_hint(&format!("what was recorded is kept; go on with: flashfit tune --resume {dir}"))

@@ -8,8 +8,8 @@ use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{RunEnd, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
-use crate::catalogues::Catalogs;
-use crate::failure::CommandError;
+use crate::catalogs::Catalogs;
+use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::answer::{AnswerParts, rounded};
 use crate::rendering::{self, RunView, verdict};

@@ -6,9 +6,9 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use flashfit_search::CandidateIndex;
-use flashfit_stand::TrialError;
+use flashfit_testbed::TrialError;
 use flashfit_tune::{Observer, RunProgress, TimeSpan, TrialDevice, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;

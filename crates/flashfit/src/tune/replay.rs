@@ -1,4 +1,4 @@
-//! `flashfit tune --replay DIR…`: any strategy on recorded runs instead of a medium. Needs no root.
+//! `flashfit tune --replay DIR…`: any strategy on recorded runs instead of a device. Needs no root.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use flashfit_tune::{
     Conclusion, Config, DriverRules, Objective, OptionChoice, StrategyKind, Weight,
 };
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::replay as rendering;
 use crate::tune::args::TuneArgs;
-use crate::tune::{demands, resolve};
+use crate::tune::{constraints, resolve};
 
 /// Searches the recorded runs and prints what came of it.
 pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<(), CommandError> {
@@ -105,7 +105,7 @@ impl Choice {
         let counted = workloads.as_ref().unwrap_or(&recording.workloads);
         let mut weights = recording.weights_thousandths.clone();
         weights.retain(|name, _| counted.contains(name));
-        weights.extend(demands::weights(&args.asked, config, counted)?);
+        weights.extend(constraints::weights(&args.asked, config, counted)?);
         let recorded_judge = recording.judge;
         let rules = DriverRules {
             strategy: what
@@ -118,7 +118,7 @@ impl Choice {
                 .confirm_rounds
                 .or(config.confirm_rounds)
                 .unwrap_or(resolve::DEFAULT_CONFIRM_ROUNDS),
-            limits: demands::limits(&args.spend, config)?,
+            limits: constraints::limits(&args.spend, config)?,
             seed: what.seed.or(config.seed).unwrap_or(resolve::DEFAULT_SEED),
             short: true,
         };
@@ -133,8 +133,10 @@ impl Choice {
                     .map(|span| span.0)
                     .or(recorded_judge.p99_write_max_ns),
             },
-            options: demands::options(&args.asked, config, tried)?,
-            allow: demands::allow(args, config)?.or(recording.allow).unwrap_or(Durability::Safe),
+            options: constraints::options(&args.asked, config, tried)?,
+            allow: constraints::allow(args, config)?
+                .or(recording.allow)
+                .unwrap_or(Durability::Safe),
             workloads: workloads.unwrap_or_default(),
             weights,
             filesystems,

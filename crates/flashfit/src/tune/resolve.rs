@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::{PointProfile, RunPlan, Workloads};
-use flashfit_catalogue::CatalogEntryError;
+use flashfit_catalog::CatalogEntryError;
+use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, FileSystemCatalog, LayoutStart, Scheduler, scheduler};
 use flashfit_geometry::Geometry;
 use flashfit_host::ExitClass;
-use flashfit_medium::Bytes;
 use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::output::note;
 use crate::probe::saved;
 use crate::tune::args::TuneArgs;
-use crate::tune::demands;
+use crate::tune::constraints;
 
-/// What a short look at a medium measures.
+/// What a short look at a device measures.
 const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
 /// What distributions put on a card when nobody chooses.
 const USUAL_FILESYSTEM: &str = "ext4";
@@ -76,12 +76,12 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     let spec = RunSpec {
         on: args.stand.choose(&config, &target, args.dry_run)?,
         probed,
-        options: demands::options(&args.asked, &config, &chosen_fs)?,
-        weights_thousandths: demands::weights(&args.asked, &config, &chosen_workloads)?,
+        options: constraints::options(&args.asked, &config, &chosen_fs)?,
+        weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
-        limits: demands::limits(&args.spend, &config)?,
-        state: demands::state(&args.asked, &config)?,
-        allow: demands::allow(args, &config)?.unwrap_or(Durability::Safe),
+        limits: constraints::limits(&args.spend, &config)?,
+        state: constraints::state(&args.asked, &config)?,
+        allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,
         schedulers: understood(what.schedulers.clone().or(config.schedulers))?,
@@ -121,7 +121,7 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
     Ok(ResolvedSpec { spec, dir })
 }
 
-/// What a probe of this medium found, where its file is named.
+/// What a probe of this device found, where its file is named.
 fn probed(
     file: Option<&Path>,
     target: &str,
@@ -179,7 +179,7 @@ pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, CatalogE
     Ok(schedulers)
 }
 
-/// Whether every name is one of the catalogue, and every number makes sense.
+/// Whether every name is one of the catalog, and every number makes sense.
 fn check(
     spec: &RunSpec,
     filesystems: &FileSystemCatalog,

@@ -1,5 +1,5 @@
 //! Where job files and results are put while a trial is made: in the run directory, so that they
-//! are never on the medium, or in a temporary folder where fio cannot use the run directory's name.
+//! are never on the device, or in a temporary folder where fio cannot use the run directory's name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use flashfit_host::ExitClass;
 use flashfit_host::dir::DirHandle;
 use tempfile::TempDir;
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 
 /// A name that nobody else gives a folder: it is removed with all that is in it.
 const FOLDER: &str = ".flashfit-scratch";

@@ -1,17 +1,17 @@
-//! From a specification and a medium to the space that is searched: what cannot be used here is
+//! From a specification and a device to the space that is searched: what cannot be used here is
 //! left out, with the reason.
 
+use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, FsOption, Recipe, Scheduler, Setup,
 };
 use flashfit_host::ExitClass;
-use flashfit_medium::Bytes;
-use flashfit_stand::Capabilities;
+use flashfit_testbed::Capabilities;
 use flashfit_tune::{FileSystemChoices, Problem, RunSpec, Space};
 use std::path::Path;
 
-use crate::failure::CommandError;
-use crate::tune::valid::RunOptionFindings;
+use crate::command_error::CommandError;
+use crate::tune::option_findings::RunOptionFindings;
 
 /// A space and what the user should know about what is not in it.
 pub struct BuiltSpace {

@@ -1,19 +1,19 @@
-//! The medium of a run before anything is written to it: what it is, and what it offers.
+//! The device of a run before anything is written to it: what it is, and what it offers.
 
 use std::path::Path;
 
 use flashfit_card::CardModel;
+use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots, Target};
 use flashfit_filesystem::plan::{PlannedPlacement, fitted_conditions, units};
 use flashfit_filesystem::{
     Conditions, FileSystem, LayoutPlan, PartitionLayout, Scheduler, plan_layout,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::{ExitClass, Runner};
-use flashfit_medium::{Bytes, Device, DeviceKind, SystemRoots, Target};
-use flashfit_stand::{WriteGrant, backing};
+use flashfit_testbed::{WriteGrant, writable_device};
 use flashfit_tune::RunSpec;
 
-use crate::failure::CommandError;
+use crate::command_error::CommandError;
 use crate::tune::resolve;
 
 /// How the name of a simulated card begins.
@@ -22,12 +22,12 @@ pub const SIMULATED: &str = "sim:";
 /// What a loop device offers that is not attached yet.
 const LOOP_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// A medium, known but not taken.
+/// A device, known but not taken.
 #[derive(Debug)]
 pub struct TuneSubject {
     /// What the user named.
     pub target: Target,
-    /// The medium; of a simulated card what its device will be like.
+    /// The device; of a simulated card what its device will be like.
     pub what: TuneTarget,
     /// What is known of how it is built.
     pub geometry: Geometry,
@@ -43,7 +43,7 @@ pub struct TuneSubject {
     pub schedulers: Vec<Scheduler>,
 }
 
-/// The medium itself.
+/// The device itself.
 #[derive(Debug)]
 pub enum TuneTarget {
     /// A device or an image.
@@ -56,7 +56,7 @@ impl TuneSubject {
     /// Looks at the target of a run.
     pub fn look(
         spec: &RunSpec,
-        place: &mut dyn flashfit_stand::Host,
+        place: &mut dyn flashfit_testbed::Host,
     ) -> Result<Self, CommandError> {
         let (target, what) = found(spec, place)?;
         let known =
@@ -67,10 +67,10 @@ impl TuneSubject {
             TuneTarget::Medium(medium) => (
                 medium.capacity,
                 medium.queue.logical_sector_bytes.max(512),
-                backing::declared(medium),
+                writable_device::declared(medium),
             ),
             TuneTarget::Card(model) => {
-                (model.capacity, u64::from(model.sector_bytes), backing::modelled(model))
+                (model.capacity, u64::from(model.sector_bytes), writable_device::modelled(model))
             }
         };
         let (agreed, disagreements) = units::combine(&spec.probed, &declared);
@@ -102,7 +102,7 @@ impl TuneSubject {
         })
     }
 
-    /// What the place of the file systems offers this one, where the medium offers `conditions`:
+    /// What the place of the file systems offers this one, where the device offers `conditions`:
     /// the same with the numbers of a plan.
     pub fn conditions_for(&self, filesystem: &FileSystem, conditions: &Conditions) -> Conditions {
         let start_bytes = match self.layout.layout {
@@ -122,7 +122,7 @@ impl TuneSubject {
         }
     }
 
-    /// Leave to write to it; `named` is what the user called a medium whose data may be lost.
+    /// Leave to write to it; `named` is what the user called a device whose data may be lost.
     pub fn leave(&self, named: Option<String>) -> WriteGrant {
         match (&self.what, &self.target, named) {
             (TuneTarget::Card(model), Target::Simulated(name), _) => {
@@ -141,13 +141,13 @@ impl TuneSubject {
     }
 }
 
-/// A card of the catalogue, or a medium where the trials will be made.
+/// A card of the catalog, or a device where the trials will be made.
 fn found(
     spec: &RunSpec,
-    place: &mut dyn flashfit_stand::Host,
+    place: &mut dyn flashfit_testbed::Host,
 ) -> Result<(Target, TuneTarget), CommandError> {
     if let Some(name) = spec.target.strip_prefix(SIMULATED) {
-        let model = flashfit_card::catalogue::load(name, spec.catalog_dir.as_deref())?;
+        let model = flashfit_card::catalog::load(name, spec.catalog_dir.as_deref())?;
         return Ok((Target::Simulated(name.to_owned()), TuneTarget::Card(Box::new(model))));
     }
     let medium = place.look(&spec.target)?;
@@ -166,7 +166,7 @@ pub fn look_at(
 ) -> Result<TuneTarget, CommandError> {
     Ok(match target {
         Target::Simulated(name) => {
-            TuneTarget::Card(Box::new(flashfit_card::catalogue::load(name, catalog)?))
+            TuneTarget::Card(Box::new(flashfit_card::catalog::load(name, catalog)?))
         }
         Target::Node(path) => {
             TuneTarget::Medium(Box::new(Device::of_node(&SystemRoots::default(), runner, path)?))
@@ -175,7 +175,7 @@ pub fn look_at(
     })
 }
 
-/// Where a partition starts; only a whole medium is partitioned, a partition stays as it is.
+/// Where a partition starts; only a whole device is partitioned, a partition stays as it is.
 fn partition_start(what: &TuneTarget) -> Option<Bytes> {
     match what {
         TuneTarget::Medium(medium) => medium.partition_start,

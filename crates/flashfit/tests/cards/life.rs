@@ -8,9 +8,9 @@ use flashfit_bench::{
     BenchError, PointProfile, RunPlan, WorkloadPoint, WorkloadTarget, Workloads, run_workload,
 };
 use flashfit_card::served::{self, CardProcess};
+use flashfit_device::Bytes;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, SystemRunner};
-use flashfit_medium::Bytes;
 
 use crate::repair::{check, make, mount, repair, run, unmount};
 use crate::witness::Witness;
@@ -60,7 +60,7 @@ pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
 }
 
 fn serve(card: &str, folder: &Path) -> Result<CardProcess, String> {
-    let mut model = flashfit_card::catalogue::load(card, None).unwrap();
+    let mut model = flashfit_card::catalog::load(card, None).unwrap();
     let nand = &mut model.nand;
     let times = [&mut nand.read_ns, &mut nand.program_ns, &mut nand.erase_ns, &mut nand.copy_ns];
     times.into_iter().for_each(|time_ns| *time_ns /= TIMES_AS_FAST);

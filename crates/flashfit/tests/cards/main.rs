@@ -1,4 +1,4 @@
-//! Every card of the catalogue under every file system: a whole fio run, a loss of power in the
+//! Every card of the catalog under every file system: a whole fio run, a loss of power in the
 //! middle of another, the file system's own repair, and what was synced read back.
 //!
 //! This test has a main function of its own, because the mounts of all its threads must be out of
@@ -44,7 +44,7 @@ fn share_mounts() {
 fn tests() -> Vec<HarnessTest> {
     let mut tests = Vec::new();
     for filesystem in repair::FILE_SYSTEMS {
-        for (number, model) in flashfit_card::catalogue::all(None).unwrap().iter().enumerate() {
+        for (number, model) in flashfit_card::catalog::all(None).unwrap().iter().enumerate() {
             let (name, card) = (format!("{}/{filesystem}", model.name), model.name.clone());
             let test = HarnessTest::new(name, move || live(&card, filesystem));
             tests.push(if number == 0 { test } else { test.only_in_full() });

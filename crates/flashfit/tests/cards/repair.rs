@@ -25,7 +25,7 @@ pub fn lacking(filesystem: &str) -> Option<MissingNeed> {
     programs(&tools).or_else(|| (!known).then(unknown))
 }
 
-/// Makes a file system as the catalogue does, where that has it.
+/// Makes a file system as the catalog does, where that has it.
 pub fn make(filesystem: &str, node: &Path) -> Result<(), String> {
     let catalogue = FileSystemCatalog::load(None).unwrap();
     let mkfs = match catalogue.filesystem(filesystem) {

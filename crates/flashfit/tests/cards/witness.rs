@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 /// So many files are written in turn, so that some are new and the others written over.
 const FILES: u64 = 6;

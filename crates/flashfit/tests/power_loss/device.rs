@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use flashfit_apply::{ApplyJournal, ApplyTools, Backup, UnfinishedRecords, restore, unfinished};
+use flashfit_device::{ConsentMethod, Device, SystemRoots, WriteConsent};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::ScriptedRunner;
-use flashfit_medium::{ConsentMethod, Device, SystemRoots, WriteConsent};
 use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, CrashState, DiskOp, TracedDevice};
 
 use crate::bed::{CrashBed, Recording, overwrite};

@@ -1,4 +1,4 @@
-//! No harm: refusals leave every byte of the medium as it was, and so does a dry run.
+//! No harm: refusals leave every byte of the device as it was, and so does a dry run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! One flashfit to a run, one medium to a run.
+//! One flashfit to a run, one device to a run.
 
 use rustix::process::Signal;
 
@@ -99,7 +99,7 @@ fn a_node_that_is_another_medium_now_is_refused() {
     let device = PlainLoop::attach(&first, 512, &[]);
     place.tune(&device.node, &["--confirm", &device.name]).said(0, &[]);
     let other = PlainLoop::attach(&second, 512, &[]);
-    // The same run, as if the other medium had been given the first one's node.
+    // The same run, as if the other device had been given the first one's node.
     let run = std::fs::read_to_string(place.path("run/run.json")).unwrap();
     place.file("run/run.json", &run.replace(&device.node, &other.node));
     let before = std::fs::read(&second).unwrap();

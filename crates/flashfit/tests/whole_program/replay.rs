@@ -1,4 +1,4 @@
-//! Searches on recorded runs, most of them written by hand: no medium, no root.
+//! Searches on recorded runs, most of them written by hand: no device, no root.
 
 use serde_json::{Value, json};
 

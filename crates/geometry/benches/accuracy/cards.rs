@@ -1,8 +1,8 @@
 //! Simulated cards of known geometry, drawn at random from all that a card model can be.
 //!
 //! One seed is one card. All translation layers, 256 MiB to 32 GiB, pages of 4 to 64 KiB on 1 to 4
-//! planes and dies, erase units of 128 KiB to 32 MiB with 3 x 2^k among them, the times of buses
-//! and flash that the catalogue's cards have, and noise from none to heavy. Seeds up to
+//! planes and dies, erase blocks of 128 KiB to 32 MiB with 3 x 2^k among them, the times of buses
+//! and flash that the catalog's cards have, and noise from none to heavy. Seeds up to
 //! [`DEVELOPMENT`] are for trying things out, those from [`JUDGING`] on only for the figures.
 //! Limits: the parameters are drawn apart from each other, so that some cards are ones that nobody
 //! would build.
@@ -10,9 +10,9 @@
 use std::fmt::Write;
 
 use flashfit_card::{CardModel, ModelError};
-use flashfit_catalogue::Origin;
-use flashfit_medium::Bytes;
-use flashfit_medium::random::Random;
+use flashfit_catalog::Origin;
+use flashfit_device::Bytes;
+use flashfit_device::random::Random;
 
 /// The first seed that is not for development.
 pub const DEVELOPMENT: u64 = 1000;
@@ -44,7 +44,7 @@ pub struct DrawnCard {
     pub toml: String,
     /// How much its times vary.
     pub noise: Noise,
-    /// Whether reads show where erase units begin.
+    /// Whether reads show where erase blocks begin.
     pub shows_units_to_readers: bool,
 }
 

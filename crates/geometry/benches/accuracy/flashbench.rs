@@ -1,16 +1,16 @@
 //! What `flashbench -a` measures on a drawn card, to compare what probes cost.
 //!
 //! With its defaults: reads of 16 KiB before, across and behind places that lie as far apart as the
-//! largest alignment, which is at least a seventh of the medium, and wrap at its end; each place 8
+//! largest alignment, which is at least a seventh of the device, and wrap at its end; each place 8
 //! times, of which the shortest counts; the mean over 7 places. Its tables go through the inference
 //! that imported ones go through. Limits: one read each, without the empty read that follows;
 //! times are not cut to three digits. Source: flashbench, `try_align` in flashbench.c.
 
 use flashfit_card::InProcessCard;
+use flashfit_device::{BlockDev, Bytes, Clock, VirtualClock};
 use flashfit_geometry::flashbench::inference::infer;
 use flashfit_geometry::flashbench::{AlignRow, AlignTable, Imported};
 use flashfit_geometry::{QuantityValue, QuantityVerdict};
-use flashfit_medium::{BlockDev, Bytes, Clock, VirtualClock};
 
 use super::cards::DrawnCard;
 use super::reading::in_use;
@@ -22,7 +22,7 @@ const REPEATS: u32 = 8;
 /// As many runs are taken together at most.
 pub const MOST_RUNS: usize = 8;
 
-/// How many runs of flashbench -a together let the inference find the erase unit, if
+/// How many runs of flashbench -a together let the inference find the erase block, if
 /// [`MOST_RUNS`] do.
 pub fn runs_needed(drawn: &DrawnCard, seed: u64) -> Option<usize> {
     let (mut card, clock) = in_use(drawn, seed);

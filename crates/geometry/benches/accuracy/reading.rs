@@ -1,15 +1,15 @@
-//! Reading-only probes of drawn cards and of media without geometry, for the figures 1, 2 and 5.
+//! Reading-only probes of drawn cards and of devices without geometry, for the figures 1, 2 and 5.
 //!
 //! A card is written from its start before it is probed, wholly or up to a third, as cards in use
 //! are. What is right is known of every card. Limits: simulated times; see
 //! [`cards`](super::cards) for how cards are drawn.
 
 use flashfit_card::{Card, InProcessCard};
+use flashfit_device::random::Random;
+use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 use flashfit_geometry::probed::NoObserver;
 use flashfit_geometry::reading::{ReadingOptions, probe};
 use flashfit_geometry::{Probed, QuantityValue};
-use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, BlockDevError, BlockDevInfo, Clock, VirtualClock};
 
 use super::cards::DrawnCard;
 
@@ -18,7 +18,7 @@ use super::cards::DrawnCard;
 pub struct Outcome {
     /// The seed of the card and the probe.
     pub seed: u64,
-    /// The erase unit that was found, in bytes.
+    /// The erase block that was found, in bytes.
     pub erase_unit: Option<u64>,
     /// The write unit that was found, in bytes.
     pub write_unit: Option<u64>,
@@ -74,7 +74,7 @@ fn fill(card: &mut InProcessCard<VirtualClock>, thirds: u64) {
     card.flush().expect("a new card can be written");
 }
 
-/// How the times of a medium without geometry vary.
+/// How the times of a device without geometry vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
     /// Not at all.
@@ -91,7 +91,7 @@ pub enum Latency {
     Periodic,
     /// More the farther from the read before: a disk's arm, or a cache of neighbours.
     Distance,
-    /// More in one half of the medium.
+    /// More in one half of the device.
     Halves,
 }
 
@@ -107,7 +107,7 @@ pub const LATENCIES: [Latency; 8] = [
     Latency::Halves,
 ];
 
-/// A medium that has nothing to find.
+/// A device that has nothing to find.
 #[derive(Debug)]
 pub struct Plain {
     capacity_bytes: u64,
@@ -177,7 +177,7 @@ impl BlockDev for Plain {
     }
 }
 
-/// Probes a medium without geometry.
+/// Probes a device without geometry.
 ///
 /// # Panics
 /// When it cannot be probed, which it always can.

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use flashfit_device::Bytes;
 use flashfit_geometry::QuantityValue;
 use flashfit_geometry::belief::median;
 use flashfit_geometry::flashbench::inference::align_step::{PooledRow, pool};
 use flashfit_geometry::flashbench::inference::{heuristic, infer};
 use flashfit_geometry::flashbench::{AlignTable, Imported};
-use flashfit_medium::Bytes;
 
 /// The published tables of each card of a kind: the file's name and what is in it.
 pub fn published(kind: &str) -> BTreeMap<String, Vec<(String, Imported)>> {

@@ -4,7 +4,7 @@
 //! across is compared with the mean of the other two, which is recomputed here: what is printed
 //! for it can be cut off.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::number;
@@ -12,7 +12,7 @@ use super::number;
 /// One row. Each time is a mean over seven places of the least over the repeats there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AlignRow {
-    /// The boundaries lie at odd multiples of it, as far as the medium reaches.
+    /// The boundaries lie at odd multiples of it, as far as the device reaches.
     pub align: Bytes,
     /// A read that ends at the boundary, in nanoseconds.
     pub pre_ns: f64,

@@ -3,7 +3,7 @@
 //! The error of a cell is the larger of its two rates by the smaller, so twice and half as fast are
 //! equally wrong.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::Serialize;
 
 use super::table::{AccessOrder, OpenBlockTable};
@@ -48,7 +48,7 @@ fn error_thousandths(a: u64, b: u64) -> Option<u64> {
     (large * 1000).checked_div(small).map(|error| u64::try_from(error).unwrap_or(u64::MAX))
 }
 
-/// How many erase units can be written in turn before the rate falls to less than half; `None`
+/// How many erase blocks can be written in turn before the rate falls to less than half; `None`
 /// where it does not within the table.
 pub fn units_before_the_cliff(
     table: &OpenBlockTable,

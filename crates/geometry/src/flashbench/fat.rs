@@ -3,7 +3,7 @@
 //! As `flashbench --find-fat` prints it: a row for each size of a write, a rate for each unit. The
 //! unit is as large as the largest write.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// One row.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct FatRow {
     /// The size of a write.
     pub write: Bytes,
-    /// By unit from the start of the medium, in bytes a second.
+    /// By unit from the start of the device, in bytes a second.
     pub bytes_per_second: Vec<u64>,
 }
 

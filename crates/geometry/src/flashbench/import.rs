@@ -5,10 +5,10 @@
 //! its line and the reason; a file with no row that can be used is an error. How many units an
 //! open-unit table is of stands in its title (`AU=3, random access`) or in the command line above
 //! it (`--open-au-nr=3 --random`). Limits: an open-unit table without either cannot be used; the
-//! capacity of the medium is in none of these outputs.
+//! capacity of the device is in none of these outputs.
 
+use flashfit_device::Bytes;
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 
 use super::align::{self, AlignTable};
 use super::fat::{FatRow, FatTable};
@@ -97,7 +97,7 @@ impl Imported {
         })
     }
 
-    /// Adds what another file of the same medium holds.
+    /// Adds what another file of the same device holds.
     pub fn add(&mut self, other: Self) {
         self.align.extend(other.align);
         self.open_units.extend(other.open_units);

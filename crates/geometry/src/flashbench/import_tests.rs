@@ -1,6 +1,6 @@
 //! Files as people have them: logs, other languages, cut off, mixed, and not flashbench's at all.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 use proptest::prelude::*;
 
 use super::Imported;

@@ -1,8 +1,8 @@
-//! flashbench's tables: how long reads take across boundaries, and how fast a medium takes writes
-//! that go to several erase units in turn.
+//! flashbench's tables: how long reads take across boundaries, and how fast a device takes writes
+//! that go to several erase blocks in turn.
 //!
 //! [`import`] reads what flashbench prints ([`align`], [`table`], [`fat`], with the numbers of
-//! `number`), [`procedure`] measures open-unit tables on any [`flashfit_medium::BlockDev`],
+//! `number`), [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`],
 //! [`comparison`] lays two of them beside each other. Source: flashbench, `README` and
 //! `flashbench.c`.
 

@@ -7,9 +7,9 @@
 
 /// Nothing takes longer than an hour; more is no time of flashbench's.
 const MOST_NS: f64 = 3.6e12;
-/// Beyond it is no medium's rate, and a cast would not be exact.
+/// Beyond it is no device's rate, and a cast would not be exact.
 const MOST_BYTES_PER_SECOND: f64 = 1e15;
-/// Beyond it is no medium's size.
+/// Beyond it is no device's size.
 const MOST_BYTES: f64 = 1e18;
 
 /// `750µs`, `1.06ms`, `1e+03µ`, `-4834ns`, `-412331`: nanoseconds; `None` for what is no time,

@@ -1,18 +1,18 @@
 //! flashbench's `--open-au` procedure on any block device.
 //!
-//! For each size of a write, from the erase unit down by halves, every place of a number of erase
+//! For each size of a write, from the erase block down by halves, every place of a number of erase
 //! units is written once: the first place of each unit, then the second of each, and so on. The
 //! units lie far apart. Linear runs come first, as in the published tables. Mixed orders are
 //! flashbench's too, those of a feedback shift register: it never comes by zero, so the places are
 //! the second of a unit to the first of the next one. What differs from flashbench: positions are
-//! kept within the medium; where it gives up, with more than 65535 places, the order comes from
-//! the seed; and a medium without a volatile cache gets no flushes, as O_SYNC on a real one sends
+//! kept within the device; where it gives up, with more than 65535 places, the order comes from
+//! the seed; and a device without a volatile cache gets no flushes, as O_SYNC on a real one sends
 //! none.
 //! Source: flashbench, `off_rand` and `lfsr` of vm.c, `try_open_au` of flashbench.c.
 
+use flashfit_device::random::Random;
+use flashfit_device::{BlockDev, BlockDevError, Bytes, Clock};
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, BlockDevError, Bytes, Clock};
 
 use super::table::{AccessOrder, OpenBlockTable, TableCell};
 
@@ -34,13 +34,13 @@ const FED_BACK: [u64; 9] = [
     0b11,
     0b10_1101,
 ];
-/// How many erase units lie between two that are written, where the medium has room for it.
+/// How many erase blocks lie between two that are written, where the device has room for it.
 const SPACING_UNITS: u64 = 12;
 
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct OpenBlockProcedure {
-    /// The erase unit that is supposed.
+    /// The erase block that is supposed.
     pub erase_unit: Bytes,
     /// The smallest write.
     pub least_write: Bytes,
@@ -53,25 +53,25 @@ pub struct OpenBlockProcedure {
 /// Why a table could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcedureError {
-    /// The medium has no room for so many erase units.
+    /// The device has no room for so many erase blocks.
     #[error("the medium of {capacity} has no room for {units} erase units of {erase_unit}")]
     TooSmall {
-        /// The medium's size.
+        /// The device's size.
         capacity: Bytes,
         /// How many units were to be written.
         units: u32,
         /// How large each was to be.
         erase_unit: Bytes,
     },
-    /// A write of this size does not divide the erase unit.
+    /// A write of this size does not divide the erase block.
     #[error("writes of {least_write} do not make up an erase unit of {erase_unit}")]
     OddWrite {
         /// The smallest write.
         least_write: Bytes,
-        /// The erase unit.
+        /// The erase block.
         erase_unit: Bytes,
     },
-    /// The medium failed.
+    /// The device failed.
     #[error(transparent)]
     Medium(#[from] BlockDevError),
 }
@@ -121,7 +121,7 @@ impl OpenBlockProcedure {
         Ok(OpenBlockTable { cells })
     }
 
-    /// What is written: as much as an erase unit, and nothing that a controller could pack.
+    /// What is written: as much as an erase block, and nothing that a controller could pack.
     pub fn data(&self) -> Vec<u8> {
         incompressible(self.erase_unit.0, self.seed)
     }
@@ -147,7 +147,7 @@ impl OpenBlockProcedure {
         Ok(self.write_in_turn(device, clock, starts, access, write)?)
     }
 
-    /// The sizes of a write: the erase unit and its halves down to the least.
+    /// The sizes of a write: the erase block and its halves down to the least.
     ///
     /// # Errors
     /// [`ProcedureError::OddWrite`].
@@ -168,7 +168,7 @@ impl OpenBlockProcedure {
             .collect())
     }
 
-    /// The most units that can be written in turn on a medium of this capacity.
+    /// The most units that can be written in turn on a device of this capacity.
     pub fn room(capacity: Bytes, erase_unit: Bytes) -> u32 {
         u32::try_from(Self::place_and_room(capacity, erase_unit).1).unwrap_or(u32::MAX)
     }
@@ -261,7 +261,7 @@ fn incompressible(length: u64, seed: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::{BlockDevInfo, VirtualClock};
+    use flashfit_device::{BlockDevInfo, VirtualClock};
 
     use super::*;
 

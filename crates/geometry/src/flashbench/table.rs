@@ -8,8 +8,8 @@
 
 use std::fmt;
 
+use flashfit_device::Bytes;
 use flashfit_host::{ExitClass, UserError};
-use flashfit_medium::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::number;
@@ -36,7 +36,7 @@ impl fmt::Display for AccessOrder {
 /// One rate of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableCell {
-    /// How many erase units were written in turn.
+    /// How many erase blocks were written in turn.
     pub units: u32,
     /// In which order each of them was.
     pub access: AccessOrder,

@@ -1,21 +1,21 @@
-//! Whether a step is the erase unit's, or that of a map whose pieces were not in memory.
+//! Whether a step is the erase block's, or that of a map whose pieces were not in memory.
 //!
 //! A card that keeps its map in the flash reads a piece of it for a place that it was not asked for
 //! lately; a read across the boundary of two pieces then costs one read more, at every 16 or 64 MiB
-//! for instance, and says nothing of erase units. So both sides of a boundary are read beforehand,
+//! for instance, and says nothing of erase blocks. So both sides of a boundary are read beforehand,
 //! elsewhere on them, which brings both pieces to memory; then the boundary is read, and a place
 //! half a unit from it, or a quarter, or less, which is a boundary of all that is smaller, in
 //! random order. Not only the middle, because pages that lie askew for a while show a step all
 //! around some boundary. A step that is still there at each of them is no piece's; a card that
 //! remembers a single piece has it, and twice it, at some. Limits: a card that remembers more than
-//! one erase unit's place shows the same as such a map, and gets no answer; pages that lie askew
-//! are not supposed where the unit is too small for a second distance. Where a medium has few
+//! one erase block's place shows the same as such a map, and gets no answer; pages that lie askew
+//! are not supposed where the unit is too small for a second distance. Where a device has few
 //! boundaries, some are read a second time: a step that is still there counts, one that is not may
 //! be the card's memory of them.
 
 use std::ops::RangeInclusive;
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::places::UnreadPlaces;
 use super::question::{COARSE, LARGEST_WRITE_UNIT};
@@ -24,7 +24,7 @@ use super::session::ReadSession;
 use crate::belief::{log_student_3, log_sum_exp, median};
 use crate::probed::{ProbeError, SamplePurpose};
 
-/// How likely a step is an erase unit's before this is looked at: few cards have so small a memory
+/// How likely a step is an erase block's before this is looked at: few cards have so small a memory
 /// that their map does not fit, and most of those show no unit at all.
 pub const USUAL: f64 = 0.9;
 /// Not sure enough, either way.

@@ -4,7 +4,7 @@
 //! that are not the other's, of both, and of neither; so reads go where the doubt is. Source:
 //! Thompson's sampling, of pairs.
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 /// How much the likelier is preferred: below 1, so that what seems unlikely is looked at too.
 const TEMPER: f64 = 0.5;

@@ -1,6 +1,6 @@
 //! Whether the units whose step was found begin at multiples of their size, at all of them.
 //!
-//! Where units begin elsewhere (a partition whose place on the medium is not known), only some
+//! Where units begin elsewhere (a partition whose place on the device is not known), only some
 //! multiples of a size that divides the shift are boundaries, and a step that only multiples of
 //! twice the size have is that of a larger unit. Each of these is set against "all multiples have
 //! it", by how likely it makes the times of the reads across. A step and how times vary are taken
@@ -185,7 +185,7 @@ impl Sample {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::random::Random;
+    use flashfit_device::random::Random;
 
     use super::*;
 

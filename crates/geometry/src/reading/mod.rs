@@ -1,4 +1,4 @@
-//! The reading-only probe: what a medium shows of its geometry to one who only reads.
+//! The reading-only probe: what a device shows of its geometry to one who only reads.
 //!
 //! A read that spans two units costs more than one that does not: two pages are read, two units
 //! looked up. Small reads (two sectors) are made across places that are multiples of 2^k and
@@ -6,11 +6,11 @@
 //! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
 //! together give a posterior over the structures ([`steps`], `question`), which also says where
 //! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
-//! or that only some boundaries have (`elsewhere`), is not taken for an erase unit's; a small one
+//! or that only some boundaries have (`elsewhere`), is not taken for an erase block's; a small one
 //! that is the only step may be a write unit's, unless pages show to longer reads (`pages`). It
 //! ends when it is sure, or when the budget is used up: a third of what flashbench -a reads on a
-//! medium of this size, or, where an erase unit is likely by then but not sure, as on a noisy
-//! medium, up to twice of what it reads. Limits: sees only what costs readers time, which an erase
+//! device of this size, or, where an erase block is likely by then but not sure, as on a noisy
+//! device, up to twice of what it reads. Limits: sees only what costs readers time, which an erase
 //! unit does not on every card, and a write unit does not where nothing was written.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
 //! drives" (LWN, 2011).
@@ -30,8 +30,8 @@ mod verdict;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, Clock};
+use flashfit_device::random::Random;
+use flashfit_device::{BlockDev, Clock};
 
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
 use crate::findings::SURE;
@@ -47,7 +47,7 @@ use scores::BoundaryRead;
 use session::ReadSession;
 pub use session::is_gone;
 
-/// The least that can be probed: some boundaries of the smallest erase units.
+/// The least that can be probed: some boundaries of the smallest erase blocks.
 pub const LEAST_BYTES: u64 = 1 << 20;
 /// A probe of an SD card must not take longer than 20 s; what is under way at the end comes on top.
 const USUAL_TIME_NS: u64 = 15_000_000_000;
@@ -63,17 +63,17 @@ const KINDS: u32 = 3;
 const CONTESTS: usize = 4;
 /// Sure enough of a write unit to go on.
 const SETTLED: f64 = 0.995;
-/// Sure enough of an erase unit to read no more for it; with less, down to `SURE`, it is answered
+/// Sure enough of an erase block to read no more for it; with less, down to `SURE`, it is answered
 /// when the budget is used up.
 const ENOUGH: f64 = 0.97;
-/// No other erase unit may be so likely when it is looked whether a step is a map's, at first and
+/// No other erase block may be so likely when it is looked whether a step is a map's, at first and
 /// when the budget is nearly used up.
 const DOUBT: f64 = 0.02;
 const LAST_DOUBT: f64 = 0.2;
 /// So likely may it be that nothing shows.
 const MOST_DOUBT: f64 = 0.06;
-/// Where the usual budget ends with an erase unit this likely, the probe goes on, for up to so many
-/// times the usual reads: twice those of flashbench -a.
+/// Where the usual budget ends with an erase block this likely, the probe goes on, for up to so
+/// many times the usual reads: twice those of flashbench -a.
 const PROMISING: f64 = 0.03;
 const PATIENT_TIMES: u64 = 6;
 /// A unit whose step is the only one can be a write unit, in bytes: whether pages show to longer
@@ -94,11 +94,11 @@ pub struct ReadingOptions {
     pub seed: u64,
     /// The part of the device to read, in bytes; all of it where it is not said.
     pub region: Option<Range<u64>>,
-    /// Where the device begins on the medium, in bytes: a partition does not begin at 0, and units
-    /// are counted from where the medium does.
+    /// Where the device begins on the device, in bytes: a partition does not begin at 0, and units
+    /// are counted from where the device does.
     pub origin_bytes: u64,
     /// The most reads; where it is not said [`usual_reads`], or some times more where they leave an
-    /// erase unit likely but not sure.
+    /// erase block likely but not sure.
     pub max_reads: Option<u64>,
     /// After so many nanoseconds no further read is begun.
     pub max_time_ns: u64,
@@ -110,9 +110,9 @@ impl Default for ReadingOptions {
     }
 }
 
-/// A third of the reads that flashbench -a makes by default on a medium of so many bytes: 8 times
+/// A third of the reads that flashbench -a makes by default on a device of so many bytes: 8 times
 /// at 3 places of 7 regions for each power of two from 32 KiB to the first that is at least a
-/// seventh of the medium.
+/// seventh of the device.
 pub fn usual_reads(capacity_bytes: u64) -> u64 {
     let mut rows = 1;
     while (32u64 << 10) << (rows - 1) < capacity_bytes / 7 {
@@ -121,7 +121,7 @@ pub fn usual_reads(capacity_bytes: u64) -> u64 {
     rows * 7 * 3 * 8 / 3
 }
 
-/// The most reads that a probe makes by itself on a medium of so many bytes.
+/// The most reads that a probe makes by itself on a device of so many bytes.
 pub fn most_reads(capacity_bytes: u64) -> u64 {
     PATIENT_TIMES * usual_reads(capacity_bytes)
 }
@@ -129,7 +129,7 @@ pub fn most_reads(capacity_bytes: u64) -> u64 {
 /// Finds what readers are shown.
 ///
 /// # Errors
-/// When the region is not on the device or too small, the medium vanishes or can hardly be read, or
+/// When the region is not on the device or too small, the device vanishes or can hardly be read, or
 /// `watch` ends it.
 pub fn probe(
     device: &mut dyn BlockDev,
@@ -201,7 +201,7 @@ struct Search {
     /// Size of the region, in bytes.
     bytes: u64,
     max_reads: u64,
-    /// Whether the usual budget is used up, and reads are for the erase unit alone.
+    /// Whether the usual budget is used up, and reads are for the erase block alone.
     is_patient: bool,
     first: EraseBlockReads,
     second: WriteUnitReads,
@@ -288,7 +288,7 @@ impl Search {
         Ok(())
     }
 
-    /// Whether some erase unit is likely enough to spend more on it than is usual.
+    /// Whether some erase block is likely enough to spend more on it than is usual.
     fn is_promising(&self) -> bool {
         let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= SURE);
         let posterior = self.belief.posterior();
@@ -313,7 +313,7 @@ impl Search {
         1.0 - (1.0 - to_short) * (1.0 - to_longer.unwrap_or(0.0))
     }
 
-    /// Whether more reads would hardly find an erase unit.
+    /// Whether more reads would hardly find an erase block.
     fn is_hopeless(&self, session: &ReadSession<'_>) -> bool {
         if self.is_patient {
             return !self.is_promising();
@@ -322,7 +322,7 @@ impl Search {
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
-    /// The erase unit that the reads so far point to: no other one does with more than this doubt,
+    /// The erase block that the reads so far point to: no other one does with more than this doubt,
     /// and what is left of it, whether a small unit is a write unit, no read can settle.
     fn settled(&self, doubt: f64) -> Option<u64> {
         let unit = self.belief.likeliest().0.bytes().filter(|bytes| ANSWERS.contains(bytes))?;
@@ -398,7 +398,7 @@ impl Search {
         reads.into_iter().map(|read| (self.regions.kind(read.centre), read)).collect()
     }
 
-    /// Weighs all reads anew.
+    /// Weighs all reads again.
     fn think(&mut self) {
         let (reads, within) = (self.crossings.iter().copied(), 2 * self.sector);
         self.regions.weigh(reads.filter(|read| read.centre % within != 0));
@@ -433,7 +433,7 @@ impl Search {
         let mut reads: Vec<(u64, u32)> = Vec::new();
         for units in [one(self), other(self)] {
             let largest = units.iter().copied().max().unwrap_or(0);
-            // Where nothing was written no page shows, but an erase unit may.
+            // Where nothing was written no page shows, but an erase block may.
             let any = largest > LARGEST_WRITE_UNIT && self.random.below(2) == 0;
             let region = self.regions.draw(&mut self.random, largest, any);
             let group = self.groups;
@@ -471,7 +471,7 @@ impl Search {
         units
     }
 
-    /// Where likely erase units disagree.
+    /// Where likely erase blocks disagree.
     fn coarse(&mut self) -> Vec<u64> {
         let shares: UnitShares =
             self.belief.posterior().into_iter().map(|(of, share)| (of.bytes(), share)).collect();
@@ -480,7 +480,7 @@ impl Search {
 
     /// Where likely write units disagree.
     fn fine(&mut self) -> Vec<u64> {
-        // The largest step can be an erase unit's, and the smallest tells that it is.
+        // The largest step can be an erase block's, and the smallest tells that it is.
         let first = self.random.below(2) == 0;
         let shares = if first { &self.small.write_unit } else { &self.small.finest };
         let shares = shares.clone();

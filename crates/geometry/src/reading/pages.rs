@@ -9,7 +9,7 @@
 //! then no write unit. Limits: what is read at once must go into a read (six planes do not); with
 //! sectors of 4 KiB no page of 4 KiB shows.
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::places::UnreadPlaces;
 use super::regions::Regions;

@@ -2,13 +2,13 @@
 //!
 //! A read that comes back to a place can be answered by a cache of the card, so places are marked
 //! in cells of 64 KiB and not used again, unless somebody asks for one that was
-//! ([`Places::again_where`]). On a small medium the boundaries of large units run out; then there
+//! ([`UnreadPlaces::again_where`]). On a small device the boundaries of large units run out; then there
 //! is none to give.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 /// What a card may hold from a read: its largest page.
 const CELL_BYTES: u64 = 64 << 10;
@@ -21,7 +21,7 @@ const KEPT: usize = 4;
 /// As many boundaries are looked through one by one.
 const FEW: u64 = 256;
 
-/// The places of a medium that were not read yet.
+/// The places of a device that were not read yet.
 #[derive(Debug)]
 pub struct UnreadPlaces {
     bounds: Range<u64>,
@@ -29,12 +29,12 @@ pub struct UnreadPlaces {
 }
 
 impl UnreadPlaces {
-    /// Of a range of the medium, in bytes from its start.
+    /// Of a range of the device, in bytes from its start.
     pub fn new(bounds: Range<u64>) -> Self {
         Self { bounds, used: HashSet::new() }
     }
 
-    /// Where they lie, in bytes from the start of the medium.
+    /// Where they lie, in bytes from the start of the device.
     pub fn bounds(&self) -> Range<u64> {
         self.bounds.clone()
     }
@@ -42,7 +42,7 @@ impl UnreadPlaces {
     /// A fresh multiple of `unit`, within `region` if there is one, otherwise anywhere, which is
     /// now used. Where it can be had, it is a multiple of nothing larger: its quotient is odd and
     /// not divisible by 3, 5 or 7. The last few of a rare boundary are kept for
-    /// [`Places::fresh_where`].
+    /// [`UnreadPlaces::fresh_where`].
     pub fn fresh(&mut self, random: &mut Random, unit: u64, region: &Range<u64>) -> Option<u64> {
         if self.is_nearly_used_up(unit) {
             return None;

@@ -1,9 +1,9 @@
-//! The two questions that reads are asked: how large is the erase unit, and how large are the
+//! The two questions that reads are asked: how large is the erase block, and how large are the
 //! smaller units, the page and the write unit.
 //!
-//! Both go through the same models of steps ([`super::steps`]). For the erase unit, only reads
+//! Both go through the same models of steps ([`super::steps`]). For the erase block, only reads
 //! across multiples of 16 KiB are compared, so that where in a page they lie is alike for all.
-//! The erase unit is the largest level with a step of its own; a single step at a small level may
+//! The erase block is the largest level with a step of its own; a single step at a small level may
 //! as well be a write unit's, and then speaks for nothing. Sources for what is likely: SD and
 //! eMMC cards of the published flashbench tables (write units of 8 to 64 KiB), TLC with three
 //! pages a word line.
@@ -14,7 +14,7 @@ use super::scores::BoundaryRead;
 use super::steps::{StepModel, Sums, subsets};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp};
 
-/// The smallest boundary that reads about the erase unit lie on, in bytes.
+/// The smallest boundary that reads about the erase block lie on, in bytes.
 pub const COARSE: u64 = 16 << 10;
 /// The largest level that is a write unit's, in bytes.
 pub const LARGEST_WRITE_UNIT: u64 = 256 << 10;
@@ -30,7 +30,7 @@ const NO_POWER_OF_TWO: f64 = 0.1;
 /// How likely it is that reads show no page and no write unit.
 const NO_WRITE_UNIT: f64 = 0.3;
 
-/// What the reads say of the erase unit.
+/// What the reads say of the erase block.
 #[derive(Debug)]
 pub struct EraseBlockReads {
     levels: Vec<u64>,
@@ -38,7 +38,7 @@ pub struct EraseBlockReads {
 }
 
 impl EraseBlockReads {
-    /// For a medium of so many bytes.
+    /// For a device of so many bytes.
     pub fn new(capacity_bytes: u64) -> Self {
         let fits = |bytes: &u64| *bytes <= capacity_bytes / 2;
         let powers: Vec<u64> = (15..=28).map(|exponent| 1 << exponent).filter(fits).collect();
@@ -62,7 +62,7 @@ impl EraseBlockReads {
     }
 
     /// What is believed after these reads. `disproved` are levels whose steps are known to be no
-    /// erase unit's; `smaller_shows` is how likely it is that the write unit shows by itself. With
+    /// erase block's; `smaller_shows` is how likely it is that the write unit shows by itself. With
     /// the levels of the likeliest model, in bytes.
     pub fn belief(
         &self,
@@ -120,7 +120,7 @@ impl EraseBlockReads {
         (belief, likeliest.0.iter().map(|&at| self.levels[at]).collect())
     }
 
-    /// The level that is the erase unit under a model: the largest that can be one, or else the
+    /// The level that is the erase block under a model: the largest that can be one, or else the
     /// largest.
     fn top(&self, model: &[usize], disproved: &BTreeSet<u64>) -> Option<u64> {
         let left = model.iter().map(|&at| self.levels[at]).filter(|at| !disproved.contains(at));
@@ -141,7 +141,7 @@ fn with(beside: &[usize], levels: &[usize]) -> StepModel {
     [beside, levels].concat()
 }
 
-/// How likely the largest level with a step is the erase unit's, where a smaller one shows too.
+/// How likely the largest level with a step is the erase block's, where a smaller one shows too.
 fn erase_unit_above(bytes: u64) -> f64 {
     match bytes >> 10 {
         0..64 => 0.02,
@@ -171,7 +171,7 @@ pub struct WriteUnitReads {
 /// Units and their probabilities, the likeliest first; `None` is no unit that shows.
 pub type UnitShares = Vec<(Option<u64>, f64)>;
 
-/// What is believed of the units below the erase unit.
+/// What is believed of the units below the erase block.
 #[derive(Debug, Default)]
 pub struct SmallUnitBelief {
     /// The write unit: the largest with a step.
@@ -183,7 +183,7 @@ pub struct SmallUnitBelief {
 }
 
 impl WriteUnitReads {
-    /// For a medium with sectors of so many bytes.
+    /// For a device with sectors of so many bytes.
     pub fn new(sector_bytes: u64) -> Self {
         let powers = (9..=18).map(|exponent| 1 << exponent).filter(|&bytes| bytes > sector_bytes);
         let powers: Vec<u64> = powers.collect();

@@ -1,14 +1,14 @@
-//! Which parts of a medium tell something: where nothing was ever written, many cards answer at
+//! Which parts of a device tell something: where nothing was ever written, many cards answer at
 //! once, without asking the flash, and then no boundary shows.
 //!
-//! The medium is cut into eight parts of equal size. Where reads within a
+//! The device is cut into eight parts of equal size. Where reads within a
 //! page are clearly slower than in the fastest part, the flash was asked. Limits: a card on which
-//! written and never-written areas alternate within the parts is not told apart; a whole medium
+//! written and never-written areas alternate within the parts is not told apart; a whole device
 //! that was never written shows nothing to go by.
 
 use std::ops::Range;
 
-use flashfit_medium::random::Random;
+use flashfit_device::random::Random;
 
 use super::confirm::spread;
 use super::scores::{BoundaryRead, as_float};
@@ -28,7 +28,7 @@ const PAGE_READ_NS: f64 = 10_000.0;
 /// The standard error of a median, for the spread of one value and one value.
 const OF_MEDIAN: f64 = 1.2533;
 
-/// What a part of a medium is like.
+/// What a part of a device is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegionKind {
     /// The flash is asked, or all parts are alike.
@@ -39,7 +39,7 @@ pub enum RegionKind {
     Edge,
 }
 
-/// The parts of a medium.
+/// The parts of a device.
 #[derive(Debug)]
 pub struct Regions {
     bounds: Range<u64>,

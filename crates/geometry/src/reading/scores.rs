@@ -1,7 +1,7 @@
 //! Times turned into normal scores, so that stalls of a thousand times a read weigh no more than
 //! any other long read, and nothing has to be assumed of how times are spread.
 //!
-//! Places differ (flash of another kind, areas never written) and media drift, so every group of
+//! Places differ (flash of another kind, areas never written) and devices drift, so every group of
 //! reads, made in one region within moments, has a base of its own, which is taken off first; what
 //! kinds of reads differ by within groups is left out of it, so that a group with many dear reads
 //! is not taken for a dear group. Source: van der Waerden's scores, on aligned ranks.
@@ -13,7 +13,7 @@ use crate::belief::median;
 /// A read across one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundaryRead {
-    /// The place that the read spans, in bytes from the start of the medium.
+    /// The place that the read spans, in bytes from the start of the device.
     pub centre: u64,
     /// The reads that it is compared with.
     pub group: u32,

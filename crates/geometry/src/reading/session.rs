@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use flashfit_medium::{BlockDev, BlockDevError, Clock};
+use flashfit_device::{BlockDev, BlockDevError, Clock};
 
 use crate::probed::{FailedRequest, ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
 
-/// So many failed reads are looked at before a medium counts as unreadable.
+/// So many failed reads are looked at before a device counts as unreadable.
 const FAILURES: usize = 16;
 /// What the kernel says of a device that is gone: ENXIO, ENODEV, ENOMEDIUM.
 const GONE: [i32; 3] = [6, 19, 123];
@@ -19,7 +19,7 @@ pub struct ReadSession<'a> {
     buffer: Vec<u8>,
     /// Length of a read across a place, in bytes.
     across_bytes: usize,
-    /// Where the device begins on the medium, in bytes.
+    /// Where the device begins on the device, in bytes.
     origin: u64,
     begin_ns: u64,
     max_reads: u64,
@@ -85,7 +85,7 @@ impl<'a> ReadSession<'a> {
     /// failed, which is kept as a fault.
     ///
     /// # Errors
-    /// When the medium is gone, or hardly any read succeeds.
+    /// When the device is gone, or hardly any read succeeds.
     pub fn read_across(
         &mut self,
         centre: u64,
@@ -97,7 +97,7 @@ impl<'a> ReadSession<'a> {
     /// The same for a read of so many bytes from a place on.
     ///
     /// # Errors
-    /// As [`Session::read_across`].
+    /// As [`ReadSession::read_across`].
     pub fn read(
         &mut self,
         start: u64,

@@ -1,6 +1,6 @@
 //! How well each combination of steps explains what reads cost.
 //!
-//! A read across a place costs a step more for every level (page, write unit, erase unit, piece of
+//! A read across a place costs a step more for every level (page, write unit, erase block, piece of
 //! a map) whose boundary it is: cost(x) = base + sum of the steps of the levels that divide x. A
 //! *model* is a set of levels with steps. Its evidence is the Bayes factor against "no steps at
 //! all", of a linear model of the normal scores with Zellner's g-prior at unit information (g = n),
@@ -179,7 +179,7 @@ pub fn subsets(items: &[usize], most: usize) -> Vec<StepModel> {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::random::Random;
+    use flashfit_device::random::Random;
 
     use super::*;
 

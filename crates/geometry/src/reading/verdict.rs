@@ -1,6 +1,6 @@
 //! The findings of a reading-only probe, and what a plot shows of it.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::Search;
 use super::confirm::{USUAL, spread};
@@ -22,7 +22,7 @@ const LEAST_PAGE_NS: f64 = 10_000.0;
 const LEAST_SHARE: f64 = 0.01;
 /// Fewer reads are no median.
 const FEW: usize = 8;
-/// A step at a larger size, in bytes, may be that of a small erase unit.
+/// A step at a larger size, in bytes, may be that of a small erase block.
 const LARGEST_PLAIN: u64 = 64 << 10;
 /// The standard error of the difference of two medians, for the spread of one value and one value.
 const OF_MEDIANS: f64 = 1.7725;
@@ -230,7 +230,7 @@ fn erase_unit(search: &Search) -> GeometryFinding {
     GeometryFinding { candidates, ..found }
 }
 
-/// Why there is no erase unit: no step, or several sizes that could be it.
+/// Why there is no erase block: no step, or several sizes that could be it.
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();
     let coarse: Vec<BoundaryRead> =

@@ -1,13 +1,13 @@
-//! Where erase units begin, told by what it costs to write across.
+//! Where erase blocks begin, told by what it costs to write across.
 //!
-//! A layer that maps whole erase units (or parts of them) keeps a few of them open. When writes go
+//! A layer that maps whole erase blocks (or parts of them) keeps a few of them open. When writes go
 //! to ever other places, each place opens the unit that it lies in, and another one has to give
 //! way: it is merged, which copies about a unit. A stretch with a boundary inside opens two units
 //! and costs two merges. So each stretch is a question about where boundaries lie, answered by one
 //! merge or two, and a posterior over unit and offset says which stretch to ask next. What is
 //! learnt is the unit in which the layer opens and merges. Limits: units up to a sixth of the
 //! written window; a page-mapped layer has no such boundaries, which shows beforehand
-//! ([`Merging::sense`]). Source: Kim et al., "A space-efficient flash translation layer for
+//! ([`SensedMerging::sense`]). Source: Kim et al., "A space-efficient flash translation layer for
 //! CompactFlash systems" (2002) for the merges; the choice of questions is that of Lindley, "On a
 //! measure of the information provided by an experiment" (1956).
 
@@ -18,11 +18,11 @@ use super::meter::{MeasurementStop, Meter};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
-/// The shortest stretch; small writes go to a log of their own on some media.
+/// The shortest stretch; small writes go to a log of their own on some devices.
 pub const LEAST_STRETCH: u64 = 96 << 10;
 /// Stretches begin at multiples of it, and offsets are told to it.
 const GRAIN: u64 = 32 << 10;
-/// Places that are written before merges are looked for: more than media keep open.
+/// Places that are written before merges are looked for: more than devices keep open.
 const SENSING: usize = 24;
 /// A stretch costs a merge when it takes so many times what writing in order takes.
 const MERGING: f64 = 1.6;
@@ -53,7 +53,7 @@ const BREADTH: f64 = 8.0;
 /// How likely it is beforehand that costs have nothing to do with boundaries.
 const NOTHING: f64 = 0.1;
 
-/// A medium that merges, as sensed.
+/// A device that merges, as sensed.
 #[derive(Debug, Clone)]
 pub struct SensedMerging {
     /// What was written in order before, so that merges have something to copy.

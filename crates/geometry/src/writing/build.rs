@@ -1,4 +1,4 @@
-//! What an erase unit may be made of: its size, that of its write units, and how many bits a cell
+//! What an erase block may be made of: its size, that of its write units, and how many bits a cell
 //! has where writes go to units with one bit a cell first; and how likely that is beforehand.
 
 use std::ops::Range;
@@ -12,12 +12,12 @@ const THREEFOLD: f64 = 0.3;
 /// A unit has at least so many write units.
 const LEAST_WRITE_UNITS: u64 = 16;
 /// How likely it is that writes go to units with one bit a cell first, by the bits that the cells
-/// have; 1 stands for no such units.
+/// have; 1 test beds for no such units.
 const BITS: [f64; 4] = [0.85, 0.05, 0.07, 0.03];
 /// How likely a write unit is that the times of sizes do not speak for.
 const UNTIMED: f64 = 0.05;
 
-/// What an erase unit may be made of.
+/// What an erase block may be made of.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitBuild {
     /// In bytes.
@@ -36,7 +36,7 @@ impl UnitBuild {
     }
 
     /// The least whole number of writes that fill whole units: where one is full in the middle of
-    /// a write, the medium may erase while it takes in the rest, so that only those erasures show
+    /// a write, the device may erase while it takes in the rest, so that only those erasures show
     /// that fall between two writes.
     pub fn whole_distance(self, write_bytes: u64) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
@@ -60,7 +60,7 @@ pub struct BuildHypothesis {
 }
 
 /// All builds, by what is believed of units and by what the times of sizes said of write units.
-/// Where the medium `merges`, no unit has cells of one bit.
+/// Where the device `merges`, no unit has cells of one bit.
 pub fn all(
     belief: &GeometryBelief,
     write_units: &[(u64, f64)],

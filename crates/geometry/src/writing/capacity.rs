@@ -1,6 +1,6 @@
 //! Whether the capacity is really there.
 //!
-//! Fake media tell a capacity that they have not: what is written beyond the real one is lost, or
+//! Fake devices tell a capacity that they have not: what is written beyond the real one is lost, or
 //! lands somewhere below. Blocks that say where they belong are written at places spread over the
 //! region, at powers of two from its start among them, where addresses usually wrap; then all are
 //! read back, the oldest first, so that a small cache holds none of them any more. A foreign block

@@ -32,7 +32,7 @@ const SURE_OF_SHAPE: f64 = 0.985;
 const MORE: f64 = 0.1;
 const MORE_SPREAD: f64 = 0.4;
 
-/// What costs may do beyond the number of open units.
+/// What costs may do beyond the number of open erase blocks.
 #[derive(Debug, Clone, Copy)]
 enum Beyond {
     Jump(f64),
@@ -58,8 +58,9 @@ impl Beyond {
     }
 }
 
-/// The log-likelihood of each number of open units from `least` on, the last of which stands for
-/// more than were measured. `base_ns` is what a write takes in order where nothing gives way.
+/// The log-likelihood of each number of open erase blocks from `least` on, the last of which test
+/// beds for more than were measured. `base_ns` is what a write takes in order where nothing gives
+/// way.
 fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u32, f64)> {
     let logs: Vec<f64> = costs.iter().map(|cost| (cost.time_ns / base_ns).max(1e-3).ln()).collect();
     let most = costs.last().map_or(least, |cost| cost.units);
@@ -91,7 +92,7 @@ fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u3
         .collect()
 }
 
-/// What the costs say of the number of open units.
+/// What the costs say of the number of open erase blocks.
 pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> GeometryFinding {
     let least = u32::from(order == UnitOrder::Linear);
     let Some(last) = costs.last() else {

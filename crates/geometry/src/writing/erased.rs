@@ -1,6 +1,6 @@
 //! How many bits the cells have to which units with one bit a cell are folded, told by erasures.
 //!
-//! A unit of `b` bits a cell takes `b` folds. Where nothing else of the medium is worth copying,
+//! A unit of `b` bits a cell takes `b` folds. Where nothing else of the device is worth copying,
 //! the one that begins a new unit waits for an erasure, and takes that much longer than the others:
 //! one fold in `b`, always at the same place in the row. Rare stalls are left out, and as much is
 //! looked at as the noise needs. Limits: erasures that are long against a fold are taken for
@@ -64,7 +64,7 @@ fn log_likelihood(
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::random::Random;
+    use flashfit_device::random::Random;
 
     use super::*;
 

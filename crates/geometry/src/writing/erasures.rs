@@ -1,10 +1,10 @@
-//! The erase unit of a page-mapped layer, told by the erasures that writing needs.
+//! The erase block of a page-mapped layer, told by the erasures that writing needs.
 //!
 //! Such a layer appends whatever is written to one unit after the other and has to erase one for
 //! each that it fills, once it has no fresh ones left. So one write in so many takes longer,
 //! wherever they go. How many depends on how much of a unit each write takes up: whole write units,
 //! however little of them is written. Writes of the smallest size show how many write units an
-//! erase unit has; larger ones, chosen so that what is not known yet shows, how large those are.
+//! erase block has; larger ones, chosen so that what is not known yet shows, how large those are.
 //! All writes go to a few places, in a mixed order: then what is collected holds nothing worth
 //! copying, all of the map that is needed is in memory, and nothing that depends on addresses can
 //! look regular. A log for small writes that is collected a unit at a time shows in the same way.
@@ -66,7 +66,7 @@ const RUNS: usize = 7;
 /// What the times of writes say.
 #[derive(Debug, Clone)]
 pub struct Erasures {
-    /// For each size of an erase unit, its log-evidence against nothing.
+    /// For each size of an erase block, its log-evidence against nothing.
     pub gains: Vec<(u64, f64)>,
     /// The likeliest size of the write unit, and how likely it is.
     pub write_unit: (u64, f64),
@@ -98,7 +98,7 @@ pub struct BuildBelief {
 
 impl BuildBelief {
     /// Begins with what is believed of units, and with what the times of sizes said of write units.
-    /// Where the medium `merges`, what is erased is a log for small writes, of whole units.
+    /// Where the device `merges`, what is erased is a log for small writes, of whole units.
     pub fn new(
         belief: &GeometryBelief,
         write_units: &[(u64, f64)],
@@ -203,7 +203,7 @@ impl BuildBelief {
         Ok(())
     }
 
-    /// Erasures did not show from the beginning: the medium was new, and a fast area in front that
+    /// Erasures did not show from the beginning: the device was new, and a fast area in front that
     /// `seen_writes` of the smallest writes would have shown was not there.
     pub fn began_late(&mut self, seen_writes: usize) {
         if self.distance.is_some_and(|held| LEAST_SEEN * held as f64 <= seen_writes as f64) {
@@ -433,7 +433,7 @@ impl BuildBelief {
         })
     }
 
-    /// How many write units an erase unit has, as the smallest writes showed it.
+    /// How many write units an erase block has, as the smallest writes showed it.
     pub fn told(&self) -> Erasures {
         let mut gains: Vec<(u64, f64, f64)> = Vec::new();
         let mut write_units: Vec<(u64, f64)> = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! What was written in order is still needed when a unit with one bit a cell is full, so it is
 //! copied to cells of several bits within the write that needs room ([`shows`]). How many bits
-//! those have shows once the medium is full: then room for what is folded must be made as well, by
+//! those have shows once the device is full: then room for what is folded must be made as well, by
 //! copying what is still needed of another unit. Where every other stretch of old data was
 //! overwritten that is a share `v` of it, so that of `b` bits a unit yields room for `b (1 - v)`
 //! folded ones and takes as long as `b v` of them: how often it is done and how long it takes
@@ -27,7 +27,7 @@ const PASSED: usize = 18;
 /// longer it may be where there surely is none.
 const FOLDING: f64 = 4.0;
 const NO_FOLDING: f64 = 1.7;
-/// An erasure takes so long at least; what is shorter is none, and folding cannot be told from it.
+/// An erasure takes so long at least; what is shorter is none, and folding is tied with it.
 const LEAST_ERASURE_NS: f64 = 5e5;
 /// What copying a write unit takes at least, of what writing one takes.
 const LEAST_COPY: f64 = 0.03;
@@ -277,7 +277,7 @@ fn forward(more: &[f64], (often, longer): (f64, f64), spread: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::random::Random;
+    use flashfit_device::random::Random;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use super::boundaries::{LEAST_STRETCH, TestWrite};
 
 /// Offsets of the first unit that are considered for each size.
 const OFFSETS: u64 = 64;
-/// How likely it is that the first unit does not begin where the medium does.
+/// How likely it is that the first unit does not begin where the device does.
 const SHIFTED: f64 = 0.05;
 /// How likely it is that units have logs, which all may be out of order, or fewer of them, or which
 /// then hold less; that they are written in order, and that full ones then stay open.
@@ -20,10 +20,10 @@ const IN_ORDER: f64 = 0.2;
 const KEPT: f64 = 0.2;
 /// What logs out of order hold where it is less than a unit, in twentieths of one.
 const HOLDING: [u64; 4] = [5, 8, 11, 15];
-/// How many units may be open, where units begin with the medium and where they do not.
+/// How many units may be open, where units begin with the device and where they do not.
 const OPEN: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16];
 const OPEN_SHIFTED: [usize; 2] = [2, 6];
-/// Up to so many open units it is supposed that fewer may be out of order.
+/// Up to so many open erase blocks it is supposed that fewer may be out of order.
 const MOST_WITH_FEWER: usize = 10;
 
 /// Units of a size that begin at an offset and its multiples.

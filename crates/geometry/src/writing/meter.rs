@@ -1,14 +1,14 @@
-//! The medium under measurement: timed requests within a region and a budget.
+//! The device under measurement: timed requests within a region and a budget.
 //!
-//! Every write ends with a flush where the medium has a volatile cache, and the flush counts, so
-//! that what a write costs shows with the write. A write that fails ends the probe: a medium that
+//! Every write ends with a flush where the device has a volatile cache, and the flush counts, so
+//! that what a write costs shows with the write. A write that fails ends the probe: a device that
 //! cannot be written is not probed further. Limits: of very many writes only the first samples are
 //! kept ([`MOST_SAMPLES`]); memory is bounded on small boards.
 
 use std::ops::{ControlFlow, Range};
 
-use flashfit_medium::random::Random;
-use flashfit_medium::{BlockDev, BlockDevError, Clock};
+use flashfit_device::random::Random;
+use flashfit_device::{BlockDev, BlockDevError, Clock};
 
 use super::WritingOptions;
 use crate::probed::{ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
@@ -29,7 +29,7 @@ pub enum MeasurementStop {
     Failed(ProbeError),
 }
 
-/// A medium that is written, and what it cost.
+/// A device that is written, and what it cost.
 pub struct Meter<'a> {
     device: &'a mut dyn BlockDev,
     clock: &'a dyn Clock,
@@ -93,7 +93,7 @@ impl<'a> Meter<'a> {
         self.sector_bytes
     }
 
-    /// Whether the medium takes discards.
+    /// Whether the device takes discards.
     pub fn discards(&self) -> bool {
         self.device.describe().discard_granularity_bytes > 0
     }
@@ -214,7 +214,7 @@ impl<'a> Meter<'a> {
         &self.buffer
     }
 
-    /// Lets a probe that only reads have the medium; its reads and samples count here.
+    /// Lets a probe that only reads have the device; its reads and samples count here.
     pub fn read_only<P>(&mut self, probe: P) -> Result<Probed, MeasurementStop>
     where
         P: FnOnce(
@@ -236,12 +236,12 @@ impl<'a> Meter<'a> {
         Ok(probed)
     }
 
-    /// Flushes, whether the medium says that it needs it or not.
+    /// Flushes, whether the device says that it needs it or not.
     pub fn flush(&mut self) -> Result<(), MeasurementStop> {
         self.device.flush().map_err(|error| self.failed(error))
     }
 
-    /// Discards a range of the region; `false` when the medium does not take it.
+    /// Discards a range of the region; `false` when the device does not take it.
     pub fn discard(&mut self, range: Range<u64>) -> Result<bool, MeasurementStop> {
         match self.device.discard(range.start, range.end - range.start) {
             Ok(()) => Ok(true),

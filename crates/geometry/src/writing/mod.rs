@@ -1,15 +1,15 @@
-//! The probe that writes: how a medium is built, from what writes cost.
+//! The probe that writes: how a device is built, from what writes cost.
 //!
 //! In this order: whether the capacity is there ([`capacity`]); what writing in order takes;
 //! whether writes to ever other places cost merges, and between which boundaries ([`boundaries`]),
 //! of which units and parts of them ([`streams`]); where they do not, the erasures that any writing
 //! needs ([`erasures`], [`folding`]); how many units can be written in turn
 //! ([`open_units`], [`change`]); what is written
-//! together ([`write_unit`]); and what else some media have: a log for small writes
+//! together ([`write_unit`]); and what else some devices have: a log for small writes
 //! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
 //! ([`sustained`]), faster reads of what was never written ([`unwritten`]). Everything within the
-//! region is overwritten, nothing outside is touched. Evidence of the erase unit is added to the
-//! belief that a probe by reading began. Limits: one write under way at a time; the medium does
+//! region is overwritten, nothing outside is touched. Evidence of the erase block is added to the
+//! belief that a probe by reading began. Limits: one write under way at a time; the device does
 //! nothing else meanwhile.
 
 pub mod boundaries;
@@ -34,7 +34,7 @@ pub mod zone;
 
 use std::ops::Range;
 
-use flashfit_medium::{BlockDev, Clock};
+use flashfit_device::{BlockDev, Clock};
 
 use crate::probed::{ProbeError, ProbeObserver, Probed};
 pub use plan::{ProbeEstimate, QuickLook, default_max_write_bytes, estimate};
@@ -47,19 +47,19 @@ pub const LEAST_REGION: u64 = 16 << 20;
 pub struct WritingOptions {
     /// The seed of all random choices.
     pub seed: u64,
-    /// What may be overwritten, in bytes from the start of the medium.
+    /// What may be overwritten, in bytes from the start of the device.
     pub region: Range<u64>,
     /// The most that is written, in bytes.
     pub max_write_bytes: u64,
     /// Whether it is first looked whether the capacity is there.
     pub check_capacity: bool,
     /// Whether zeros are written, beside what says where it belongs, instead of what no controller
-    /// can compress. For simulated media, which need no memory for zeros.
+    /// can compress. For simulated devices, which need no memory for zeros.
     pub compressible: bool,
 }
 
 impl WritingOptions {
-    /// All of a medium of so many bytes.
+    /// All of a device of so many bytes.
     pub fn whole(capacity_bytes: u64, seed: u64) -> Self {
         Self {
             seed,
@@ -72,12 +72,12 @@ impl WritingOptions {
 }
 
 /// Probes by writing over the region, which the user has consented to lose. `read` is what a probe
-/// by reading found before; its evidence of the erase unit counts here too.
+/// by reading found before; its evidence of the erase block counts here too.
 ///
 /// # Errors
 /// [`ProbeError::Region`] and [`ProbeError::TooSmall`] before anything is written;
 /// [`ProbeError::Interrupted`] when `watch` asks for it; [`ProbeError::Vanished`] or
-/// [`ProbeError::Medium`] when the medium does not go on.
+/// [`ProbeError::Medium`] when the device does not go on.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,

@@ -1,10 +1,10 @@
-//! How many erase units can be written in turn before each write costs a merge.
+//! How many erase blocks can be written in turn before each write costs a merge.
 //!
 //! Units far apart are written in turn, first one, then two, and so on: each in ascending order
-//! (linear), or each in a mixed order (random). As long as the medium keeps so many open, a write
+//! (linear), or each in a mixed order (random). As long as the device keeps so many open, a write
 //! costs what it costs in one; beyond, one unit gives way for every write. What that says of the
 //! number is told in [`super::change`]. Limits: up to [`MOST_UNITS`]; writes of one size, larger
-//! than what goes to a log for small writes; on a page-mapped medium there is no change.
+//! than what goes to a log for small writes; on a page-mapped device there is no change.
 //! Source: flashbench, `README`, `--open-au`.
 
 use std::ops::Range;

@@ -109,7 +109,7 @@ fn ln_gamma(of: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_medium::random::Random;
+    use flashfit_device::random::Random;
 
     use super::*;
 

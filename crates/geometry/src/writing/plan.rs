@@ -1,10 +1,10 @@
 //! What probing by writing will cost, told beforehand.
 //!
-//! The most is the budget. What is usual depends on what the medium turns out to be: one that
+//! The most is the budget. What is usual depends on what the device turns out to be: one that
 //! merges is known after a window of it was written, a page-mapped one only after all of it was.
 //! Limits: times are guessed from a few reads; writes are taken to be half as fast.
 
-use flashfit_medium::BlockDevInfo;
+use flashfit_device::BlockDevInfo;
 
 use super::WritingOptions;
 use super::session::WINDOWS;
@@ -14,7 +14,7 @@ const MERGES: u64 = 150;
 const MERGED_BYTES: u64 = 4 << 20;
 /// What erasures of large units take to be told.
 const FOR_ERASURES: u64 = 2 << 30;
-/// How much slower a medium writes than it reads.
+/// How much slower a device writes than it reads.
 const SLOWER: u64 = 2;
 
 /// What a few reads showed.
@@ -37,7 +37,7 @@ pub struct ProbeEstimate {
     pub most_ns: u64,
 }
 
-/// What may be written where nothing else is said: a page-mapped medium begins to erase only when
+/// What may be written where nothing else is said: a page-mapped device begins to erase only when
 /// all of it, and its spare units, were written; and where it is small, erasures enough to tell
 /// need more than a share of it.
 pub fn default_max_write_bytes(region_bytes: u64) -> u64 {

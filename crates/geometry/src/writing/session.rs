@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flashfit_medium::{BlockDev, Bytes, Clock};
+use flashfit_device::{BlockDev, Bytes, Clock};
 
 use super::boundaries::{LEAST_STRETCH, MergeEvidence, SensedMerging};
 use super::erasures::BuildBelief;
@@ -20,13 +20,13 @@ use crate::reading::{self, ReadingOptions};
 /// How much of the region is written in order before merges are looked for, and how much when a
 /// first window shows none: larger units need more room.
 pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
-/// What is left alone at the start, where media may have zones of their own: a quarter at most.
+/// What is left alone at the start, where devices may have zones of their own: a quarter at most.
 const SKIPPED: u64 = 128 << 20;
 /// How long boundaries are asked for, in nanoseconds.
 const MOST_ASKING_NS: u64 = 600_000_000_000;
-/// The largest write unit that is considered before the erase unit is known.
+/// The largest write unit that is considered before the erase block is known.
 const MOST_WRITE_UNIT: u64 = 256 << 10;
-/// Small writes that are made to see whether the medium erases already, and whether it does later.
+/// Small writes that are made to see whether the device erases already, and whether it does later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
 /// How many units are wanted to see how many can be open.
@@ -50,7 +50,7 @@ pub struct WriteSession<'a> {
     belief: GeometryBelief,
     /// What reading said before anything was written.
     first: Option<GeometryBelief>,
-    /// The erase unit as reading found it.
+    /// The erase block as reading found it.
     read: Option<GeometryFinding>,
     /// What was written in order so far.
     window: Range<u64>,
@@ -58,7 +58,7 @@ pub struct WriteSession<'a> {
     write_unit: Option<InferredWriteUnit>,
     /// Whether what writes cost depends on boundaries.
     has_boundaries: bool,
-    /// What was lacking for the erase unit.
+    /// What was lacking for the erase block.
     lacking: String,
     seen: &'static str,
     layout: Option<UnitLayout>,
@@ -210,7 +210,7 @@ impl<'a> WriteSession<'a> {
         let layout = told.layout;
         let best = told.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
         if best < told.log_nothing + SHOWN {
-            // Whatever made those writes slow, a medium without boundaries may have units too.
+            // Whatever made those writes slow, a device without boundaries may have units too.
             self.lacking = format!(
                 "{} stretches were written, and what they cost has nothing to do with boundaries",
                 told.questions
@@ -276,7 +276,7 @@ impl<'a> WriteSession<'a> {
     }
 
     /// Reads what was written: now pages show, where there were none before, and with them whether
-    /// a small unit is the erase unit. What is found so needs no more writing.
+    /// a small unit is the erase block. What is found so needs no more writing.
     fn read_again(&mut self) -> Result<(), MeasurementStop> {
         let is_large = self.window.end - self.window.start >= reading::LEAST_BYTES;
         let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
@@ -309,7 +309,7 @@ impl<'a> WriteSession<'a> {
         let region = self.meter.region();
         let sizes = self.write_unit.as_ref().map_or(&[][..], |unit| &unit.sizes);
         let mut watching = BuildBelief::new(&self.belief, sizes, &self.window, self.has_boundaries);
-        // A medium in use erases from the start, one that is new not before all of it was written
+        // A device in use erases from the start, one that is new not before all of it was written
         // somewhere.
         if self.meter.discards() {
             self.meter.discard(region.clone())?;
@@ -365,7 +365,7 @@ impl<'a> WriteSession<'a> {
                 watching.use_up(&mut self.meter, (self.capacity_bytes / 16).max(16 << 20))?;
             }
         }
-        // A fast area is not larger than what was written before, where that is much of the medium.
+        // A fast area is not larger than what was written before, where that is much of the device.
         if late && self.window.end - self.window.start >= self.capacity_bytes / 4 {
             watching.began_late(FIRST_WRITES);
         }
@@ -422,8 +422,8 @@ impl<'a> WriteSession<'a> {
         Ok(())
     }
 
-    /// What is found of the erase unit. Where writing leaves it open, what reading found counts, as
-    /// sure as reading was, as long as nothing else is likelier now.
+    /// What is found of the erase block. Where writing leaves it open, what reading found counts,
+    /// as sure as reading was, as long as nothing else is likelier now.
     fn erase_unit(&self) -> GeometryFinding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
         let likeliest = self.belief.likeliest().0.bytes();

@@ -5,7 +5,7 @@
 //! own. Limits: sizes of 2^k up to 64 KiB; the collection of the log itself, which comes once in
 //! many writes, is not looked for.
 //! Source: the cards of the flashbench surveys that write 4 KiB at the same speed to any number of
-//! erase units, but not 16 KiB.
+//! erase blocks, but not 16 KiB.
 
 use super::boundaries::SensedMerging;
 use super::meter::{MeasurementStop, Meter};

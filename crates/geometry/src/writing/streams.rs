@@ -1,12 +1,12 @@
-//! Whether erase units consist of smaller parts that are mapped by themselves.
+//! Whether erase blocks consist of smaller parts that are mapped by themselves.
 //!
-//! Some layers map and merge parts of an erase unit, and what [`super::boundaries`] finds is the
+//! Some layers map and merge parts of an erase block, and what [`super::boundaries`] finds is the
 //! part. Such a layer still writes one part of each unit at a time: two parts that are written in
 //! turn are merged again and again when they lie in the same unit, and are not when they lie in
 //! different ones. So pairs of parts at different distances tell which parts belong together.
 //! That is asked only where writing a part out of order shows in time and writing two parts far
 //! apart does not. A layer that maps parts appends what is written to them to a log, so that a
-//! medium on which two parts far apart cost merges has hardly any ([`Asked::EveryPairMerges`]).
+//! device on which two parts far apart cost merges has hardly any ([`StreamAnswer::EveryPairMerges`]).
 //! Limits: where parts are hardly larger than what goes to a log for small writes none does;
 //! nothing can be told then.
 
@@ -22,7 +22,7 @@ use crate::probed::SamplePurpose;
 const TURNS: u64 = 4;
 /// The largest write, where a part is large.
 const MOST_WRITE: u64 = 384 << 10;
-/// With a single open unit, writes far apart take so many times what writing in order takes.
+/// With a single open erase block, writes far apart take so many times what writing in order takes.
 const MERGED: f64 = 3.2;
 /// Pairs far apart, and parts written out of order, with which it is seen whether pairs can tell.
 const CONTROLS: usize = 5;

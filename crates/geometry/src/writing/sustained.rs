@@ -1,7 +1,7 @@
 //! The fast area that is written first: how much is written in order before it gets slower.
 //!
-//! Many media write to cells with one bit first (pSLC), and copy that (fold) when the area is full:
-//! from then on writing in order takes longer. The change is looked for in the times of large
+//! Many devices write to cells with one bit first (pSLC), and copy that (fold) when the area is
+//! full: from then on writing in order takes longer. The change is looked for in the times of large
 //! requests, each against the median before and after it. Limits: told to one request; an area that
 //! was full already does not show, nor one that is emptied as fast as it is written.
 

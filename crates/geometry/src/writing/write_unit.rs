@@ -2,7 +2,7 @@
 //!
 //! Writes of many sizes follow each other without gaps. A write takes a constant, something for
 //! each byte, and something for each program operation. How many operations it needs depends on
-//! the write unit, and on whether writes are appended wherever the medium likes (a new write unit
+//! the write unit, and on whether writes are appended wherever the device likes (a new write unit
 //! for each request) or lie at their own places (each write unit that is touched is programmed).
 //! All sizes are fitted, and the one that leaves the least is the answer. Limits: where writes are
 //! appended, several dies that work at the same time look like larger write units; the page of a

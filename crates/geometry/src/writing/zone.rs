@@ -1,9 +1,9 @@
-//! Whether the first erase units are mapped otherwise than the rest.
+//! Whether the first erase blocks are mapped otherwise than the rest.
 //!
 //! Many cards keep their first units so that small writes in any order are cheap there, for a file
 //! allocation table. Where the rest costs merges, writes to ever other places are made in each of
 //! the first units, with places far behind in between, so that no unit is still open. Limits: only
-//! where units are known, the region begins with the medium, and the medium merges; zones of up to
+//! where units are known, the region begins with the device, and the device merges; zones of up to
 //! [`MOST_UNITS`] units.
 //! Source: flashbench's README, `--find-fat`.
 
@@ -18,7 +18,7 @@ use crate::probed::SamplePurpose;
 pub const MOST_UNITS: u64 = 6;
 /// How often each is written.
 const ROUNDS: u64 = 3;
-/// Places behind them that are written in between, more than media keep open.
+/// Places behind them that are written in between, more than devices keep open.
 const BETWEEN: u64 = 12;
 /// A write that takes less than this part of a merge beyond what it takes in order costs none.
 const NO_MERGE: f64 = 0.3;

@@ -1,6 +1,6 @@
 //! The two axes: values with round ticks, and the places a setup was measured at.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::figure::{ValueScale, XAxis};
 use crate::quantity::{FigureUnit, Scaled, exponent_of, fixed};

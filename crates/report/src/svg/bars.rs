@@ -95,7 +95,7 @@ impl<'a> Plot<'a> {
         })
     }
 
-    /// A line through all rows at the untuned setup's value, to compare with.
+    /// A line through all rows at the baseline's value, to compare with.
     fn untuned_rule(&self) -> Option<Element> {
         let untuned = self.bars.iter().find(|bar| bar.role == SetupRole::Untuned)?;
         let x = self.axis.place(untuned.value);

@@ -57,7 +57,7 @@ pub struct Played {
     pub spent: f64,
     /// Whether it stopped because it was sure enough.
     pub sure: bool,
-    /// Whether it claims a gain over the untuned setup.
+    /// Whether it claims a gain over the baseline.
     pub claims: bool,
     /// Whether the interval of the gain has the true gain in it, where there is one.
     pub covered: Option<bool>,

@@ -15,25 +15,25 @@ pub enum LandscapeKind {
     Smooth,
     /// Many strong interactions, of three options too; heavy-tailed noise.
     Rugged,
-    /// As [`Kind::Smooth`], normal noise.
+    /// As [`LandscapeKind::Smooth`], normal noise.
     SmoothGauss,
-    /// As [`Kind::Rugged`], normal noise.
+    /// As [`LandscapeKind::Rugged`], normal noise.
     RuggedGauss,
-    /// As [`Kind::Smooth`], but all setups are equal.
+    /// As [`LandscapeKind::Smooth`], but all setups are equal.
     Flat,
     /// One option matters and nothing else.
     OneEffect,
     /// Two options are good together and bad alone.
     Trap,
-    /// As [`Kind::Smooth`], while the medium wears: every trial is slower than the one before.
+    /// As [`LandscapeKind::Smooth`], while the device wears: every trial is slower than the one before.
     Drift,
-    /// As [`Kind::Smooth`], one setup of ten fails.
+    /// As [`LandscapeKind::Smooth`], one setup of ten fails.
     Failing,
     /// Two file systems, some hundred setups, little noise; workloads differ much.
     Small,
     /// Two file systems, five options, one workload.
     Tiny,
-    /// As [`Kind::Tiny`], but all setups are equal and noise is great.
+    /// As [`LandscapeKind::Tiny`], but all setups are equal and noise is great.
     TinyFlat,
     /// Two file systems, some hundred setups, 11 workloads that differ much: as grids are recorded.
     Grid,
@@ -108,7 +108,7 @@ impl LandscapeKind {
             }
             _ => {}
         }
-        // The untuned setup that everything is compared with is that of the best family.
+        // The baseline that everything is compared with is that of the best family.
         let untuned = |index: &usize| space.candidates[*index].distance == 0;
         let best_untuned = (0..count)
             .filter(untuned)

@@ -1,5 +1,5 @@
 //! Made-up landscapes to judge strategies by: a space, the truth about it, and how trials of it are
-//! noisy. What a strategy chose can be compared with the true best, which no real medium allows.
+//! noisy. What a strategy chose can be compared with the true best, which no real device allows.
 //!
 //! Limits: the noise of a trial depends on nothing but its candidate, workload and batch; setups
 //! that fail do so always.

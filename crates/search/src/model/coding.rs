@@ -3,7 +3,7 @@
 //! of factors that can meet becomes the products of their columns.
 //!
 //! Levels that no candidate of interest has get no column. Limit: interactions of three factors and
-//! more are not coded; the model's kernel over differences stands for them.
+//! more are not coded; the model's kernel over differences test beds for them.
 
 use crate::space::{CandidateIndex, SearchSpace};
 
@@ -17,7 +17,7 @@ struct Columns {
     count: usize,
 }
 
-/// What a column of the model stands for.
+/// What a column of the model test beds for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Term {
     /// The effect of a factor's levels.
@@ -104,7 +104,7 @@ impl Coding {
         self.terms.len()
     }
 
-    /// What each column stands for.
+    /// What each column test beds for.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }

@@ -1,5 +1,5 @@
 //! What all trials of a visit (a candidate's trials of one batch) have in common beyond the
-//! candidate's merit: a medium that was laid out luckily, or happened to be busy. Trials of one
+//! candidate's merit: a device that was laid out luckily, or happened to be busy. Trials of one
 //! visit say less together than as many of several, and how much less is learned from cells that
 //! were tried in more than one batch.
 //!
@@ -15,7 +15,7 @@ use super::noise::SPREAD;
 pub const PRIOR_SD: f64 = 0.01;
 /// What that weighs, in visits.
 const PRIOR_VISITS: f64 = 10.0;
-/// How often visits are weighed anew by the variance that they gave.
+/// How often visits are weighed again by the variance that they gave.
 const ROUNDS: usize = 4;
 
 /// By batch, how much of an estimate its trials make.

@@ -189,7 +189,7 @@ impl TraceReader<'_> {
                 } else {
                     let offset = self.offsets.entry(key).or_insert(0);
                     let at = *offset;
-                    // `u64::MAX` stands for a file that is only appended to.
+                    // `u64::MAX` test beds for a file that is only appended to.
                     if at != u64::MAX {
                         *offset += u64::try_from(written).map_err(|e| e.to_string())?;
                     }

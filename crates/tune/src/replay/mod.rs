@@ -1,4 +1,4 @@
-//! Replay: a search on recorded runs instead of a medium.
+//! Replay: a search on recorded runs instead of a device.
 //!
 //! ```text
 //! recording   reads runs, also such as others have written, and refuses to mix media
@@ -8,8 +8,8 @@
 
 mod recording;
 mod replayed;
-mod urn;
+mod sampler;
 
 pub use recording::{Recording, ReplayError};
 pub use replayed::{ReplayRequest, Replayed, replay};
-pub use urn::{ReplaySample, ReplaySampler};
+pub use sampler::{ReplaySample, ReplaySampler};

@@ -1,8 +1,8 @@
-//! Recorded runs as a search needs them: the trials, and what tells one medium from another.
+//! Recorded runs as a search needs them: the trials, and what tells one device from another.
 //!
 //! Of `run.json` only `schema` and `schema_version` are needed; what is missing is not compared.
-//! Runs are mixed only where everything that both of them tell of medium, stand and measuring is
-//! the same. Limit: media without an identity cannot be told apart by it; their size and the rest
+//! Runs are mixed only where everything that both of them tell of device, stand and measuring is
+//! the same. Limit: devices without an identity cannot be told apart by it; their size and the rest
 //! must do.
 
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::choice::Criterion;
-use crate::course;
+use crate::driver;
+use crate::objective::{NoFigure, Objective};
 use crate::problem::ProblemError;
 use crate::record::{TrialDevice, TrialRecord};
 use crate::run_dir::{self, RunDirError};
 use crate::spread::DeviceEffects;
-use crate::told::{NoFigure, Objective};
 
 /// Why a replay is not possible.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum ReplayError {
     /// A run cannot be read.
     #[error(transparent)]
     Dir(#[from] RunDirError),
-    /// Two runs are not of the same medium, stand or way of measuring.
+    /// Two runs are not of the same device, stand or way of measuring.
     #[error(
         "{} and {} cannot be mixed: they differ in {what} ({one} and {other})",
         first.display(),
@@ -45,7 +45,7 @@ pub enum ReplayError {
         /// What the second has.
         other: String,
     },
-    /// A run of several media among others.
+    /// A run of several devices among others.
     #[error("{} was spread over several media, and is not mixed with other runs", path.display())]
     SeveralMedia {
         /// The run.
@@ -71,7 +71,7 @@ pub enum ReplayError {
         /// The workloads.
         workloads: Vec<String>,
     },
-    /// The untuned setup was not recorded.
+    /// The baseline was not recorded.
     #[error("the untuned setup was not recorded, and nothing can be compared with it")]
     NoReference {
         /// What was looked for.
@@ -84,7 +84,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Problem(#[from] ProblemError),
     /// The search cannot begin.
-    #[error("{}", course::in_words(.0))]
+    #[error("{}", driver::in_words(.0))]
     Search(#[from] flashfit_search::SearchError),
     /// Every recorded setup has failed.
     #[error("every recorded trial failed; the last said: {last}")]
@@ -183,7 +183,7 @@ struct CardPart {
     model: Option<Value>,
 }
 
-/// One or several runs of one medium.
+/// One or several runs of one device.
 #[derive(Debug, Clone)]
 pub struct Recording {
     /// The trials, run by run in the order in which they were made.
@@ -194,7 +194,7 @@ pub struct Recording {
     pub filesystems: Vec<String>,
     /// The scheduler that the kernel had chosen, where that is told.
     pub default_scheduler: Option<Scheduler>,
-    /// Whether a run says that its medium was a simulated card.
+    /// Whether a run says that its device was a simulated card.
     pub simulated: bool,
     /// By what the first run was judged.
     pub judge: Objective,
@@ -202,7 +202,7 @@ pub struct Recording {
     pub allow: Option<Durability>,
     /// How much workloads counted in the first run that did not count once, in thousandths.
     pub weights_thousandths: BTreeMap<String, u32>,
-    /// The media of a run that was spread over several; its trials are told as on the first.
+    /// The devices of a run that was spread over several; its trials are told as on the first.
     pub media: Vec<TrialDevice>,
     /// The runs.
     pub paths: Vec<PathBuf>,
@@ -303,7 +303,7 @@ fn once(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| seen.insert(name.clone())).collect()
 }
 
-/// Whether two runs are of the same medium, stand and way of measuring, as far as both tell.
+/// Whether two runs are of the same device, stand and way of measuring, as far as both tell.
 fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), ReplayError> {
     let card = |header: &Header| header.facts.card.clone().unwrap_or_default();
     let (a_card, b_card) = (card(a), card(b));
@@ -343,7 +343,7 @@ fn same(first: &Path, a: &Header, second: &Path, b: &Header) -> Result<(), Repla
             }
         }
     }
-    // One of a simulated card, the other of a medium.
+    // One of a simulated card, the other of a device.
     if a.facts.card.is_some() != b.facts.card.is_some() {
         let kind = |header: &Header| match header.facts.card {
             Some(_) => "simulated".to_owned(),

@@ -8,13 +8,13 @@ use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_search::{CandidateIndex, NextStep, Observation, SearchEnd, TrialOutcome};
 
 use super::recording::{Recording, ReplayError};
-use super::urn::ReplaySampler;
-use crate::course::{self, DriverRules, SearchDriver, TrialCost};
-use crate::limits::BudgetReached;
+use super::sampler::ReplaySampler;
+use crate::budget::BudgetReached;
+use crate::driver::{self, DriverRules, SearchDriver, TrialCost};
+use crate::objective::{self, Objective};
 use crate::problem::{Problem, SetupStanding};
 use crate::record::RecordedOutcome as Recorded;
 use crate::session::RunEnd;
-use crate::told::{self, Objective};
 
 /// What is asked of a recording.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ pub struct Replayed {
     pub ended: RunEnd,
     /// What was chosen, if anything could be.
     pub choice: Option<CandidateIndex>,
-    /// The recorded merit of each candidate as a logarithm relative to the untuned setup; `None`
+    /// The recorded merit of each candidate as a logarithm relative to the baseline; `None`
     /// where a workload is missing, a trial failed, a demand is broken or it may not be chosen.
     pub recorded: Vec<Option<f64>>,
     /// Draws that repeated a trial.
@@ -62,7 +62,7 @@ pub struct Replayed {
 impl Replayed {
     /// What the trials cost together, in full-length ones.
     pub fn full_length_trials(&self) -> f64 {
-        course::full_length_trials(&self.history, &self.costs)
+        driver::full_length_trials(&self.history, &self.costs)
     }
 
     /// The place of a candidate by what is recorded, from 1, and of how many.
@@ -103,7 +103,7 @@ pub fn replay(
             .filesystem(&setup.filesystem)
             .ok()
             .and_then(|filesystem| setup.durability(filesystem).ok());
-        // Nothing is known against what the catalogue does not have.
+        // Nothing is known against what the catalog does not have.
         let durability = verdict.map_or(Durability::Safe, |verdict| verdict.durability);
         SetupStanding { durability, allowed: listed && durability <= question.allow }
     };
@@ -138,7 +138,7 @@ pub fn replay(
             if !confirms && course.turns_to_confirming(&history, &costs) {
                 break;
             }
-            if course::is_out(&history, ask.candidate) {
+            if driver::is_out(&history, ask.candidate) {
                 continue;
             }
             let draw = urn.draw(&ask);
@@ -147,7 +147,7 @@ pub fn replay(
             costs.push(draw.cost);
             copied.push(draw.copied);
         }
-        course::close_batch(&mut history);
+        driver::close_batch(&mut history);
     };
     if !history.iter().any(|told| told.log_merit().is_some()) {
         return Err(all_failed(recording, ended));
@@ -169,7 +169,7 @@ pub fn replay(
 }
 
 fn reached(rules: &DriverRules, costs: &[TrialCost]) -> Option<BudgetReached> {
-    let mut spent = crate::limits::Spent::default();
+    let mut spent = crate::budget::Spent::default();
     costs.iter().filter(|cost| **cost != TrialCost::default()).for_each(|cost| spent.add(*cost));
     rules.limits.reached(&spent)
 }
@@ -215,7 +215,7 @@ fn urn(
         let place = (problem.candidate(&key.setup), problem.workload(&key.workload));
         let (Some(candidate), Some(workload)) = place else { continue };
         let outcome = question.judge.outcome(trial)?;
-        trials.push((candidate, workload, told::length(key.length), outcome, trial.cost()));
+        trials.push((candidate, workload, objective::length(key.length), outcome, trial.cost()));
     }
     Ok(ReplaySampler::new(trials, question.rules.seed))
 }
@@ -240,7 +240,7 @@ fn gaps(problem: &Problem, urn: &ReplaySampler) -> (Vec<CandidateIndex>, Vec<Can
     (incomplete, failed)
 }
 
-/// What is recorded of each candidate, relative to the untuned setup.
+/// What is recorded of each candidate, relative to the baseline.
 fn recorded(problem: &Problem, urn: &ReplaySampler) -> Vec<Option<f64>> {
     let weights = problem.space.weights();
     let merit = |candidate: CandidateIndex| {
@@ -264,7 +264,7 @@ fn recorded(problem: &Problem, urn: &ReplaySampler) -> Vec<Option<f64>> {
     let reference = merit(problem.space.reference);
     (0..problem.setups.len())
         .map(|candidate| {
-            // The untuned setup can always be kept.
+            // The baseline can always be kept.
             let may =
                 problem.space.candidates[candidate].allowed || candidate == problem.space.reference;
             Some(merit(candidate).filter(|_| may)? - reference.unwrap_or(0.0))

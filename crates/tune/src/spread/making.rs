@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{Batch, Proposal};
-use flashfit_stand::TrialError;
+use flashfit_testbed::TrialError;
 
-use crate::course::{self, SearchDriver};
-use crate::limits::BudgetReached;
+use crate::budget::BudgetReached;
+use crate::driver::{self, SearchDriver};
+use crate::objective;
 use crate::record::{TrialKey, TrialPurpose, TrialRecord};
 use crate::session::{CompletedTrial, Observer, TuneError, TuneSession};
-use crate::told;
 
 use super::queue::TrialQueue;
-use super::team::{WorkerEvent, WorkerPool};
+use super::worker_pool::{WorkerEvent, WorkerPool};
 use super::{DeviceEffects, OVERLAP_REPEATS};
 
 /// What is handed out.
 #[derive(Debug, Clone)]
 struct Job {
     key: TrialKey,
-    /// What the search asked for; `None` for a trial that compares media.
+    /// What the search asked for; `None` for a trial that compares devices.
     ask: Option<Proposal>,
 }
 
@@ -40,7 +40,7 @@ enum Back {
 }
 
 impl TuneSession<'_> {
-    /// Has the untuned setup measured on every medium that lacks it, where there are several.
+    /// Has the baseline measured on every device that lacks it, where there are several.
     pub(crate) fn overlap(
         &mut self,
         course: &SearchDriver<'_>,
@@ -98,7 +98,7 @@ impl TuneSession<'_> {
         let (mut reached, mut turned) = (None, false);
         loop {
             for board in team.idle() {
-                queue.retain(|ask| !course::is_out(&self.history, ask.candidate));
+                queue.retain(|ask| !driver::is_out(&self.history, ask.candidate));
                 if queue.is_empty() {
                     break;
                 }
@@ -112,7 +112,7 @@ impl TuneSession<'_> {
                     break;
                 }
                 if let Some(ask) = queue.take(board) {
-                    let job = Job { key: told::key(self.problem, &ask), ask: Some(ask) };
+                    let job = Job { key: objective::key(self.problem, &ask), ask: Some(ask) };
                     self.hand_out(job, board, &mut out, team, course, observer);
                 }
             }
@@ -128,7 +128,7 @@ impl TuneSession<'_> {
         if reached.is_some() || turned {
             return Ok(reached);
         }
-        course::close_batch(&mut self.history);
+        driver::close_batch(&mut self.history);
         self.relevel()?;
         Ok(None)
     }
@@ -265,12 +265,12 @@ impl TuneSession<'_> {
         self.stop_if_all_failed()
     }
 
-    /// Compares the media anew by all whole batches, and corrects by that what the search was told.
-    /// Never within a batch: a run that goes on has to find the same batch again.
+    /// Compares the devices again by all whole batches, and corrects by that what the search was
+    /// told. Never within a batch: a run that goes on has to find the same batch again.
     pub(crate) fn relevel(&mut self) -> Result<(), TuneError> {
         let of_search: Vec<&TrialRecord> =
             self.trials.iter().filter(|trial| self.problem.has(&trial.key)).collect();
-        let is_whole = course::whole_batches(&self.history);
+        let is_whole = driver::whole_batches(&self.history);
         let whole = of_search.iter().zip(&self.history).filter(|(_, told)| is_whole(told));
         let overlap = self.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Overlap);
         let levels = DeviceEffects::of(overlap.chain(whole.map(|(trial, _)| *trial)));
@@ -286,7 +286,7 @@ impl TuneSession<'_> {
         Ok(())
     }
 
-    /// What comparing media has cost is taken from the limits: the search does not know of it.
+    /// What comparing devices has cost is taken from the limits: the search does not know of it.
     pub(crate) fn charge_overlap(&mut self) {
         let mut limits = self.spec.limits.clone();
         let overlap = self.trials.iter().filter(|trial| trial.key.purpose == TrialPurpose::Overlap);

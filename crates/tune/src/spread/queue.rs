@@ -2,7 +2,7 @@
 //!
 //! Any board may take any of them, but the confirming trials of one round under one workload, from
 //! which a difference is made, belong to the board that began with them. Only when that board is
-//! lost, another makes the rest; their difference then depends on the media's levels.
+//! lost, another makes the rest; their difference then depends on the devices's levels.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! Runs of the adaptive search and runs with limits, on a stand that only pretends.
+//! Runs of the adaptive search and runs with limits, on a test bed that only pretends.
 
 use flashfit_filesystem::Setup;
 use flashfit_host::{ExitClass, UserError};
 use flashfit_search::SearchEnd;
 use flashfit_test_support::tempdir_in_memory;
-use flashfit_tune::limits::BudgetReached;
+use flashfit_tune::budget::BudgetReached;
 use flashfit_tune::{
     Budget, Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun,
     StrategyKind, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
@@ -140,7 +140,7 @@ fn no_strategy_spends_more_than_its_limit_of_trials() {
             went.ended.unwrap();
             let short = went.trials.iter().filter(|trial| !trial.key.length.is_full()).count();
             let full = went.trials.len() - short;
-            // Short ones take as long as whole ones on this stand, so they count nearly as much.
+            // Short ones take as long as whole ones on this test bed, so they count nearly as much.
             let spent = 0.4 * short as f64 + full as f64;
             assert!(spent <= f64::from(trials) + 1e-9, "{kind:?}, {trials}: {full} and {short}");
         }
@@ -204,7 +204,7 @@ fn an_adaptive_run_in_which_everything_fails_stops_early_and_says_why() {
 
 #[test]
 fn a_setup_that_breaks_the_demand_is_not_recommended() {
-    // The 99th percentile of this stand's trials is that of a rate; only the fastest break it.
+    // The 99th percentile of this test bed's trials is that of a rate; only the fastest break it.
     let spec = RunSpec { p99_write_max_ns: Some(1_000_000_000 / 12_200), ..adaptive(Some(120)) };
     let slow = |setup: &Setup, workload: &str| match landscape(setup, workload) {
         Answer::Kib(rate) if rate > 12_900 => Answer::SlowAt99(rate),

@@ -1,4 +1,4 @@
-//! The crate from outside: strategies on made-up landscapes, runs on a stand that only pretends,
+//! The crate from outside: strategies on made-up landscapes, runs on a test bed that only pretends,
 //! and what is concluded from trials whose figures are known.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

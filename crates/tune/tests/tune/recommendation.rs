@@ -32,7 +32,7 @@ fn recommended(trials: &[TrialRecord]) -> Recommendation {
     Conclusion::of_run(&space(), &spec, trials).unwrap().recommendation.unwrap()
 }
 
-/// After that search, with these confirming trials of the winner and the untuned setup.
+/// After that search, with these confirming trials of the winner and the baseline.
 fn confirmed(winner: &[u64], untuned: &[u64]) -> Recommendation {
     let found = recommended(
         &[
@@ -80,7 +80,7 @@ fn worse_where_the_whole_interval_is_a_loss() {
 
 #[test]
 fn rounds_are_compared_pair_by_pair() {
-    // The medium slows down to a tenth, but in each round the winner is a little faster.
+    // The device slows down to a tenth, but in each round the winner is a little faster.
     let found = confirmed(&[10_100, 5050, 1010], &[10_000, 5000, 1000]);
     assert_eq!(found.verdict, GainVerdict::Better);
 }

@@ -1,4 +1,4 @@
-//! Runs on a stand that only pretends: what is made, kept and resumed.
+//! Runs on a test bed that only pretends: what is made, kept and resumed.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ struct Went {
     seeds: Vec<u64>,
 }
 
-/// Begins a run in `dir` or goes on with it, until the stand dies after so many trials.
+/// Begins a run in `dir` or goes on with it, until the test bed dies after so many trials.
 fn go(dir: &Path, space: &Space, spec: &RunSpec, stand: FakeStand<'_>) -> Went {
     let mut stand = stand;
     let workloads = workloads();
@@ -109,7 +109,7 @@ fn no_trial_is_made_twice_and_the_best_is_found_and_confirmed() {
     assert_eq!(found.winner.label(), "x a+b none");
     assert_eq!(found.verdict, GainVerdict::Better);
     let confirming = went.trials.iter().filter(|t| t.key.purpose == TrialPurpose::Confirm).count();
-    // Winner, runner-up and untuned setup, two rounds, two workloads.
+    // Winner, runner-up and baseline, two rounds, two workloads.
     assert_eq!(confirming, 12);
 }
 

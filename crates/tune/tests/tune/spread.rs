@@ -1,5 +1,5 @@
 //! Runs that are spread over stands that only pretend: who makes what, what the search is told of
-//! media that differ, and boards that are lost.
+//! devices that differ, and boards that are lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::path::Path;
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
 use flashfit_host::{ExitClass, UserError};
-use flashfit_stand::TrialError;
 use flashfit_test_support::tempdir_in_memory;
-use flashfit_tune::spread::levels::EffectKey;
+use flashfit_testbed::TrialError;
+use flashfit_tune::spread::device_effects::EffectKey;
 use flashfit_tune::spread::{DeviceEffects, WorkerPool};
 use flashfit_tune::{
     Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun, TrialDevice,
@@ -45,7 +45,7 @@ fn board(name: &str) -> TrialDevice {
     TrialDevice { board: name.to_owned(), medium: format!("medium of {name}") }
 }
 
-/// A board: its name, its medium's landscape, and after how many trials it is gone.
+/// A board: its name, its device's landscape, and after how many trials it is gone.
 type Board = (&'static str, fn(&Setup, &str) -> Answer, Option<usize>);
 
 /// Begins a run in `dir` or goes on with it, on these boards.

@@ -3,16 +3,16 @@
 
 use std::fmt::Write;
 
+use flashfit_device::random::Random;
 use flashfit_geometry::flashbench::{Comparison, OpenBlockTable};
 use flashfit_geometry::probed::NoObserver;
-use flashfit_medium::random::Random;
+use flashfit_twin::fit_target::FitTarget;
 use flashfit_twin::search::SimulatedCounts;
-use flashfit_twin::target::FitTarget;
 use flashfit_twin::{DeviceHints, fit_to, predict};
 
 use super::tables::published;
 
-/// How often the cells of a table are divided anew.
+/// How often the cells of a table are divided again.
 const SPLITS: u64 = 2;
 
 /// The error of a prediction, as the larger of two rates by the smaller.

@@ -8,12 +8,12 @@
 use std::ops::Range;
 
 use super::BlockMapped;
-use super::newer::NewerPages;
-use super::open_unit::OpenBlock;
+use super::newer_pages::NewerPages;
+use super::open_block::OpenBlock;
 use crate::nand::Nand;
 
 impl BlockMapped {
-    /// Merges an open unit and returns what was known of it, to be used again.
+    /// Merges an open erase block and returns what was known of it, to be used again.
     pub(super) fn close(
         &mut self,
         nand: &mut Nand,

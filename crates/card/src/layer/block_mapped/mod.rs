@@ -1,23 +1,23 @@
-//! A block-mapped layer with a log for each open unit, as cheap SD cards have it.
+//! A block-mapped layer with a log for each open erase block, as cheap SD cards have it.
 //!
-//! Whole erase units are mapped. A logical unit that is written gets a log unit, to which its pages
-//! are appended in whatever order ([`open_unit`]). So many can be open at once as the model says,
-//! and so many of them out of order; beyond that the least recently written gives way and is merged
-//! ([`merges`]). So a card is fast within its open units, and beyond them each write costs the
-//! copying of an erase unit, however small it is. With no unit that may be out of order each write
-//! that does not continue the last one costs that: the pages before it are copied into a fresh unit
-//! first, those behind it when the unit closes. A log that is out of order can be allowed fewer
-//! pages than an erase unit has, as where the controller has little room for its table. Parts of a
-//! page that are written in order can be gathered in a unit of their own ([`scratch`]). Limits: no
-//! merging in idle time.
-//! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems"
-//! (2002), known as BAST; Ban, US patent 5,937,425, "Flash file system optimized for page-mode
-//! flash technologies" (1999), for logical units that are kept in more than one erase unit. That
-//! some cards keep no unit out of order is inferred from timing (the flashbench tables).
+//! Whole erase blocks are mapped. A logical unit that is written gets a log unit, to which its
+//! pages are appended in whatever order ([`open_block`]). So many can be open at once as the model
+//! says, and so many of them out of order; beyond that the least recently written gives way and is
+//! merged ([`merges`]). So a card is fast within its open erase blocks, and beyond them each write
+//! costs the copying of an erase block, however small it is. With no unit that may be out of order
+//! each write that does not continue the last one costs that: the pages before it are copied into a
+//! fresh unit first, those behind it when the unit closes. A log that is out of order can be
+//! allowed fewer pages than an erase block has, as where the controller has little room for its
+//! table. Parts of a page that are written in order can be gathered in a unit of their own
+//! ([`scratch`]). Limits: no merging in idle time. Sources: Kim et al., "A space-efficient flash
+//! translation layer for CompactFlash systems" (2002), known as BAST; Ban, US patent 5,937,425,
+//! "Flash file system optimized for page-mode flash technologies" (1999), for logical units that
+//! are kept in more than one erase block. That some cards keep no unit out of order is inferred
+//! from timing (the flashbench tables).
 
 mod merges;
-mod newer;
-mod open_unit;
+mod newer_pages;
+mod open_block;
 mod scratch;
 #[cfg(test)]
 mod tests;
@@ -26,21 +26,21 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::free_units::FreeBlocks;
+use super::free_blocks::FreeBlocks;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
 use crate::model::CardModel;
 use crate::nand::Nand;
-pub use newer::{NewerPages, NoSmallLog};
-use open_unit::OpenBlock;
+pub use newer_pages::{NewerPages, NoSmallLog};
+use open_block::OpenBlock;
 use scratch::ScratchUnit;
 
-/// A block-mapped layer: whole erase units are mapped, and each open one has a log of pages.
+/// A block-mapped layer: whole erase blocks are mapped, and each open one has a log of pages.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BlockMapped {
     /// By logical unit; one more than the unit with its merged pages, each at its own place, or 0.
     data: Vec<u32>,
-    /// The open units, least recently written first.
+    /// The open erase blocks, least recently written first.
     open: Vec<OpenBlock>,
     open_units: usize,
     open_units_random: usize,
@@ -56,7 +56,7 @@ pub struct BlockMapped {
 }
 
 impl BlockMapped {
-    /// The layer of a card that was never used, on these erase units.
+    /// The layer of a card that was never used, on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         let layer = &model.layer;
         let open_units = layer.open_units.expect("a checked block-mapped model says");
@@ -74,7 +74,7 @@ impl BlockMapped {
         }
     }
 
-    /// The erase units that hold nothing.
+    /// The erase blocks that hold nothing.
     pub fn free_mut(&mut self) -> &mut FreeBlocks {
         &mut self.free
     }

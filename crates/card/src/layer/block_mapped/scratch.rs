@@ -22,7 +22,7 @@ pub struct ScratchUnit {
 }
 
 impl BlockMapped {
-    /// Programs the page of the next place of the last open unit into the scratch unit.
+    /// Programs the page of the next place of the last open erase block into the scratch unit.
     pub(super) fn gather(&mut self, nand: &mut Nand, logical_page: u32) {
         let full = |scratch: &ScratchUnit| scratch.used == self.pages_per_unit;
         if self.scratch.as_ref().is_some_and(full) {
@@ -40,8 +40,8 @@ impl BlockMapped {
         nand.page_at(unit, scratch.used - 1)
     }
 
-    /// Begins another scratch unit, with what the other open units have in this one: the last of
-    /// them is just being written.
+    /// Begins another scratch unit, with what the other open erase blocks have in this one: the
+    /// last of them is just being written.
     fn renew(&mut self, nand: &mut Nand) {
         let old = self.scratch.replace(ScratchUnit::default()).and_then(|scratch| scratch.unit);
         for index in 0..self.open.len() - 1 {

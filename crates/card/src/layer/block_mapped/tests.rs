@@ -1,4 +1,4 @@
-//! Merges of each kind, open units linear and random, the scratch unit.
+//! Merges of each kind, open erase blocks linear and random, the scratch unit.
 
 use super::*;
 use crate::counters::Merges;
@@ -14,7 +14,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Three open units, and whatever is added.
+    /// Three open erase blocks, and whatever is added.
     fn with(more: &str) -> Self {
         let mut empty = Self::empty(more);
         for page in 0..16 * UNIT {

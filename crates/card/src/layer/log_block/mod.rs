@@ -1,6 +1,6 @@
 //! A block-mapped layer with a log for small writes.
 //!
-//! Large writes go to the logs of open units as in [`BlockMapped`]; small ones, up to
+//! Large writes go to the logs of open erase blocks as in [`BlockMapped`]; small ones, up to
 //! `log_request`, to a page-mapped log of their own ([`small_log`]), unless they continue what was
 //! written last. So the smallest writes are not slowed by the number of units that they go to,
 //! larger ones are, and speed does not grow steadily with the size of requests. When the log is
@@ -9,7 +9,7 @@
 //! collected in the order of its filling, whatever it holds.
 //! Sources: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
 //! translation" (ACM TECS, 2007), known as FAST, for the shared log; the cards of the flashbench
-//! surveys that write 4 KiB at the same speed to any number of erase units, but not 16 KiB.
+//! surveys that write 4 KiB at the same speed to any number of erase blocks, but not 16 KiB.
 
 mod newest;
 pub mod small_log;
@@ -39,7 +39,7 @@ pub struct LogBlock {
 }
 
 impl LogBlock {
-    /// The layer of a card that was never used, on these erase units.
+    /// The layer of a card that was never used, on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         Self {
             blocks: BlockMapped::new(model, units),

@@ -1,4 +1,4 @@
-//! A page-mapped log: erase units to which single pages of any place are appended.
+//! A page-mapped log: erase blocks to which single pages of any place are appended.
 //!
 //! Its units are collected in the order in which they were filled. Who owns the log brings the
 //! pages that are still the newest elsewhere, and forgets them here.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::newest::NewestPages;
 use crate::layer::block_mapped::NewerPages;
-use crate::layer::free_units::FreeBlocks;
+use crate::layer::free_blocks::FreeBlocks;
 use crate::model::LayerModel;
 use crate::nand::Nand;
 

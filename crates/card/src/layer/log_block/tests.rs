@@ -12,7 +12,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Two open units, one unit of log for single pages.
+    /// Two open erase blocks, one unit of log for single pages.
     fn new() -> Self {
         let kind = "kind = \"log-block\"\nopen_units = 2\nlog_units = 1\nlog_request = \"4KiB\"\n\
                     log_ns = 100";

@@ -9,14 +9,14 @@
 //! power the map is found from the numbers that the pages bear. Pieces are written to units of
 //! their own, of which those with the fewest current pieces are emptied when the map's share of
 //! the spare units is used up. Limits: no entries are cached apart from their piece; finding the
-//! map anew takes no time.
+//! map again takes no time.
 //! Source: Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based
 //! selective caching of page-level address mappings" (ASPLOS 2009), simplified to whole translation
 //! pages.
 
 use serde::{Deserialize, Serialize};
 
-use super::super::free_units::FreeBlocks;
+use super::super::free_blocks::FreeBlocks;
 use crate::counters::LayerCounters;
 use crate::model::CardModel;
 use crate::nand::Nand;

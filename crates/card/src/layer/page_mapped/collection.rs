@@ -1,12 +1,12 @@
 //! Garbage collection: making room for pages by emptying units that hold few valid ones.
 //!
-//! Pages of the host and pages that are moved go to one open unit. When only one free unit is left
-//! (and what the map still needs), a closed unit is emptied into it, within the request that needs
-//! the room. In idle time, where the model has it, units are emptied a write unit at a time until
-//! an eighth of the spare ones are free, unless so few pages would be won that it is not worth the
-//! wear. Limits: hot and cold pages share the open unit.
-//! Source: Bux and Iliadis, "Performance of greedy garbage collection in flash-based solid-state
-//! drives" (Performance Evaluation, 2010).
+//! Pages of the host and pages that are moved go to one open erase block. When only one free unit
+//! is left (and what the map still needs), a closed unit is emptied into it, within the request
+//! that needs the room. In idle time, where the model has it, units are emptied a write unit at a
+//! time until an eighth of the spare ones are free, unless so few pages would be won that it is not
+//! worth the wear. Limits: hot and cold pages share the open erase block. Source: Bux and Iliadis,
+//! "Performance of greedy garbage collection in flash-based solid-state drives" (Performance
+//! Evaluation, 2010).
 
 use serde::{Deserialize, Serialize};
 

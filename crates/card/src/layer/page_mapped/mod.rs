@@ -1,13 +1,13 @@
 //! A page-mapped layer: every logical page can be anywhere.
 //!
-//! What the host writes is appended to one open unit ([`collection`]), or first to units with one
-//! bit per cell ([`pslc`]). The spare units are the over-provisioning; which unit is collected is
-//! the concern of [`victims`]. The map is in memory as a whole, or in part ([`cached_map`]); in the
-//! simulator it always is, so that only the cost of a miss is modelled. Wear is levelled by taking
-//! the least worn free unit, and with `wear_spread` also by moving what never changes ([`wear`]).
-//! Units that were bad from the beginning are never used. Limits: a unit that was erased more often
-//! than it is rated for goes on working; it is only counted.
-//! Source: Gal and Toledo, "Algorithms and data structures for flash memories" (2005), section 2.
+//! What the host writes is appended to one open erase block ([`collection`]), or first to units
+//! with one bit per cell ([`pslc`]). The spare units are the over-provisioning; which unit is
+//! collected is the concern of [`victims`]. The map is in memory as a whole, or in part
+//! ([`cached_map`]); in the simulator it always is, so that only the cost of a miss is modelled.
+//! Wear is levelled by taking the least worn free unit, and with `wear_spread` also by moving what
+//! never changes ([`wear`]). Units that were bad from the beginning are never used. Limits: a unit
+//! that was erased more often than it is rated for goes on working; it is only counted. Source: Gal
+//! and Toledo, "Algorithms and data structures for flash memories" (2005), section 2.
 
 mod cached_map;
 mod collection;
@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::free_units::FreeBlocks;
+use super::free_blocks::FreeBlocks;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
 use crate::large_table::LargeTable;

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::free_units::FreeBlocks;
+use super::super::free_blocks::FreeBlocks;
 use super::PageMapped;
 use super::collection::GcInProgress;
 use crate::nand::{NONE, Nand};
@@ -34,7 +34,7 @@ impl PslcArea {
         Self { free: FreeBlocks::of(units), open: NONE, full: VecDeque::new(), folding: None }
     }
 
-    /// The place for the next page, where the open unit has one. A full one is open no more.
+    /// The place for the next page, where the open erase block has one. A full one is open no more.
     fn open_place(&mut self, nand: &Nand) -> Option<u32> {
         if self.open == NONE {
             return None;

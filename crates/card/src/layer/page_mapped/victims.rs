@@ -1,4 +1,4 @@
-//! Which erase unit is collected next, and how many valid pages each has.
+//! Which erase block is collected next, and how many valid pages each has.
 //!
 //! Closed units are kept in lists: one for each number of valid pages, or one for all of them
 //! where they are collected in the order of filling. Each list has the unit that changed longest
@@ -24,7 +24,7 @@ const CLOSED: u32 = 1 << 31;
 /// When the horizon is raised, at least one closed unit in so many comes below it.
 const LISTED_SHARE: u32 = 16;
 
-/// An erase unit, or the head of a list. One that is in no list has no neighbours.
+/// An erase block, or the head of a list. One that is in no list has no neighbours.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Node {
     before: u32,

@@ -1,10 +1,10 @@
-//! Which chunk is in which slot of which erase unit, and which units are worth collecting.
+//! Which chunk is in which slot of which erase block, and which units are worth collecting.
 
 use serde::{Deserialize, Serialize};
 
 use crate::large_table::LargeTable;
 
-/// The chunk map. Slots are numbered over all erase units.
+/// The chunk map. Slots are numbered over all erase blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chunks {
     /// By chunk; one more than its slot, or 0.
@@ -40,7 +40,7 @@ impl Chunks {
         self.slots_per_unit
     }
 
-    /// The number of a slot of an erase unit.
+    /// The number of a slot of an erase block.
     pub fn slot_at(&self, unit: u32, index: u32) -> u32 {
         unit * self.slots_per_unit + index
     }

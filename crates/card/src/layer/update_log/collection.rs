@@ -1,4 +1,4 @@
-//! The collection of the log, and of erase units with chunks that are no longer current.
+//! The collection of the log, and of erase blocks with chunks that are no longer current.
 
 use std::ops::Range;
 

@@ -1,17 +1,17 @@
-//! A layer that maps chunks of erase units and has an update log, after the behaviour of SanDisk
+//! A layer that maps chunks of erase blocks and has an update log, after the behaviour of SanDisk
 //! cards.
 //!
 //! What is mapped is the chunk, some hundred kibibytes ([`chunks`]). As many logical units can be
-//! open as the model says; each writes one chunk at a time, in order, into an erase unit of its own
-//! ([`streams`]). A write that is out of order completes the chunk under way with copies of its
+//! open as the model says; each writes one chunk at a time, in order, into an erase block of its
+//! own ([`streams`]). A write that is out of order completes the chunk under way with copies of its
 //! rest, and begins its own chunk with copies of what lies before it: so requests below the size of
 //! a chunk all cost about one chunk. Small ones, up to `log_request`, go to a page-mapped log
 //! instead. When more units are written than can be open, one gives way: its chunk is completed,
 //! and what continues it goes to the log until the next chunk begins. So the cliff is a soft one.
 //! When the log is full, each chunk with a page in its oldest unit that is still the newest is
-//! rewritten ([`collection`]). Limits: nothing is collected in idle time.
-//! Source: inferred from timing, of class C of the cards in wirenboard/sdcard_benchmark; how such
-//! cards work inside is not published.
+//! rewritten ([`collection`]). Limits: nothing is collected in idle time. Source: inferred from
+//! timing, of class C of the cards in wirenboard/sdcard_benchmark; how such cards work inside is
+//! not published.
 
 mod chunks;
 mod collection;
@@ -24,7 +24,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::block_mapped::NewerPages;
-use super::free_units::FreeBlocks;
+use super::free_blocks::FreeBlocks;
 use super::log_block::small_log::SmallLog;
 use super::{PageWrite, TranslationLayer};
 use crate::counters::LayerCounters;
@@ -37,14 +37,14 @@ use streams::Stream;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UpdateLog {
     chunks: Chunks,
-    /// The open units, least recently written first.
+    /// The open erase blocks, least recently written first.
     streams: Vec<Stream>,
     open_units: usize,
     log: SmallLog,
     log_request_bytes: u64,
     /// By logical unit; one more than the page that was written last, or 0.
     written_last: Vec<u32>,
-    /// Where chunks are brought together: an erase unit and its first slot that is not taken.
+    /// Where chunks are brought together: an erase block and its first slot that is not taken.
     gathering: Option<(u32, u32)>,
     free: FreeBlocks,
     pages_per_chunk: u32,
@@ -56,7 +56,7 @@ pub struct UpdateLog {
 }
 
 impl UpdateLog {
-    /// The layer of a card that was never used, on these erase units.
+    /// The layer of a card that was never used, on these erase blocks.
     pub fn new(model: &CardModel, units: impl Iterator<Item = u32>) -> Self {
         let layer = &model.layer;
         let pages_per_unit = model.pages_per_unit();

@@ -1,4 +1,4 @@
-//! The open units: each writes one chunk at a time into slots of an erase unit of its own.
+//! The open erase blocks: each writes one chunk at a time into slots of an erase block of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use super::UpdateLog;
 use crate::layer::block_mapped::NewerPages;
 use crate::nand::Nand;
 
-/// An open unit.
+/// An open erase block.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Stream {
     logical_unit: u32,
-    /// Its erase unit and the slot of it that is written now, or next.
+    /// Its erase block and the slot of it that is written now, or next.
     slot: Option<(u32, u32)>,
     under_way: Option<UnderWay>,
 }

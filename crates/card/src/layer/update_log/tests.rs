@@ -13,7 +13,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Two open units, four chunks of four pages each; one unit of log for single pages.
+    /// Two open erase blocks, four chunks of four pages each; one unit of log for single pages.
     fn new() -> Self {
         let kind = "kind = \"update-log\"\nopen_units = 2\nlog_units = 1\nlog_request = \"4KiB\"\n\
                     chunk = \"16KiB\"";

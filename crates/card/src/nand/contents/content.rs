@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 
 /// The unit in which a page can be damaged, in bytes: the smallest sector that a card can have.
 pub const DAMAGE_BYTES: usize = 512;

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::pieces::in_memory;
+use crate::request_parts::in_memory;
 
 /// A file with the bytes of pages that hold other than zeros.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The bytes of programmed pages, kept sparse, in memory or in a file.
 //!
 //! A page of zeros takes no room; in memory, a copied page shares the bytes of the one it was
-//! copied from. What is no longer valid stays until its erase unit is erased, as on real flash, so
+//! copied from. What is no longer valid stays until its erase block is erased, as on real flash, so
 //! that a fault can bring it back. A page can be damaged (some of it cannot be read) or weak
 //! (it can be read so many more times). When a file cannot take a page, the page is damaged, and
-//! [`Contents::take_failure`] tells. Limits: pages of one other byte are not packed.
+//! [`PageBytes::take_failure`] tells. Limits: pages of one other byte are not packed.
 
 mod content;
 mod in_file;
@@ -103,7 +103,7 @@ impl PageBytes {
         self.replace(page, content);
     }
 
-    /// As [`Contents::put`], but nothing is programmed: the page changed by itself.
+    /// As [`PageBytes::put`], but nothing is programmed: the page changed by itself.
     pub fn replace(&mut self, page: u32, content: PageContent) {
         if !self.damaged.is_empty() {
             self.damaged.remove(&page);
@@ -121,7 +121,7 @@ impl PageBytes {
         }
     }
 
-    /// As [`Contents::replace`] for a page that is as weak as it was.
+    /// As [`PageBytes::replace`] for a page that is as weak as it was.
     pub fn restore(&mut self, page: u32, content: PageContent) {
         let weak = self.weak.get(&page).copied();
         self.replace(page, content);
@@ -197,7 +197,7 @@ impl PageBytes {
     }
 
     /// The page can be read so many more times; then nothing of it can, until it is programmed
-    /// anew.
+    /// again.
     pub fn weaken(&mut self, page: u32, reads: u32) {
         if self.keep != RetentionPolicy::Nothing {
             self.weak.insert(page, reads);

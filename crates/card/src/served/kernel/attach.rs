@@ -20,7 +20,7 @@ use super::{queue, renewal, way};
 use crate::served::live::LiveCard;
 use crate::served::serve::ServeError;
 
-/// Another process may take the device that was made anew, and leave another stale one.
+/// Another process may take the device that was made again, and leave another stale one.
 const RENEWALS: u32 = 3;
 
 /// A card behind this kernel; detached when dropped.
@@ -79,7 +79,7 @@ impl KernelCard {
     }
 }
 
-/// An attached loop device, made anew when it is dropped.
+/// An attached loop device, made again when it is dropped.
 struct Attached {
     node: PathBuf,
     device: Option<LoopDevice>,
@@ -113,7 +113,7 @@ fn covered_folder() -> Result<PathBuf, ServeError> {
 }
 
 /// Attaches the file; where the free device passes no discards because of what a card that was
-/// killed has left, it is made anew first.
+/// killed has left, it is made again first.
 fn attach(file: &Path, card: &LiveCard) -> Result<LoopDevice, LoopError> {
     let wanted = card.description();
     let options = LoopOptions { sector_bytes: wanted.sector_bytes, ..LoopOptions::default() };
@@ -124,7 +124,7 @@ fn attach(file: &Path, card: &LiveCard) -> Result<LoopDevice, LoopError> {
         }
         let node = device.node().to_owned();
         drop(device);
-        // One that cannot be made anew is used as it is, and the queue's notes say so.
+        // One that cannot be made again is used as it is, and the queue's notes say so.
         let _ = renewal::renew(&node);
         device = LoopDevice::attach(file, options)?;
     }

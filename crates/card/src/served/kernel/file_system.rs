@@ -12,7 +12,7 @@
 use std::ffi::OsStr;
 use std::time::{Duration, Instant, SystemTime};
 
-use flashfit_medium::{BlockDevError, BlockDevInfo};
+use flashfit_device::{BlockDevError, BlockDevInfo};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs,
@@ -26,7 +26,7 @@ use crate::served::replies::Replies;
 
 /// The name of the file.
 pub fn file_name() -> String {
-    flashfit_medium::guard::simulated_card_file(std::process::id())
+    flashfit_device::guard::simulated_card_file(std::process::id())
 }
 
 const FILE: INodeNo = INodeNo(2);

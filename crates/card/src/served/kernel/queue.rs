@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use flashfit_medium::BlockDevInfo;
+use flashfit_device::BlockDevInfo;
 
 const DISCARD_MAXIMUM: &str = "discard_max_bytes";
 

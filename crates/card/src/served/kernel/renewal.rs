@@ -1,4 +1,4 @@
-//! A loop device made anew, so that its next user finds none of what a card's queue was set to.
+//! A loop device made again, so that its next user finds none of what a card's queue was set to.
 //!
 //! The queue's attributes outlive an attachment, and one of them cannot be set back: once
 //! `discard_max_bytes` is 0, Linux 6.18 refuses any other value. A stale `write through` would keep

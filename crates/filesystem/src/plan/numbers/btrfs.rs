@@ -1,9 +1,9 @@
 //! Btrfs: the node.
 //!
 //! Source: mkfs.btrfs(8): a power of two from 4 to 64 KiB. Limits: btrfs places its chunks itself,
-//! on multiples of 1 MiB, so no number of mkfs puts them on larger erase units.
+//! on multiples of 1 MiB, so no number of mkfs puts them on larger erase blocks.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;

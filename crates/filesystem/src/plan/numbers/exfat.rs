@@ -4,7 +4,7 @@
 //! 4 bytes a cluster and two more, cluster heap); mkfs.exfat(8) of exfatprogs, which puts FAT and
 //! heap on multiples of a boundary that is a power of two.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;

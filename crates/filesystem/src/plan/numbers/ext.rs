@@ -4,7 +4,7 @@
 //! fs/ext4/super.c, which passes over a stripe that is wider than a block group. The seeds differ
 //! in what the stripe width counts: Gentoo and Linutop count blocks, Dreamplug strides.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::{gcd, lcm};
 use super::super::document::{NumberUnit, StripeWidth};

@@ -1,14 +1,14 @@
-//! F2FS: sections of whole erase units, and what they cost.
+//! F2FS: sections of whole erase blocks, and what they cost.
 //!
 //! F2FS writes a section from its start to its end and cleans it as a whole, so a section should be
-//! one erase unit. It keeps whole sections in reserve for cleaning: the larger the section, the
-//! more of a small medium is lost. What mkfs.f2fs reserves is computed here as it computes it.
+//! one erase block. It keeps whole sections in reserve for cleaning: the larger the section, the
+//! more of a small device is lost. What mkfs.f2fs reserves is computed here as it computes it.
 //!
 //! Sources: mkfs.f2fs(8) (segments of 2 MiB, `-s` segments a section); measured with f2fs-tools
 //! 1.15, which counts a section as one segment larger where segments are left over that make no
 //! section. Limits: other versions reserve other amounts, newer ones less.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::lcm;
 use super::super::document::NumberUnit;
@@ -19,7 +19,7 @@ const SEGMENT_BLOCKS: u64 = 512;
 const BLOCK_BYTES: u64 = 4096;
 /// A section may cost this part of the space at most, beside what the least section costs.
 const MOST_COST_PERCENT: u64 = 10;
-/// No erase unit is as large as this many segments.
+/// No erase block is as large as this many segments.
 const MOST_SECTION_SEGMENTS: u64 = 4096;
 const CHECKPOINT_SEGMENTS: u64 = 2;
 const SIT_ENTRIES: u64 = 55;

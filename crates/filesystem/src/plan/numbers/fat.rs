@@ -1,4 +1,4 @@
-//! FAT32: clusters, and reserved sectors that bring the start of the data on an erase unit.
+//! FAT32: clusters, and reserved sectors that bring the start of the data on an erase block.
 //!
 //! The data of FAT32 start behind the reserved sectors and two allocation tables, whose length
 //! depends on how many clusters are left for the data. mkfs.fat(8) is told the reserved sectors;
@@ -11,7 +11,7 @@
 //! claims; SD Specifications, Part 2: cards of more than 2 GB have clusters of 32 KiB, and their
 //! data start on a border of 4 MiB.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;

@@ -1,7 +1,7 @@
-//! The numbers that fit a file system to a place on a medium, each with its reason.
+//! The numbers that fit a file system to a place on a device, each with its reason.
 //!
 //! A file a family of file systems; which one is decided by what mount(8) calls it. The values go
-//! to the catalogue's arguments by name ([`Fitted::planned`]), so that how they are written on a
+//! to the catalog's arguments by name ([`PlacementNumbers::planned`]), so that how they are written on a
 //! command line stays data.
 
 mod btrfs;
@@ -14,22 +14,22 @@ mod xfs;
 
 use std::collections::BTreeMap;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::document::{NumberUnit, PlanNumber, PlannedPlacement, StripeWidth};
 
-/// Where a file system goes, and what is known of the medium there.
+/// Where a file system goes, and what is known of the device there.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacementContext {
     /// Where it lies.
     pub place: PlannedPlacement,
-    /// The medium's sector, in bytes.
+    /// The device's sector, in bytes.
     pub sector_bytes: u64,
-    /// The erase unit, in bytes, where it is known; a multiple of the sector.
+    /// The erase block, in bytes, where it is known; a multiple of the sector.
     pub erase_unit_bytes: Option<u64>,
     /// The write unit, in bytes, where it is known; not 0.
     pub write_unit_bytes: Option<u64>,
-    /// The file system's block, in bytes, as the catalogue states it.
+    /// The file system's block, in bytes, as the catalog states it.
     pub block_bytes: u64,
     /// What the stripe width counts.
     pub stripe_width: StripeWidth,
@@ -38,7 +38,7 @@ pub struct PlacementContext {
 /// The numbers for one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlacementNumbers {
-    /// Values for the catalogue's arguments.
+    /// Values for the catalog's arguments.
     pub planned: BTreeMap<String, u64>,
     /// The numbers of the plan.
     pub numbers: Vec<PlanNumber>,
@@ -64,11 +64,11 @@ impl PlacementNumbers {
     }
 }
 
-/// Fits the file system that mount(8) calls `kind`. Without an erase unit little can be fitted;
+/// Fits the file system that mount(8) calls `kind`. Without an erase block little can be fitted;
 /// what can is.
 ///
 /// # Errors
-/// A sentence, when no numbers put it on the grid of erase units.
+/// A sentence, when no numbers put it on the grid of erase blocks.
 pub fn fit(kind: &str, site: &PlacementContext) -> Result<PlacementNumbers, String> {
     match kind {
         "ext2" | "ext3" | "ext4" => Ok(ext::fit(site)),
@@ -90,8 +90,8 @@ pub fn is_planned(kind: &str) -> bool {
     )
 }
 
-/// The least multiple of the erase unit that the file system's own layout can follow: f2fs divides
-/// a medium in segments of 2 MiB. `None` where that does not fit in 64 bits.
+/// The least multiple of the erase block that the file system's own layout can follow: f2fs divides
+/// a device in segments of 2 MiB. `None` where that does not fit in 64 bits.
 pub fn start_unit_bytes(kind: &str, erase_unit_bytes: u64) -> Option<u64> {
     match kind {
         "f2fs" => super::arithmetic::lcm(erase_unit_bytes, f2fs::SEGMENT_BYTES),

@@ -2,14 +2,14 @@
 //!
 //! Source: mkfs.nilfs2(8): at least 16 blocks, and a power of two.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::power_in;
 use super::super::document::NumberUnit;
 use super::{PlacementContext, PlacementNumbers, multiple};
 
 const LEAST_BLOCKS: u64 = 16;
-/// With fewer segments on the medium the cleaner has no room to work.
+/// With fewer segments on the device the cleaner has no room to work.
 const LEAST_SEGMENTS: u64 = 32;
 
 pub(super) fn fit(site: &PlacementContext) -> PlacementNumbers {

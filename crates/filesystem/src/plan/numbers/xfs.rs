@@ -1,9 +1,9 @@
 //! XFS: stripe unit and stripe width.
 //!
 //! Source: mkfs.xfs(8): `su` is a multiple of the block, `sw` counts stripe units. mkfs.xfs makes
-//! four allocation groups on a medium of less than 4 TiB and wants several stripes in each.
+//! four allocation groups on a device of less than 4 TiB and wants several stripes in each.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::super::arithmetic::lcm;
 use super::super::document::NumberUnit;

@@ -1,30 +1,30 @@
 //! A run on all boards of a lab that are free: from the locks to the last release.
 
-mod crew;
+mod workers;
 
 use std::path::Path;
 
 use flashfit_filesystem::Scheduler;
 use flashfit_host::{ExitClass, SystemRunner, UserError};
 use flashfit_lab::{Lab, Tags};
-use flashfit_stand::{Capabilities, OpenRequest, TestBedFacts, TrialError};
+use flashfit_testbed::{Capabilities, OpenRequest, TestBedFacts, TrialError};
 use flashfit_tune::spread::{Worker, WorkerPool};
 use flashfit_tune::{Problem, RunDir, RunDirLock, RunSpec, StoredRun, TuneSession};
 
-use crate::catalogues::Catalogs;
-use crate::failure::CommandError;
+use crate::catalogs::Catalogs;
+use crate::command_error::CommandError;
 use crate::output::{note, warn};
-use crate::stands::lab::{self, BoardAccess, LockedBoard};
+use crate::test_beds::lab::{self, BoardAccess, LockedBoard};
 use crate::tune::args::TuneArgs;
+use crate::tune::option_findings::RunOptionFindings;
 use crate::tune::progress::TuneProgress;
 use crate::tune::space::HostKnowledge;
 use crate::tune::subject::TuneSubject;
-use crate::tune::valid::RunOptionFindings;
 use crate::tune::{
     OpenRun, Plan, ProgressOptions, RunResult, RunStorage, announce, begin, forget_unbegun,
     resumable, tidy,
 };
-use crew::WorkerBoard;
+use workers::WorkerBoard;
 
 /// A run and what it is made with.
 #[derive(Clone, Copy)]
@@ -61,10 +61,10 @@ fn with_lab(
     let wait = args.stand.lab_wait.unwrap_or(lab::USUAL_WAIT);
     let leases = lab::lock(lab, tags, std::time::Duration::from_nanos(wait.0))?;
     let berths = lab::reach(leases, BoardAccess { runner, spec, dir })?;
-    let mut crew = crew::look(berths, means, earlier.as_ref().map(|run| &run.header.facts))?;
-    let offers = crew::common_offers(&crew);
+    let mut crew = workers::look(berths, means, earlier.as_ref().map(|run| &run.header.facts))?;
+    let offers = workers::common_offers(&crew);
     if args.dry_run {
-        let validity = crew::validity(&mut crew, means)?;
+        let validity = workers::validity(&mut crew, means)?;
         let known = HostKnowledge { validity: &validity, offers: &offers };
         let boards: Vec<String> = crew.iter().map(|member| member.made_on().to_string()).collect();
         note(&format!("spread over {}; shown for the first", boards.join(", ")));
@@ -74,10 +74,10 @@ fn with_lab(
     if earlier.is_none() {
         RunDirLock::is_free(dir)?;
     }
-    crew::agree(&mut crew, &args.confirm)?;
+    workers::agree(&mut crew, &args.confirm)?;
     let validity = match &earlier {
         Some(_) => RunOptionFindings::default(),
-        None => crew::validity(&mut crew, means)?,
+        None => workers::validity(&mut crew, means)?,
     };
     let was_there = dir.exists();
     let shows = ProgressOptions { progress: args.progress, stream: args.json_stream };
@@ -86,7 +86,7 @@ fn with_lab(
         .inspect_err(|_| forget_unbegun(dir, was_there))
 }
 
-/// Takes the media over, makes the trials, gives everything back.
+/// Takes the devices over, makes the trials, gives everything back.
 fn take(
     crew: Vec<WorkerBoard>,
     means: SpreadContext<'_>,
@@ -100,7 +100,7 @@ fn take(
     let openings: Vec<OpenRequest> = crew.iter().map(|member| member.opening(spec)).collect();
     let (subjects, berths): (Vec<TuneSubject>, Vec<LockedBoard>) =
         crew.into_iter().map(|member| (member.subject, member.berth)).unzip();
-    // What this search space lacks is said before a medium is touched.
+    // What this search space lacks is said before a device is touched.
     let first = &subjects[0];
     let none = Scheduler::new("none");
     let scheduler = first.schedulers.first().unwrap_or(&none);
@@ -152,7 +152,7 @@ fn work(mut berth: LockedBoard, opening: &OpenRequest, desk: Worker, means: Spre
 }
 
 fn serve(
-    place: &mut dyn flashfit_stand::Host,
+    place: &mut dyn flashfit_testbed::Host,
     opening: &OpenRequest,
     desk: &Worker,
     means: SpreadContext<'_>,
@@ -163,7 +163,7 @@ fn serve(
     desk.serve(stand.as_mut(), means.spec, &means.catalogues.workloads, still_ours)
 }
 
-/// The first board whose medium was taken over, with what all of them offer.
+/// The first board whose device was taken over, with what all of them offer.
 fn opened(team: &mut WorkerPool) -> Result<(usize, TestBedFacts), CommandError> {
     let mut found: Option<(usize, TestBedFacts)> = None;
     let mut last = None;

@@ -1,4 +1,4 @@
-//! Cut short by a signal or by death: the medium is known, and the same command goes on.
+//! Cut short by a signal or by death: the device is known, and the same command goes on.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

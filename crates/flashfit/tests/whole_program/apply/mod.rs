@@ -1,4 +1,4 @@
-//! A plan carried out and taken back: what stands in the way, what is left on the medium and in the
+//! A plan carried out and taken back: what stands in the way, what is left on the device and in the
 //! system's files, and what an interruption leaves.
 
 mod cut_short;
@@ -15,7 +15,7 @@ use crate::fixture::{Ended, Place};
 pub const END: usize = 4 << 20;
 const GEOMETRY: [&str; 4] = ["--erase-block", "1MiB", "--write-unit", "16KiB"];
 
-/// The command with a memory of its own for unfinished media.
+/// The command with a memory of its own for unfinished devices.
 pub fn flashfit(place: &Place, args: &[&str]) -> Ended {
     Ended::new(command(place, args).output().unwrap())
 }

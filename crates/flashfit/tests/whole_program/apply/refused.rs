@@ -100,7 +100,7 @@ fn what_somebody_uses_is_refused() {
     let runner = SystemRunner::default();
     let mounted = Mounted::new(&runner, Path::new(node), "ext4", &point, &options).unwrap();
     untouched(&place, || {
-        // The folder for the backup is on the medium too.
+        // The folder for the backup is on the device too.
         let args = ["apply", "plan.json", node, "--confirm", name, "--backup", "point/saved"];
         flashfit(&place, &args).said(3, &["in use", "is mounted on"]);
     });

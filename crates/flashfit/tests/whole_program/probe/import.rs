@@ -1,4 +1,4 @@
-//! Tables of flashbench in place of a medium.
+//! Tables of flashbench in place of a device.
 
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,7 @@ fn document(ended: &Ended, code: i32) -> Value {
     document
 }
 
-/// A card of 4 MiB erase units on which a read over the boundary of two takes longer, as a target.
+/// A card of 4 MiB erase blocks on which a read over the boundary of two takes longer, as a target.
 fn card_that_shows_its_units(place: &Place) -> String {
     let layer = "kind = \"page-mapped\"\n";
     let changes = [

@@ -4,26 +4,26 @@
 //! larger power of two, so the rows of a table lie on a level below it and on a higher one from it
 //! on. The rows are partitioned into levels (`super::segments`); each partition speaks for the
 //! unit at its step, or for none. Reads at the first units, which are often mapped in another way,
-//! are allowed for. Several tables of one medium are pooled first,
+//! are allowed for. Several tables of one device are pooled first,
 //! because what one row does, it does in all of them. Limits: flashbench takes powers of two only,
-//! and seven places of which some wrap around the end of the medium, so the height of the step says
+//! and seven places of which some wrap around the end of the device, so the height of the step says
 //! little; a unit of 3 x 2^k would show as a step of 2/7 of its height at 2^k.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::segments::{NoisySeries, SegmentLevel};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, median};
 use crate::findings::{CandidateValue, QuantityValue};
 use crate::flashbench::AlignTable;
 
-/// A step less than this share of the time beside it is none that a medium shows on purpose.
+/// A step less than this share of the time beside it is none that a device shows on purpose.
 const LEAST_RISE: f64 = 0.01;
 /// Later levels may lie lower than the step's, but not by more than this share of the rise.
 const STAYS: f64 = 0.35;
-/// A rise that is less than this share of the highest one is no erase unit's.
+/// A rise that is less than this share of the highest one is no erase block's.
 const NOTABLE: f64 = 0.4;
 /// How likely a unit of 3 x 2^k shows as a step at 2^k as it was seen, against one of 2^k: its
 /// boundaries are at two of the seven places, so it would have to cost 3.5 times as much.
@@ -50,7 +50,7 @@ pub struct PooledRow {
     pub grain_ns: f64,
 }
 
-/// Pools tables of one medium: the rows that most of them have, the smallest alignment first.
+/// Pools tables of one device: the rows that most of them have, the smallest alignment first.
 pub fn pool(tables: &[AlignTable]) -> Vec<PooledRow> {
     let mut rows: BTreeMap<u64, Vec<_>> = BTreeMap::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
@@ -88,9 +88,9 @@ pub fn noise_ns(rows: &[PooledRow]) -> f64 {
 /// Which step is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SoughtStep {
-    /// The last one from 64 KiB on: the erase unit.
+    /// The last one from 64 KiB on: the erase block.
     Erase,
-    /// The last one up to 256 KiB, below the erase unit: what is written together.
+    /// The last one up to 256 KiB, below the erase block: what is written together.
     Write,
     /// The first one there, of at least two: the page.
     Page,
@@ -187,7 +187,7 @@ impl StepEvidence {
     }
 }
 
-/// A step that an erase unit can make.
+/// A step that an erase block can make.
 struct Step {
     align: Bytes,
     /// In nanoseconds.
@@ -206,8 +206,8 @@ fn step(
     least_rise: f64,
 ) -> Option<Step> {
     let rise = |at: usize| levels[at].mean - levels[at - 1].mean;
-    // For an erase unit: below, reads step at the page; above, at what the medium's end does to the
-    // places. On both sides there must be a level to judge it by.
+    // For an erase block: below, reads step at the page; above, at what the device's end does to
+    // the places. On both sides there must be a level to judge it by.
     let can_be = |at: usize| {
         sought.range().contains(&rows[levels[at].first].align.0)
             && levels[at].first >= sought.least_below()

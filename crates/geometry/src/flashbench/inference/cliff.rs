@@ -1,14 +1,14 @@
-//! Open-unit tables: how many erase units a medium keeps open, and how large they are.
+//! Open-unit tables: how many erase blocks a device keeps open, and how large they are.
 //!
-//! Within its open units a medium writes at one rate, beyond them at another that is much lower:
-//! the cliff. Each size of a write gives a row of rates by units; each number of open units, or
-//! none within the table, is weighed by how well two levels fit the rows. Beyond a steep cliff
-//! every write costs the copying of what it leaves of its unit, so that its time falls with its
-//! size and is the plain one for a whole unit, which tells how large that is. Limits: a cliff that
-//! is less than a factor of 1.8 is none here; writes below 64 KiB are not looked at, because they
-//! fall off for other reasons.
+//! Within its open erase blocks a device writes at one rate, beyond them at another that is much
+//! lower: the cliff. Each size of a write gives a row of rates by units; each number of open erase
+//! blocks, or none within the table, is weighed by how well two levels fit the rows. Beyond a steep
+//! cliff every write costs the copying of what it leaves of its unit, so that its time falls with
+//! its size and is the plain one for a whole unit, which tells how large that is. Limits: a cliff
+//! that is less than a factor of 1.8 is none here; writes below 64 KiB are not looked at, because
+//! they fall off for other reasons.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::belief::{DeviceStructure, log_student_3, log_sum_exp, median};
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
@@ -34,7 +34,7 @@ const STEEP: f64 = 8.0;
 /// How well the copying predicts the rates, as logarithms.
 const COPYING: f64 = 0.15;
 
-/// Where the cliff lies: the probability of each number of open units.
+/// Where the cliff lies: the probability of each number of open erase blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cliff {
     /// The numbers and their probabilities, the likeliest first; the rest is for none.
@@ -46,7 +46,8 @@ pub struct Cliff {
 }
 
 impl Cliff {
-    /// Weighs the numbers of open units; `None` where the tables have too few rates for that.
+    /// Weighs the numbers of open erase blocks; `None` where the tables have too few rates for
+    /// that.
     pub fn of(tables: &[OpenBlockTable], access: AccessOrder) -> Option<Self> {
         let rows: Vec<Vec<f64>> = tables
             .iter()
@@ -143,7 +144,7 @@ fn level(rates: &[f64], at: f64, scale: f64) -> f64 {
     rates.iter().map(|rate| log_student_3(rate - at, scale)).sum()
 }
 
-/// How likely a row is with so many open units, as a logarithm.
+/// How likely a row is with so many open erase blocks, as a logarithm.
 fn cliff_at(row: &[f64], open: usize) -> f64 {
     if open >= row.len() {
         return level(row, median(row), BEFORE);
@@ -183,8 +184,8 @@ pub fn none_in_a_mixed_order(tables: &[OpenBlockTable], linear: &Cliff) -> Optio
 /// How likely the rates beyond a steep cliff are with units of some size, up to a constant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyLikelihood {
-    /// For each row: the size of a write, its time within the open units and beyond them, and what
-    /// the copying of nearly a whole unit takes; in bytes and seconds.
+    /// For each row: the size of a write, its time within the open erase blocks and beyond them,
+    /// and what the copying of nearly a whole unit takes; in bytes and seconds.
     writes: Vec<(u64, f64, f64, f64)>,
 }
 

@@ -6,7 +6,7 @@
 //! erase block. It always answers.
 //! Source: eMMC/SSD File System Tuning Methodology 1.0 (CELF, 2013), section 3.4.1.
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use crate::flashbench::AlignTable;
 

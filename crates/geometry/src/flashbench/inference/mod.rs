@@ -1,9 +1,9 @@
-//! What flashbench's tables say of a medium, with how sure that is.
+//! What flashbench's tables say of a device, with how sure that is.
 //!
-//! Alignment tables show the erase unit, the write unit and the page ([`align_step`]), open-unit
-//! tables the open units and, beyond a steep cliff, the erase unit too ([`cliff`]), and the log for
-//! small writes (`small_log`); find-FAT tables the zone at the start (`zone`). What several
-//! kinds of table say of the erase unit goes into one [`Belief`]. Beside it stands what the CELF
+//! Alignment tables show the erase block, the write unit and the page ([`align_step`]), open-unit
+//! tables the open erase blocks and, beyond a steep cliff, the erase block too ([`cliff`]), and the
+//! log for small writes (`small_log`); find-FAT tables the zone at the start (`zone`). What several
+//! kinds of table say of the erase block goes into one [`GeometryBelief`]. Beside it stands what the CELF
 //! methodology would have guessed ([`heuristic`]).
 
 pub mod align_step;
@@ -13,7 +13,7 @@ mod segments;
 mod small_log;
 mod zone;
 
-use flashfit_medium::Bytes;
+use flashfit_device::Bytes;
 
 use super::{AccessOrder, Imported, OpenBlockTable};
 use crate::belief::GeometryBelief;
@@ -22,9 +22,9 @@ use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
 use align_step::{PooledRow, SoughtStep, StepEvidence};
 use cliff::{Cliff, CopyLikelihood};
 
-/// A medium without an alignment table is taken to be as large as the smallest that are sold.
+/// A device without an alignment table is taken to be as large as the smallest that are sold.
 const SUPPOSED_CAPACITY_BYTES: u64 = 1 << 30;
-/// An alignment table begins at the first power of two from a seventh of the medium on, which it
+/// An alignment table begins at the first power of two from a seventh of the device on, which it
 /// does not name.
 const PLACES: u64 = 7;
 /// The size of a write in the series of rates by units.
@@ -33,7 +33,7 @@ const SHOWN_WRITE: Bytes = Bytes::kib(64);
 const WITHOUT_STEP: &str =
     "no step from one alignment to the next stands out of the noise for good";
 
-/// What the tables of one medium say of it.
+/// What the tables of one device say of it.
 pub fn infer(imported: &Imported) -> Probed {
     let rows = align_step::pool(&imported.align);
     let largest = rows.last().map(|row| row.align.0);
@@ -127,7 +127,7 @@ fn erase_unit(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> G
     belief.finding(seen, lacking)
 }
 
-/// The write unit or the page, from the rows below the erase unit.
+/// The write unit or the page, from the rows below the erase block.
 fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> GeometryFinding {
     let below = belief.answer().map_or(512 << 10, |(bytes, _)| bytes);
     let rows: Vec<PooledRow> = rows.iter().filter(|row| row.align.0 < below).copied().collect();

@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-/// More levels than that no table shows: below the page, below the erase unit, on the way up, above
-/// it, and one for what the medium's size does to the uppermost rows.
+/// More levels than that no table shows: below the page, below the erase block, on the way up,
+/// above it, and one for what the device's size does to the uppermost rows.
 const MOST_LEVELS: usize = 5;
 /// How likely one value in a level is off, each.
 const OFF: f64 = 0.03;

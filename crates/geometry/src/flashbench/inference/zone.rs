@@ -3,7 +3,7 @@
 //! The first units of a card, where a file allocation table lies, are often mapped in another way
 //! than the rest and are written faster or slower. A unit is special where its rates differ from
 //! the median of all units by more than those vary, in nearly all sizes of a write; the zone
-//! reaches from the start of the medium to the last such unit of its first half.
+//! reaches from the start of the device to the last such unit of its first half.
 
 use crate::belief::{log_student_3, log_sum_exp, median};
 use crate::findings::{GeometryFinding, QuantityValue, SURE};

@@ -24,7 +24,7 @@ const MOST_SHORT: f64 = 1125.0;
 /// Neighbours are sought of so many leaders, in so many differences.
 const LEADERS: usize = 4;
 const DIFFERENCES: usize = 2;
-/// How often a visit is drawn anew that is in the batch already.
+/// How often a visit is drawn again that is in the batch already.
 const DRAWS: usize = 8;
 /// Of so many visits one goes to a neighbour and one to any candidate.
 const HEDGES: usize = 24;

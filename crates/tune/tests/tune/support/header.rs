@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use flashfit_bench::{PointProfile, StartingState};
+use flashfit_device::identity::DeviceIdentity;
+use flashfit_device::queue::QueueAttributes;
+use flashfit_device::{Bytes, Device, DeviceKind};
 use flashfit_filesystem::{Conditions, LayoutPlan, PartitionLayout, Scheduler};
 use flashfit_geometry::Geometry;
-use flashfit_medium::identity::DeviceIdentity;
-use flashfit_medium::queue::QueueAttributes;
-use flashfit_medium::{Bytes, Device, DeviceKind};
-use flashfit_stand::{MemoryFacts, TestBedFacts};
+use flashfit_testbed::{MemoryFacts, TestBedFacts};
 use flashfit_tune::{Budget, Criterion, RunHeader, RunSpec, Space, StrategyKind};
 
 /// A greedy run of these workloads with two repeats and two confirming rounds.
 pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
     RunSpec {
-        on: flashfit_stand::TestBedSpec::Here,
+        on: flashfit_testbed::TestBedSpec::Here,
         target: "card.img".into(),
         filesystems: space.choices.iter().map(|choices| choices.filesystem.name.clone()).collect(),
         options: BTreeMap::new(),
@@ -43,7 +43,7 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
     }
 }
 
-/// A machine and a medium.
+/// A machine and a device.
 pub fn facts() -> TestBedFacts {
     TestBedFacts {
         stand: "pretended".into(),
@@ -60,7 +60,7 @@ pub fn facts() -> TestBedFacts {
             identity: DeviceIdentity::default(),
             queue: QueueAttributes::default(),
             declared_erase_unit: None,
-            declared: flashfit_medium::DeclaredFacts::default(),
+            declared: flashfit_device::DeclaredFacts::default(),
             partitions: Vec::new(),
             mounts: Vec::new(),
             read_only: false,

@@ -1,4 +1,4 @@
-//! What the tests are made of: small search spaces, trials with known figures, and a stand whose
+//! What the tests are made of: small search spaces, trials with known figures, and a test bed whose
 //! figures are a function of the setup.
 
 mod header;

@@ -1,7 +1,7 @@
-//! Search spaces of made-up file systems, written as catalogue files so that nothing of the real
-//! catalogue has to stay as it is.
+//! Search spaces of made-up file systems, written as catalog files so that nothing of the real
+//! catalog has to stay as it is.
 
-use flashfit_catalogue::{CatalogEntry, Origin};
+use flashfit_catalog::{CatalogEntry, Origin};
 use flashfit_filesystem::{
     Conditions, Durability, FileSystem, FileSystemCatalog, Scheduler, Setup,
 };

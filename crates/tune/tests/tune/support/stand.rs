@@ -1,9 +1,9 @@
 //! A stand that makes no trials: what it answers is a function of the setup.
 
 use flashfit_bench::Workload;
-use flashfit_catalogue::{CatalogEntry, Origin};
+use flashfit_catalog::{CatalogEntry, Origin};
 use flashfit_filesystem::Setup;
-use flashfit_stand::{
+use flashfit_testbed::{
     BytesWritten, TestBed, TestBedFacts, TrialError, TrialPhases, TrialReport, TrialRequest,
 };
 use flashfit_tune::{Observer, RunProgress, TrialKey, TrialRecord};
@@ -18,7 +18,7 @@ pub struct FakeStand<'a> {
     pub made: Vec<(String, String, u64)>,
     /// How long a trial takes.
     pub trial_ns: u64,
-    /// After how many trials the medium is gone.
+    /// After how many trials the device is gone.
     pub gone_after: Option<usize>,
 }
 

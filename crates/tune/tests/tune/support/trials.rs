@@ -4,7 +4,7 @@ use flashfit_bench::{
     FigureKind, Figures, Latency, MeasurementLength, PointResult, StageResult, WorkloadPoint,
 };
 use flashfit_filesystem::Setup;
-use flashfit_stand::TrialPhases;
+use flashfit_testbed::TrialPhases;
 use flashfit_tune::record::RECORD_VERSION;
 use flashfit_tune::{RecordedOutcome, TrialKey, TrialPurpose, TrialRecord};
 

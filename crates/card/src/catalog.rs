@@ -1,0 +1,107 @@
+//! The cards of the catalog, and cards from a file of the user's.
+
+use std::path::Path;
+
+use flashfit_catalog::{CatalogEntry, CatalogEntryError, entries, read};
+use flashfit_host::{ExitClass, UserError};
+
+use crate::model::{CardModel, ModelError};
+
+/// Why a card model cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum CardError {
+    /// There is no such card, or its file cannot be read.
+    #[error(transparent)]
+    Entry(#[from] CatalogEntryError),
+    /// The file is not a card model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+impl UserError for CardError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Entry(error) => error.class(),
+            Self::Model(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Entry(error) => error.hint(),
+            Self::Model(error) => error.hint(),
+        }
+    }
+}
+
+/// The card of that name in the catalog, or the one in the file at that path.
+///
+/// What contains a `/` or ends in `.toml` is a path. `user_dir` is the user's own catalog.
+///
+/// # Errors
+/// As [`CardError`] tells.
+pub fn load(name_or_path: &str, user_dir: Option<&Path>) -> Result<CardModel, CardError> {
+    model(&entry(name_or_path, user_dir)?)
+}
+
+/// The card file itself, with its comments; it is not looked at.
+///
+/// # Errors
+/// When there is no such card, or its file cannot be read.
+pub fn entry(name_or_path: &str, user_dir: Option<&Path>) -> Result<CatalogEntry, CardError> {
+    let path = Path::new(name_or_path);
+    if name_or_path.contains('/') || path.extension().is_some_and(|ending| ending == "toml") {
+        return Ok(read(path)?);
+    }
+    let entries = entries("cards", "toml", user_dir)?;
+    if let Some(entry) = entries.iter().find(|entry| entry.name == name_or_path) {
+        return Ok(entry.clone());
+    }
+    let known = entries.iter().map(|entry| entry.name.as_str());
+    Err(CatalogEntryError::unknown("card", name_or_path, known).into())
+}
+
+/// All cards of the catalog, sorted by name.
+///
+/// # Errors
+/// When a file of the user's cannot be read or is not a card model.
+pub fn all(user_dir: Option<&Path>) -> Result<Vec<CardModel>, CardError> {
+    entries("cards", "toml", user_dir)?.iter().map(model).collect()
+}
+
+fn model(entry: &CatalogEntry) -> Result<CardModel, CardError> {
+    Ok(CardModel::parse(&entry.text, &entry.origin)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::SMALL;
+
+    #[test]
+    fn every_card_of_the_catalogue_is_possible_and_bears_its_files_name() {
+        let entries = entries("cards", "toml", None).unwrap();
+        assert!(!entries.is_empty());
+        for entry in entries {
+            assert_eq!(model(&entry).unwrap().name, entry.name);
+        }
+        assert!(all(None).unwrap().len() >= 2);
+    }
+
+    #[test]
+    fn a_mistyped_name_is_refused_with_the_near_one() {
+        let error = load("sd-c4-blok", None).unwrap_err();
+        assert_eq!(error.class(), ExitClass::Usage);
+        assert_eq!(error.hint().as_deref(), Some("did you mean `sd-c4-block`?"));
+    }
+
+    #[test]
+    fn a_path_is_read_and_a_missing_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(&path, SMALL).unwrap();
+        assert_eq!(load(path.to_str().unwrap(), None).unwrap().name, "small");
+        let error = load("/nonexistent/x.toml", None).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/x.toml"));
+    }
+}

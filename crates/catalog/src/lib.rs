@@ -1,0 +1,215 @@
+//! The files of `catalog/`: file systems, workloads and cards, as data.
+//!
+//! They are built into the binary. A folder of the user's with the same layout
+//! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and
+//! replaces those of the same name. Reading what a file says is the work of the crate whose subject
+//! it is.
+
+mod used;
+
+use std::path::{Path, PathBuf};
+
+use flashfit_host::input_file::{TEXT_BYTES, read_text};
+use flashfit_host::{ExitClass, UserError};
+
+pub use used::CatalogChecksum;
+
+static BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The folders of a catalog.
+pub const FOLDERS: [&str; 7] =
+    ["cards", "filesystems", "findings", "knobs", "published", "recipes", "workloads"];
+
+/// Where an entry comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Built into the binary; the path inside `catalog/`.
+    BuiltIn(String),
+    /// The user's own file.
+    File(PathBuf),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BuiltIn(path) => write!(f, "built-in catalog/{path}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A file of the catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// The file's name without its ending.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Why an entry cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogEntryError {
+    /// No entry of that name.
+    #[error("there is no {what} `{name}`")]
+    Unknown {
+        /// What was looked for: `card`, `workload`, …
+        what: String,
+        /// The name as given.
+        name: String,
+        /// The nearest known name, where one is near.
+        nearest: Option<String>,
+        /// All known names.
+        known: Vec<String>,
+    },
+    /// A file of the user's cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl CatalogEntryError {
+    /// The error for a name that is not among `known`, with the nearest one.
+    pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+        Self::Unknown {
+            what: what.to_owned(),
+            name: name.to_owned(),
+            nearest: nearest(name, known.iter().map(String::as_str)),
+            known,
+        }
+    }
+}
+
+impl UserError for CatalogEntryError {
+    fn class(&self) -> ExitClass {
+        ExitClass::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{nearest}`?"))
+            }
+            Self::Unknown { known, .. } => Some(format!("known are: {}", known.join(", "))),
+            Self::Unreadable { .. } => None,
+        }
+    }
+}
+
+/// The known name that is nearest to `name`, where one is near enough to be meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    known
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// All entries of a folder (`cards`, `filesystems`, `workloads`) with the file ending `ending`
+/// (without its dot), sorted by name; `user` is the user's own catalog folder.
+///
+/// # Errors
+/// [`CatalogEntryError::Unreadable`]; a `user` folder that lacks the sub-folder is no error.
+pub fn entries(
+    folder: &str,
+    ending: &str,
+    user: Option<&Path>,
+) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
+    let mut found: Vec<CatalogEntry> = BUILT_IN
+        .iter()
+        .filter_map(|(path, text)| {
+            let name = path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(ending)?;
+            let origin = Origin::BuiltIn((*path).to_owned());
+            Some(CatalogEntry {
+                name: name.strip_suffix('.')?.to_owned(),
+                text: (*text).to_owned(),
+                origin,
+            })
+        })
+        .collect();
+    if let Some(user) = user {
+        for entry in user_entries(&user.join(folder), ending)? {
+            found.retain(|known| known.name != entry.name);
+            found.push(entry);
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+fn user_entries(folder: &Path, ending: &str) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
+    let unreadable =
+        |path: &Path, source| CatalogEntryError::Unreadable { path: path.to_owned(), source };
+    let listing = match std::fs::read_dir(folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(folder, error)),
+    };
+    let mut entries = Vec::new();
+    for file in listing {
+        let path = file.map_err(|error| unreadable(folder, error))?.path();
+        if path.extension().is_some_and(|found| found == ending) {
+            entries.push(read(&path)?);
+        }
+    }
+    Ok(entries)
+}
+
+/// A file of the user's as an entry, named after the file.
+///
+/// # Errors
+/// [`CatalogEntryError::Unreadable`].
+pub fn read(path: &Path) -> Result<CatalogEntry, CatalogEntryError> {
+    let text = read_text(path, TEXT_BYTES).map_err(|error| CatalogEntryError::Unreadable {
+        path: path.to_owned(),
+        source: error.into_io(),
+    })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(CatalogEntry { name, text, origin: Origin::File(path.to_owned()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folders_are_those_that_are_built_in() {
+        let mut built_in: Vec<&str> =
+            BUILT_IN.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
+        built_in.dedup();
+        assert_eq!(built_in, FOLDERS);
+    }
+
+    #[test]
+    fn the_users_entry_replaces_the_built_in_one_of_the_same_name() {
+        let user = tempfile::tempdir().unwrap();
+        std::fs::create_dir(user.path().join("filesystems")).unwrap();
+        std::fs::write(user.path().join("filesystems/ext4.toml"), "mine").unwrap();
+        let found = entries("filesystems", "toml", Some(user.path())).unwrap();
+        let ext4: Vec<_> = found.iter().filter(|entry| entry.name == "ext4").collect();
+        assert_eq!(ext4.len(), 1);
+        assert_eq!(ext4[0].text, "mine");
+        assert!(matches!(ext4[0].origin, Origin::File(_)));
+    }
+
+    #[test]
+    fn a_folder_without_the_sub_folder_adds_nothing() {
+        let user = tempfile::tempdir().unwrap();
+        let with = entries("cards", "toml", Some(user.path())).unwrap();
+        assert_eq!(with, entries("cards", "toml", None).unwrap());
+    }
+
+    #[test]
+    fn a_near_name_is_offered() {
+        assert_eq!(nearest("noatme", ["noatime", "discard"]).as_deref(), Some("noatime"));
+        assert_eq!(nearest("zzz", ["noatime", "discard"]), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! What a device says of itself, opening it safely, and the seams that stand for any device.
+//!
+//! [`guard`] is the only place that makes a [`WriteConsent`]; nothing that can change a device can
+//! be called without one.
+
+pub mod blockdev;
+pub mod clock;
+pub mod declared;
+pub mod describe;
+pub mod device_lock;
+mod device_names;
+pub mod direct;
+pub mod guard;
+pub mod identity;
+pub mod in_use;
+pub mod list;
+pub mod object;
+pub mod partitions;
+pub mod queue;
+pub mod random;
+pub mod refusal;
+pub mod registers;
+pub mod system;
+pub mod target;
+pub mod units;
+
+pub use blockdev::{BlockDev, BlockDevError, BlockDevInfo};
+pub use clock::{Clock, SystemClock, VirtualClock};
+pub use declared::{DeclaredBytes, DeclaredFacts};
+pub use describe::{Device, DeviceError, DeviceKind};
+pub use device_lock::{DeviceLock, DeviceLockError};
+pub use direct::{DirectDevice, DirectError};
+pub use guard::{ConsentMethod, WriteConsent};
+pub use object::{ObjectId, TargetFile};
+pub use refusal::Refusal;
+pub use system::SystemRoots;
+pub use target::{Target, TargetError};
+pub use units::Bytes;

@@ -1,0 +1,70 @@
+//! The kernel's request queue of a device (Documentation/ABI/stable/sysfs-block).
+
+use serde::{Deserialize, Serialize};
+
+use crate::system::SystemRoots;
+use crate::units::Bytes;
+
+/// Queue attributes that bear on layout and speed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueAttributes {
+    /// Smallest unit of access.
+    pub logical_sector_bytes: u64,
+    /// The unit the device says it works in.
+    pub physical_sector_bytes: u64,
+    /// Optimal size of a request, 0 when the device names none.
+    pub optimal_io_bytes: u64,
+    /// Granularity of discards, 0 when there are none.
+    pub discard_granularity_bytes: u64,
+    /// Whether discards are possible.
+    pub discards: bool,
+    /// `write back` (there is a volatile cache) or `write through`.
+    pub write_cache: Option<String>,
+    /// Whether the kernel takes it for a turning disk.
+    pub rotational: bool,
+    /// Largest request in bytes.
+    pub max_request_bytes: u64,
+    /// Read-ahead in bytes.
+    pub read_ahead_bytes: u64,
+    /// Schedulers on offer.
+    pub schedulers: Vec<String>,
+    /// The scheduler in use.
+    pub scheduler: Option<String>,
+}
+
+impl QueueAttributes {
+    /// Reads it for the whole disk `disk`.
+    pub fn read(system: &SystemRoots, disk: &str) -> Self {
+        let folder = system.block(disk).join("queue");
+        let number = |name: &str| system.number(&folder.join(name)).unwrap_or(0);
+        let line = system.attribute(&folder.join("scheduler")).unwrap_or_default();
+        let bare = |word: &str| word.trim_matches(['[', ']']).to_owned();
+        Self {
+            logical_sector_bytes: number("logical_block_size"),
+            physical_sector_bytes: number("physical_block_size"),
+            optimal_io_bytes: number("optimal_io_size"),
+            discard_granularity_bytes: number("discard_granularity"),
+            discards: number("discard_max_bytes") > 0,
+            write_cache: system.attribute(&folder.join("write_cache")),
+            rotational: number("rotational") == 1,
+            max_request_bytes: number("max_sectors_kb") * 1024,
+            read_ahead_bytes: number("read_ahead_kb") * 1024,
+            schedulers: line.split_whitespace().map(bare).collect(),
+            scheduler: line.split_whitespace().find(|word| word.starts_with('[')).map(bare),
+        }
+    }
+
+    /// Whether written data may wait in a volatile cache.
+    pub fn volatile_cache(&self) -> bool {
+        self.write_cache.as_deref() == Some("write back")
+    }
+
+    /// For people: the granularity of discards, or that there are none.
+    pub fn discard_text(&self) -> String {
+        if self.discards {
+            format!("in units of {}", Bytes(self.discard_granularity_bytes))
+        } else {
+            "not supported".to_owned()
+        }
+    }
+}

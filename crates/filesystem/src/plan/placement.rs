@@ -1,0 +1,190 @@
+//! Where a file system goes, before anything of its setup is chosen: table, partition, and the
+//! numbers that fit it to that place.
+
+use flashfit_device::Bytes;
+use flashfit_geometry::Geometry;
+
+use crate::conditions::Conditions;
+use crate::filesystem::FileSystem;
+use crate::layout::{
+    LayoutStart, PartitionLayout, PartitionTable, aligned, check_sector, plan_layout_in,
+};
+
+use super::commands::content;
+use super::conditions::{site, with_numbers};
+use super::document::{PlannedMedium, PlannedPartition, PlannedPlacement, StripeWidth};
+use super::error::PlanError;
+use super::numbers::{self, PlacementNumbers};
+
+/// A place for a file system.
+#[derive(Debug, Clone)]
+pub(super) struct Placement {
+    pub(super) table: PartitionTable,
+    pub(super) table_reason: String,
+    pub(super) partitions: Vec<PlannedPartition>,
+    pub(super) place: PlannedPlacement,
+    /// The numbers, or why there are none that fit.
+    pub(super) fitted: Result<PlacementNumbers, String>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Placement {
+    /// What the device offers, the numbers included.
+    pub(super) fn conditions(
+        &self,
+        filesystem: &FileSystem,
+        medium: &PlannedMedium,
+        used: &Geometry,
+    ) -> Conditions {
+        with_numbers(filesystem, &of_medium(medium, used), &self.fitted)
+    }
+}
+
+fn of_medium(medium: &PlannedMedium, used: &Geometry) -> Conditions {
+    Conditions {
+        geometry: used.clone(),
+        discard: medium.discard,
+        volatile_cache: medium.volatile_cache,
+        ..Conditions::default()
+    }
+}
+
+/// Finds the place for `filesystem`.
+pub(super) fn ground(
+    filesystem: &FileSystem,
+    medium: &PlannedMedium,
+    used: &Geometry,
+    table: Option<PartitionTable>,
+    start_bytes: Option<u64>,
+    stripe_width: StripeWidth,
+) -> Result<Placement, PlanError> {
+    check_sector(medium.sector_bytes)?;
+    if filesystem.layered.is_some() {
+        return Err(PlanError::Unfit {
+            filesystem: filesystem.name.clone(),
+            reason: "it is an image on another file system".to_owned(),
+        });
+    }
+    let (table, table_reason) = match medium.partition_start_bytes {
+        Some(_)
+            if table.is_some_and(|table| table != PartitionTable::None)
+                || start_bytes.is_some() =>
+        {
+            return Err(PlanError::Partition { path: medium.path.display().to_string() });
+        }
+        Some(_) => {
+            (PartitionTable::None, "the target is a partition, which stays where it is".to_owned())
+        }
+        None => choose_table(filesystem, medium, table),
+    };
+    let start = start(filesystem, medium, used, table, start_bytes);
+    let is_common = start_bytes.is_none() && matches!(start, LayoutStart::At(_));
+    let layout = plan_layout_in(table, medium.capacity_bytes, medium.sector_bytes, used, start)?;
+    let (place, partitions) = match layout.layout {
+        PartitionLayout::WholeMedium => {
+            let start_bytes = medium.partition_start_bytes.unwrap_or(0);
+            (PlannedPlacement { start_bytes, size_bytes: medium.capacity_bytes }, Vec::new())
+        }
+        PartitionLayout::Partition { start_bytes, size_bytes } => {
+            let partition = PlannedPartition {
+                number: 1,
+                start_bytes,
+                size_bytes,
+                kind: table.kind_of(content(&filesystem.kind)).to_owned(),
+                reason: if is_common { reason_of_common_start(used) } else { layout.reason },
+            };
+            (PlannedPlacement { start_bytes, size_bytes }, vec![partition])
+        }
+    };
+    let warnings = off_grid(medium, used, place).into_iter().collect();
+    if place.size_bytes < filesystem.least_medium.0 {
+        return Err(PlanError::TooSmall {
+            filesystem: filesystem.name.clone(),
+            least_bytes: filesystem.least_medium.0,
+            size_bytes: place.size_bytes,
+        });
+    }
+    let offers = of_medium(medium, used);
+    let site = site(filesystem, &offers, place, medium.sector_bytes, stripe_width);
+    let fitted = numbers::fit(&filesystem.kind, &site);
+    Ok(Placement { table, table_reason, partitions, place, fitted, warnings })
+}
+
+fn choose_table(
+    filesystem: &FileSystem,
+    medium: &PlannedMedium,
+    wanted: Option<PartitionTable>,
+) -> (PartitionTable, String) {
+    let reach = PartitionTable::Mbr.reach_bytes(medium.sector_bytes);
+    let fits_mbr = medium.capacity_bytes <= reach;
+    match (wanted, filesystem.kind.as_str()) {
+        (Some(PartitionTable::None), _) => {
+            let reason = "asked for; a file system at the start of the medium is aligned to every \
+                          unit";
+            (PartitionTable::None, reason.to_owned())
+        }
+        (Some(PartitionTable::Mbr), _) if !fits_mbr => {
+            let reason = format!("asked for; what is behind {} is out of its reach", Bytes(reach));
+            (PartitionTable::Mbr, reason)
+        }
+        (Some(table), _) => (table, "asked for".to_owned()),
+        (None, "vfat" | "exfat") if fits_mbr => {
+            let reason = "cameras and players look for FAT and exFAT in an MBR";
+            (PartitionTable::Mbr, reason.to_owned())
+        }
+        (None, _) if fits_mbr => {
+            let reason = "it is kept at both ends of the medium, so one copy can be lost";
+            (PartitionTable::Gpt, reason.to_owned())
+        }
+        (None, _) => {
+            (PartitionTable::Gpt, format!("an MBR does not reach behind {}", Bytes(reach)))
+        }
+    }
+}
+
+/// F2FS divides a device in units of its own, so its partition starts on a multiple of both.
+fn start(
+    filesystem: &FileSystem,
+    medium: &PlannedMedium,
+    used: &Geometry,
+    table: PartitionTable,
+    start_bytes: Option<u64>,
+) -> LayoutStart {
+    match (table, start_bytes, &used.erase_unit) {
+        (PartitionTable::None, _, _) => LayoutStart::Whole,
+        (_, Some(at), _) => LayoutStart::At(Bytes(at)),
+        (_, None, Some(unit)) => {
+            let front = table.front_bytes(medium.sector_bytes);
+            numbers::start_unit_bytes(&filesystem.kind, unit.bytes.0)
+                .filter(|common| *common != unit.bytes.0)
+                .and_then(|common| front.checked_next_multiple_of(common))
+                .map_or(LayoutStart::Auto, |at| LayoutStart::At(Bytes(at)))
+        }
+        (_, None, None) => LayoutStart::Auto,
+    }
+}
+
+fn reason_of_common_start(used: &Geometry) -> String {
+    let unit = used.erase_unit.as_ref().map_or(Bytes(0), |known| known.bytes);
+    format!(
+        "it starts on the first common multiple of the erase unit of {unit} and the segment of \
+         2 MiB that F2FS counts in; its size is whole erase units"
+    )
+}
+
+fn off_grid(medium: &PlannedMedium, used: &Geometry, place: PlannedPlacement) -> Option<String> {
+    let unit = used.erase_unit.as_ref()?.bytes;
+    if aligned(place.start_bytes, unit.0) {
+        return None;
+    }
+    let off = place.start_bytes % unit.0;
+    let what = if medium.partition_start_bytes.is_some() {
+        "the partition starts"
+    } else {
+        "the start that was asked for lies"
+    };
+    Some(format!(
+        "{what} {off} bytes behind a border of erase units of {unit}: what the file system aligns \
+         to them is not aligned on the medium"
+    ))
+}

@@ -1,0 +1,86 @@
+//! What a device is written to with: programs that end when the user interrupts, and the memory of
+//! what was left unfinished.
+
+use flashfit_apply::{ApplyEvent, ApplyStage, ApplyTools, UnfinishedRecords};
+use flashfit_device::{Device, DeviceLock, SystemRoots};
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::program::find;
+use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability};
+
+use crate::apply::args::ConsentArgs;
+use crate::command_error::CommandError;
+use crate::consent;
+use crate::output::{note, note_with_commands};
+use crate::state;
+
+/// A device that is taken, and what is needed to write to it.
+pub struct ApplyContext {
+    pub held: DeviceLock,
+    pub runner: SystemRunner,
+    system: SystemRoots,
+    records: UnfinishedRecords,
+    interrupt: Interrupt,
+}
+
+impl ApplyContext {
+    /// Asks for the data of a device whose loss was shown, and takes the device. Signals are caught
+    /// from then on.
+    pub fn take(medium: &Device, agreed: &ConsentArgs) -> Result<Self, CommandError> {
+        let runner = SystemRunner::default();
+        let consent = consent::for_shown(medium, agreed.confirm.as_deref(), &runner)?;
+        let interrupt = Interrupt::on_signals().map_err(|error| {
+            CommandError::new(
+                ExitClass::Environment,
+                format!("cannot catch signals: {error}"),
+                None,
+            )
+        })?;
+        let runner = SystemRunner::new(interrupt.clone());
+        let held = DeviceLock::take(&runner, consent)?;
+        Ok(Self {
+            held,
+            runner,
+            system: SystemRoots::default(),
+            records: state::records(),
+            interrupt,
+        })
+    }
+
+    /// The same for the crate that does the work.
+    pub fn tools(&self) -> ApplyTools<'_> {
+        ApplyTools {
+            system: &self.system,
+            runner: &self.runner,
+            records: &self.records,
+            interrupt: &self.interrupt,
+            tell: &tell,
+        }
+    }
+}
+
+/// What the machine must have, looked at before anybody is asked for a device's data.
+pub fn environment<'a>(programs: impl IntoIterator<Item = &'a str>) -> Result<(), CommandError> {
+    if let Some(reason) = capability::missing_for_block_devices() {
+        return Err(CommandError::new(
+            ExitClass::Environment,
+            format!("no medium can be written to here: {reason}"),
+            Some("run it as root, with sudo"),
+        ));
+    }
+    match programs.into_iter().find(|name| find(name).is_none()) {
+        Some(name) => Err(ProgramError::Missing { name: name.to_owned() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn tell(event: &ApplyEvent) {
+    match event {
+        ApplyEvent::Begins(ApplyStage::Done | ApplyStage::Restored) | ApplyEvent::Writes(_) => {}
+        ApplyEvent::Begins(stage) => note(&stage.to_string()),
+        ApplyEvent::Runs(line) => note_with_commands(&format!("  {line}")),
+        ApplyEvent::GoesOn { backup } => note(&format!(
+            "going on with what was left unfinished; what the medium held before is in {}",
+            backup.display()
+        )),
+    }
+}

@@ -1,0 +1,149 @@
+//! Arguments that choose the test bed.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use flashfit_host::program::quote;
+use flashfit_host::{ExitClass, capability};
+use flashfit_lab::Tags;
+use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
+use flashfit_tune::{Config, RunSpec, TimeSpan};
+
+use crate::command_error::CommandError;
+use crate::output::note;
+use crate::test_beds::description;
+use crate::tune::subject::SIMULATED;
+
+/// Test bed: where trials run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Test bed")]
+pub struct TestBedArgs {
+    /// Where trials run: here, vm (a virtual machine), ssh:HOST or lab:TAGS (boards of a lab, see
+    /// docs/lab.md) [default: here if possible, else vm].
+    #[arg(long, value_name = "TEST-BED")]
+    pub on: Option<TestBedSpec>,
+    /// Kernel for the virtual machine [default: this system's, or the one of the distribution].
+    #[arg(long, value_name = "FILE")]
+    pub vm_kernel: Option<PathBuf>,
+    /// Speed of the virtual machine in millions of instructions per second. Its clock then counts
+    /// instructions, so results do not depend on the load of this machine.
+    #[arg(long, value_name = "MIPS", value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub vm_speed_mips: Option<u32>,
+    /// How the device appears in the virtual machine: virtio, sd, emmc (QEMU 10.2 or later), nvme
+    /// or usb [default: virtio]. sd and emmc show a card's registers; do not trust their timings.
+    #[arg(long, value_name = "DISK")]
+    pub vm_disk: Option<VmDisk>,
+    /// How long to wait if no board of the lab is free [default: 10min].
+    #[arg(long, value_name = "TIME")]
+    pub lab_wait: Option<TimeSpan>,
+}
+
+impl TestBedArgs {
+    /// The test bed of a run that goes on: the recorded one. What lies outside the run directory,
+    /// another machine and a kernel's file, must be named again; nothing else may be.
+    pub fn again(&self, recorded: &TestBedSpec, dir: &Path) -> Result<TestBedSpec, CommandError> {
+        let dir = quote(&dir.display().to_string());
+        let lacks = |what: &str, flag: String| {
+            CommandError::new(
+                ExitClass::Usage,
+                format!("the run was made {what}, which a run directory alone does not decide"),
+                Some(&format!("if you trust it: flashfit tune --resume {dir} {flag}")),
+            )
+        };
+        let other = || {
+            CommandError::new(
+                ExitClass::Usage,
+                format!("the run was made {}, and goes on there only", description(recorded)),
+                Some("begin a new run without --resume"),
+            )
+        };
+        let same_on = match (&self.on, recorded) {
+            (None, TestBedSpec::Ssh { host }) => {
+                let on = format!("ssh:{host}");
+                return Err(lacks(&format!("on {on}"), format!("--on {}", quote(&on))));
+            }
+            (None, _) | (Some(TestBedSpec::Vm(_)), TestBedSpec::Vm(_)) => true,
+            (Some(on), _) => on == recorded,
+        };
+        let VmChoice { kernel, speed_mips, disk } = match recorded {
+            TestBedSpec::Vm(choice) => choice.clone(),
+            TestBedSpec::Here | TestBedSpec::Ssh { .. } | TestBedSpec::Lab { .. } => {
+                VmChoice::default()
+            }
+        };
+        if let (Some(kernel), None) = (&kernel, &self.vm_kernel) {
+            let kernel = kernel.display().to_string();
+            let flag = format!("--vm-kernel {}", quote(&kernel));
+            return Err(lacks(&format!("with the kernel {kernel}"), flag));
+        }
+        let same_vm = self.vm_kernel == kernel
+            && (self.vm_speed_mips.is_none() || self.vm_speed_mips == speed_mips)
+            && self.vm_disk.is_none_or(|chosen| chosen == disk);
+        if same_on && same_vm { Ok(recorded.clone()) } else { Err(other()) }
+    }
+
+    /// The stand for `target`: the one that was named, or the first that can be.
+    pub fn choose(
+        &self,
+        config: &Config,
+        target: &str,
+        dry_run: bool,
+    ) -> Result<TestBedSpec, CommandError> {
+        let kernel = self.vm_kernel.clone().or_else(|| config.vm_kernel.clone());
+        let speed_mips = self.vm_speed_mips.or(config.vm_speed_mips);
+        let disk = self.vm_disk.or(config.vm_disk);
+        let of_vm = kernel.is_some() || speed_mips.is_some() || disk.is_some();
+        let vm = TestBedSpec::Vm(VmChoice { kernel, speed_mips, disk: disk.unwrap_or_default() });
+        let configured = config.on.as_deref().map(str::parse).transpose().map_err(|error| {
+            CommandError::new(ExitClass::Usage, format!("the configuration: {error}"), None)
+        })?;
+        match self.on.clone().or(configured) {
+            Some(TestBedSpec::Vm(_)) => Ok(vm),
+            Some(_) if of_vm && self.on.is_some() => Err(CommandError::new(
+                ExitClass::Usage,
+                "a kernel, a speed and a disk can be chosen for a virtual machine only",
+                Some("add --on vm, or leave them out"),
+            )),
+            Some(TestBedSpec::Lab { tags }) => {
+                tags.parse::<Tags>()?;
+                Ok(TestBedSpec::Lab { tags })
+            }
+            Some(other) => Ok(other),
+            None if of_vm => Ok(vm),
+            // What is only shown needs no rights.
+            None if dry_run => Ok(TestBedSpec::Here),
+            None => Ok(usual(target, vm)),
+        }
+    }
+}
+
+/// What the command that goes on with a run says besides its directory.
+pub fn again_words(spec: &RunSpec) -> String {
+    let mut words = match &spec.on {
+        TestBedSpec::Ssh { host } => format!(" --on {}", quote(&format!("ssh:{host}"))),
+        TestBedSpec::Vm(VmChoice { kernel: Some(kernel), .. }) => {
+            format!(" --vm-kernel {}", quote(&kernel.display().to_string()))
+        }
+        TestBedSpec::Here | TestBedSpec::Vm(_) | TestBedSpec::Lab { .. } => String::new(),
+    };
+    if let Some(catalog) = &spec.catalog_dir {
+        words.push_str(&format!(" --catalog {}", quote(&catalog.display().to_string())));
+    }
+    words
+}
+
+/// This machine where it can make trials on `target`, else a virtual one.
+fn usual(target: &str, vm: TestBedSpec) -> TestBedSpec {
+    let lacking = if target.starts_with(SIMULATED) {
+        capability::missing_for_simulated_cards()
+    } else {
+        capability::missing_for_block_devices()
+    };
+    match lacking {
+        None => TestBedSpec::Here,
+        Some(reason) => {
+            note(&format!("trials are made in a virtual machine: {reason} (--on here insists)"));
+            vm
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The stands by name: from what was chosen to a place where trials can be made.
+
+pub mod args;
+pub mod lab;
+pub mod ssh;
+mod vm;
+
+use std::path::Path;
+
+use flashfit_host::SystemRunner;
+use flashfit_testbed::{CardProgram, Host, LocalHost, TestBedSpec, VmChoice};
+use flashfit_tune::RunSpec;
+
+use crate::catalogs::Catalogs;
+use crate::command_error::CommandError;
+use crate::commands::card_server;
+
+/// What a place is made with.
+#[derive(Clone, Copy)]
+pub struct TestBedContext<'a> {
+    pub runner: &'a SystemRunner,
+    pub catalogues: &'a Catalogs,
+    /// The run directory.
+    pub dir: &'a Path,
+    /// A folder for job files and results.
+    pub scratch: &'a Path,
+}
+
+/// The place of a run.
+pub fn place<'a>(
+    spec: &RunSpec,
+    means: TestBedContext<'a>,
+) -> Result<Box<dyn Host + 'a>, CommandError> {
+    match &spec.on {
+        TestBedSpec::Here => Ok(Box::new(local(spec, means))),
+        TestBedSpec::Ssh { host } => ssh::place(host, spec, means),
+        TestBedSpec::Vm(choice) => vm::place(choice, spec, means),
+        TestBedSpec::Lab { .. } => unreachable!("a lab has several places"),
+    }
+}
+
+/// This machine.
+fn local<'a>(spec: &RunSpec, means: TestBedContext<'a>) -> LocalHost<'a> {
+    let TestBedContext { runner, catalogues, dir, scratch } = means;
+    let cards = cards(spec.catalog_dir.as_deref());
+    LocalHost::new(runner, &catalogues.filesystems, cards, &dir.join("mnt"), scratch)
+}
+
+/// This very program as the server of simulated cards.
+pub fn cards(catalog: Option<&Path>) -> CardProgram {
+    let catalog = catalog.map(Path::to_owned);
+    let args = move |name: &str| card_server::args(name, catalog.as_deref());
+    CardProgram { program: card_server::program(), args: Box::new(args) }
+}
+
+/// Where a test bed is, as part of a sentence.
+pub fn whereabouts(on: &TestBedSpec) -> String {
+    match on {
+        TestBedSpec::Here => "here".to_owned(),
+        TestBedSpec::Vm(_) => "in a virtual machine".to_owned(),
+        TestBedSpec::Ssh { host } => format!("on {host}"),
+        TestBedSpec::Lab { .. } => "on that board".to_owned(),
+    }
+}
+
+/// Where a test bed is and what was chosen of it, as part of a sentence.
+pub fn description(on: &TestBedSpec) -> String {
+    let VmChoice { kernel, speed_mips, disk } = match on {
+        TestBedSpec::Vm(choice) => choice,
+        TestBedSpec::Lab { tags } => return format!("on all free boards of the lab with {tags}"),
+        TestBedSpec::Here | TestBedSpec::Ssh { .. } => return whereabouts(on),
+    };
+    let kernel = kernel.as_ref().map(|file| format!("with the kernel {}", file.display()));
+    let speed = speed_mips.map(|mips| format!("counting {mips} million instructions a second"));
+    let disk = (!disk.is_usual()).then(|| format!("which sees the medium as {disk}"));
+    let parts = [Some(whereabouts(on)), kernel, speed, disk];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,170 @@
+//! What the user asks of a setup, from flags and configuration file together; what contradicts
+//! itself is refused.
+
+use std::collections::BTreeMap;
+
+use flashfit_bench::StartingState;
+use flashfit_bench::state::{FILL_OF_AGEING_HUNDREDTHS, MOST_AGE_ROUNDS, MOST_FILL_HUNDREDTHS};
+use flashfit_filesystem::Durability;
+use flashfit_host::ExitClass;
+use flashfit_tune::{Budget, Config, OptionChoice, Percent};
+
+use crate::command_error::CommandError;
+use crate::tune::args::{BudgetArgs, GoalArgs, TuneArgs};
+
+/// The least safety of a recommended setup, where it is given.
+pub fn allow(args: &TuneArgs, config: &Config) -> Result<Option<Durability>, CommandError> {
+    let agreed = |allow: Option<Durability>, require: Option<Durability>, names: [&str; 2]| match (
+        allow, require,
+    ) {
+        (Some(allow), Some(require)) if allow != require => Err(contradiction(
+            format!("{} {allow} and {} {require} contradict each other", names[0], names[1]),
+            "they are two names of one choice: give one of them",
+        )),
+        (allow, require) => Ok(allow.or(require)),
+    };
+    let typed = agreed(args.what.allow, args.asked.require, ["--allow", "--require"])?;
+    let written = agreed(config.allow, config.require, ["allow", "require"])?;
+    Ok(typed.or(written))
+}
+
+/// Options fixed and left out: the file's, and those of the flags, which go before them.
+pub fn options(
+    asked: &GoalArgs,
+    config: &Config,
+    filesystems: &[String],
+) -> Result<BTreeMap<String, OptionChoice>, CommandError> {
+    let mut choices = config.options.clone();
+    if let Some(both) = asked.with.iter().find(|option| asked.without.contains(option)) {
+        let name = format!("{}:{}", both.0, both.1);
+        return Err(contradiction(
+            format!("--with {name} and --without {name} contradict each other"),
+            "give one of them",
+        ));
+    }
+    for (flag, list) in [("--with", &asked.with), ("--without", &asked.without)] {
+        for (filesystem, option) in list {
+            if !filesystems.contains(filesystem) {
+                return Err(contradiction(
+                    format!(
+                        "{flag} {filesystem}:{option} is about a file system that is not tried"
+                    ),
+                    &format!("tried are {}; name others with --fs", filesystems.join(", ")),
+                ));
+            }
+            let choice = choices.entry(filesystem.clone()).or_default();
+            let (into, from) = match flag {
+                "--with" => (&mut choice.always, &mut choice.exclude),
+                _ => (&mut choice.exclude, &mut choice.always),
+            };
+            from.retain(|known| known != option);
+            if !into.contains(option) {
+                into.push(option.clone());
+            }
+        }
+    }
+    for (filesystem, choice) in &choices {
+        if let Some(both) = choice.always.iter().find(|option| choice.exclude.contains(option)) {
+            return Err(contradiction(
+                format!("{filesystem} {both} is both always on and excluded"),
+                "take it out of `always` or of `exclude`",
+            ));
+        }
+    }
+    Ok(choices)
+}
+
+/// How much workloads count, in thousandths; those of the flags go before the file's.
+pub fn weights(
+    asked: &GoalArgs,
+    config: &Config,
+    workloads: &[String],
+) -> Result<BTreeMap<String, u32>, CommandError> {
+    let typed = asked.weights.iter().map(|(name, weight)| (name, weight));
+    let mut weights = BTreeMap::new();
+    for (name, weight) in config.weights.iter().chain(typed) {
+        if !workloads.contains(name) {
+            return Err(contradiction(
+                format!("the weight of `{name}` is about a workload that is not measured"),
+                &format!("measured are {}; name others with --workload", workloads.join(", ")),
+            ));
+        }
+        weights.insert(name.clone(), weight.0);
+    }
+    let mut seen = Vec::new();
+    for (name, _) in &asked.weights {
+        if seen.contains(&name) {
+            return Err(contradiction(
+                format!("the weight of `{name}` is given twice"),
+                "give one of them",
+            ));
+        }
+        seen.push(name);
+    }
+    Ok(weights)
+}
+
+/// What the run may spend.
+pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandError> {
+    let within =
+        spend.within.or(config.within).unwrap_or(Percent(Budget::default().within_hundredths));
+    if within.0 == 0 {
+        return Err(contradiction(
+            "nothing can be shown to be within 0% of the best".to_owned(),
+            "measuring has noise: --within 1% takes long, 2% less",
+        ));
+    }
+    let budget = spend.budget.or(config.budget);
+    let max_write = spend.max_write.or(config.max_write);
+    if max_write.is_some_and(|most| most.0 == 0) {
+        return Err(contradiction(
+            "no trial is possible without writing to the medium".to_owned(),
+            "give --max-write a size such as 40GiB",
+        ));
+    }
+    let trials = spend.trials.or(config.trials);
+    if trials == Some(0) {
+        return Err(contradiction("no trial at all tells nothing".to_owned(), "give trials = 100"));
+    }
+    Ok(Budget {
+        budget_ns: budget.map(|span| span.0),
+        max_write_bytes: max_write.map(|bytes| bytes.0),
+        trials,
+        within_hundredths: within.0,
+    })
+}
+
+/// What the file system holds when a workload begins.
+pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, CommandError> {
+    let age_rounds = asked.age.or(config.age).unwrap_or(0);
+    let fill = asked.fill.or(config.fill);
+    if fill.is_some_and(|fill| fill.0 > MOST_FILL_HUNDREDTHS) {
+        let most = Percent(MOST_FILL_HUNDREDTHS);
+        return Err(contradiction(
+            format!("a file system filled to more than {most} has no room for a workload"),
+            &format!("use --fill {most} or less"),
+        ));
+    }
+    if age_rounds > MOST_AGE_ROUNDS {
+        return Err(contradiction(
+            format!("{age_rounds} rounds of ageing before every trial are too many"),
+            &format!("use --age {MOST_AGE_ROUNDS} or less"),
+        ));
+    }
+    if age_rounds > 0 && fill == Some(Percent(0)) {
+        return Err(contradiction(
+            "an empty file system cannot be aged".to_owned(),
+            "leave --fill out, or give it a share such as 50%",
+        ));
+    }
+    let fill_hundredths = match fill {
+        Some(fill) => fill.0,
+        None if age_rounds > 0 => FILL_OF_AGEING_HUNDREDTHS,
+        None => 0,
+    };
+    Ok(StartingState { fill_hundredths, age_rounds })
+}
+
+fn contradiction(message: String, hint: &str) -> CommandError {
+    CommandError::new(ExitClass::Usage, message, Some(hint))
+}

@@ -1,0 +1,97 @@
+//! Which options are no choice on this machine, because they are refused, ignored or so anyway:
+//! found out on scratch images before the device is touched, or known from before.
+
+use std::collections::BTreeMap;
+
+use flashfit_device::Target;
+use flashfit_filesystem::option_probe::OptionFindings;
+use flashfit_host::{ExitClass, UserError};
+use flashfit_testbed::Host;
+use flashfit_tune::RunSpec;
+
+use crate::catalogs::Catalogs;
+use crate::command_error::CommandError;
+use crate::tune::subject::{TuneSubject, TuneTarget};
+
+/// What is known of the options of a run's file systems.
+#[derive(Debug, Default)]
+pub struct RunOptionFindings {
+    /// By place.
+    found: Vec<BTreeMap<String, OptionFindings>>,
+    /// What the user should know of what could not be found out.
+    pub notes: Vec<String>,
+}
+
+impl RunOptionFindings {
+    /// Finds out what is not known yet. To be called before any thread is started, since images
+    /// are mounted where no other process sees them.
+    pub fn look(
+        spec: &RunSpec,
+        subject: &TuneSubject,
+        catalogues: &Catalogs,
+        place: &mut dyn Host,
+    ) -> Result<Self, CommandError> {
+        let (mut by_file_system, mut notes) = (BTreeMap::new(), Vec::new());
+        for name in &spec.filesystems {
+            let filesystem = catalogues.filesystems.filesystem(name)?;
+            if filesystem.plan_only.is_some() {
+                continue;
+            }
+            match place.findings(name, &subject.conditions, rotational(subject)) {
+                Ok(findings) => {
+                    by_file_system.insert(name.clone(), findings);
+                }
+                Err(error) if error.class() == ExitClass::Interrupted => return Err(error.into()),
+                // The trials themselves still show which setups do not work.
+                Err(error) => notes.push(format!(
+                    "whether the options of {name} have an effect here was not found out: {error}{}",
+                    error.hint().map_or_else(String::new, |hint| format!(" ({hint})"))
+                )),
+            }
+        }
+        Ok(Self { found: vec![by_file_system], notes })
+    }
+
+    /// Joins what is known of another place: what is no choice in one of them is none.
+    pub fn and(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.notes.extend(other.notes);
+    }
+
+    /// Why an option is no choice here; `None` where it is one, or where that is not known.
+    pub fn why_no_choice(&self, filesystem: &str, option: &str) -> Option<String> {
+        let by_place = self.found.iter().filter_map(|found| found.get(filesystem)?.of(option));
+        by_place.filter_map(|finding| finding.why_no_choice()).next()
+    }
+
+    /// The refusal of an option that the user named although it is no choice here.
+    pub fn check_named<'a>(
+        &self,
+        filesystem: &str,
+        named: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), CommandError> {
+        for option in named {
+            if let Some(reason) = self.why_no_choice(filesystem, option) {
+                return Err(CommandError::new(
+                    ExitClass::Usage,
+                    format!("{filesystem} {option} cannot be tried: {reason}"),
+                    Some(&format!(
+                        "take it out of [options.{filesystem}]; flashfit options --fs {filesystem} \
+                         shows what was found"
+                    )),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the kernel takes the device for, where that is known before it is attached: btrfs has
+/// `ssd` as its default by it. A simulated card's loop device has no disk below it.
+fn rotational(subject: &TuneSubject) -> Option<bool> {
+    match (&subject.what, &subject.target) {
+        (TuneTarget::Card(_), _) => Some(false),
+        (TuneTarget::Medium(_), Target::Image(_)) => None,
+        (TuneTarget::Medium(medium), _) => Some(medium.queue.rotational),
+    }
+}

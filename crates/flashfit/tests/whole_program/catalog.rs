@@ -1,0 +1,185 @@
+//! The catalog as the whole program uses it: the user's own files, file systems that are only
+//! planned, and options of the machine.
+
+use flashfit_test_support::skip_part;
+use serde_json::Value;
+
+use crate::fixture::{Place, skip_without_cards};
+
+const OWN_FILE_SYSTEM: &str = r#"name = "mine"
+title = "My own"
+kind = "ext4"
+least_medium_bytes = "8 MiB"
+block_bytes = 4096
+[mkfs]
+program = "mkfs.ext4"
+version_args = ["-V"]
+[fsck]
+program = "e2fsck"
+args = ["-n"]
+pass = 0
+"#;
+
+const OWN_KNOB: &str = r#"[[option]]
+name = "swappy"
+title = "swaps late"
+sysctl = { "vm.swappiness" = "1" }
+durability = "safe"
+source = "me"
+"#;
+
+fn place_with_own_catalogue() -> Place {
+    let place = Place::new();
+    for folder in ["own/filesystems", "own/knobs"] {
+        std::fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    place.file("own/filesystems/mine.toml", OWN_FILE_SYSTEM);
+    place.file("own/knobs/mine.toml", OWN_KNOB);
+    place
+}
+
+#[test]
+fn the_users_own_entries_are_shown_as_such() {
+    let place = place_with_own_catalogue();
+    let text = place.flashfit(&["catalog", "--catalog", "own"]).stdout;
+    assert!(text.contains("file system mine (My own), from own/filesystems/mine.toml"), "{text}");
+    assert!(text.contains("any file system, from own/knobs/mine.toml"), "{text}");
+    assert!(text.contains("\nfile system ext4 (ext4)\n"), "{text}");
+    let names = place.flashfit(&["catalog", "--catalog", "own", "--json"]);
+    let names = names.document("flashfit.catalog");
+    let own = |list: &str, name: &str| {
+        let entries = names[list].as_array().unwrap();
+        let entry = entries.iter().find(|entry| entry["name"] == name).unwrap();
+        entry["own"].as_bool().unwrap()
+    };
+    assert!(own("filesystems", "mine") && own("knobs", "swappy"));
+    assert!(!own("filesystems", "ext4") && !own("knobs", "dirty-16m"));
+}
+
+#[test]
+fn a_mistake_in_the_users_catalogue_is_told_with_its_place() {
+    let place = place_with_own_catalogue();
+    place.file("own/knobs/mine.toml", &OWN_KNOB.replace("safe", "save"));
+    let ended = place.flashfit(&["catalog", "--catalog", "own"]);
+    ended.said(2, &["own/knobs/mine.toml, line 5: ", "unknown variant `save`"]);
+}
+
+#[test]
+fn a_file_system_that_is_only_planned_is_refused_before_the_medium_is_touched() {
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let before = std::fs::read(&image).unwrap();
+    let arguments = ["tune", "image", "--fs", "squashfs", "--dir", "run", "--confirm", "image"];
+    place.flashfit(&arguments).said(2, &["squashfs cannot be tried", "--fs"]);
+    assert_eq!(std::fs::read(&image).unwrap(), before);
+    assert!(!place.path("run").exists());
+}
+
+#[test]
+fn a_plan_with_an_image_is_not_carried_out_and_changes_nothing() {
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let before = std::fs::read(&image).unwrap();
+    let plan = ["plan", "image", "--fs", "squashfs", "--erase-block", "1MiB", "-o", "plan.json"];
+    place.flashfit(&plan).said(0, &[]);
+    let apply = ["apply", "plan.json", "image", "--confirm", "image"];
+    place.flashfit(&apply).said(2, &["packed from a folder of yours", "flashfit plan shows"]);
+    let edited = std::fs::read_to_string(place.path("plan.json")).unwrap();
+    place.file("plan.json", &edited.replace("system.squashfs.new", "system.squashfs"));
+    place.flashfit(&apply).said(3, &["layers would be different"]);
+    assert_eq!(std::fs::read(&image).unwrap(), before);
+}
+
+#[test]
+fn knobs_of_the_machine_are_as_they_were_after_the_trials() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file(
+        "short.toml",
+        "filesystems = [\"ext3\"]\nworkloads = [\"sync-files\"]\nschedulers = [\"none\"]\n\
+         strategy = \"greedy\"\nrepeats = 1\nconfirm_rounds = 0\ndata_size = \"4MiB\"\n\
+         runtime_ms = 200\nallow = \"loses-recent\"\n[options.ext3]\nalways = [\"dirty-16m\", \"readahead-1m\"]\n\
+         include = [\"commit-60\"]\n\
+         exclude = [\"noatime\", \"discard\", \"writeback\", \"nobarrier\", \"geometry\"]\n",
+    );
+    let names = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
+    let knobs =
+        || names.map(|name| std::fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap());
+    let before = knobs();
+    place.tune(&place.card(), &[]).said(0, &[]);
+    assert_eq!(knobs(), before, "{names:?}");
+    let records = place.recorded();
+    assert_eq!(records.len(), 2, "{records:?}");
+    let with = |text: &str| records.iter().filter(|record| record.contains(text)).count();
+    assert_eq!(with("\"dirty-16m\",\"readahead-1m\""), 2, "{records:?}");
+    assert_eq!(with("\"commit-60\""), 1, "{records:?}");
+    let ended = records.iter().filter(|record| record.contains("\"completed\"")).count();
+    assert_eq!(ended, 2, "{records:?}");
+}
+
+#[test]
+fn what_no_trial_can_show_is_refused_where_it_would_be_in_every_one() {
+    let place = Place::new();
+    place.file("my.toml", "filesystems = [\"ext4\"]\n[options.ext4]\nalways = [\"fstrim\"]\n");
+    let arguments = ["tune", &place.card(), "--config", "my.toml", "--dry-run", "--dir", "run"];
+    place.flashfit(&arguments).said(2, &["fstrim.timer", "take `fstrim` out"]);
+}
+
+/// What follows `flag` in the first line of a program.
+fn argument(text: &str, program: &str, flag: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.trim_start().starts_with(program))?;
+    line.split(flag).nth(1)?.split([' ', ',']).next().map(str::to_owned)
+}
+
+#[test]
+fn what_is_tried_is_what_a_plan_prints() {
+    let place = Place::new();
+    place.image("image", 512);
+    let filesystems = ["ext2", "ext3", "ext4", "btrfs", "xfs"];
+    let mut config =
+        String::from("filesystems = [\"ext2\", \"ext3\", \"ext4\", \"btrfs\", \"xfs\"]\n");
+    for name in filesystems {
+        config.push_str(&format!("[options.{name}]\nalways = [\"geometry\"]\n"));
+    }
+    place.file("my.toml", &config);
+    let units = ["--erase-block", "3MiB", "--write-unit", "96KiB"];
+    let dry = ["tune", "image", "--config", "my.toml", "--allow", "may-corrupt", "--dry-run"];
+    let tried = place.flashfit(&[&dry[..], &units].concat()).stdout;
+    let wish = ["plan", "image", "--fs", "ext2,ext3,ext4,btrfs,xfs", "--table", "gpt"];
+    let planned = place.flashfit(&[&wish[..], &units].concat()).stdout;
+    for (program, flag, expected) in [
+        ("mkfs.ext2", "stride=", "24"),
+        ("mkfs.ext2", "stripe-width=", "768"),
+        ("mkfs.ext3", "stride=", "24"),
+        ("mkfs.ext4", "stripe-width=", "768"),
+        ("mkfs.btrfs", " -n ", "32768"),
+        ("mkfs.xfs", "su=", "98304"),
+        ("mkfs.xfs", "sw=", "32"),
+    ] {
+        if !tried.contains(program) {
+            assert!(skip_part(flashfit_test_support::program(program)), "{program}: {tried}");
+            continue;
+        }
+        let [tried, planned] = [&tried, &planned].map(|text| argument(text, program, flag));
+        assert_eq!(tried.as_deref(), Some(expected), "{program} {flag}");
+        assert_eq!(planned, tried, "{program} {flag}");
+    }
+}
+
+#[test]
+fn a_run_keeps_its_numbers_and_goes_on_with_no_others() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.tune(&place.card(), &[]).said(0, &[]);
+    let path = place.path("run/run.json");
+    let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let numbers = &mut run["facts"]["planned"]["ext4"];
+    assert_eq!(numbers["stripe_width_blocks"], 256, "{numbers}");
+    numbers["stripe_width_blocks"] = 512.into();
+    place.file("run/run.json", &run.to_string());
+    place.flashfit(&["tune", "--resume", "run"]).said(3, &["ext4", "with other numbers"]);
+}

@@ -1,0 +1,194 @@
+//! Runs on devices of every kind, to their end, and what they leave behind: a report, nothing else.
+
+use std::path::Path;
+
+use flashfit_host::{Program, Runner, SystemRunner};
+
+use crate::fixture::{Ended, FAST_CARD, Place, skip_without_block_devices, skip_without_cards};
+use crate::machine::{PlainLoop, wait_for_no_traces};
+
+/// Checks a run that ended well.
+#[track_caller]
+fn is_complete(place: &Place, ended: &Ended, run: &str) {
+    ended.said(0, &[]);
+    let recorded = place.recorded();
+    assert!(recorded.len() >= 2, "{recorded:?}");
+    for line in &recorded {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(record["outcome"]["completed"]["points"].is_array(), "{line}");
+    }
+    let report = std::fs::read_to_string(place.path(run).join("report.html")).unwrap();
+    assert!(report.contains("</html>"));
+    for folder in ["mnt", ".flashfit-scratch"] {
+        assert!(!place.path(run).join(folder).exists(), "{folder} is left");
+    }
+}
+
+#[test]
+fn an_image_file() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    place.image("image", 64);
+    let ended = place.tune("image", &["--confirm", "image"]);
+    is_complete(&place, &ended, "run");
+    ended.said(0, &["no geometry found", "--erase-block"]);
+    assert!(ended.stdout.contains("No geometry was found"), "{}", ended.stdout);
+    // The loop device is gone, and no other device may be named in its place.
+    assert!(ended.stdout.contains("/dev/YOUR-CARD"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("/dev/mmcblk"), "{}", ended.stdout);
+    wait_for_no_traces(&place, None);
+    // The run is there now, and is not begun again by mistake.
+    place.tune("image", &["--confirm", "image"]).said(2, &["already holds a run", "--resume run"]);
+}
+
+#[test]
+fn a_node_with_sectors_of_512_bytes() {
+    on_a_loop_device(512, "auto");
+}
+
+#[test]
+fn a_node_with_sectors_of_4096_bytes() {
+    on_a_loop_device(4096, "auto");
+}
+
+#[test]
+fn a_node_without_a_partition() {
+    on_a_loop_device(4096, "whole");
+}
+
+fn on_a_loop_device(sector_bytes: u32, start: &str) {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, sector_bytes, &[]);
+    let name = &device.name;
+    let before = scheduler(name);
+    let ended = place.tune(&device.node, &["--confirm", name, "--start", start]);
+    is_complete(&place, &ended, "run");
+    ended.said(0, &["no geometry found"]);
+    assert!(ended.stdout.contains(&format!(" {}", device.node)), "{}", ended.stdout);
+    assert_eq!(scheduler(name), before, "the scheduler was not put back");
+    let partition = format!("/sys/block/{name}/{name}p1");
+    assert_eq!(Path::new(&partition).exists(), start == "auto");
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn the_partition_is_where_each_run_asks_for_it() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 512, &[]);
+    let sectors = |attribute: &str| {
+        let name = &device.name;
+        std::fs::read_to_string(format!("/sys/block/{name}/{name}p1/{attribute}")).unwrap()
+    };
+    for (start, first) in [("1MiB", "2048\n"), ("4MiB", "8192\n"), ("63s", "63\n")] {
+        let dir = format!("run-{start}");
+        let args =
+            ["--confirm", &device.name, "--start", start, "--confirm-rounds", "0", "--dir", &dir];
+        let args = [&["tune", &device.node, "--config", "short.toml"], &args[..]].concat();
+        place.flashfit(&args).said(0, &[]);
+        assert_eq!(sectors("start"), first);
+    }
+    drop(device);
+    wait_for_no_traces(&place, None);
+}
+
+fn scheduler(name: &str) -> String {
+    std::fs::read_to_string(format!("/sys/block/{name}/queue/scheduler")).unwrap()
+}
+
+#[test]
+fn a_position_within_a_sector_is_refused() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 64);
+    let device = PlainLoop::attach(&image, 4096, &[]);
+    let ended = place.tune(&device.node, &["--start", "2049s", "--dry-run"]);
+    ended.said(2, &["error: "]);
+}
+
+#[test]
+fn a_run_directory_of_any_name() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    for name in ["my run: 100% 'done'", "ünï"] {
+        let card = place.card();
+        let args = ["tune", &card, "--config", "short.toml", "--progress", "never", "--dir", name];
+        place.flashfit(&args).said(0, &[]);
+        assert!(place.path(name).join("report.html").exists());
+        place.flashfit(&["analyze", name]).said(0, &[]);
+        place.flashfit(&["tune", "--resume", name, "--progress", "never"]).said(0, &[]);
+    }
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_partition_is_taken_alone() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::new();
+    let image = place.image("image", 96);
+    let table = "label: dos\nstart=2048, size=65536\nstart=67584, size=65536\nstart=133120\n";
+    let sfdisk = Program::new("sfdisk").arg("-q").arg(image.display().to_string()).stdin(table);
+    SystemRunner::default().run_checked(&sfdisk).unwrap();
+    let mut bytes = std::fs::read(&image).unwrap();
+    let second = (67_584 * 512)..(133_120 * 512);
+    bytes[2048 * 512..second.start].fill(0x11);
+    bytes[second.end..].fill(0x33);
+    std::fs::write(&image, &bytes).unwrap();
+    let device = PlainLoop::attach(&image, 512, &[]);
+    // A kernel without support for this kind of table is told each partition.
+    let partx = Program::new("partx").args(["--update", &device.node]);
+    SystemRunner::default().run_checked(&partx).unwrap();
+    let (node, name) = (format!("{}p2", device.node), format!("{}p2", device.name));
+    place.tune(&node, &["--confirm", &device.name]).said(3, &["add --confirm"]);
+    let ended = place.tune(&node, &["--confirm", &name]);
+    is_complete(&place, &ended, "run");
+    drop(device);
+    let after = std::fs::read(&image).unwrap();
+    assert!(after[..second.start] == bytes[..second.start], "what is before it was written to");
+    assert!(after[second.end..] == bytes[second.end..], "what is behind it was written to");
+    assert!(after[second.clone()] != bytes[second], "it was not written to");
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_simulated_card_says_so() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let ended = place.tune(&place.card(), &[]);
+    is_complete(&place, &ended, "run");
+    ended.said(0, &["erase unit 1 MiB (from the card model)"]);
+    assert!(ended.stdout.contains("SIMULATED CARD"), "{}", ended.stdout);
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report.to_lowercase().contains("simulated"));
+    wait_for_no_traces(&place, None);
+}
+
+#[test]
+fn a_simulated_card_with_sectors_of_4096_bytes() {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    place.file("card.toml", &FAST_CARD.replace("sector_bytes = 512", "sector_bytes = 4096"));
+    let ended = place.tune(&place.card(), &[]);
+    is_complete(&place, &ended, "run");
+    wait_for_no_traces(&place, None);
+}

@@ -1,0 +1,124 @@
+//! A device that vanishes or fails in the middle: exit code 5, nothing left, and the run goes on
+//! when the device is back.
+
+use std::time::Duration;
+
+use flashfit_host::error_trace::ErrorTrace;
+use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::fixture::{
+    Ended, FLASHFIT, Place, skip_without_block_devices, skip_without_cards, wait_until,
+};
+use crate::machine::{Server, is_mounted, signal, wait_for_no_traces};
+
+#[track_caller]
+fn all_completed(recorded: &[String]) {
+    for line in recorded {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert!(record["outcome"]["completed"].is_object(), "blamed on the setup: {line}");
+    }
+}
+
+#[test]
+fn a_card_that_vanishes_under_a_mounted_file_system() {
+    vanishes(true);
+}
+
+#[test]
+fn a_card_that_vanishes_between_mounts() {
+    vanishes(false);
+}
+
+fn vanishes(while_mounted: bool) {
+    if skip_without_cards() {
+        return;
+    }
+    let place = Place::new();
+    let child = place.start_long_run();
+    let server = Server::of(&place);
+    place.wait_for_trials(2);
+    let point = place.path("run/mnt");
+    wait_until("its file system is mounted or not", || {
+        is_mounted(child.id(), &point) == while_mounted
+    });
+    signal(server.process, Signal::KILL);
+    let ended = Ended::of(child);
+    ended.said(5, &["the medium", "flashfit tune --resume run"]);
+    wait_for_no_traces(&place, Some(&server));
+    let before = place.recorded();
+    all_completed(&before);
+    place.shorten_run(2);
+    place.flashfit(&["tune", "--resume", "run", "--progress", "never"]).said(0, &[]);
+    let after = place.recorded();
+    assert!(after.starts_with(&before) && after.len() >= before.len());
+    all_completed(&after);
+    wait_for_no_traces(&place, None);
+}
+
+/// A device over a file without blocks on a disk that has no room for them: writes to it fail.
+const SCRIPT: &str = r#"
+mkdir disk && mount -t tmpfs -o size=12m tmpfs disk && truncate -s 64M disk/file || exit 99
+device=$(losetup --find --show disk/file) || exit 99
+trap 'losetup --detach "$device"' EXIT
+name=${device##*/}
+"$FLASHFIT" tune "$device" --confirm "$name" --config short.toml --dir run --progress never
+echo "first $?"
+mount -o remount,size=80m disk
+"$FLASHFIT" tune --resume run --confirm "$name" --progress never > resumed 2>&1
+echo "second $?"
+"#;
+
+/// Where the tracepoint cannot be used, errors come from the kernel log. It prints ten in five
+/// seconds at most, of all devices together, and other tests make many. An error that is missing
+/// there is blamed on the setup: then once more.
+const LOG_ATTEMPTS: usize = 3;
+const LOG_IS_SILENT: Duration = Duration::from_secs(6);
+
+#[test]
+fn a_medium_that_returns_errors() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let is_traced = ErrorTrace::of_disk((7, 0)).is_ok();
+    let attempts = if is_traced { 1 } else { LOG_ATTEMPTS };
+    for attempt in 1..=attempts {
+        let (place, outcome) = run_on_a_full_disk();
+        let is_missing = outcome.stderr.contains("no setup worked")
+            && outcome.stderr.contains("Input/output error");
+        if is_missing && attempt < attempts {
+            std::thread::sleep(LOG_IS_SILENT);
+            continue;
+        }
+        assert!(outcome.stdout.contains("first 5\n"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("the medium returned an error"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("flashfit tune --resume run"), "{outcome:#?}");
+        let resumed = std::fs::read_to_string(place.path("resumed")).unwrap();
+        assert!(outcome.stdout.contains("second 0\n"), "{outcome:#?}\n{resumed}");
+        all_completed(&place.recorded());
+        let source = if is_traced { "tracepoint" } else { "kernel-log" };
+        for line in place.recorded() {
+            let record: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(record["device_errors"]["source"], source, "{line}");
+        }
+        wait_for_no_traces(&place, None);
+        return;
+    }
+}
+
+fn run_on_a_full_disk() -> (Place, ProgramOutcome) {
+    let place = Place::new();
+    let short = std::fs::read_to_string(place.path("short.toml")).unwrap();
+    place.file(
+        "short.toml",
+        &short
+            .replace("data_size = \"4MiB\"", "data_size = \"32MiB\"")
+            .replace("runtime_ms = 200", "runtime_ms = 5000"),
+    );
+    let script = format!("cd {} && {SCRIPT}", place.folder().display());
+    let program =
+        Program::new("unshare").args(["--mount", "sh", "-c", &script]).env("FLASHFIT", FLASHFIT);
+    let outcome = SystemRunner::default().run(&program).unwrap();
+    (place, outcome)
+}

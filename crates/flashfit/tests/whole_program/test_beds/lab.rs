@@ -1,0 +1,328 @@
+//! Runs that are spread over the boards of a lab: labgrid's own coordinator, exporter and client on
+//! loopback, and as boards this machine, twice with an image each, or two virtual machines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flashfit_test_support::{isolated_as, name_of};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::rack::Rack;
+use super::rack::board::Board;
+use super::vm_board::{MEDIUM, VmBoard};
+use crate::fixture::{Ended, FLASHFIT, Place, skip, skip_without_block_devices, wait_until};
+use crate::machine::{processes, signal, wait_for_no_traces, words};
+
+const ON: &str = "lab:pool=pf";
+const CONFIRM: &str = "board1:card.img,board2:card.img";
+const CONFIRM_MACHINES: &str = "board1:vda,board2:vda";
+
+/// How long it may take until both boards have made trials of the search.
+const START_LIMIT: Duration = Duration::from_secs(240);
+
+/// Runs a test isolated with a lab of two boards; skips it where there can be none.
+fn with_boards<F: FnOnce(Lab)>(test: F) {
+    let name = name_of(&test);
+    if !skip_without_block_devices() && !skip(Rack::lacking()) {
+        isolated_as(name, || test(Lab::start()));
+    }
+}
+
+/// The same with virtual machines as boards.
+fn with_machines<F: FnOnce(Lab, [Arc<VmBoard>; 2])>(test: F) {
+    let name = name_of(&test);
+    if !skip(Rack::lacking().or_else(VmBoard::lacking)) {
+        VmBoard::prepare();
+        isolated_as(name, || {
+            let (lab, machines) = Lab::with_machines();
+            test(lab, machines);
+        });
+    }
+}
+
+/// The rack, with what a command needs to reach it.
+struct Lab {
+    place: Place,
+    rack: Rack,
+    ssh: PathBuf,
+    flashfit: PathBuf,
+    /// The device of each board as it is called there.
+    medium: &'static str,
+    confirm: &'static str,
+}
+
+impl Lab {
+    /// Two boards, each with its own device as `card.img`.
+    fn start() -> Self {
+        let place = Place::new();
+        let rack = Rack::start().expect("what it lacks was asked");
+        let mut ssh = String::from("Host *\n  IdentitiesOnly yes\n");
+        for (number, mib) in [(1, 64), (2, 96)] {
+            let folder = folder_of(&rack, number).unwrap();
+            let image = std::fs::File::create(folder.join("card.img")).unwrap();
+            image.set_len(mib << 20).unwrap();
+            // What is started there finds its own board's image.
+            let config = folder.join("sshd_config");
+            let text = std::fs::read_to_string(&config).unwrap();
+            let here = folder.display();
+            let command = format!("ForceCommand cd {here} && eval \"$SSH_ORIGINAL_COMMAND\"\n");
+            std::fs::write(&config, text + &command).unwrap();
+            rack.board(number).switch(false);
+            rack.board(number).switch(true);
+            ssh.push_str(&format!("  IdentityFile {here}/user\n"));
+        }
+        let ssh = place.file("ssh_config", &ssh);
+        let (flashfit, medium, confirm) = (PathBuf::from(FLASHFIT), "card.img", CONFIRM);
+        Self { place, rack, ssh, flashfit, medium, confirm }
+    }
+
+    /// Two virtual machines without power yet.
+    fn with_machines() -> (Self, [Arc<VmBoard>; 2]) {
+        let place = Place::new();
+        let machines = [("card1.img", 64), ("card2.img", 96)]
+            .map(|(name, mib)| Arc::new(VmBoard::new(&place.image(name, mib))));
+        let key = machines[0].key();
+        let ssh = format!("Host *\n  IdentitiesOnly yes\n  IdentityFile {}\n", key.display());
+        let ssh = place.file("ssh_config", &ssh);
+        let rack = Rack::with(machines.each_ref().map(|one| Arc::clone(one) as Arc<dyn Board>));
+        let (flashfit, confirm) = (VmBoard::flashfit(), CONFIRM_MACHINES);
+        (Self { place, rack, ssh, flashfit, medium: MEDIUM, confirm }, machines)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let settings = self.rack.settings();
+        let programs = Path::new(&settings.client).parent().unwrap().display().to_string();
+        let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+        let mut command = self.place.command_of(&self.flashfit, args);
+        command
+            .env("PATH", &path)
+            .env("FLASHFIT_PATH", &path)
+            .env("LG_COORDINATOR", &settings.coordinator)
+            .env("LG_ENV", settings.environment.unwrap())
+            .env("FLASHFIT_SSH_CONFIG", &self.ssh)
+            .env("FLASHFIT_STATE_DIR", self.place.path("state"));
+        command
+    }
+
+    /// A run in the folder `run`.
+    fn tune(&self, more: &[&str]) -> Child {
+        let all = [&["--on", ON, "--confirm", self.confirm], more].concat();
+        self.command(&self.place.tune_args(self.medium, &all)).spawn().unwrap()
+    }
+
+    fn resume(&self) -> Ended {
+        let mut command = self.command(&["tune", "--resume", "run", "--confirm", self.confirm]);
+        Ended::new(command.output().unwrap())
+    }
+
+    fn records(&self) -> Vec<Value> {
+        self.place.recorded().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Holds up the test until nothing is held, recorded or running any more.
+    #[track_caller]
+    fn wait_until_all_is_given_back(&self) {
+        self.rack.assert_all_is_given_back();
+        let records = std::fs::read_dir(self.place.path("state/lab")).unwrap().flatten();
+        let left: Vec<PathBuf> = records.map(|entry| entry.path()).collect();
+        assert!(!left.iter().any(|path| path.extension().is_some_and(|e| e == "json")), "{left:?}");
+        wait_until("no agent is left", || self.agents().is_empty());
+    }
+
+    /// The agents of the boards, each with its board's number.
+    fn agents(&self) -> Vec<(usize, u32)> {
+        let listens = |process: &u32| words(*process).iter().any(|word| word == "--listen");
+        let board = |process: u32| {
+            let at = std::fs::read_link(format!("/proc/{process}/cwd")).ok()?;
+            let number =
+                (1..=2).find(|number| folder_of(&self.rack, *number).as_ref() == Some(&at))?;
+            Some((number, process))
+        };
+        processes().into_iter().filter(listens).filter_map(board).collect()
+    }
+
+    /// Kills a board's agent, and removes what it cannot remove any more.
+    fn kill_agent(&self, board: usize) {
+        let found = self.agents().into_iter().find(|(number, _)| *number == board);
+        let (_, agent) = found.expect("it has an agent");
+        let folder = words(agent).into_iter().skip_while(|word| word != "--listen").nth(1).unwrap();
+        signal(agent, Signal::KILL);
+        assert!(folder.starts_with("/tmp/flashfit-"), "{folder}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Waits until both boards have made trials of the search.
+    fn wait_for_both(&self) {
+        let both = || {
+            let made: BTreeSet<String> = self.records().iter().filter_map(searched_on).collect();
+            made.len() == 2
+        };
+        // Locking and reaching two boards takes a while on a machine that has much else to do.
+        let began = Instant::now();
+        while !both() {
+            assert!(began.elapsed() < START_LIMIT, "both boards have made trials");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A board's folder, where it has one: one that is a machine has not.
+fn folder_of(rack: &Rack, number: usize) -> Option<PathBuf> {
+    rack.folder_of(number).canonicalize().ok()
+}
+
+fn board(record: &Value) -> String {
+    record["made_on"]["board"].as_str().unwrap().to_owned()
+}
+
+fn searched_on(record: &Value) -> Option<String> {
+    (record["key"]["purpose"] != "overlap").then(|| board(record))
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn a_run_is_spread_over_the_boards_and_each_is_given_back() {
+    with_boards(|lab| {
+        let ended = Ended::of(lab.tune(&["--repeats", "4", "--confirm-rounds", "3"]));
+        ended.said(0, &[]);
+        let records = lab.records();
+        let of_search: BTreeSet<String> = records.iter().filter_map(searched_on).collect();
+        assert_eq!(of_search.len(), 2, "{records:#?}");
+        // The baseline comes first on each board.
+        let is_overlap = |record: &&Value| record["key"]["purpose"] == "overlap";
+        assert_eq!(records.iter().filter(is_overlap).count(), 4);
+        assert!(records[..4].iter().all(|record| is_overlap(&record)), "{records:#?}");
+        // A confirming round is made on one board.
+        let mut rounds: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+        for record in records.iter().filter(|record| record["key"]["purpose"] == "confirm") {
+            let round = record["key"]["repeat"].as_u64().unwrap();
+            rounds.entry(round).or_default().insert(board(record));
+        }
+        assert!(rounds.values().all(|boards| boards.len() == 1), "{rounds:?}");
+        let header = std::fs::read_to_string(lab.place.path("run/run.json")).unwrap();
+        assert!(header.contains("\"stand\": \"lab:pool=pf\""), "{header}");
+        let report = std::fs::read_to_string(lab.place.path("run/report.html")).unwrap();
+        assert!(report.contains("The media of this run"));
+        lab.place.flashfit(&["analyze", "run"]).said(0, &["several media"]);
+        lab.place.flashfit(&["tune", "--replay", "run"]).said(0, &["2 media were measured"]);
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn a_board_that_dies_leaves_its_trials_to_the_other() {
+    with_machines(|lab, machines| {
+        // The lab gives them power, and they boot.
+        let run = lab.tune(&["--repeats", "5"]);
+        lab.wait_for_both();
+        let killed = machines[0].process();
+        signal(killed, Signal::KILL);
+        let ended = Ended::of(run);
+        ended.said(0, &["flashfit0 on board1 is lost"]);
+        let records = lab.records();
+        let last = records.iter().rposition(|record| board(record) == "board1").unwrap();
+        assert!(records[last..].iter().filter(|record| board(record) == "board2").count() > 2);
+        let keys: BTreeSet<String> =
+            records.iter().map(|record| record["key"].to_string()).collect();
+        assert_eq!(keys.len(), records.len(), "no trial was made twice");
+        assert!(lab.place.path("run/report.html").exists());
+        lab.wait_until_all_is_given_back();
+        // The dead one was switched off; the other's switch cannot tell, so that it stays on.
+        assert!(!machines[0].has_power() && machines[1].has_power());
+        wait_until("board2 is clean", || machines[1].traces().is_empty());
+        let Lab { place, rack, .. } = lab;
+        drop(rack);
+        assert!(!machines[1].has_power());
+        wait_for_no_traces(&place, None);
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn without_a_board_the_run_ends_and_goes_on_when_they_are_back() {
+    with_boards(|lab| {
+        let run = lab.tune(&["--repeats", "30"]);
+        lab.wait_for_both();
+        lab.kill_agent(1);
+        lab.kill_agent(2);
+        Ended::of(run).said(5, &["no board is left", "--resume run"]);
+        let before = lab.place.recorded();
+        // They were switched off where that can be; the lab's switch gives them power again.
+        assert!(!lab.rack.board(1).has_power());
+        assert!(!lab.rack.board(2).has_power());
+        lab.wait_until_all_is_given_back();
+        lab.place.shorten_run(4);
+        lab.resume().said(0, &[]);
+        assert_eq!(lab.place.recorded()[..before.len()], before[..], "no recorded trial is lost");
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn an_interrupt_gives_the_boards_back() {
+    with_boards(|lab| {
+        let run = lab.tune(&["--repeats", "30"]);
+        lab.wait_for_both();
+        signal(run.id(), Signal::INT);
+        Ended::of(run).said(6, &["interrupted"]);
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn who_was_killed_goes_on_and_gives_back_what_was_held() {
+    with_boards(|lab| {
+        let run = lab.tune(&["--repeats", "30"]);
+        lab.wait_for_both();
+        signal(run.id(), Signal::KILL);
+        assert_eq!(Ended::of(run).code, None);
+        let before = lab.place.recorded();
+        lab.place.shorten_run(4);
+        lab.resume().said(0, &["given back what an earlier run had left: board1, board2"]);
+        assert_eq!(lab.place.recorded()[..before.len()], before[..], "no recorded trial is lost");
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn a_coordinator_that_restarts_is_asked_again() {
+    with_boards(|mut lab| {
+        let run = lab.tune(&["--repeats", "40"]);
+        lab.wait_for_both();
+        lab.rack.kill_coordinator();
+        lab.rack.start_coordinator();
+        let ended = Ended::of(run);
+        ended.said(0, &["the lab had forgotten our lock; locked again"]);
+        lab.wait_until_all_is_given_back();
+    });
+}
+
+#[test]
+#[ignore = "full: runs a lab"]
+fn boards_of_others_are_left_out_and_none_free_is_said() {
+    with_boards(|lab| {
+        lab.rack.client("desk", "bob", &["-p", "board1", "lock"]);
+        let ended = Ended::of(lab.tune(&["--dry-run"]));
+        ended.said(0, &["left out: board1 is locked by desk/bob"]);
+        lab.rack.client("desk", "bob", &["-p", "board2", "lock"]);
+        let ended = Ended::of(lab.tune(&["--lab-wait", "2s"]));
+        ended.said(4, &["no board with pool=pf is free", "board2 is locked by desk/bob", "hint: "]);
+        for board in ["board1", "board2"] {
+            lab.rack.client("desk", "bob", &["-p", board, "unlock"]);
+        }
+        // Nobody agreed to lose what board 2 has.
+        let args = ["--on", ON, "--confirm", "board1:card.jpg"];
+        let ended =
+            Ended::new(lab.command(&lab.place.tune_args("card.img", &args)).output().unwrap());
+        ended.said(3, &["left out: board1", "left out: board2", "board2:card.img"]);
+        lab.wait_until_all_is_given_back();
+    });
+}

@@ -1,0 +1,459 @@
+//! The stand that is this machine: its kernel, as root.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use flashfit_bench::plan::Points;
+use flashfit_bench::state::{self, StateTools};
+use flashfit_bench::{BenchError, RunPlan, WorkloadTarget, run_workload};
+use flashfit_device::{Refusal, SystemRoots, WriteConsent};
+use flashfit_filesystem::plan::fitted_conditions;
+use flashfit_filesystem::{
+    Conditions, FileSystem, FileSystemCatalog, LayoutPlan, Recipe, scheduler,
+};
+use flashfit_geometry::Geometry;
+use flashfit_host::kernel_log::KernelLog;
+use flashfit_host::memory_limit::MemoryLimit;
+use flashfit_host::mount::{MountError, Mounted};
+use flashfit_host::program::version;
+use flashfit_host::{ExitClass, Program, ProgramError, Runner, UserError};
+
+use crate::device_errors::ErrorCounter;
+use crate::error::{MAKE_ROOM, TrialError};
+use crate::facts::{MemoryFacts, TestBedFacts};
+use crate::knob_guard::{KnobGuard, KnobPaths};
+use crate::partition;
+use crate::scheduler_guard::SchedulerGuard;
+use crate::scheduler_modules;
+use crate::writable_device::WritableBlockDevice;
+use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, written};
+
+/// What a result of fio takes at the most, with job file and leftovers.
+const RESULT_BYTES: usize = 64 << 10;
+const LEAST_SECTOR_BYTES: u64 = 512;
+
+/// What [`LocalTestBed`] needs to know.
+#[derive(Debug)]
+pub struct LocalTestBedOptions {
+    /// Where file systems are mounted; made if it is not there.
+    pub mount_dir: PathBuf,
+    /// Where job files and their results are put meanwhile; not on the device.
+    pub scratch_dir: PathBuf,
+    /// Geometry that goes before what the device declares.
+    pub given: Geometry,
+    /// Where on the device the file systems go.
+    pub layout: LayoutPlan,
+    /// How much memory a workload may use, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// This machine as a test bed.
+pub struct LocalTestBed<'a> {
+    runner: &'a dyn Runner,
+    catalogue: &'a FileSystemCatalog,
+    /// Leave to write to the place of the file systems. It holds the device open, so it goes before
+    /// what the device is attached to.
+    consent: WriteConsent,
+    backing: WritableBlockDevice,
+    scheduler: SchedulerGuard,
+    memory: Option<MemoryLimit>,
+    mount_dir: PathBuf,
+    scratch_dir: PathBuf,
+    facts: TestBedFacts,
+    errors: ErrorCounter,
+    on_state: Option<&'a dyn Fn()>,
+}
+
+impl<'a> LocalTestBed<'a> {
+    /// Takes the device over: partitions it as the layout says and describes the whole.
+    ///
+    /// # Errors
+    /// As [`TrialError`] tells; [`TrialError::Setup`] does not occur.
+    pub fn new(
+        runner: &'a dyn Runner,
+        catalogue: &'a FileSystemCatalog,
+        backing: WritableBlockDevice,
+        options: LocalTestBedOptions,
+    ) -> Result<Self, TrialError> {
+        let stopped = |what: &str, error: &std::io::Error| TrialError::Stopped {
+            message: format!("{what}: {error}"),
+            class: ExitClass::Environment,
+            hint: match error.kind() {
+                ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
+                ErrorKind::StorageFull => Some("make room, and do it again".to_owned()),
+                _ => None,
+            },
+        };
+        for folder in [&options.mount_dir, &options.scratch_dir] {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| stopped(&folder.display().to_string(), &error))?;
+        }
+        let medium = backing.consent().medium().clone();
+        let queue = SystemRoots::default().block(&medium.disk).join("queue");
+        scheduler_modules::bring_in(runner, &queue);
+        let scheduler =
+            SchedulerGuard::new(queue.clone(), &medium.disk, medium.identity.disk_sequence)
+                .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
+        let consent = partition::make(runner, backing.consent(), &options.layout)?;
+        let limit = MemoryLimit::new(options.memory_bytes);
+        let geometry = options.given.clone().or(backing.geometry().clone());
+        let mut facts = TestBedFacts {
+            stand: "here".to_owned(),
+            kernel: read_line("/proc/sys/kernel/osrelease"),
+            machine: std::env::consts::ARCH.to_owned(),
+            processors: std::thread::available_parallelism()
+                .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
+            programs: programs(runner, catalogue),
+            conditions: Conditions {
+                geometry: geometry.clone(),
+                discard: medium.queue.discards,
+                volatile_cache: medium.queue.volatile_cache(),
+                ..Conditions::default()
+            },
+            planned: BTreeMap::new(),
+            card: backing.card_facts().cloned(),
+            geometry,
+            layout: options.layout.clone(),
+            schedulers: scheduler::available(&queue)
+                .map_err(|error| stopped("the I/O schedulers cannot be read", &error))?,
+            default_scheduler: scheduler.before().clone(),
+            memory: match &limit {
+                Ok(_) => MemoryFacts::Limited,
+                Err(error) => MemoryFacts::Unlimited(error.to_string()),
+            },
+            medium,
+        };
+        facts.planned = planned(&facts, catalogue);
+        let memory = limit.ok();
+        let LocalTestBedOptions { mount_dir, scratch_dir, .. } = options;
+        Ok(Self {
+            runner,
+            catalogue,
+            consent,
+            backing,
+            scheduler,
+            memory,
+            mount_dir,
+            scratch_dir,
+            errors: ErrorCounter::of(&facts.medium.disk),
+            facts,
+            on_state: None,
+        })
+    }
+
+    /// Calls this in each trial when the file system is in the state in which the workload begins.
+    #[must_use]
+    pub fn on_state(self, call: &'a dyn Fn()) -> Self {
+        Self { on_state: Some(call), ..self }
+    }
+
+    /// The node that file systems are made on.
+    pub fn node(&self) -> &Path {
+        self.consent.path()
+    }
+
+    fn attempt(&self, request: &TrialRequest<'_>, report: &mut TrialReport) -> Result<(), Failure> {
+        self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
+        self.scheduler.set(&request.setup.scheduler).map_err(|error| {
+            Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
+        })?;
+        let filesystem = self
+            .catalogue
+            .filesystem(&request.setup.filesystem)
+            .map_err(|error| Failure::Setup(error.to_string()))?;
+        let conditions = self.facts.conditions_for(&filesystem.name);
+        let recipe = Recipe::for_trial(filesystem, request.setup, &conditions)
+            .map_err(|error| Failure::Setup(error.to_string()))?;
+        let node = self.consent.path().to_owned();
+        let written_before = self.written();
+        timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
+        self.still_same()?;
+        timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
+        // Put back when the trial is over, however it ends.
+        let _knobs = self.set_knobs(&recipe)?;
+        self.still_same()?;
+        let mounted = timed(&mut report.phases.mount_ns, || {
+            let options = recipe.mount_options();
+            Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
+                .map_err(Failure::from)
+        })?;
+        let in_state = self.bring_about(request, &mounted, &node, report);
+        let in_state = in_state.and_then(|()| self.still_same());
+        if let Some(call) = self.on_state {
+            call();
+        }
+        let (before, written_in_state) = (self.counters(), self.written());
+        let measured = in_state.and_then(|()| self.measure(request, &mounted, &node, report));
+        let unmounted =
+            timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from));
+        if let (Some(before), Some(after)) = (before, self.counters()) {
+            report.counters = Some(after.since(&before));
+        }
+        if let (Some(first), Some(second), Some(last)) =
+            (written_before, written_in_state, self.written())
+        {
+            report.written = Some(BytesWritten {
+                trial_bytes: last.saturating_sub(first),
+                workload_bytes: last.saturating_sub(second),
+            });
+        }
+        // What went wrong first explains the rest.
+        measured.and(unmounted)
+    }
+
+    /// Whether what the next step writes to is still what was consented to, and as large.
+    fn still_same(&self) -> Result<(), Failure> {
+        self.consent.check_same().map_err(|refusal| Failure::Fatal(refusal.into()))
+    }
+
+    /// Fills and ages the file system, where that was asked for.
+    fn bring_about(
+        &self,
+        request: &TrialRequest<'_>,
+        mounted: &Mounted,
+        node: &Path,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        if request.state.is_fresh() {
+            return Ok(());
+        }
+        let tools = StateTools {
+            runner: self.runner,
+            scratch: &self.scratch_dir,
+            memory_limit: self.memory.as_ref(),
+            seed: request.seed,
+        };
+        let target = WorkloadTarget::Mounted(mounted, node);
+        report.state = Some(timed(&mut report.phases.state_ns, || {
+            state::bring_about(request.state, target, tools)
+        })?);
+        Ok(())
+    }
+
+    fn written(&self) -> Option<u64> {
+        written::bytes(&SystemRoots::default().block(&self.facts.medium.disk))
+    }
+
+    /// Tells the device that nothing on it is needed, so that every trial begins alike.
+    fn discard(&self, node: &Path) -> Result<(), Failure> {
+        if !self.facts.conditions.discard {
+            return Ok(());
+        }
+        let program = Program::new("blkdiscard").arg("--force").arg(node.display().to_string());
+        self.runner.run_checked(&program).map(drop).map_err(Failure::from)
+    }
+
+    fn make(&self, recipe: &Recipe, node: &Path) -> Result<(), Failure> {
+        // The discard may have taken minutes.
+        self.consent.check(self.runner).map_err(|error| Failure::Fatal(error.into()))?;
+        self.runner.run_checked(&recipe.mkfs(node))?;
+        for program in recipe.tune(node) {
+            self.runner.run_checked(&program)?;
+        }
+        Ok(())
+    }
+
+    fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {
+        let places = KnobPaths {
+            sysctl: PathBuf::from("/proc/sys"),
+            block: SystemRoots::default().block(&self.facts.medium.disk),
+        };
+        KnobGuard::set(&places, recipe.sysctl(), recipe.sysfs())
+            .map_err(|error| Failure::Setup(error.to_string()))
+    }
+
+    fn measure(
+        &self,
+        request: &TrialRequest<'_>,
+        mounted: &Mounted,
+        node: &Path,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        let whole = RunPlan {
+            points: Points::Profile(request.profile),
+            data_size_bytes: request.data_bytes,
+            memory_bytes: request.memory_bytes,
+            runtime_ns: request.runtime_ns,
+            seed: request.seed,
+            scratch: self.scratch_dir.clone(),
+        };
+        let plan = whole.of_length(request.length, request.workload);
+        let target = WorkloadTarget::Mounted(mounted, node);
+        let result =
+            run_workload(self.runner, request.workload, &plan, target, self.memory.as_ref())?;
+        report.phases.fill_ns = result.fill_ns;
+        report.fill_bytes = result.fill_bytes;
+        report.phases.settle_ns = result.settle_ns;
+        report.phases.fio_ns = result.fio_ns;
+        report.points = result.points;
+        report.processor = result.processor;
+        report.notes = result.notes;
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<flashfit_card::Counters> {
+        self.backing.card_process().and_then(|card| card.counters().ok())
+    }
+
+    /// Whether a failure is the device's: it is gone, changed, or returned errors.
+    fn blame_medium(&self, first_error: Option<&str>, count: u64) -> Option<TrialError> {
+        if let Some(lost) = self.backing.lost() {
+            return Some(TrialError::Medium { what: format!("is gone: {lost}") });
+        }
+        if let Some(first) = first_error {
+            let what = match count {
+                1 => format!("returned an error: {first}"),
+                _ => format!("returned an error: {first}; {count} requests failed"),
+            };
+            return Some(TrialError::Medium { what });
+        }
+        match self.consent.check(self.runner) {
+            Ok(()) => None,
+            Err(refusal) if refusal.class() == ExitClass::Refused => Some(refusal.into()),
+            Err(refusal) => Some(TrialError::Medium { what: format!("is gone: {refusal}") }),
+        }
+    }
+}
+
+impl LocalTestBed<'_> {
+    /// Whether there is no room for a result: fio then ends as if all were well, without one.
+    fn blame_scratch(&self) -> Option<TrialError> {
+        let probe = self.scratch_dir.join("room");
+        let written = std::fs::write(&probe, [0; RESULT_BYTES]);
+        // A probe that is left is overwritten by the next and removed with its folder.
+        let _ = std::fs::remove_file(&probe);
+        written.err().filter(|error| error.kind() == ErrorKind::StorageFull).map(|_| {
+            TrialError::Stopped {
+                message: format!("no space left in {}", self.scratch_dir.display()),
+                class: ExitClass::Environment,
+                hint: Some(MAKE_ROOM.to_owned()),
+            }
+        })
+    }
+}
+
+impl TestBed for LocalTestBed<'_> {
+    fn facts(&self) -> &TestBedFacts {
+        &self.facts
+    }
+
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
+        self.errors.reset();
+        let mut log = KernelLog::from_now();
+        let mut report = TrialReport::default();
+        let began = Instant::now();
+        let outcome = self.attempt(request, &mut report);
+        report.kernel_messages = log.take();
+        let (errors, first_error) = self.errors.take(&report.kernel_messages);
+        report.device_errors = Some(errors);
+        report.phases.total_ns = nanoseconds(began);
+        let failure = match outcome {
+            Ok(()) => return Ok(report),
+            Err(Failure::Fatal(error)) if error.class() == ExitClass::Interrupted => {
+                return Err(error);
+            }
+            Err(failure) => failure,
+        };
+        // What else went wrong came of it.
+        if let Err(resized @ Refusal::Resized { .. }) = self.consent.check_same() {
+            return Err(resized.into());
+        }
+        // Everything else may be the doing of the device, or of a disk without room for the image
+        // or for results.
+        let image = || self.backing.image_file().and_then(TrialError::without_room_below);
+        let cause = image().or_else(|| self.blame_medium(first_error.as_deref(), errors.count));
+        if let Some(cause) = cause.or_else(|| self.blame_scratch()) {
+            return Err(cause);
+        }
+        Err(match failure {
+            Failure::Fatal(error) => error,
+            Failure::Setup(message) => TrialError::Setup { message, report: Box::new(report) },
+        })
+    }
+}
+
+/// Whether a failure ends the run or only this setup.
+enum Failure {
+    Fatal(TrialError),
+    Setup(String),
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
+        match error {
+            ProgramError::Failed { .. } | ProgramError::TimedOut { .. } => {
+                Self::Setup(error.to_string())
+            }
+            ProgramError::Missing { .. }
+            | ProgramError::Start { .. }
+            | ProgramError::Interrupted { .. } => Self::Fatal(error.into()),
+        }
+    }
+}
+
+impl From<MountError> for Failure {
+    fn from(error: MountError) -> Self {
+        match error {
+            MountError::Program(error) => error.into(),
+            other => Self::Setup(other.to_string()),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Program(error) => error.into(),
+            other => match other.class() {
+                ExitClass::Environment | ExitClass::Interrupted => {
+                    Self::Fatal(TrialError::stopped(&other))
+                }
+                _ => Self::Setup(other.to_string()),
+            },
+        }
+    }
+}
+
+fn timed<T>(into_ns: &mut u64, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let result = work();
+    *into_ns = nanoseconds(began);
+    result
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).expect("no trial takes 584 years")
+}
+
+fn read_line(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// The numbers that a plan has for each file system there.
+fn planned(
+    facts: &TestBedFacts,
+    catalogue: &FileSystemCatalog,
+) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let sector_bytes = facts.medium.queue.logical_sector_bytes.max(LEAST_SECTOR_BYTES);
+    let of = |filesystem: &FileSystem| {
+        fitted_conditions(filesystem, &facts.conditions, facts.place(), sector_bytes).planned
+    };
+    catalogue.filesystems().iter().map(|found| (found.name.clone(), of(found))).collect()
+}
+
+fn programs(runner: &dyn Runner, catalogue: &FileSystemCatalog) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let fio = ("fio".to_owned(), vec!["--version".to_owned()]);
+    let mkfs = catalogue
+        .filesystems()
+        .iter()
+        .map(|fs| (fs.mkfs.tool.program.clone(), fs.mkfs.version_args.clone()));
+    for (name, args) in std::iter::once(fio).chain(mkfs) {
+        if let Some(version) = version(runner, &name, &args) {
+            found.insert(name, version);
+        }
+    }
+    found
+}

@@ -1,0 +1,41 @@
+//! Making the layout of trials true: the partition table, and the partition's node.
+
+use flashfit_apply::ApplyError;
+use flashfit_apply::partition::{self, NewPartition};
+use flashfit_device::{Bytes, WriteConsent};
+use flashfit_filesystem::{LayoutPlan, PartitionLayout};
+use flashfit_host::Runner;
+
+use crate::error::TrialError;
+
+/// Writes the partition table that the layout asks for and returns leave to write to where the file
+/// system goes: the partition, or the device itself.
+///
+/// # Errors
+/// When the guard refuses, sfdisk fails, or the kernel does not show the partition.
+pub fn make(
+    runner: &dyn Runner,
+    consent: &WriteConsent,
+    plan: &LayoutPlan,
+) -> Result<WriteConsent, TrialError> {
+    let sector_bytes = consent.medium().queue.logical_sector_bytes;
+    let sfdisk = plan.layout.partitioning(consent.path(), sector_bytes);
+    let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes }) =
+        (sfdisk, plan.layout)
+    else {
+        return Ok(consent.clone());
+    };
+    let partition = NewPartition {
+        sfdisk,
+        node: plan.layout.node(consent.path()),
+        start: Bytes(start_bytes),
+        size: Bytes(size_bytes),
+    };
+    partition::make(runner, consent, &partition).map_err(|error| match error {
+        ApplyError::Refused(refusal) => refusal.into(),
+        ApplyError::NotAsPlanned { what } => TrialError::Medium {
+            what: format!("was partitioned, but not as planned: {}", what.join("; ")),
+        },
+        other => TrialError::stopped(&other),
+    })
+}

@@ -1,0 +1,352 @@
+//! One contract over every way to a place: this machine, an agent behind a pipe, and one behind a
+//! socket whose connection is cut again and again.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flashfit_bench::{MeasurementLength, PointProfile, StartingState, Workloads};
+use flashfit_device::{Bytes, ConsentMethod};
+use flashfit_filesystem::{FileSystemCatalog, LayoutPlan, PartitionLayout, Scheduler, Setup};
+use flashfit_geometry::Geometry;
+use flashfit_host::interrupt::Interrupt;
+use flashfit_host::{ExitClass, SystemRunner, UserError, mountinfo};
+use flashfit_test_support::{block_devices, skip};
+use flashfit_testbed::agent::{self, AgentInfo};
+use flashfit_testbed::protocol::AgentRequest;
+use flashfit_testbed::remote::{Link, LinkEnds, LinkError, RpcClient, Timeouts};
+use flashfit_testbed::{
+    CardProgram, Host, LocalHost, OpenRequest, RemoteHost, Requirements, TrialError, TrialRequest,
+    WriteGrant,
+};
+use tempfile::TempDir;
+
+const VERSION: &str = "1.2.3";
+const IMAGE_BYTES: u64 = 64 << 20;
+
+fn about() -> AgentInfo {
+    AgentInfo { version: VERSION.to_owned(), cards: Box::new(|_| no_cards()) }
+}
+
+fn no_cards() -> CardProgram {
+    CardProgram { program: PathBuf::from("/bin/false"), args: Box::new(|_| Vec::new()) }
+}
+
+/// An agent in a thread, at the other end of a pipe.
+struct Pipe(Interrupt);
+
+impl Link for Pipe {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        let interrupt = self.0.clone();
+        std::thread::spawn(move || {
+            let input = far.try_clone().expect("a second end");
+            agent::serve(input, far, &about(), &interrupt).expect("an agent");
+        });
+        let output = near.try_clone().expect("a second end");
+        Ok(LinkEnds { input: Box::new(near), output: Box::new(output) })
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn last_words(&mut self) -> Option<String> {
+        None
+    }
+
+    fn place(&self) -> String {
+        "a thread".to_owned()
+    }
+}
+
+/// The socket of an agent; each connection breaks after some bytes of what it says.
+struct Breaking {
+    socket: PathBuf,
+    after_bytes: u64,
+}
+
+struct BreaksAfter(UnixStream, u64);
+
+impl Read for BreaksAfter {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let most = usize::try_from(self.1).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.0.read(&mut buffer[..most])?;
+        self.1 -= u64::try_from(read).expect("a length");
+        if read == 0 {
+            let _ = self.0.shutdown(std::net::Shutdown::Both);
+        }
+        Ok(read)
+    }
+}
+
+impl Link for Breaking {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
+        let near = UnixStream::connect(&self.socket).map_err(|error| LinkError {
+            message: format!("nobody listens: {error}"),
+            hint: None,
+            class: ExitClass::Io,
+            may_pass: true,
+        })?;
+        let output = near.try_clone().expect("a second end");
+        let input = BreaksAfter(near, self.after_bytes);
+        // The answer to the longest request must come through at last.
+        self.after_bytes *= 2;
+        Ok(LinkEnds { input: Box::new(input), output: Box::new(output) })
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+
+    fn retry_interval(&self) -> Duration {
+        Duration::from_millis(20)
+    }
+
+    fn last_words(&mut self) -> Option<String> {
+        None
+    }
+
+    fn place(&self) -> String {
+        "a socket".to_owned()
+    }
+}
+
+fn image(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("card.img");
+    let file = std::fs::File::create(&path).expect("an image");
+    file.set_len(IMAGE_BYTES).expect("room for it");
+    path
+}
+
+fn is_mounted_below(folder: &Path) -> bool {
+    let mounts = mountinfo::read().expect("the kernel tells its mounts");
+    mounts.iter().any(|mount| mount.point.starts_with(folder))
+}
+
+/// What every place does.
+fn contract(place: &mut dyn Host, image: &Path) {
+    let catalogue = FileSystemCatalog::load(None).expect("the catalogue");
+    let workloads = Workloads::load(None).expect("the workloads");
+    let offers = place.describe(&Requirements::of(&catalogue)).expect("it is described");
+    assert!(offers.has_program("mount") && offers.has_kind("ext4"), "{offers:?}");
+    assert!(!offers.has_program("mkfs.nonsense"));
+
+    let missing = place.look("/no/such/card.img").expect_err("there is none");
+    assert_eq!(missing.class(), ExitClass::Usage, "{missing}");
+    let shown = place.look(&image.display().to_string()).expect("an image");
+    assert_eq!(shown.capacity, Bytes(IMAGE_BYTES));
+
+    let refused = place.ask(&shown, &ConsentMethod::NotAsked).expect_err("nobody agreed");
+    assert!(matches!(refused, TrialError::NotAgreed { .. }), "{refused}");
+    let wrong = ConsentMethod::Named("sda".to_owned());
+    let refused = place.ask(&shown, &wrong).expect_err("another's name");
+    assert_eq!(refused.class(), ExitClass::Refused, "{refused}");
+    let named = shown.short_name();
+    place.ask(&shown, &ConsentMethod::Named(named.clone())).expect("agreed");
+
+    let opening = |named: &str| OpenRequest {
+        leave: WriteGrant::Named { shown: Box::new(shown.clone()), named: named.to_owned() },
+        given: Geometry::default(),
+        layout: LayoutPlan {
+            layout: PartitionLayout::WholeMedium,
+            unit: Bytes::mib(1),
+            reason: "for a test".to_owned(),
+        },
+        memory_bytes: 64 << 20,
+        mount_dir: None,
+    };
+    let refused = place.open(&opening("sda")).err().expect("the guard looks again");
+    assert_eq!(refused.class(), ExitClass::Refused, "{refused}");
+
+    let mut stand = place.open(&opening(&named)).expect("it is taken over");
+    let ext4 = catalogue.filesystem("ext4").expect("ext4");
+    let conditions = stand.facts().conditions_for("ext4");
+    let none = Scheduler::new("none");
+    let setup = Setup::new::<&str>(ext4, [], none, &conditions).expect("a setup");
+    let workload = workloads.find("sync-files").expect("a workload");
+    let request = |setup| TrialRequest {
+        setup,
+        workload,
+        profile: PointProfile::Quick,
+        length: MeasurementLength::Full,
+        state: StartingState::default(),
+        data_bytes: 4 << 20,
+        memory_bytes: 64 << 20,
+        runtime_ns: 100_000_000,
+        seed: 1,
+    };
+    let report = stand.run_trial(&request(&setup)).expect("it is measured");
+    assert!(!report.points.is_empty() && !report.points[0].raw_json.is_empty(), "{report:?}");
+    let nonsense = Setup { filesystem: "nonsensefs".to_owned(), ..setup.clone() };
+    match stand.run_trial(&request(&nonsense)) {
+        Err(TrialError::Setup { message, .. }) => assert!(message.contains("nonsensefs")),
+        other => panic!("{other:?}"),
+    }
+    stand.run_trial(&request(&setup)).expect("the next setup is not affected");
+    drop(stand);
+    let stand = place.open(&opening(&named)).expect("it was given back");
+    drop(stand);
+}
+
+/// One at a time: between fork and exec a program that one thread starts holds the files that
+/// another has open on what it is about to unmount. An agent has one thread that starts programs.
+static ATTACHING: Mutex<()> = Mutex::new(());
+
+/// Leave to attach devices; `None`, with the reason printed, where that cannot be done.
+fn attaching() -> Option<MutexGuard<'static, ()>> {
+    (!skip(block_devices())).then(|| ATTACHING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[test]
+fn this_machine_keeps_the_contract() {
+    let Some(_alone) = attaching() else { return };
+    let folder = TempDir::new().expect("a folder");
+    let (runner, catalogue) =
+        (SystemRunner::default(), FileSystemCatalog::load(None).expect("catalogue"));
+    let (mount_dir, scratch) = (folder.path().join("mnt"), folder.path().join("scratch"));
+    let mut place = LocalHost::new(&runner, &catalogue, no_cards(), &mount_dir, &scratch);
+    contract(&mut place, &image(&folder));
+    assert!(!is_mounted_below(folder.path()));
+}
+
+#[test]
+fn an_agent_behind_a_pipe_keeps_the_contract() {
+    let Some(_alone) = attaching() else { return };
+    let folder = TempDir::new().expect("a folder");
+    let (ours, theirs) = (Interrupt::new(), Interrupt::new());
+    let mut place = RemoteHost::new(Pipe(theirs), "pipe", &ours, VERSION, None).expect("hello");
+    contract(&mut place, &image(&folder));
+}
+
+#[test]
+fn an_agent_whose_connection_breaks_keeps_the_contract() {
+    let Some(_alone) = attaching() else { return };
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("agent");
+    let (socket, interrupt) = (agent::socket_of(&path), Interrupt::new());
+    let theirs = interrupt.clone();
+    let agent = std::thread::spawn(move || {
+        let own = agent::AgentFolder::take(&path).expect("a new folder");
+        agent::listen(own, Duration::from_secs(60), &about(), &theirs).expect("it listens");
+    });
+    let began = Instant::now();
+    while !socket.exists() && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let link = Breaking { socket: socket.clone(), after_bytes: 100 };
+    let mut place =
+        RemoteHost::new(link, "socket", &Interrupt::new(), VERSION, None).expect("hello");
+    contract(&mut place, &image(&folder));
+    drop(place);
+    agent.join().expect("it ends when it is told to");
+    assert!(!socket.exists());
+}
+
+#[test]
+fn an_agent_of_another_version_is_refused() {
+    let error = RemoteHost::new(Pipe(Interrupt::new()), "pipe", &Interrupt::new(), "9.9", None)
+        .err()
+        .expect("another version");
+    assert_eq!(error.class(), ExitClass::Environment);
+    assert!(error.to_string().contains("9.9") && error.to_string().contains(VERSION), "{error}");
+}
+
+#[test]
+fn a_catalogue_of_the_users_goes_along() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("filesystems/broken.toml");
+    std::fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+    std::fs::write(&file, "title = 3").expect("a file");
+    let interrupt = Interrupt::new();
+    let catalog = Some(folder.path());
+    let error = RemoteHost::new(Pipe(Interrupt::new()), "pipe", &interrupt, VERSION, catalog)
+        .err()
+        .expect("a broken file");
+    assert!(error.to_string().contains("broken.toml"), "{error}");
+}
+
+/// Speaks to an agent by hand; what it answers until its end.
+fn told(text: &str) -> String {
+    let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
+    let agent = std::thread::spawn(move || {
+        let input = far.try_clone().expect("a second end");
+        agent::serve(input, far, &about(), &Interrupt::new()).expect("an agent");
+    });
+    near.write_all(text.as_bytes()).expect("it listens");
+    std::thread::sleep(Duration::from_millis(300));
+    near.shutdown(std::net::Shutdown::Write).expect("the end of what it is told");
+    let mut answers = String::new();
+    near.read_to_string(&mut answers).expect("it answers");
+    agent.join().expect("it ends with its pipe");
+    answers
+}
+
+#[test]
+fn what_is_asked_twice_is_done_once() {
+    let hello = format!(
+        r#"{{"ask":{{"id":1,"request":{{"hello":{{"protocol":1,"version":"{VERSION}","catalogue":{{}}}}}}}}}}"#
+    );
+    let look = r#"{"ask":{"id":2,"request":{"look":{"target":"/dev/null"}}}}"#;
+    let other = r#"{"ask":{"id":2,"request":{"look":{"target":"/dev/zero"}}}}"#;
+    let answers = told(&format!("{hello}\n{look}\nnonsense\n{look}\n{other}\n"));
+    let lines: Vec<&str> = answers.lines().collect();
+    let of_two: Vec<&&str> = lines.iter().filter(|line| line.contains(r#""id":2"#)).collect();
+    assert_eq!(of_two.len(), 3, "{answers}");
+    assert_eq!(of_two[0], of_two[1], "the answer is kept");
+    assert!(of_two[2].contains("another request had the number 2"), "{answers}");
+    assert!(lines.iter().any(|line| line.contains("unreadable")), "{answers}");
+}
+
+/// An agent that takes what it is told and says what it is given, again and again.
+struct Says(&'static str);
+
+impl Link for Says {
+    fn connect(&mut self) -> Result<LinkEnds, LinkError> {
+        let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
+        let text = self.0;
+        std::thread::spawn(move || {
+            while far.write_all(text.as_bytes()).is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let output = near.try_clone().expect("a second end");
+        Ok(LinkEnds { input: Box::new(near), output: Box::new(output) })
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn last_words(&mut self) -> Option<String> {
+        None
+    }
+
+    fn place(&self) -> String {
+        "a wall".to_owned()
+    }
+}
+
+#[test]
+fn an_agent_that_hangs_is_given_up() {
+    let waits =
+        Timeouts { silence: Duration::from_millis(300), answer: Duration::from_millis(900) };
+    let asked = |says: &'static str| {
+        let mut talk = RpcClient::new(Says(says), &Interrupt::new());
+        talk.ask(AgentRequest::Close {}, waits, &mut || {}).expect_err("no answer").to_string()
+    };
+    let silent = asked("");
+    assert!(silent.contains("a wall is gone: it was silent"), "{silent}");
+    let busy = asked("{\"working\":{\"id\":1}}\n");
+    assert!(busy.contains("did not answer"), "{busy}");
+    let mad = asked("mad\n");
+    assert!(mad.contains("a wall is gone"), "{mad}");
+}
+
+#[test]
+fn nothing_is_done_before_a_greeting() {
+    let answers = told("{\"ask\":{\"id\":1,\"request\":{\"close\":{}}}}\n");
+    assert!(answers.contains("say hello first"), "{answers}");
+}

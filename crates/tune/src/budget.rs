@@ -1,0 +1,159 @@
+//! What a run may spend, and how near to the best it is to come.
+//!
+//! Everything here is a function of the recorded trials, so a run that goes on after an
+//! interruption has spent what it had spent before: the time is that of the trials, not of the
+//! clock on the wall.
+
+use serde::{Deserialize, Serialize};
+
+use crate::driver::TrialCost;
+use crate::quantity::{Percent, TimeSpan};
+use flashfit_device::Bytes;
+
+/// How near to the best is near enough where the user does not say.
+const DEFAULT_WITHIN: Percent = Percent(200);
+
+/// The limits of a run; what is `None` is not limited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Time in trials, in nanoseconds.
+    pub budget_ns: Option<u64>,
+    /// Bytes written to the device.
+    pub max_write_bytes: Option<u64>,
+    /// Trials, short ones counted by their share of a long one's time.
+    pub trials: Option<u32>,
+    /// How far below the best the answer may be, in hundredths of a percent.
+    pub within_hundredths: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            budget_ns: None,
+            max_write_bytes: None,
+            trials: None,
+            within_hundredths: DEFAULT_WITHIN.0,
+        }
+    }
+}
+
+/// What the trials so far have cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Trials.
+    pub trials: u64,
+    /// Their time in nanoseconds.
+    pub time_ns: u64,
+    /// Bytes that they wrote to the device, as far as that is known.
+    pub written_bytes: u64,
+}
+
+impl Spent {
+    /// Takes one more trial in.
+    pub fn add(&mut self, cost: TrialCost) {
+        self.trials += 1;
+        self.time_ns = self.time_ns.saturating_add(cost.time_ns);
+        self.written_bytes = self.written_bytes.saturating_add(cost.written_bytes);
+    }
+
+    /// The mean time of a trial in nanoseconds; 0 before the first.
+    pub fn mean_ns(&self) -> u64 {
+        self.time_ns.checked_div(self.trials).unwrap_or(0)
+    }
+
+    /// The mean of the bytes that a trial wrote; 0 before the first.
+    pub fn mean_written_bytes(&self) -> u64 {
+        self.written_bytes.checked_div(self.trials).unwrap_or(0)
+    }
+}
+
+/// The limit that a run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetReached {
+    /// The time.
+    Budget,
+    /// The bytes written.
+    MaxWrite,
+}
+
+impl std::fmt::Display for BudgetReached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Budget => "the time budget is spent",
+            Self::MaxWrite => "as much was written to the medium as it may be",
+        })
+    }
+}
+
+impl Budget {
+    /// The limit that one more trial would break, by the mean trial so far; never before the first.
+    pub fn reached(&self, spent: &Spent) -> Option<BudgetReached> {
+        if spent.trials == 0 {
+            return None;
+        }
+        let over = |limit: Option<u64>, used: u64, next: u64| {
+            limit.is_some_and(|limit| used.saturating_add(next) > limit)
+        };
+        if over(self.budget_ns, spent.time_ns, spent.mean_ns()) {
+            Some(BudgetReached::Budget)
+        } else if over(self.max_write_bytes, spent.written_bytes, spent.mean_written_bytes()) {
+            Some(BudgetReached::MaxWrite)
+        } else {
+            None
+        }
+    }
+
+    /// How many more trials the time and the writing allow, by the mean trial so far; `None` where
+    /// neither is limited, or nothing is known yet.
+    pub fn trials_left(&self, spent: &Spent) -> Option<u64> {
+        let left = |limit: Option<u64>, used: u64| {
+            let mean = used.checked_div(spent.trials).filter(|mean| *mean > 0)?;
+            Some(limit?.saturating_sub(used) / mean)
+        };
+        let by_time = left(self.budget_ns, spent.time_ns);
+        let by_writing = left(self.max_write_bytes, spent.written_bytes);
+        by_time.into_iter().chain(by_writing).min()
+    }
+
+    /// The limits in words, for what the user is told at the beginning.
+    pub fn describe(&self) -> String {
+        let parts = [
+            self.budget_ns.map(|ns| format!("{} in trials", TimeSpan(ns))),
+            self.max_write_bytes.map(|bytes| format!("{} written", Bytes(bytes))),
+            self.trials.map(|count| format!("{count} trials")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "no limit".to_owned() } else { parts.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(trials: u64, time_ns: u64, written_bytes: u64) -> Spent {
+        Spent { trials, time_ns, written_bytes }
+    }
+
+    #[test]
+    fn a_limit_is_reached_before_the_trial_that_would_break_it() {
+        let limits = Budget { budget_ns: Some(100), ..Budget::default() };
+        assert_eq!(limits.reached(&spent(0, 0, 0)), None);
+        assert_eq!(limits.reached(&spent(9, 90, 0)), None);
+        assert_eq!(limits.reached(&spent(9, 91, 0)), Some(BudgetReached::Budget));
+        let limits = Budget { max_write_bytes: Some(10), ..Budget::default() };
+        assert_eq!(limits.reached(&spent(2, 1 << 40, 8)), Some(BudgetReached::MaxWrite));
+        assert_eq!(Budget::default().reached(&spent(9, u64::MAX, u64::MAX)), None);
+    }
+
+    #[test]
+    fn the_scarcer_of_two_limits_says_how_many_trials_are_left() {
+        let limits =
+            Budget { budget_ns: Some(100), max_write_bytes: Some(1000), ..Budget::default() };
+        assert_eq!(limits.trials_left(&spent(0, 0, 0)), None);
+        assert_eq!(limits.trials_left(&spent(5, 50, 100)), Some(5));
+        assert_eq!(limits.trials_left(&spent(5, 10, 900)), Some(0));
+        // A device that counts nothing is limited by time alone.
+        assert_eq!(limits.trials_left(&spent(5, 50, 0)), Some(5));
+    }
+}
