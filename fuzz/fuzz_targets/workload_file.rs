@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
         assert!(!workload.points(profile).is_empty());
         for bytes in [16 << 20, 1 << 40, u64::MAX] {
             let plan = RunPlan {
-                points: Points::PointProfile(profile),
+                points: Points::Profile(profile),
                 data_size_bytes: bytes,
                 memory_bytes: bytes,
                 runtime_ns: bytes,
