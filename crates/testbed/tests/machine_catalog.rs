@@ -51,6 +51,7 @@ fn programs(filesystem: &FileSystem) -> [String; 2] {
 }
 
 #[test]
+#[ignore = "full: a minute in a virtual machine"]
 fn every_file_system_goes_through_its_life() {
     let Some(kernel) = kernel_or_skip() else { return };
     let catalogue = FileSystemCatalog::load(None).unwrap();

@@ -119,6 +119,7 @@ fn disks_are_found_in_their_order_and_file_systems_by_the_kernel() {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn counted_instructions_take_the_same_time_each_time() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
@@ -143,6 +144,7 @@ fn counted_instructions_take_the_same_time_each_time() {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_saved_machine_goes_on() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
@@ -195,6 +197,7 @@ fn what_cannot_start_says_why() {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn a_long_message_comes_whole() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
@@ -207,6 +210,7 @@ fn a_long_message_comes_whole() {
 }
 
 #[test]
+#[ignore = "full: boots virtual machines"]
 fn machines_that_start_at_once_are_reached_by_their_ports() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
