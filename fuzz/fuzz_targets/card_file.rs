@@ -5,7 +5,7 @@
 #![no_main]
 
 use flashfit_card::model::CacheOrder;
-use flashfit_card::{Card, CardModel, CutMoment, CutOptions, Request};
+use flashfit_card::{Card, CardModel, CardRequest, CutMoment, CutOptions};
 use flashfit_catalog::Origin;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -42,7 +42,7 @@ fn use_card(model: &CardModel) {
     }
     write(&mut card, 0, sector, 3);
     write(&mut card, capacity - sector, sector, 4);
-    card.serve(Request::Flush).expect("a card with power");
+    card.serve(CardRequest::Flush).expect("a card with power");
     let expected = if capacity == sector { 4 } else { 3 };
     assert!(read(&mut card, 0, sector).iter().all(|byte| *byte == expected));
     assert!(read(&mut card, capacity - sector, sector).iter().all(|byte| *byte == 4));
@@ -56,7 +56,7 @@ fn use_card(model: &CardModel) {
     let first = read(&mut card, 0, sector);
     assert!(barrier || first.iter().all(|byte| *byte == expected || *byte == 5));
     if model.discard.is_some() {
-        card.serve(Request::Discard { offset: 0, length: capacity }).expect("within the card");
+        card.serve(CardRequest::Discard { offset: 0, length: capacity }).expect("within the card");
         assert!(read(&mut card, 0, sector).iter().all(|byte| *byte == 0));
     }
 }
@@ -74,11 +74,11 @@ fn reload(card: Card) -> Card {
 
 fn write(card: &mut Card, offset: u64, length: u64, byte: u8) {
     let data = vec![byte; usize::try_from(length).expect("a small card")];
-    card.serve(Request::Write { offset, data: &data }).expect("within the card");
+    card.serve(CardRequest::Write { offset, data: &data }).expect("within the card");
 }
 
 fn read(card: &mut Card, offset: u64, length: u64) -> Vec<u8> {
     let mut buffer = vec![0xEE; usize::try_from(length).expect("a small card")];
-    card.serve(Request::Read { offset, buffer: &mut buffer }).expect("within the card");
+    card.serve(CardRequest::Read { offset, buffer: &mut buffer }).expect("within the card");
     buffer
 }

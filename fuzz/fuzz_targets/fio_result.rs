@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flashfit_bench::result::{Asked, read};
+use flashfit_bench::result::{ExpectedRun, read};
 use flashfit_bench::{Direction, FigureKind, StageSpec};
 use flashfit_host::ProgramOutcome;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
@@ -22,7 +22,7 @@ fuzz_target!(|output: &str| {
             volume: 100,
             sync: false,
         };
-        let asked = Asked { stage: &stage, bytes: 1 << 20, runtime_ns: 1_000_000_000 };
+        let asked = ExpectedRun { stage: &stage, bytes: 1 << 20, runtime_ns: 1_000_000_000 };
         let Ok(result) = read(&outcome, output, asked) else { continue };
         assert!(output.ends_with(&result.json));
         for figures in [result.read, result.write].into_iter().flatten() {

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use flashfit_geometry::Value;
+use flashfit_geometry::QuantityValue;
 use flashfit_geometry::flashbench::Imported;
 use flashfit_geometry::flashbench::inference::infer;
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(imported) = Imported::read(bytes) else { return };
     assert!(!imported.is_empty());
-    if let Some(Value::Bytes(bytes)) = infer(&imported).findings.erase_unit.value {
+    if let Some(QuantityValue::Bytes(bytes)) = infer(&imported).findings.erase_unit.value {
         assert!((64 << 10..=64 << 20).contains(&bytes));
     }
 });

@@ -5,12 +5,12 @@
 
 use std::sync::LazyLock;
 
-use flashfit_filesystem::Catalogue;
+use flashfit_filesystem::FileSystemCatalog;
 use flashfit_filesystem::plan::file;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
-static CATALOGUE: LazyLock<Catalogue> =
-    LazyLock::new(|| Catalogue::load(None).expect("the built-in files are sound"));
+static CATALOG: LazyLock<FileSystemCatalog> =
+    LazyLock::new(|| FileSystemCatalog::load(None).expect("the built-in files are sound"));
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     flashfit_fuzz::mutate(&mut data[..max_size], size, seed)
@@ -18,6 +18,6 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|text: &str| {
     let Ok(plan) = file::read(text) else { return };
-    let Ok(made) = plan.rebuild(&CATALOGUE) else { return };
-    assert_eq!(made.rebuild(&CATALOGUE).expect("as it was made"), made);
+    let Ok(made) = plan.rebuild(&CATALOG) else { return };
+    assert_eq!(made.rebuild(&CATALOG).expect("as it was made"), made);
 });

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flashfit_tune::{By, Results, TrialRecord, analysis};
+use flashfit_tune::{Criterion, MeritResults, TrialRecord, analysis};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -15,8 +15,8 @@ fuzz_target!(|text: &str| {
     let Some(first) = trials.first() else { return };
     let workloads = [first.key.workload.clone()];
     let filesystems = [first.key.setup.filesystem.clone()];
-    let results = Results::of(&trials, &workloads);
-    for by in [By::Throughput, By::Latency] {
+    let results = MeritResults::of(&trials, &workloads);
+    for by in [Criterion::Throughput, Criterion::Latency] {
         assert_eq!(analysis::rankings(&results, &filesystems, by).len(), 2);
     }
     let line = serde_json::to_string(first).expect("a record is plain data");
