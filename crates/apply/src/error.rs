@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use flashfit_device::{DeviceError, DeviceLockError, Refusal};
 use flashfit_filesystem::FactsError;
+use flashfit_host::ProgramError;
 use flashfit_host::mount::MountError;
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, ProgramError, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// Why a device was not changed, or not as it should have been.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use flashfit_device::Bytes;
 use flashfit_filesystem::plan::{Plan, PlanError};
 use flashfit_filesystem::{FileSystemCatalog, Recipe};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::job::ApplyJob;
 use crate::partition::NewPartition;

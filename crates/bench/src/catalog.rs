@@ -41,7 +41,7 @@ impl Workloads {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::UserError;
+    use flashfit_user_error::UserError;
 
     use super::*;
     use crate::workload::PointProfile;

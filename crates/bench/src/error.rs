@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use flashfit_catalog::{CatalogEntryError, Origin};
-use flashfit_host::{ExitClass, ProgramError, UserError};
+use flashfit_host::ProgramError;
+use flashfit_user_error::{ExitClass, UserError};
 
 /// Why a workload could not be read or run, or why its result is not believed.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Checks of reading results, on outputs of the real fio.
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::*;
 use crate::workload::FigureKind;

@@ -98,7 +98,7 @@ pub fn is_plain(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::{ExitClass, UserError};
+    use flashfit_user_error::{ExitClass, UserError};
 
     use super::*;
 

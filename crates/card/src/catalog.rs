@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, entries, read};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::model::{CardModel, ModelError};
 

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use flashfit_card::nbd::wire::{self, command, command_flag, error, option};
 use flashfit_card::served::{CardProcess, ProcessError, cut, power_on, stats};
-use flashfit_host::{Program, Runner, SystemRunner, UserError};
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{self as test_support, TestNeed, skip};
+use flashfit_user_error::UserError;
 use nbd_client::{NbdClient, option_bytes};
 use serving::{How, run_all, served_here, start};
 

@@ -21,8 +21,9 @@ use flashfit_card::served::{
 use flashfit_device::guard::SIMULATED_CARD_FILE;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};
-use flashfit_host::{Program, Runner, SystemRunner, UserError};
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{HarnessTest, MissingNeed, TestNeed, run_tests, simulated_cards};
+use flashfit_user_error::UserError;
 
 use device::DirectDevice;
 

@@ -10,7 +10,7 @@ mod used;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 pub use used::CatalogChecksum;
 

@@ -4,7 +4,7 @@
 //! the capacity. What a write means until the next [`BlockDev::flush`] is the device's own matter:
 //! it may be in a volatile cache.
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// The fixed facts of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

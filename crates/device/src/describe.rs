@@ -4,7 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::mountinfo::{self, MountEntry};
-use flashfit_host::{ExitClass, Runner, UserError, loop_device};
+use flashfit_host::{Runner, loop_device};
+use flashfit_user_error::{ExitClass, UserError};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use flashfit_host::Runner;
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
-use flashfit_host::{ExitClass, Runner, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::describe::DeviceKind;
 use crate::guard::WriteConsent;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::describe::{DeviceError, inspect_again};
 use crate::in_use::DeviceUse;

@@ -6,8 +6,9 @@ use flashfit_device::in_use::DeviceUse;
 use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, Target, WriteConsent};
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
-use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError};
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{TestNeed, block_devices, program, skip};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// An image file with an ext4 file system, attached to a loop device.
 struct Fixture {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, CatalogEntryError, Origin};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::definition;
 use crate::filesystem::{FileSystem, FsOption};

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use flashfit_device::Bytes;
 use flashfit_geometry::Geometry;
-use flashfit_host::{ExitClass, Program, UserError};
+use flashfit_host::Program;
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 pub use table::{PartitionContent, PartitionTable, run_sfdisk};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use flashfit_catalog::CatalogEntryError;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Conditions;

@@ -12,7 +12,7 @@ use flashfit_filesystem::{
     Scheduler, Setup, SetupError,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 fn built_in(name: &str) -> FileSystem {
     FileSystemCatalog::load(None).unwrap().filesystem(name).unwrap().clone()

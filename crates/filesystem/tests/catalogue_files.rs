@@ -10,7 +10,7 @@ use flashfit_filesystem::{
     Conditions, Durability, FileSystemCatalog, FileSystemCatalogError, Recipe, Scheduler, Setup,
     SetupError, Variable,
 };
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// A catalog file of the user's that is valid.
 const TINY: &str = r#"name = "tiny"

@@ -16,10 +16,9 @@ use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::ScriptedRunner;
-use flashfit_host::{
-    ExitClass, Program, ProgramError, ProgramOutcome, Runner, SystemRunner, UserError,
-};
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
+use flashfit_user_error::{ExitClass, UserError};
 
 const EXT4: &str = r#"name = "ext4"
 title = "ext4"

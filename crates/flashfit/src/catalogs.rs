@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use flashfit_bench::{Workload, Workloads};
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_host::ExitClass;
 use flashfit_host::program::quote;
 use flashfit_tune::{CatalogUsed, RunHeader, RunSpec};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 

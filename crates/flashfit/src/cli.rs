@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashfit_device::Bytes;
 use flashfit_filesystem::Durability;
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 
 use crate::apply::args::{ApplyArgs, RestoreArgs};
 use crate::command_error::CommandError;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use flashfit_host::{ExitClass, UserError};
 use flashfit_report::text::plain;
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::charset::shown;
 

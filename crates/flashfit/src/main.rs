@@ -23,7 +23,7 @@ mod tune;
 use std::process::ExitCode;
 
 use clap::Parser;
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 
 use cli::{Cli, Command};
 use command_error::CommandError;

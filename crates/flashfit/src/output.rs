@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::charset::shown;
 use crate::command_error::CommandError;
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 
 /// A JSON document as every command prints it.
 #[derive(Debug, Serialize)]

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use flashfit_device::BlockDevError;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::GeometryBelief;

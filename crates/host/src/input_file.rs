@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// Limit for documents that flashfit wrote: geometry, plans, records of a run.
 pub const DOCUMENT_BYTES: u64 = 64 << 20;

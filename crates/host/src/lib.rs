@@ -27,9 +27,7 @@ pub mod room;
 mod scripted_runner;
 mod ssh_address;
 mod system_runner;
-pub mod user_error;
 pub mod waiting;
 
 pub use program::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 pub use ssh_address::SshAddress;
-pub use user_error::{ExitClass, UserError};

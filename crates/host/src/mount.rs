@@ -10,7 +10,7 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 
 use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
-use crate::user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// Why a file system is not mounted, or not as asked.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use crate::program_path;
 pub use crate::program_path::find;
 pub use crate::scripted_runner::ScriptedRunner;
 pub use crate::system_runner::SystemRunner;
-use crate::user_error::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// A program with its arguments, not yet run.
 #[derive(Debug, Clone)]

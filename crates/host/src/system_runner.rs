@@ -103,7 +103,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::user_error::{ExitClass, UserError};
+    use flashfit_user_error::{ExitClass, UserError};
 
     #[test]
     fn output_and_exit_code_are_kept() {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, ProgramError, UserError};
+use flashfit_host::ProgramError;
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::tags::Tags;
 

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flashfit_host::Runner;
 use flashfit_host::program::{ProgramOutcome, ScriptedRunner};
-use flashfit_host::{ExitClass, Runner, UserError};
 use flashfit_lab::{Lab, LabError, LabSettings};
+use flashfit_user_error::{ExitClass, UserError};
 
 fn refused(folder: &Path, runner: ScriptedRunner) -> LabError {
     let mut settings = LabSettings::from_variables(folder.join("records"));

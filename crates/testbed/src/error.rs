@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use flashfit_device::Refusal;
-use flashfit_host::{ExitClass, ProgramError, UserError, room};
+use flashfit_host::{ProgramError, room};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::TrialReport;
 use crate::writable_device::WritableBlockDeviceError;

@@ -14,7 +14,8 @@ use flashfit_filesystem::option_probe::{
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::program::find;
-use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError, capability, mount};
+use flashfit_host::{Program, Runner, SystemRunner, capability, mount};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::host::{
     Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements, WriteGrant,

@@ -18,7 +18,8 @@ use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::memory_limit::MemoryLimit;
 use flashfit_host::mount::{MountError, Mounted};
 use flashfit_host::program::version;
-use flashfit_host::{ExitClass, Program, ProgramError, Runner, UserError};
+use flashfit_host::{Program, ProgramError, Runner};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::device_errors::ErrorCounter;
 use crate::error::{MAKE_ROOM, TrialError};

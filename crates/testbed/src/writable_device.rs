@@ -9,7 +9,8 @@ use flashfit_device::{
     Bytes, Device, DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteConsent,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_host::{ExitClass, Runner, UserError};
+use flashfit_host::Runner;
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::facts::CardFacts;
 

@@ -12,7 +12,7 @@ use flashfit_device::{Bytes, ConsentMethod};
 use flashfit_filesystem::{FileSystemCatalog, LayoutPlan, PartitionLayout, Scheduler, Setup};
 use flashfit_geometry::Geometry;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, SystemRunner, UserError, mountinfo};
+use flashfit_host::{SystemRunner, mountinfo};
 use flashfit_test_support::{block_devices, skip};
 use flashfit_testbed::agent::{self, AgentInfo};
 use flashfit_testbed::protocol::AgentRequest;
@@ -21,6 +21,7 @@ use flashfit_testbed::{
     CardProgram, Host, LocalHost, OpenRequest, RemoteHost, Requirements, TrialError, TrialRequest,
     WriteGrant,
 };
+use flashfit_user_error::{ExitClass, UserError};
 use tempfile::TempDir;
 
 const VERSION: &str = "1.2.3";

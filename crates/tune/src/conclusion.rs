@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{Answer, CandidateIndex, Observation, Purpose};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::choice::StrategyKind;
 use crate::constraint;

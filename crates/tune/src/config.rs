@@ -11,8 +11,8 @@ use flashfit_catalog::nearest;
 use flashfit_device::Bytes;
 use flashfit_filesystem::Scheduler;
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
-use flashfit_host::{ExitClass, UserError};
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Criterion, OptionChoice, StrategyKind};

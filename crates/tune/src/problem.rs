@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_filesystem::{Durability, Setup};
-use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{
     Candidate, CandidateIndex, Factor, FactorRole, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::record::{TrialKey, TrialPurpose};
 use crate::space::{FileSystemChoices, Space};

@@ -3,12 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashfit_bench::{Workload, WorkloadPoint};
-use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{
     self as search, CandidateIndex, NextStep, Observation, Proposal, SearchEnd, SearchError,
     TrialOutcome as Found,
 };
 use flashfit_testbed::{TestBed, TrialError, TrialReport, TrialRequest};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::budget::{Budget, BudgetReached, Spent};
 use crate::driver::{self, DriverRules, SearchDriver, TrialCost};

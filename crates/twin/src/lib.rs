@@ -21,7 +21,7 @@ use flashfit_geometry::flashbench::inference::align_step;
 use flashfit_geometry::flashbench::{Comparison, Imported, OpenBlockTable, ProcedureError};
 use flashfit_geometry::probed::ProbeObserver;
 use flashfit_geometry::{GeometryFindings, QuantityValue};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use fit_target::FitTarget;
 use search::{FitInterrupted, Search, SimulatedCounts};

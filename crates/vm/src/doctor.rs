@@ -1,7 +1,8 @@
 //! What virtual machines need, and whether it is here: plain data, for a command to show.
 
 use flashfit_host::private_folder::PrivateFolder;
-use flashfit_host::{ProgramError, Runner, UserError, program};
+use flashfit_host::{ProgramError, Runner, program};
+use flashfit_user_error::UserError;
 use serde::Serialize;
 
 use crate::architecture;

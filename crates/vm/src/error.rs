@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, ProgramError, UserError};
+use flashfit_host::ProgramError;
+use flashfit_user_error::{ExitClass, UserError};
 
 /// Why a virtual machine cannot be started or used.
 #[derive(Debug, thiserror::Error)]

@@ -207,8 +207,9 @@ pub enum ClockSpeed {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_host::ProgramOutcome;
     use flashfit_host::program::ScriptedRunner;
-    use flashfit_host::{ProgramOutcome, UserError};
+    use flashfit_user_error::UserError;
 
     use super::*;
 

@@ -12,9 +12,9 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use flashfit_host::UserError;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_test_support::{TestNeed, skip};
+use flashfit_user_error::UserError;
 use flashfit_vm::{ClockSpeed, Disk, DiskInterface, Port, Vm, VmError};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
@@ -193,7 +193,7 @@ fn what_cannot_start_says_why() {
     let interrupt = Interrupt::new();
     interrupt.raise();
     let error = Vm::start(&options(kernel, &guest), &interrupt).unwrap_err();
-    assert_eq!(error.class(), flashfit_host::ExitClass::Interrupted, "{error}");
+    assert_eq!(error.class(), flashfit_user_error::ExitClass::Interrupted, "{error}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What stands in the way is found before anything is written to the device.
 
 use flashfit_apply::ApplyError;
-use flashfit_host::{ExitClass, Program, Runner, SystemRunner, UserError};
+use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::Test;
 use crate::bed::{Bed, Kind, ended, files_in};

@@ -8,8 +8,9 @@ use flashfit_apply::{
     Applied, ApplyError, ApplyRequest, ApplyTools, Backup, UnfinishedRecords, apply, restore,
 };
 use flashfit_device::{ConsentMethod, Device, DeviceLock, SystemRoots, WriteConsent};
+use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{SystemRunner, UserError};
+use flashfit_user_error::UserError;
 
 use crate::bed::{Kind, work};
 

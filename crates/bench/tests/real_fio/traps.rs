@@ -10,7 +10,8 @@ use flashfit_bench::{
 };
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
-use flashfit_host::{ExitClass, Program, ProgramOutcome, Runner, SystemRunner, UserError};
+use flashfit_host::{Program, ProgramOutcome, Runner, SystemRunner};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::Test;
 use crate::bed::{Around, Bed, plan};

@@ -11,7 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 /// A kind of damage.

@@ -13,7 +13,7 @@ mod place;
 
 use flashfit_catalog::Origin;
 use flashfit_device::Bytes;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 pub use front::{

@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, UserError, peer};
+use flashfit_host::peer;
+use flashfit_user_error::{ExitClass, UserError};
 use rustix::fs::Mode;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read, Write};
 use std::sync::mpsc::Sender;
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::live::LiveCard;
 use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, VERSION, line};

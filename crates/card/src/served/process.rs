@@ -15,7 +15,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, UserError, waiting};
+use flashfit_host::waiting;
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::kernel::renewal;
 use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;

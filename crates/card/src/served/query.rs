@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
 use super::socket;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::control::ControlServer;
 use super::kernel::KernelCard;

@@ -5,7 +5,7 @@ use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use super::live::LiveCard;

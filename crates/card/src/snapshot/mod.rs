@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashfit_host::input_file;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::card::Card;
 use crate::nand::contents::{DAMAGE_BYTES, Damaged, PageContent};

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use flashfit_card::served::{CardProcess, ProcessError, ServeOptions, refuse, run};
-use flashfit_host::UserError;
 use flashfit_test_support::{HarnessTest, run_tests};
+use flashfit_user_error::UserError;
 
 /// Where and with what a card is served.
 #[derive(Debug, Clone, Default)]

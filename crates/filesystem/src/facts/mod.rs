@@ -23,7 +23,8 @@ mod xfs;
 use std::io::Read as _;
 use std::path::Path;
 
-use flashfit_host::{ExitClass, Program, ProgramError, Runner, UserError};
+use flashfit_host::{Program, ProgramError, Runner};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 /// Holds every superblock that is read here.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use flashfit_host::ProgramError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
-use flashfit_host::{ExitClass, ProgramError, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::setup::SetupError;
 

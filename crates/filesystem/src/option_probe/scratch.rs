@@ -118,7 +118,7 @@ fn scratch_error(path: &Path, source: std::io::Error) -> OptionProbeError {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_host::{ExitClass, UserError};
+    use flashfit_user_error::{ExitClass, UserError};
 
     use super::*;
 

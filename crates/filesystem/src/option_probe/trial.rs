@@ -12,7 +12,7 @@ use crate::conditions::Conditions;
 use crate::filesystem::{FileSystem, FsOption};
 use crate::recipe::Recipe;
 use crate::setup::SetupError;
-use flashfit_host::UserError;
+use flashfit_user_error::UserError;
 
 /// The same kind of finding for every option.
 pub(super) fn all(

@@ -2,7 +2,7 @@
 
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::durability::Durability;
 use crate::layout::LayoutError;

@@ -1,6 +1,6 @@
 //! A plan in a file: the document with its schema and version.
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::document::{Plan, SCHEMA, SCHEMA_VERSION};

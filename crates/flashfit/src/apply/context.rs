@@ -5,7 +5,8 @@ use flashfit_apply::{ApplyEvent, ApplyStage, ApplyTools, UnfinishedRecords};
 use flashfit_device::{Device, DeviceLock, SystemRoots};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::find;
-use flashfit_host::{ExitClass, ProgramError, SystemRunner, capability};
+use flashfit_host::{ProgramError, SystemRunner, capability};
+use flashfit_user_error::ExitClass;
 
 use crate::apply::args::ConsentArgs;
 use crate::command_error::CommandError;

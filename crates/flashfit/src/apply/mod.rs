@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, UnfinishedChange, backup};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
+use flashfit_host::SystemRunner;
 use flashfit_host::mount::Mounted;
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, SystemRunner};
 use flashfit_report::text::plain;
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::consent;

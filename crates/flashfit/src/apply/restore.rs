@@ -4,8 +4,9 @@ use std::path::Path;
 
 use flashfit_apply::{ApplyJournal, ApplyStage, Backup, DeviceFingerprint, clock};
 use flashfit_device::{Bytes, Device, DeviceKind, SystemRoots};
-use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_host::SystemRunner;
 use flashfit_report::text::plain;
+use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use super::args::RestoreArgs;

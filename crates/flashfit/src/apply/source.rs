@@ -11,8 +11,8 @@ use flashfit_filesystem::plan::{
 use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
 use flashfit_geometry::Geometry;
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_host::{ExitClass, UserError};
 use flashfit_tune::{RunHeader, Space, StoredRun};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;

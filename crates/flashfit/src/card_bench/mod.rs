@@ -16,7 +16,7 @@ use flashfit_device::Bytes;
 use flashfit_geometry::flashbench::{
     AccessOrder, Comparison, OpenBlockTable, units_before_the_cliff,
 };
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use crate::command_error::CommandError;

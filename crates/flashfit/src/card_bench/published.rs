@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flashfit_catalog::entries;
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 use serde::{Deserialize, Serialize};
 
 use super::measure::CardFigures;

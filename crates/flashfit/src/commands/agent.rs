@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_testbed::agent::{self, AgentFolder, AgentInfo};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;

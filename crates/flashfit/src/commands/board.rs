@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_host::{ProgramError, SystemRunner, UserError};
+use flashfit_host::{ProgramError, SystemRunner};
 use flashfit_testbed::{Capabilities, Host, Requirements};
+use flashfit_user_error::UserError;
 
 use crate::command_error::CommandError;
 use crate::commands::list;

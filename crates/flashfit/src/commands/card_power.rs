@@ -7,7 +7,7 @@ use flashfit_card::CutReport;
 use flashfit_card::cut::DamageUnit;
 use flashfit_card::served::{self, AskError};
 use flashfit_device::Bytes;
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use crate::command_error::CommandError;

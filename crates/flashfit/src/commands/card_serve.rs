@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use flashfit_card::served::CardProcess;
+use flashfit_host::capability;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, capability};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::commands::card_args::ServeArgs;

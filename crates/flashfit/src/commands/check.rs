@@ -12,8 +12,9 @@ use flashfit_filesystem::check::{
 use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
-use flashfit_host::{ExitClass, Program, Runner, SystemRunner};
+use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_testbed::writable_device;
+use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use crate::cli::size;

@@ -9,8 +9,9 @@ use flashfit_filesystem::option_probe::{
 };
 use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use crate::cli::OptionsArgs;

@@ -14,8 +14,9 @@ use flashfit_filesystem::{
     Durability, FileSystem, FileSystemCatalog, LayoutStart, PartitionTable, Scheduler, scheduler,
 };
 use flashfit_geometry::Geometry;
-use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_host::SystemRunner;
 use flashfit_testbed::writable_device;
+use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
 use crate::cli::{durability, size, text_path};

@@ -12,8 +12,8 @@ use flashfit_geometry::probed::{FailedRequest, ProbeEvidence, Probed};
 use flashfit_geometry::{
     Geometry, GeometryFinding, GeometryFindings, QuantitySource, QuantityValue, Sourced,
 };
-use flashfit_host::ExitClass;
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
+use flashfit_user_error::ExitClass;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::command_error::CommandError;

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_host::SystemRunner;
 use flashfit_testbed::{Host, ProbeRequest};
+use flashfit_user_error::ExitClass;
 
 use super::args::{ExpectedDevice, ProbeArgs};
 use super::signals;

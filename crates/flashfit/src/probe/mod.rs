@@ -23,10 +23,10 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::FileSystemCatalog;
 use flashfit_geometry::Probed;
 use flashfit_geometry::flashbench::OpenBlockTable;
-use flashfit_host::ExitClass;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_testbed::TestBedSpec;
 use flashfit_twin::DeviceHints;
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashfit_device::Bytes;
 use flashfit_filesystem::plan::PlannedMedium;
 use flashfit_geometry::Geometry;
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 
 use super::document::{ProbeDocument, ProbedMedium};
 use super::next::offset_remark;

@@ -6,8 +6,9 @@ use flashfit_card::CardModel;
 use flashfit_device::{Bytes, DeclaredBytes, DeclaredFacts, Target};
 use flashfit_filesystem::plan::PlannedMedium;
 use flashfit_geometry::Geometry;
-use flashfit_host::{ExitClass, SystemRunner};
+use flashfit_host::SystemRunner;
 use flashfit_testbed::writable_device;
+use flashfit_user_error::ExitClass;
 
 use super::args::DeviceRegion;
 use super::document::ProbedMedium;

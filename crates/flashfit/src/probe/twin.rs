@@ -12,8 +12,8 @@ use flashfit_geometry::flashbench::{
     AccessOrder, OpenBlockProcedure, OpenBlockTable, ProcedureError, TableCell,
 };
 use flashfit_geometry::probed::ProbeObserver;
-use flashfit_host::ExitClass;
 use flashfit_twin::{DeviceHints, Twin, TwinError};
+use flashfit_user_error::ExitClass;
 
 use super::document::{FittedTwin, bytes};
 use super::watch::ProbeProgress;

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flashfit_host::capability;
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, capability};
 use flashfit_lab::Tags;
 use flashfit_testbed::{TestBedSpec, VmChoice, VmDisk};
 use flashfit_tune::{Config, RunSpec, TimeSpan};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output::note;

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flashfit_host::{ExitClass, ProgramError, Runner, SshAddress, SystemRunner};
+use flashfit_host::{ProgramError, Runner, SshAddress, SystemRunner};
 use flashfit_lab::{Lab, LabError, LabSettings, LockState, LockedPlace, PowerState, Tags};
 use flashfit_testbed::remote::SshLink;
 use flashfit_testbed::{RemoteHost, TrialError};
 use flashfit_tune::{RunSpec, TimeSpan};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output::{note, warn};

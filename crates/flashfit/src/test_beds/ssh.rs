@@ -4,10 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use flashfit_host::input_file::{TEXT_BYTES, read_text};
-use flashfit_host::{ExitClass, SshAddress, SystemRunner};
+use flashfit_host::{SshAddress, SystemRunner};
 use flashfit_testbed::remote::{LinkError, RETRY_INTERVAL, SshLink};
 use flashfit_testbed::{Host, RemoteHost, TestBedSpec};
 use flashfit_tune::RunSpec;
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::test_beds::TestBedContext;

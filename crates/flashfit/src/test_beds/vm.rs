@@ -1,9 +1,9 @@
 //! A virtual machine as a place for trials.
 
-use flashfit_host::ExitClass;
 use flashfit_testbed::vm::{VmContext, VmHost};
 use flashfit_testbed::{Host, VmChoice};
 use flashfit_tune::RunSpec;
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::commands::card_server;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use flashfit_bench::StartingState;
 use flashfit_bench::state::{FILL_OF_AGEING_HUNDREDTHS, MOST_AGE_ROUNDS, MOST_FILL_HUNDREDTHS};
 use flashfit_filesystem::Durability;
-use flashfit_host::ExitClass;
 use flashfit_tune::{Budget, Config, OptionChoice, Percent};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::tune::args::{BudgetArgs, GoalArgs, TuneArgs};

@@ -20,7 +20,7 @@ use flashfit_card::CardModel;
 use flashfit_device::{ConsentMethod, Device, DeviceKind, Target};
 use flashfit_filesystem::{Conditions, FileSystem, PartitionLayout, Scheduler};
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, ProgramError, SystemRunner};
+use flashfit_host::{ProgramError, SystemRunner};
 use flashfit_testbed::{
     Capabilities, Host, MemoryFacts, OpenRequest, Requirements, TestBedFacts, TestBedSpec,
     WriteGrant,
@@ -29,6 +29,7 @@ use flashfit_tune::{
     CatalogUsed, Problem, RunDir, RunDirLock, RunEnd, RunHeader, RunSpec, Space, StoredRun,
     TrialRecord, TuneSession,
 };
+use flashfit_user_error::ExitClass;
 
 use crate::catalogs::{self, Catalogs};
 use crate::command_error::CommandError;

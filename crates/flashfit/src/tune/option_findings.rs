@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use flashfit_device::Target;
 use flashfit_filesystem::option_probe::OptionFindings;
-use flashfit_host::{ExitClass, UserError};
 use flashfit_testbed::Host;
 use flashfit_tune::RunSpec;
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;

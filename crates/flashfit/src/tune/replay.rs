@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
-use flashfit_host::ExitClass;
 use flashfit_tune::replay::{Recording, ReplayRequest, replay};
 use flashfit_tune::{
     Conclusion, Config, DriverRules, Objective, OptionChoice, StrategyKind, Weight,
 };
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output;

@@ -10,8 +10,8 @@ use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, FileSystemCatalog, LayoutStart, Scheduler, scheduler};
 use flashfit_geometry::Geometry;
-use flashfit_host::ExitClass;
 use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::output::note;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_bench::target::is_plain;
-use flashfit_host::ExitClass;
 use flashfit_host::dir::DirHandle;
+use flashfit_user_error::ExitClass;
 use tempfile::TempDir;
 
 use crate::command_error::CommandError;

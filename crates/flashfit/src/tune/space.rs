@@ -5,9 +5,9 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, FsOption, Recipe, Scheduler, Setup,
 };
-use flashfit_host::ExitClass;
 use flashfit_testbed::Capabilities;
 use flashfit_tune::{FileSystemChoices, Problem, RunSpec, Space};
+use flashfit_user_error::ExitClass;
 use std::path::Path;
 
 use crate::command_error::CommandError;
@@ -113,7 +113,7 @@ fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Opti
         return Some(Unusable {
             message: missing.to_string(),
             class: ExitClass::Environment,
-            hint: flashfit_host::UserError::hint(&missing),
+            hint: flashfit_user_error::UserError::hint(&missing),
         });
     }
     if !offers.has_kind(&filesystem.kind) {

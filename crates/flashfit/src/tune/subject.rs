@@ -9,9 +9,10 @@ use flashfit_filesystem::{
     Conditions, FileSystem, LayoutPlan, PartitionLayout, Scheduler, plan_layout,
 };
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
-use flashfit_host::{ExitClass, Runner};
+use flashfit_host::Runner;
 use flashfit_testbed::{WriteGrant, writable_device};
 use flashfit_tune::RunSpec;
+use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::tune::resolve;

@@ -8,7 +8,7 @@
 //! capacity of the device is in none of these outputs.
 
 use flashfit_device::Bytes;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::align::{self, AlignTable};
 use super::fat::{FatRow, FatTable};

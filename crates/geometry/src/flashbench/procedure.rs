@@ -12,7 +12,7 @@
 
 use flashfit_device::random::Random;
 use flashfit_device::{BlockDev, BlockDevError, Bytes, Clock};
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::table::{AccessOrder, OpenBlockTable, TableCell};
 

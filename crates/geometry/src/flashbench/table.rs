@@ -9,7 +9,7 @@
 use std::fmt;
 
 use flashfit_device::Bytes;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use super::number;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::program::quote;
-use crate::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 /// What is wrong with a folder or file, where the system would have let it pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use flashfit_test_support::{TestNeed, skip};
 
 use super::*;
-use crate::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 const CAP: u64 = 1 << 20;
 

@@ -11,10 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{
-    ExitClass, Program, ProgramError, ProgramOutcome, Runner, SystemRunner, UserError,
-};
+use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 use flashfit_lab::{Lab, LabError, LockState, LockedPlace, PowerState, Tags};
+use flashfit_user_error::{ExitClass, UserError};
 
 use rack::{Rack, wait_until};
 

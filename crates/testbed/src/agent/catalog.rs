@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use flashfit_bench::Workloads;
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::protocol::{ClientHello, WireFailure};
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 
 use super::receiver::MessageReceiver;
 use super::sender::MessageSender;

@@ -1,6 +1,6 @@
 //! An error on its way: its kind and its words; what made it stays where it happened.
 
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
 use crate::{TrialError, TrialReport};

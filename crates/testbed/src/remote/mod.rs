@@ -13,7 +13,7 @@ use flashfit_device::{ConsentMethod, Device};
 use flashfit_filesystem::Conditions;
 use flashfit_filesystem::option_probe::OptionFindings;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::host::{Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements};
 use crate::local::LONGEST_PROBE;

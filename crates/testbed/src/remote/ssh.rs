@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use flashfit_host::piped::PipedProgram;
 use flashfit_host::program::{ProgramOutcome, quote};
-use flashfit_host::{ExitClass, Program, ProgramError, Runner, SshAddress, UserError};
+use flashfit_host::{Program, ProgramError, Runner, SshAddress};
+use flashfit_user_error::{ExitClass, UserError};
 
 use super::link::{Link, LinkEnds, LinkError, RETRY_INTERVAL};
 use crate::agent::LOCK;

@@ -4,8 +4,8 @@
 use flashfit_card::served::CardProcess;
 use flashfit_card::{CardModel, Counters};
 use flashfit_device::{ConsentMethod, Device, DeviceKind, DeviceLock, SystemRoots, WriteConsent};
-use flashfit_host::ExitClass;
 use flashfit_host::private_folder::PrivateFolder;
+use flashfit_user_error::ExitClass;
 use flashfit_vm::{Disk, DiskInterface};
 
 use super::VmContext;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashfit_host::ExitClass;
+use flashfit_user_error::ExitClass;
 use flashfit_vm::{ClockSpeed, Vm};
 
 use crate::TrialError;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashfit_host::dir::DirError;
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, UserError};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::spec::SCHEMA_VERSION;
 

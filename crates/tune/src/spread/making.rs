@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flashfit_host::{ExitClass, UserError};
 use flashfit_search::{Batch, Proposal};
 use flashfit_testbed::TrialError;
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::budget::BudgetReached;
 use crate::driver::{self, SearchDriver};

@@ -1,7 +1,6 @@
 //! Runs of the adaptive search and runs with limits, on a test bed that only pretends.
 
 use flashfit_filesystem::Setup;
-use flashfit_host::{ExitClass, UserError};
 use flashfit_search::SearchEnd;
 use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::budget::BudgetReached;
@@ -9,6 +8,7 @@ use flashfit_tune::{
     Budget, Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun,
     StrategyKind, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
 

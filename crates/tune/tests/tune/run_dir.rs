@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use flashfit_host::dir::{DirError, DirObstacle};
-use flashfit_host::{ExitClass, UserError, mount};
+use flashfit_host::mount;
 use flashfit_test_support::{TestNeed, block_devices, skip};
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{RunDir, RunDirLock, RunHeader, Space, StoredRun, TrialPurpose, TrialRecord};
+use flashfit_user_error::{ExitClass, UserError};
 use rustix::mount::MountFlags;
 
 use crate::support::{SpaceOf, header, measured, opt, setup, spec};

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
-use flashfit_host::{ExitClass, UserError};
 use flashfit_test_support::tempdir_in_memory;
 use flashfit_tune::{
     Conclusion, GainVerdict, Problem, RecordedOutcome, RunDir, RunEnd, RunSpec, Space, StoredRun,
     StrategyKind, TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
 

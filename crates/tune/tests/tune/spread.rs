@@ -6,7 +6,6 @@ use std::path::Path;
 
 use flashfit_bench::Workload;
 use flashfit_filesystem::Setup;
-use flashfit_host::{ExitClass, UserError};
 use flashfit_test_support::tempdir_in_memory;
 use flashfit_testbed::TrialError;
 use flashfit_tune::spread::device_effects::EffectKey;
@@ -15,6 +14,7 @@ use flashfit_tune::{
     Conclusion, GainVerdict, Problem, RunDir, RunEnd, RunSpec, Space, StoredRun, TrialDevice,
     TrialKey, TrialPurpose, TrialRecord, TuneError, TuneSession,
 };
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::support::{Answer, FakeStand, SpaceOf, Watcher, header, opt, spec, workload};
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::input_file::{self, InputFileError};
 use flashfit_host::program::quote;
-use flashfit_host::{ExitClass, ProgramError, Runner, UserError};
+use flashfit_host::{ProgramError, Runner};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::architecture;
 use crate::cache_folder::cache_folder;

@@ -5,11 +5,12 @@ mod workers;
 use std::path::Path;
 
 use flashfit_filesystem::Scheduler;
-use flashfit_host::{ExitClass, SystemRunner, UserError};
+use flashfit_host::SystemRunner;
 use flashfit_lab::{Lab, Tags};
 use flashfit_testbed::{Capabilities, OpenRequest, TestBedFacts, TrialError};
 use flashfit_tune::spread::{Worker, WorkerPool};
 use flashfit_tune::{Problem, RunDir, RunDirLock, RunSpec, StoredRun, TuneSession};
+use flashfit_user_error::{ExitClass, UserError};
 
 use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use flashfit_device::ConsentMethod;
-use flashfit_host::ExitClass;
 use flashfit_testbed::{Capabilities, Host, OpenRequest, Requirements, TestBedFacts, TrialError};
 use flashfit_tune::{RunSpec, TrialDevice};
+use flashfit_user_error::ExitClass;
 
 use super::SpreadContext;
 use crate::command_error::CommandError;

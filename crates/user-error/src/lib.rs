@@ -1,6 +1,6 @@
-//! How an error of the world presents itself: a class that decides the exit code, and a hint.
+//! What every error of flashfit says besides its text: a class, which decides the exit code, and a hint.
 //!
-//! Errors of ours (a broken invariant) panic instead and end with [`ExitClass::Bug`].
+//! A broken invariant is not an error of this kind; it panics and ends with [`ExitClass::Bug`].
 
 /// What the exit code of the command says. Documented in the README; the numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl ExitClass {
         self as u8
     }
 
-    /// The class that another flashfit ended with; what is no exit code of it is a mistake.
+    /// The class of an exit code of flashfit; an unknown code counts as a bug.
     pub fn of_code(code: u8) -> Self {
         let all = [
             Self::Done,
