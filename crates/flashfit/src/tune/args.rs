@@ -77,11 +77,11 @@ pub struct TuneArgs {
 }
 
 /// Choices that are fixed when a run begins.
-const RESUME_EXCLUDES: [&str; 5] = ["config", "dir", "What", "Asked", "Spend"];
+const RESUME_EXCLUDES: [&str; 5] = ["config", "dir", "SearchSpaceArgs", "GoalArgs", "BudgetArgs"];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
 const REPLAY_EXCLUDES: [&str; 9] =
-    ["resume", "dir", "dry_run", "confirm", "fill", "age", "start", "profile", "StandArgs"];
+    ["resume", "dir", "dry_run", "confirm", "fill", "age", "start", "profile", "TestBedArgs"];
 
 /// Goals and constraints.
 #[derive(Debug, Args)]
