@@ -1,47 +1,45 @@
-//! What a search has found: the winner and what it gains, which candidates is tied with it,
-//! which of them is recommended, and what each factor did.
+//! Analysis of a finished search: the winner and its gain, the candidates tied with it, the
+//! recommended one of these, and the effect of each factor.
 //!
-//! Gains come from the confirming trials alone ([`crate::ConfirmingTrials`]); ties and effects from the
-//! model of all trials, whose intervals are widened by [`WIDEN`] because the doubt about the
-//! model's own variances is not in them.
+//! Gains come from the confirming trials only ([`crate::ConfirmingTrials`]). Ties and effects come
+//! from the model of all trials. Its intervals are widened by [`INTERVAL_WIDENING`] because the model
+//! treats its estimated variances as exact.
 
 use crate::confirm::{ConfirmingTrials, Gain};
 use crate::history::{Observation, TrialOutcome, TrialTable};
-use crate::limits::Limits;
 use crate::model::{Belief, Coding, Model, Term, Variances};
 use crate::random::RandomStream;
+use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, SearchSpace};
 
-/// By how much intervals from the model are widened.
-const WIDEN: f64 = 1.25;
-/// Half a 95 % interval of a normal distribution, in standard deviations.
+/// Factor on the width of intervals from the model.
+const INTERVAL_WIDENING: f64 = 1.25;
+/// Half the width of a 95 % interval of a normal distribution, in standard deviations.
 const HALF_95: f64 = 1.96;
-/// A candidate that is better than the winner with at least this probability is not told from it.
+/// A candidate that beats the winner with at least this probability is tied with it.
 const TIE: f64 = 0.1;
-/// What is recommended is within the asked distance of the winner with at least this probability.
+/// The recommended candidate is within the goal's distance of the winner with at least this
+/// probability.
 const RECOMMENDED: f64 = 0.5;
-/// How many factors' interactions are told at the most.
+/// The most interactions to report.
 const INTERACTIONS: usize = 12;
 
 /// A candidate that is tied with the winner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tie {
-    /// Which.
     pub candidate: CandidateIndex,
-    /// Its merit less the winner's as the model believes it, in natural logarithm.
+    /// Its merit minus the winner's according to the model, in natural logarithm.
     pub difference: f64,
-    /// The probability that it is within the asked distance of the winner, 0 to 1.
+    /// The probability that it is within the goal's distance of the winner, 0 to 1.
     pub within: f64,
-    /// Whether any trial of it was made.
+    /// Whether it has at least one trial.
     pub measured: bool,
 }
 
-/// What a level of a factor does, against the factor's default level, averaged over the rest.
+/// The effect of a factor's level relative to its default level, averaged over the other factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
-    /// The factor.
     pub factor: usize,
-    /// The level.
     pub level: u16,
     /// The effect, in natural logarithm.
     pub mean: f64,
@@ -49,77 +47,76 @@ pub struct Effect {
     pub interval: (f64, f64),
 }
 
-/// What two levels do together beyond what each does.
+/// The effect of two levels together beyond the sum of their separate effects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interaction {
-    /// The two factors.
     pub factors: (usize, usize),
-    /// The two levels at which it is greatest.
+    /// The pair of levels with the largest interaction.
     pub levels: (u16, u16),
-    /// What is added there, in natural logarithm.
+    /// The size of the interaction at these levels, in natural logarithm.
     pub mean: f64,
     /// Its 95 % interval.
     pub interval: (f64, f64),
 }
 
-/// What a search has found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The best, as far as is known.
+    /// The best candidate according to the strategy.
     pub winner: CandidateIndex,
-    /// The probability that the winner is within the asked distance of the best, 0 to 1.
+    /// The probability that the winner is within the goal's distance of the best, 0 to 1.
     pub within: f64,
-    /// The next best of the finalists.
+    /// The second-best finalist.
     pub runner_up: Option<CandidateIndex>,
-    /// What the winner gains over the reference, from confirming trials alone.
+    /// The winner's gain over the baseline, from confirming trials only.
     pub gain: Option<Gain>,
-    /// What it gains over the runner-up, likewise.
+    /// The winner's gain over the runner-up, from confirming trials only.
     pub gain_over_runner_up: Option<Gain>,
-    /// All that is tied with the winner, the winner among them, best first.
+    /// The candidates tied with the winner, including the winner, best first.
     pub ties: Vec<Tie>,
-    /// The one of them to take: the safest, then the least wearing, then the nearest to the
+    /// The tie to prefer: the safest, then the one with the least wear, then the one closest to the
     /// defaults, then the best.
     pub recommended: CandidateIndex,
-    /// What each factor did, by factor and level.
+    /// By factor, then level.
     pub effects: Vec<Effect>,
-    /// The interactions that surely are there, strongest first.
+    /// The interactions whose interval excludes 0, strongest first.
     pub interactions: Vec<Interaction>,
-    /// Which candidates are out, and why.
-    pub out: Vec<(CandidateIndex, TrialOutcome)>,
+    /// Candidates that failed or have no data.
+    pub excluded: Vec<(CandidateIndex, TrialOutcome)>,
 }
 
 impl Answer {
-    /// Whether nothing surely beats the untuned reference.
-    pub fn nothing_gained(&self, space: &SearchSpace) -> bool {
-        self.winner == space.reference || !self.gain.is_some_and(|gain| gain.is_sure())
+    /// Whether the search found no significant gain over the baseline.
+    pub fn shows_no_gain(&self, space: &SearchSpace) -> bool {
+        self.winner == space.baseline || !self.gain.is_some_and(|gain| gain.is_significant())
     }
 }
 
-/// The answer after a history, whichever strategy made it, for what it chose; `wear` is the wear of
-/// each candidate where it is known (less is better), or empty.
+/// Analyzes a history from any strategy, given the winner that the strategy chose. `wear` is the
+/// wear of each candidate where it is known (less is better), or empty.
 pub fn answer(
     space: &SearchSpace,
     history: &[Observation],
-    limits: &Limits,
+    settings: &SearchSettings,
     winner: CandidateIndex,
     wear: &[Option<f64>],
 ) -> Answer {
     let table = TrialTable::of(history, |_| true);
     let eligible: Vec<CandidateIndex> = (0..space.candidates.len())
-        .filter(|&index| space.candidates[index].allowed && table.out(index).is_none())
+        .filter(|&index| space.candidates[index].allowed && table.excluded(index).is_none())
         .collect();
     let mut interest = eligible.clone();
-    interest.push(space.reference);
+    interest.push(space.baseline);
     let coding = Coding::of(space, &interest);
     let model = Model::fit(space, &coding, history, Variances::Learned);
-    let mut random = RandomStream::stream(limits.seed, u64::MAX);
-    let belief = Belief::of(&model, &eligible, limits.goal.within, &mut random);
+    let mut random = RandomStream::stream(settings.seed, u64::MAX);
+    let belief = Belief::of(&model, &eligible, settings.goal.within, &mut random);
     let confirmed = ConfirmingTrials::of(space, history);
-    let mut ties = ties(&belief, winner, &table, limits.goal.within);
-    // What fresh trials tell from the winner is told from it, whatever the model believes.
+    let mut ties = ties(&belief, winner, &table, settings.goal.within);
+    // A significant difference in confirming trials overrides the model.
     ties.retain(|tie| {
-        let told = confirmed.gain(winner, tie.candidate).is_some_and(|gain| gain.is_sure());
-        tie.candidate == winner || !told
+        let differs =
+            confirmed.gain(winner, tie.candidate).is_some_and(|gain| gain.is_significant());
+        tie.candidate == winner || !differs
     });
     let at = belief.candidates.iter().position(|&index| index == winner);
     let runner_up = belief
@@ -131,13 +128,13 @@ pub fn answer(
         winner,
         within: at.map_or(0.0, |at| belief.within[at]),
         runner_up,
-        gain: confirmed.gain(winner, space.reference).filter(|_| winner != space.reference),
+        gain: confirmed.gain(winner, space.baseline).filter(|_| winner != space.baseline),
         gain_over_runner_up: runner_up.and_then(|other| confirmed.gain(winner, other)),
         recommended: recommended(space, &ties, winner, wear),
         ties,
         effects: effects(space, &coding, &model),
         interactions: interactions(space, &coding, &model),
-        out: table.all_out().collect(),
+        excluded: table.all_excluded().collect(),
     }
 }
 
@@ -185,7 +182,7 @@ fn recommended(
     best.map_or(winner, |tie| tie.candidate)
 }
 
-/// The levels of a factor that candidates have, with a candidate for each.
+/// The levels of a factor that occur, each with one candidate that has it.
 fn levels_of(space: &SearchSpace, factor: usize) -> Vec<(u16, CandidateIndex)> {
     let mut found: Vec<(u16, CandidateIndex)> = Vec::new();
     for (index, candidate) in space.candidates.iter().enumerate() {
@@ -241,15 +238,15 @@ fn interactions(space: &SearchSpace, coding: &Coding, model: &Model) -> Vec<Inte
                 strongest = Some(Interaction { factors: (one, other), levels, mean, interval });
             }
         }
-        let is_sure = |of: &Interaction| of.interval.0 > 0.0 || of.interval.1 < 0.0;
-        found.extend(strongest.filter(is_sure));
+        let is_significant = |of: &Interaction| of.interval.0 > 0.0 || of.interval.1 < 0.0;
+        found.extend(strongest.filter(is_significant));
     }
     found.sort_by(|a, b| b.mean.abs().total_cmp(&a.mean.abs()));
     found.truncate(INTERACTIONS);
     found
 }
 
-/// A combination of a term's coefficients, with its interval.
+/// A linear combination of a term's coefficients, with its interval.
 fn estimate(model: &Model, term: Term, contrast: &[f64]) -> (f64, (f64, f64)) {
     let (means, covariance) = model.surface().coefficients_of(term);
     let mean: f64 = means.iter().zip(contrast).map(|(mean, of)| mean * of).sum();
@@ -260,18 +257,17 @@ fn estimate(model: &Model, term: Term, contrast: &[f64]) -> (f64, (f64, f64)) {
             variance += twice * one * other * covariance.row(row)[column];
         }
     }
-    let half = WIDEN * HALF_95 * variance.max(0.0).sqrt();
+    let half = INTERVAL_WIDENING * HALF_95 * variance.max(0.0).sqrt();
     (mean, (mean - half, mean + half))
 }
 
-/// Those of some items that no other is at least as good as in everything and better in something,
-/// where more is better in every figure: the front.
-pub fn front(figures: &[Vec<f64>]) -> Vec<usize> {
-    let beats = |one: &[f64], other: &[f64]| {
+/// The indices of the items that no other item dominates. More is better in every figure.
+pub fn pareto_front(figures: &[Vec<f64>]) -> Vec<usize> {
+    let dominates = |one: &[f64], other: &[f64]| {
         one.iter().zip(other).all(|(a, b)| a >= b) && one.iter().zip(other).any(|(a, b)| a > b)
     };
-    let is_beaten = |of: &Vec<f64>| figures.iter().any(|other| beats(other, of));
-    (0..figures.len()).filter(|&index| !is_beaten(&figures[index])).collect()
+    let is_dominated = |of: &Vec<f64>| figures.iter().any(|other| dominates(other, of));
+    (0..figures.len()).filter(|&index| !is_dominated(&figures[index])).collect()
 }
 
 #[cfg(test)]
@@ -279,10 +275,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_front_has_what_nothing_beats() {
+    fn the_pareto_front_contains_the_items_that_nothing_dominates() {
         let figures =
             [vec![1.0, 5.0], vec![2.0, 4.0], vec![1.5, 4.0], vec![2.0, 4.0], vec![0.0, 6.0]];
-        assert_eq!(front(&figures), vec![0, 1, 3, 4]);
-        assert_eq!(front(&[]), Vec::<usize>::new());
+        assert_eq!(pareto_front(&figures), vec![0, 1, 3, 4]);
+        assert_eq!(pareto_front(&[]), Vec::<usize>::new());
     }
 }

@@ -1,11 +1,11 @@
-//! What the confirming trials say: the gain of one candidate over another, with an interval.
+//! Gains of one candidate over another from the confirming trials, with confidence intervals.
 //!
-//! Only trials asked for to confirm count: they were made after the finalists were chosen, in
-//! rounds in which every finalist and the reference ran under every workload in random order. A
-//! round gives one paired difference; the variance of such differences is pooled over finalists,
-//! or is the pair's own where that is larger. The interval is simultaneous for all finalists
-//! (Bonferroni), so that it holds for the one that came out first: where all are equal, a gain is
-//! claimed in at most one search of twenty. Limit: with one round there is no interval.
+//! Only confirming trials count. They run after the finalists were chosen, in rounds in which every
+//! finalist and the baseline run under every workload in random order. Each round gives one paired
+//! difference. The variance is the larger of the pair's own and the one pooled over all finalists.
+//! Intervals are simultaneous for all finalists (Bonferroni), so they hold for the one that finishes
+//! first: if all candidates are equal, at most one search in twenty claims a gain. Limit: one round
+//! gives no interval.
 
 use std::collections::BTreeMap;
 
@@ -20,57 +20,59 @@ pub struct Gain {
     pub mean: f64,
     /// The 95 % interval, simultaneous for all finalists; `None` with fewer than two rounds.
     pub interval: Option<(f64, f64)>,
-    /// How many rounds had both.
+    /// How many rounds contain both candidates.
     pub rounds: usize,
-    /// How many finalists the interval allows for.
+    /// How many finalists the interval is simultaneous for.
     pub finalists: usize,
 }
 
 impl Gain {
-    /// Whether it is surely above 0.
-    pub fn is_sure(&self) -> bool {
+    /// Whether the interval is above 0.
+    pub fn is_significant(&self) -> bool {
         self.interval.is_some_and(|(low, _)| low > 0.0)
     }
 }
 
-/// The probability with which an interval may miss, over all finalists.
+/// The probability that any finalist's interval misses its true value.
 const MISS: f64 = 0.05;
 
 type Rounds = BTreeMap<u32, BTreeMap<usize, f64>>;
 
-/// The confirming trials, sorted.
+/// The confirming trials by candidate, round and workload.
 #[derive(Debug, Clone)]
 pub struct ConfirmingTrials {
     weights: Vec<f64>,
-    reference: CandidateIndex,
+    baseline: CandidateIndex,
     by_candidate: BTreeMap<CandidateIndex, Rounds>,
 }
 
 impl ConfirmingTrials {
-    /// Of a history.
     pub fn of(space: &SearchSpace, history: &[Observation]) -> Self {
         let mut by_candidate: BTreeMap<CandidateIndex, Rounds> = BTreeMap::new();
-        for told in history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
-            if let Some(log_merit) = told.log_merit() {
-                let rounds = by_candidate.entry(told.ask.candidate).or_default();
-                rounds.entry(told.ask.repeat).or_default().insert(told.ask.workload, log_merit);
+        for observation in
+            history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm)
+        {
+            if let Some(log_merit) = observation.log_merit() {
+                let rounds = by_candidate.entry(observation.proposal.candidate).or_default();
+                rounds
+                    .entry(observation.proposal.repeat)
+                    .or_default()
+                    .insert(observation.proposal.workload, log_merit);
             }
         }
-        Self { weights: space.weights(), reference: space.reference, by_candidate }
+        Self { weights: space.weights(), baseline: space.baseline, by_candidate }
     }
 
-    /// The candidates beside the reference that were in any round.
+    /// All candidates of any round except the baseline.
     pub fn finalists(&self) -> Vec<CandidateIndex> {
-        self.by_candidate.keys().copied().filter(|index| *index != self.reference).collect()
+        self.by_candidate.keys().copied().filter(|index| *index != self.baseline).collect()
     }
 
-    /// In how many rounds a candidate was.
     pub fn rounds(&self, candidate: CandidateIndex) -> usize {
         self.by_candidate.get(&candidate).map_or(0, BTreeMap::len)
     }
 
-    /// The difference of two candidates in every round that had both, over the workloads that both
-    /// have.
+    /// The difference of two candidates in each round that contains both, over their common workloads.
     fn differences(&self, one: CandidateIndex, other: CandidateIndex) -> Vec<f64> {
         let both = self.by_candidate.get(&one).zip(self.by_candidate.get(&other));
         let Some((ones, others)) = both else { return Vec::new() };
@@ -91,7 +93,7 @@ impl ConfirmingTrials {
         found
     }
 
-    /// The gain of `one` over `other`; `None` when no round had both.
+    /// The gain of `one` over `other`; `None` if no round contains both.
     pub fn gain(&self, one: CandidateIndex, other: CandidateIndex) -> Option<Gain> {
         let differences = self.differences(one, other);
         let rounds = differences.len();
@@ -104,14 +106,14 @@ impl ConfirmingTrials {
         let mut squares = 0.0;
         let mut freedom = 0.0;
         for &finalist in &self.finalists() {
-            let (of, count) = variance(&self.differences(finalist, self.reference));
+            let (of, count) = variance(&self.differences(finalist, self.baseline));
             squares += of * count;
             freedom += count;
         }
-        // Differences to the same reference go together: their squares count half.
+        // Differences from the same baseline are correlated, so they count for half the degrees of freedom.
         let freedom = if finalists > 1 { own_freedom.max(0.5 * freedom) } else { own_freedom };
         let pooled =
-            if finalists > 1 && squares > 0.0 { squares / self.freedom_of_all() } else { own };
+            if finalists > 1 && squares > 0.0 { squares / self.total_freedom() } else { own };
         let interval = (rounds > 1).then(|| {
             let error = (own.max(pooled) / rounds as f64).sqrt();
             let tail = MISS / 2.0 / finalists as f64;
@@ -121,14 +123,14 @@ impl ConfirmingTrials {
         Some(Gain { mean, interval, rounds, finalists })
     }
 
-    fn freedom_of_all(&self) -> f64 {
+    fn total_freedom(&self) -> f64 {
         let of =
-            |finalist: &CandidateIndex| variance(&self.differences(*finalist, self.reference)).1;
+            |finalist: &CandidateIndex| variance(&self.differences(*finalist, self.baseline)).1;
         self.finalists().iter().map(of).sum::<f64>().max(1.0)
     }
 }
 
-/// The variance of some values, and its degrees of freedom.
+/// The sample variance and its degrees of freedom.
 fn variance(values: &[f64]) -> (f64, f64) {
     if values.len() < 2 {
         return (0.0, 0.0);
@@ -145,23 +147,27 @@ mod tests {
     use crate::history::{Batch, Proposal, TrialLength, TrialOutcome};
     use crate::landscape::LandscapeKind;
 
-    fn told(candidate: usize, repeat: u32, log_merit: f64) -> Observation {
+    fn observation(candidate: usize, repeat: u32, log_merit: f64) -> Observation {
         let batch = Batch { number: repeat, size: 3 };
         let (length, purpose) = (TrialLength::Full, Purpose::Confirm);
-        let ask = Proposal { candidate, workload: 0, length, purpose, repeat, batch };
-        Observation { ask, visit: 0, outcome: TrialOutcome::Measured { log_merit, excess: None } }
+        let proposal = Proposal { candidate, workload: 0, length, purpose, repeat, batch };
+        Observation {
+            proposal,
+            visit: 0,
+            outcome: TrialOutcome::Measured { log_merit, excess: None },
+        }
     }
 
     #[test]
     fn one_finalist_gives_the_paired_t_interval() {
         let mut space = LandscapeKind::Tiny.make(1).space;
-        space.reference = 0;
+        space.baseline = 0;
         let history: Vec<Observation> = [0.1, 0.2, 0.3]
             .iter()
             .zip(0u32..)
             .flat_map(|(gain, round)| {
                 let common = f64::from(round);
-                [told(0, round, common), told(5, round, common + gain)]
+                [observation(0, round, common), observation(5, round, common + gain)]
             })
             .collect();
         let gain = ConfirmingTrials::of(&space, &history).gain(5, 0).expect("both ran");
@@ -170,15 +176,15 @@ mod tests {
         // 4.3027 times 0.1 / sqrt(3)
         assert!((low - (0.2 - 0.248_42)).abs() < 1e-4, "{low}");
         assert!((high - (0.2 + 0.248_42)).abs() < 1e-4);
-        assert!(!gain.is_sure());
+        assert!(!gain.is_significant());
         assert_eq!((gain.rounds, gain.finalists), (3, 1));
     }
 
     #[test]
-    fn one_round_has_no_interval_and_none_no_gain() {
+    fn one_round_gives_no_interval_and_no_round_gives_no_gain() {
         let mut space = LandscapeKind::Tiny.make(1).space;
-        space.reference = 0;
-        let history = [told(0, 0, 1.0), told(5, 0, 1.5)];
+        space.baseline = 0;
+        let history = [observation(0, 0, 1.0), observation(5, 0, 1.5)];
         let confirmed = ConfirmingTrials::of(&space, &history);
         assert_eq!(confirmed.gain(5, 0).expect("both ran").interval, None);
         assert_eq!(confirmed.gain(4, 0), None);

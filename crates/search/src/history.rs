@@ -1,94 +1,86 @@
-//! The trials that were asked for and what came of them, in the order of time; and the same sorted
-//! by candidate and workload.
+//! The history of a search: trials with their outcomes in time order, and a table of them by
+//! candidate and workload.
 
 use std::collections::BTreeMap;
 
-use crate::limits::Limits;
+use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, WorkloadIndex};
 
 /// How long a trial measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrialLength {
-    /// The whole run, which is what counts.
+    /// The full measurement, which decides.
     Full,
-    /// A part of it, cheaper, noisier and perhaps biased ([`crate::ShortRun`]).
+    /// A part of it: cheaper, noisier and possibly biased ([`crate::ShortRun`]).
     Short,
 }
 
-/// What a trial is for.
+/// The purpose of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// To find the best.
     Search,
-    /// To see drift: the reference again.
-    Sentinel,
-    /// To compare the finalists and the reference afresh; gains are computed from these alone.
+    /// Repeats the baseline to detect drift.
+    Baseline,
+    /// Compares the finalists with the baseline. Gains are computed from these trials only.
     Confirm,
 }
 
-/// The batch that a trial was asked for in. Batches are what makes an interrupted search resumable
-/// at any trial: a strategy sees whole batches only.
+/// The batch that a trial belongs to. A strategy sees whole batches only, which makes an interrupted
+/// search resumable at any trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     /// Counted from 0.
     pub number: u32,
-    /// How many trials it has.
+    /// Number of trials.
     pub size: u32,
 }
 
 /// A trial to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proposal {
-    /// Of what.
     pub candidate: CandidateIndex,
-    /// Under what.
     pub workload: WorkloadIndex,
-    /// How long.
     pub length: TrialLength,
-    /// What for.
     pub purpose: Purpose,
-    /// How often the same was asked for before; of a confirming trial, how many rounds were before.
+    /// How often the same trial was proposed before; for a confirming trial, its round.
     pub repeat: u32,
-    /// In which batch.
     pub batch: Batch,
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TrialOutcome {
-    /// It was measured.
     Measured {
-        /// The natural logarithm of its figure, of which more is better (0.01 is 1 %).
+        /// The natural logarithm of the merit; more is better (0.01 is 1 %).
         log_merit: f64,
-        /// By how much it breaks the worst of the user's demands, in natural logarithm: above 0
-        /// it breaks it. `None` without demands.
+        /// The largest constraint violation in natural logarithm: above 0 if a constraint is violated,
+        /// `None` without constraints.
         excess: Option<f64>,
     },
-    /// It failed: its candidate is out.
+    /// It failed, which excludes its candidate.
     Failed,
-    /// It cannot be made (a replay has no such record): its candidate is out.
+    /// There is no such trial (a replay lacks the record), which excludes its candidate.
     Missing,
 }
 
 /// A trial that was made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
-    /// As it was asked for.
-    pub ask: Proposal,
-    /// Its place in the order of time.
+    pub proposal: Proposal,
+    /// Its position in time.
     pub visit: u64,
-    /// What came of it.
     pub outcome: TrialOutcome,
 }
 
-/// What trials cost together, in full-length trials. One that could not be made costs nothing.
-pub fn spent(history: &[Observation], limits: &Limits) -> f64 {
-    let made = history.iter().filter(|told| told.outcome != TrialOutcome::Missing);
-    made.map(|told| limits.cost(told.ask.length)).sum()
+/// The total cost in full-length trials. A missing trial costs nothing.
+pub fn spent(history: &[Observation], settings: &SearchSettings) -> f64 {
+    let made = history.iter().filter(|observation| observation.outcome != TrialOutcome::Missing);
+    made.map(|observation| settings.cost(observation.proposal.length)).sum()
 }
 
-impl Limits {
-    /// What a trial of that length costs, in full-length trials.
+impl SearchSettings {
+    /// The cost of a trial in full-length trials.
     pub fn cost(&self, length: TrialLength) -> f64 {
         match (length, self.short) {
             (TrialLength::Short, Some(short)) => short.cost,
@@ -96,55 +88,55 @@ impl Limits {
         }
     }
 
-    /// What is left to spend, in full-length trials; infinite without a limit.
-    pub fn left(&self, history: &[Observation]) -> f64 {
+    /// The remaining budget in full-length trials; infinite without a budget.
+    pub fn remaining(&self, history: &[Observation]) -> f64 {
         self.trials.map_or(f64::INFINITY, |trials| trials - spent(history, self))
     }
 }
 
-/// What was measured, by candidate and workload.
+/// Measured trials by candidate and workload, and the excluded candidates.
 #[derive(Debug, Clone, Default)]
 pub struct TrialTable {
     cells: BTreeMap<(CandidateIndex, WorkloadIndex), Vec<Observation>>,
-    out: BTreeMap<CandidateIndex, TrialOutcome>,
+    excluded: BTreeMap<CandidateIndex, TrialOutcome>,
 }
 
 impl TrialTable {
-    /// Of the trials that `wanted` holds for; failures count whatever they were for.
+    /// Contains the trials that `wanted` accepts. Failures of any trial exclude their candidate.
     pub fn of(history: &[Observation], wanted: impl Fn(&Proposal) -> bool) -> Self {
         let mut table = Self::default();
-        for told in history {
-            if !matches!(told.outcome, TrialOutcome::Measured { .. }) {
-                table.out.entry(told.ask.candidate).or_insert(told.outcome);
-            } else if wanted(&told.ask) {
-                let cell = (told.ask.candidate, told.ask.workload);
-                table.cells.entry(cell).or_default().push(*told);
+        for observation in history {
+            if !matches!(observation.outcome, TrialOutcome::Measured { .. }) {
+                table.excluded.entry(observation.proposal.candidate).or_insert(observation.outcome);
+            } else if wanted(&observation.proposal) {
+                let cell = (observation.proposal.candidate, observation.proposal.workload);
+                table.cells.entry(cell).or_default().push(*observation);
             }
         }
         table
     }
 
-    /// The trials of a candidate under a workload, in the order of time.
+    /// The trials of a candidate under a workload, in time order.
     pub fn cell(&self, candidate: CandidateIndex, workload: WorkloadIndex) -> &[Observation] {
         self.cells.get(&(candidate, workload)).map_or(&[], Vec::as_slice)
     }
 
-    /// All cells that have trials, by candidate, then workload.
+    /// All cells with trials, by candidate, then workload.
     pub fn cells(&self) -> impl Iterator<Item = (CandidateIndex, WorkloadIndex, &[Observation])> {
-        self.cells.iter().map(|(&(candidate, workload), told)| (candidate, workload, &told[..]))
+        self.cells
+            .iter()
+            .map(|(&(candidate, workload), observation)| (candidate, workload, &observation[..]))
     }
 
-    /// Why a candidate is out, if it is: a trial of it failed, or cannot be made.
-    pub fn out(&self, candidate: CandidateIndex) -> Option<TrialOutcome> {
-        self.out.get(&candidate).copied()
+    pub fn excluded(&self, candidate: CandidateIndex) -> Option<TrialOutcome> {
+        self.excluded.get(&candidate).copied()
     }
 
-    /// All that are out.
-    pub fn all_out(&self) -> impl Iterator<Item = (CandidateIndex, TrialOutcome)> {
-        self.out.iter().map(|(&candidate, &outcome)| (candidate, outcome))
+    pub fn all_excluded(&self) -> impl Iterator<Item = (CandidateIndex, TrialOutcome)> {
+        self.excluded.iter().map(|(&candidate, &outcome)| (candidate, outcome))
     }
 
-    /// The candidates that have a trial.
+    /// The candidates with at least one measured trial.
     pub fn candidates(&self) -> Vec<CandidateIndex> {
         let mut found: Vec<CandidateIndex> = self.cells.keys().map(|&(index, _)| index).collect();
         found.dedup();
@@ -153,7 +145,6 @@ impl TrialTable {
 }
 
 impl Observation {
-    /// What was measured, if it was.
     pub fn log_merit(&self) -> Option<f64> {
         match self.outcome {
             TrialOutcome::Measured { log_merit, .. } => Some(log_merit),

@@ -1,28 +1,29 @@
-//! The search: which trial next, what is believed after each, when to stop, and what can be said.
+//! Search strategies: they choose the next trials, fit a model of the results, decide when to stop,
+//! and analyze the outcome.
 //!
-//! It knows nothing of file systems, devices or files: candidates are rows of levels, a trial is a
-//! logarithm. Everything is a pure function of the space, the history, the limits and a seed;
-//! there is no clock and no input or output here, so a resumed run goes on as if nothing had
-//! happened.
+//! The crate is independent of file systems, devices and files: a candidate is a row of factor
+//! levels and a trial yields a logarithm. Every result is a pure function of the space, the history,
+//! the settings and the seed. Without a clock or I/O, a resumed search makes the same decisions as
+//! an uninterrupted one.
 
 mod answer;
 mod confirm;
 mod history;
 pub mod landscape;
-mod limits;
 pub mod model;
 mod random;
+mod settings;
 mod space;
 mod strategy;
 pub mod student;
 
-pub use answer::{Answer, Effect, Interaction, Tie, answer, front};
+pub use answer::{Answer, Effect, Interaction, Tie, answer, pareto_front};
 pub use confirm::{ConfirmingTrials, Gain};
 pub use history::{
     Batch, Observation, Proposal, Purpose, TrialLength, TrialOutcome, TrialTable, spent,
 };
-pub use limits::{Goal, Limits, SearchError, ShortRun};
 pub use random::RandomStream;
+pub use settings::{Goal, SearchError, SearchSettings, ShortRun};
 pub use space::{
     Candidate, CandidateIndex, Factor, FactorRole, SearchSpace, SpaceError, Weighted, WorkloadIndex,
 };

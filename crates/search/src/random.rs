@@ -1,5 +1,5 @@
-//! Random numbers of the search, the same on every machine. A stream is named by a seed and a
-//! number, so that every batch has its own.
+//! Random numbers of the search, the same on every machine. A seed and a number select a stream, so
+//! each batch has its own stream.
 
 use flashfit_numbers::SplitMix64;
 
@@ -8,42 +8,39 @@ use flashfit_numbers::SplitMix64;
 pub struct RandomStream(SplitMix64);
 
 impl RandomStream {
-    /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Self(SplitMix64::new(seed));
         random.next_u64();
         random
     }
 
-    /// The stream with that number of a seed; streams of different numbers are unrelated.
+    /// A numbered stream of a seed; different numbers give independent streams.
     pub fn stream(seed: u64, number: u64) -> Self {
         let mut random = SplitMix64::new(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         let state = random.next_u64() ^ number;
         Self::new(state)
     }
 
-    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Evenly spread in 0 (included) to 1 (excluded).
+    /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Evenly spread in 0 (included) to `bound` (excluded), which is above 0.
+    /// Uniform in [0, `bound`); `bound` is above 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// Of the standard normal distribution (Box and Muller).
+    /// Standard normal (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Puts the items in random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last + 1);

@@ -1,115 +1,85 @@
-//! What can be tried: candidates as rows of categorical levels, and workloads with weights.
+//! The search space: candidates as rows of categorical factor levels, and weighted workloads.
 //!
-//! An option that a candidate's family does not have has no level there (`None`), which makes the
-//! space conditional. Limits: levels are categories; that 4 KiB lies between 2 and 8 is not used.
+//! An option that does not exist in a candidate's family has no level there (`None`), which makes the
+//! space conditional. Limit: levels are unordered categories; that 4 KiB lies between 2 KiB and 8 KiB
+//! is not used.
 
 use std::collections::BTreeSet;
 
-/// The place of a candidate in [`SearchSpace::candidates`].
+/// Index into [`SearchSpace::candidates`].
 pub type CandidateIndex = usize;
-/// The place of a workload in [`SearchSpace::workloads`].
+/// Index into [`SearchSpace::workloads`].
 pub type WorkloadIndex = usize;
 
-/// What a factor is to the candidates.
+/// How strategies treat a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorRole {
-    /// Every candidate is of one family (a file system); families are searched apart by `greedy`
-    /// and each gets its share of a first look.
+    /// Divides candidates into families (file systems). `greedy` searches each family separately, and
+    /// each family is part of the first batch.
     Family,
-    /// Tried in all its levels beside every change by `greedy` (an I/O scheduler).
+    /// `greedy` tries all of its levels with every change (an I/O scheduler).
     Companion,
-    /// An option.
     Choice,
 }
 
-/// Something in which candidates differ.
+/// A dimension of the space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Factor {
-    /// What it is called.
     pub name: String,
-    /// What its levels are called; at least one.
+    /// Names of the levels; at least one.
     pub levels: Vec<String>,
-    /// What it is to the candidates.
     pub role: FactorRole,
-    /// The level of an untuned candidate.
+    /// The level of a candidate with default options.
     pub default: u16,
 }
 
-/// One thing that can be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// A level for each factor; `None` where the factor does not apply.
+    /// A level for each factor; `None` if the factor does not apply.
     pub levels: Vec<Option<u16>>,
-    /// Whether it may be chosen. Those that may not are never tried but by `greedy`'s first round
-    /// and `exhaustive`.
+    /// Whether it may be chosen. Only the first round of `greedy` and `exhaustive` try candidates that
+    /// may not be.
     pub allowed: bool,
     /// How safe it is: 0 is the safest.
     pub safety: u8,
-    /// How many choices differ from the defaults.
+    /// How many levels differ from the defaults.
     pub distance: u32,
 }
 
-/// A workload and what it counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighted {
-    /// What it is called.
     pub name: String,
-    /// Its weight in the merit; above 0, relative to the others.
+    /// Relative weight in the merit; above 0.
     pub weight: f64,
 }
 
-/// Everything that can be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSpace {
-    /// In what candidates differ.
     pub factors: Vec<Factor>,
-    /// What can be tried, no two alike.
     pub candidates: Vec<Candidate>,
-    /// Under what.
     pub workloads: Vec<Weighted>,
-    /// The untuned candidate that gains are relative to; it may be tried even if not allowed.
-    pub reference: CandidateIndex,
+    /// The candidate that gains are relative to; it may be tried even if it is not allowed.
+    pub baseline: CandidateIndex,
 }
 
 /// Why a space cannot be searched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpaceError {
-    /// There is nothing to try.
-    #[error("the space is empty: there is no candidate to try")]
+    #[error("the search space is empty: it has no candidates")]
     NoCandidate,
-    /// No candidate may be chosen.
-    #[error("none of the {candidates} candidates may be chosen")]
-    NoneAllowed {
-        /// How many there are.
-        candidates: usize,
-    },
-    /// There is nothing to try candidates under.
-    #[error("there is no workload")]
+    #[error("the search space has no allowed candidate: all {candidates} are excluded")]
+    NoneAllowed { candidates: usize },
+    #[error("the search space has no workloads")]
     NoWorkload,
-    /// A weight that is not a positive number.
     #[error("the weight of workload '{name}' is not a positive number")]
-    Weight {
-        /// The workload.
-        name: String,
-    },
-    /// The reference is not among the candidates.
-    #[error("the reference, candidate {reference}, is not among the {candidates} candidates")]
-    Reference {
-        /// Its index.
-        reference: CandidateIndex,
-        /// How many candidates there are.
-        candidates: usize,
-    },
-    /// A candidate's levels do not fit the factors.
+    Weight { name: String },
+    #[error(
+        "the baseline, candidate {baseline}, is out of range: there are {candidates} candidates"
+    )]
+    Baseline { baseline: CandidateIndex, candidates: usize },
     #[error("candidate {candidate} does not fit the factors: {what}")]
-    Levels {
-        /// Its index.
-        candidate: CandidateIndex,
-        /// What is wrong.
-        what: String,
-    },
-    /// Two candidates are the same.
-    #[error("candidate {candidate} is there twice")]
+    Levels { candidate: CandidateIndex, what: String },
+    #[error("candidate {candidate} is a duplicate")]
     Twice {
         /// The index of the second.
         candidate: CandidateIndex,
@@ -117,10 +87,10 @@ pub enum SpaceError {
 }
 
 impl SearchSpace {
-    /// Looks whether the space can be searched.
+    /// Checks that the space can be searched.
     ///
     /// # Errors
-    /// With the first thing that is wrong.
+    /// The first defect found.
     pub fn check(&self) -> Result<(), SpaceError> {
         let candidates = self.candidates.len();
         if candidates == 0 {
@@ -133,8 +103,8 @@ impl SearchSpace {
         if let Some(workload) = self.workloads.iter().find(bad) {
             return Err(SpaceError::Weight { name: workload.name.clone() });
         }
-        if self.reference >= candidates {
-            return Err(SpaceError::Reference { reference: self.reference, candidates });
+        if self.baseline >= candidates {
+            return Err(SpaceError::Baseline { baseline: self.baseline, candidates });
         }
         if !self.candidates.iter().any(|candidate| candidate.allowed) {
             return Err(SpaceError::NoneAllowed { candidates });
@@ -165,19 +135,19 @@ impl SearchSpace {
         beyond.map(|(factor, _)| format!("factor '{}' has no such level", factor.name))
     }
 
-    /// The weights of the workloads, made to sum to 1.
+    /// The weights of the workloads, normalized to sum to 1.
     pub fn weights(&self) -> Vec<f64> {
         let sum: f64 = self.workloads.iter().map(|workload| workload.weight).sum();
         self.workloads.iter().map(|workload| workload.weight / sum).collect()
     }
 
-    /// The factor that divides candidates into families, if there is one.
+    /// The factor that divides candidates into families.
     pub fn family_factor(&self) -> Option<usize> {
         self.factors.iter().position(|factor| factor.role == FactorRole::Family)
     }
 
-    /// The candidates of each family, in the order of its levels; families without any are left
-    /// out. Without a family factor all are of one family.
+    /// The candidates of each family in the order of the factor's levels, without empty families.
+    /// Without a family factor, all candidates are one family.
     pub fn families(&self) -> Vec<Vec<CandidateIndex>> {
         let all = 0..self.candidates.len();
         let Some(factor) = self.family_factor() else { return vec![all.collect()] };

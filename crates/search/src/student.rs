@@ -1,17 +1,17 @@
-//! Student's distribution: its tail and its quantiles, for any degrees of freedom.
+//! Student's t distribution: cumulative distribution function and quantiles, for any degrees of
+//! freedom.
 //!
-//! Source: the regularised incomplete beta function by its continued fraction (Lentz's method), and
-//! the logarithm of the gamma function by Lanczos' approximation; both to some 1e-10.
+//! Source: regularized incomplete beta function by continued fraction (Lentz), logarithm of the gamma
+//! function by the Lanczos approximation; both accurate to about 1e-10.
 
-/// The probability, 0 to 1, that Student's distribution with `freedom` degrees of freedom is below
-/// `value`.
+/// Cumulative distribution function at `value` with `freedom` degrees of freedom.
 pub fn below(value: f64, freedom: f64) -> f64 {
     let tail = 0.5 * incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + value * value));
     if value > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The value that Student's distribution with `freedom` degrees of freedom (above 0) is below with
-/// `probability`, which is above 0 and below 1.
+/// The quantile of `probability` (between 0 and 1, exclusive) with `freedom` degrees of freedom
+/// (above 0).
 pub fn quantile(probability: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (-1.0, 1.0);
     while below(low, freedom) > probability {
@@ -38,13 +38,13 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let front =
+    let pareto_front =
         (log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
-    // The fraction converges on this side of the middle; the other is its complement.
+    // The fraction converges fast below this point; above it, use the complement.
     if x < (a + 1.0) / (a + b + 2.0) {
-        front * fraction(a, b, x) / a
+        pareto_front * fraction(a, b, x) / a
     } else {
-        1.0 - front * fraction(b, a, 1.0 - x) / b
+        1.0 - pareto_front * fraction(b, a, 1.0 - x) / b
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn quantiles_match_published_tables() {
         let known = [
             (0.975, 1.0, 12.706_2),
             (0.975, 2.0, 4.302_7),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn one_degree_of_freedom_is_cauchys_distribution() {
+    fn one_degree_of_freedom_is_the_cauchy_distribution() {
         for value in [-3.0, -0.5, 0.0, 0.2, 8.0_f64] {
             let wanted = 0.5 + value.atan() / std::f64::consts::PI;
             assert!((below(value, 1.0) - wanted).abs() < 1e-9);

@@ -1,12 +1,12 @@
-//! What every strategy has to keep to, whatever it searches: it asks only for what there is, within
-//! the budget, always the same, resumable at any trial, and it ends.
+//! Requirements on every strategy: it proposes only existing trials, keeps to the budget, is
+//! deterministic, can be resumed after any trial, and terminates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashfit_search::landscape::{Landscape, LandscapeKind, run};
 use flashfit_search::{
-    Adaptive, ConfirmingTrials, Exhaustive, Greedy, Limits, NextStep, Observation, Purpose,
-    RandomSearch, SearchEnd, SearchError, ShortRun, SpaceError, Strategy, TrialLength,
+    Adaptive, ConfirmingTrials, Exhaustive, Greedy, NextStep, Observation, Purpose, RandomSearch,
+    SearchEnd, SearchError, SearchSettings, ShortRun, SpaceError, Strategy, TrialLength,
     TrialOutcome, next_step, spent,
 };
 use proptest::prelude::*;
@@ -20,51 +20,63 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
     ]
 }
 
-fn limits(trials: f64, seed: u64) -> Limits {
-    Limits { trials: Some(trials), seed, short: Some(ShortRun { cost: 0.4 }), ..Limits::default() }
+fn settings(trials: f64, seed: u64) -> SearchSettings {
+    SearchSettings {
+        trials: Some(trials),
+        seed,
+        short: Some(ShortRun { cost: 0.4 }),
+        ..SearchSettings::default()
+    }
 }
 
 #[test]
-fn nothing_is_asked_for_outside_the_space_or_beyond_the_budget() {
+fn proposals_stay_within_the_space_and_the_budget() {
     for kind in [LandscapeKind::Tiny, LandscapeKind::Small, LandscapeKind::Failing] {
         let landscape = kind.make(150);
         for (at, strategy) in strategies().iter().enumerate() {
             for budget in [5.0, 33.0, 90.0] {
-                let limits = limits(budget, 150);
-                let trace = run(strategy.as_ref(), &landscape, &limits).expect("a space");
-                let spent = spent(&trace.history, &limits);
+                let settings = settings(budget, 150);
+                let trace = run(strategy.as_ref(), &landscape, &settings).expect("a space");
+                let spent = spent(&trace.history, &settings);
                 assert!(spent <= budget + 1e-6, "{kind:?} {at} {budget}: {spent}");
                 assert!(!trace.history.is_empty());
-                for told in &trace.history {
-                    assert!(told.ask.candidate < landscape.space.candidates.len());
-                    assert!(told.ask.workload < landscape.space.workloads.len());
+                for observation in &trace.history {
+                    assert!(observation.proposal.candidate < landscape.space.candidates.len());
+                    assert!(observation.proposal.workload < landscape.space.workloads.len());
                 }
-                let mut asks: Vec<String> =
-                    trace.history.iter().map(|told| format!("{:?}", told.ask)).collect();
-                asks.sort();
-                asks.dedup();
-                assert_eq!(asks.len(), trace.history.len(), "an ask is made once");
+                let mut proposals: Vec<String> = trace
+                    .history
+                    .iter()
+                    .map(|observation| format!("{:?}", observation.proposal))
+                    .collect();
+                proposals.sort();
+                proposals.dedup();
+                assert_eq!(proposals.len(), trace.history.len(), "no proposal is repeated");
             }
         }
     }
 }
 
-/// A search that is interrupted after `trials` and taken up by a strategy that remembers nothing.
-fn taken_up(
+/// Runs a search that is interrupted after `trials` and resumed by a new strategy object.
+fn resumed_run(
     strategy: &dyn Strategy,
     fresh: &dyn Strategy,
     landscape: &Landscape,
-    limits: &Limits,
+    settings: &SearchSettings,
     trials: usize,
 ) -> Vec<Observation> {
     let mut history: Vec<Observation> = Vec::new();
     let mut strategy = strategy;
     loop {
-        let step = next_step(strategy, &landscape.space, &history, limits).expect("a space");
-        let NextStep::Try(asks) = step else { return history };
-        for ask in asks {
+        let step = next_step(strategy, &landscape.space, &history, settings).expect("a space");
+        let NextStep::Try(proposals) = step else { return history };
+        for proposal in proposals {
             let visit = history.len() as u64;
-            history.push(Observation { ask, visit, outcome: landscape.measure(&ask, visit) });
+            history.push(Observation {
+                proposal,
+                visit,
+                outcome: landscape.measure(&proposal, visit),
+            });
             if history.len() == trials {
                 strategy = fresh;
                 break;
@@ -74,30 +86,38 @@ fn taken_up(
 }
 
 #[test]
-fn a_search_goes_on_after_any_trial_as_if_nothing_had_happened() {
+fn a_search_resumed_after_any_trial_matches_an_uninterrupted_one() {
     let landscape = LandscapeKind::Tiny.make(151);
-    let limits = limits(30.0, 151);
+    let settings = settings(30.0, 151);
     for (strategy, fresh) in strategies().iter().zip(strategies()) {
-        let whole = run(strategy.as_ref(), &landscape, &limits).expect("a space").history;
+        let whole = run(strategy.as_ref(), &landscape, &settings).expect("a space").history;
         for trials in 1..whole.len() {
-            let parts = taken_up(strategy.as_ref(), fresh.as_ref(), &landscape, &limits, trials);
+            let parts =
+                resumed_run(strategy.as_ref(), fresh.as_ref(), &landscape, &settings, trials);
             assert_eq!(parts, whole, "interrupted after {trials}");
         }
     }
 }
 
 #[test]
-fn confirming_rounds_are_of_two_batches_under_other_workloads_whoever_joined_late() {
+fn confirming_rounds_have_two_batches_with_disjoint_workloads() {
     let mut joined_late = 0;
     for seed in 150..156 {
         let landscape = LandscapeKind::Small.make(seed);
-        let trace = run(&Adaptive::default(), &landscape, &limits(400.0, seed)).expect("a space");
+        let trace = run(&Adaptive::default(), &landscape, &settings(400.0, seed)).expect("a space");
         let mut rounds: BTreeMap<u32, BTreeMap<u32, BTreeMap<usize, BTreeSet<usize>>>> =
             BTreeMap::new();
-        for told in trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
-            let batches = rounds.entry(told.ask.repeat).or_default();
-            let batch = batches.entry(told.ask.batch.number).or_default();
-            batch.entry(told.ask.candidate).or_default().insert(told.ask.workload);
+        for observation in trace
+            .history
+            .iter()
+            .filter(|observation| observation.proposal.purpose == Purpose::Confirm)
+        {
+            let batches = rounds.entry(observation.proposal.repeat).or_default();
+            let batch = batches.entry(observation.proposal.batch.number).or_default();
+            batch
+                .entry(observation.proposal.candidate)
+                .or_default()
+                .insert(observation.proposal.workload);
         }
         let mut known: BTreeSet<usize> = BTreeSet::new();
         for (round, batches) in &rounds {
@@ -112,57 +132,63 @@ fn confirming_rounds_are_of_two_batches_under_other_workloads_whoever_joined_lat
             }
         }
     }
-    assert!(joined_late > 0, "some joined a race that was under way");
+    assert!(joined_late > 0, "some candidates joined after the first round");
 }
 
 #[test]
-fn when_all_finalists_fail_in_half_a_round_the_reference_does_not_run_the_other_half_alone() {
+fn the_baseline_does_not_finish_a_round_alone_after_all_finalists_failed() {
     let landscape = LandscapeKind::Small.make(155);
-    let reference = landscape.space.reference;
-    let limits = limits(250.0, 155);
+    let baseline = landscape.space.baseline;
+    let settings = settings(250.0, 155);
     let strategy = Adaptive::default();
     let mut history: Vec<Observation> = Vec::new();
     let mut after = None;
     while after.is_none() {
-        let step = next_step(&strategy, &landscape.space, &history, &limits).expect("a space");
-        let NextStep::Try(asks) = step else { panic!("no race was begun") };
-        for &ask in &asks {
-            let fails = ask.purpose == Purpose::Confirm && ask.candidate != reference;
+        let step = next_step(&strategy, &landscape.space, &history, &settings).expect("a space");
+        let NextStep::Try(proposals) = step else { panic!("the search ended before a race") };
+        for &proposal in &proposals {
+            let fails = proposal.purpose == Purpose::Confirm && proposal.candidate != baseline;
             let visit = history.len() as u64;
-            let measured = landscape.measure(&ask, visit);
+            let measured = landscape.measure(&proposal, visit);
             let outcome = if fails { TrialOutcome::Failed } else { measured };
-            history.push(Observation { ask, visit, outcome });
+            history.push(Observation { proposal, visit, outcome });
         }
-        if asks.iter().any(|ask| ask.purpose == Purpose::Confirm) {
-            after = Some(next_step(&strategy, &landscape.space, &history, &limits));
+        if proposals.iter().any(|proposal| proposal.purpose == Purpose::Confirm) {
+            after = Some(next_step(&strategy, &landscape.space, &history, &settings));
         }
     }
-    let Some(Ok(NextStep::Try(asks))) = after else {
-        panic!("there are others to race: {after:?}")
+    let Some(Ok(NextStep::Try(proposals))) = after else {
+        panic!("other candidates are available: {after:?}")
     };
-    assert!(asks.iter().any(|ask| ask.candidate != reference), "{asks:?}");
+    assert!(proposals.iter().any(|proposal| proposal.candidate != baseline), "{proposals:?}");
 }
 
 #[test]
-fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift() {
+fn the_baseline_is_skipped_after_a_significant_gain_and_repeated_for_drift() {
     let (mut rested, mut back) = (0, 0);
     for seed in 150..152 {
         let landscape = LandscapeKind::Smooth.make(seed);
-        let trace = run(&Adaptive::default(), &landscape, &limits(800.0, seed)).expect("a space");
+        let trace = run(&Adaptive::default(), &landscape, &settings(800.0, seed)).expect("a space");
         let mut rounds: BTreeMap<u32, Vec<Observation>> = BTreeMap::new();
-        for told in trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm) {
-            rounds.entry(told.ask.repeat).or_default().push(*told);
+        for observation in trace
+            .history
+            .iter()
+            .filter(|observation| observation.proposal.purpose == Purpose::Confirm)
+        {
+            rounds.entry(observation.proposal.repeat).or_default().push(*observation);
         }
         let mut before: Vec<Observation> = Vec::new();
         let mut was_resting = false;
         for round in rounds.values() {
-            let reference = landscape.space.reference;
-            let resting = round.iter().all(|told| told.ask.candidate != reference);
+            let baseline = landscape.space.baseline;
+            let resting =
+                round.iter().all(|observation| observation.proposal.candidate != baseline);
             if resting {
                 let confirmed = ConfirmingTrials::of(&landscape.space, &before);
-                let gain = |one: &usize| confirmed.gain(*one, reference);
-                let sure = confirmed.finalists().iter().filter_map(gain).any(|gain| gain.is_sure());
-                assert!(sure, "{seed}: nobody's gain was sure");
+                let gain = |one: &usize| confirmed.gain(*one, baseline);
+                let confident =
+                    confirmed.finalists().iter().filter_map(gain).any(|gain| gain.is_significant());
+                assert!(confident, "{seed}: nobody's gain was sure");
             }
             rested += usize::from(resting);
             back += usize::from(was_resting && !resting);
@@ -174,58 +200,59 @@ fn the_reference_rests_once_a_gain_over_it_is_sure_and_comes_back_to_see_drift()
 }
 
 #[test]
-fn who_may_be_chosen_can_change_between_batches_without_a_trace() {
+fn changing_the_allowed_candidates_between_batches_leaves_no_state() {
     let landscape = LandscapeKind::Small.make(154);
-    let limits = limits(200.0, 154);
-    let trace = run(&RandomSearch, &landscape, &limits).expect("a space");
+    let settings = settings(200.0, 154);
+    let trace = run(&RandomSearch, &landscape, &settings).expect("a space");
     let history = &trace.history[..60];
     let mut fewer = landscape.space.clone();
-    // A level that nobody has any more is nothing to tell apart.
+    // No candidate has this level any more, so it needs no column.
     for candidate in &mut fewer.candidates {
         candidate.allowed = candidate.levels[1] != Some(1);
     }
     let remembering = Adaptive::default();
     for space in [&fewer, &landscape.space, &fewer] {
-        let step = |strategy: &Adaptive| next_step(strategy, space, history, &limits);
+        let step = |strategy: &Adaptive| next_step(strategy, space, history, &settings);
         assert_eq!(step(&remembering), step(&Adaptive::default()));
     }
 }
 
 #[test]
-fn other_seeds_search_otherwise() {
+fn different_seeds_give_different_searches() {
     let landscape = LandscapeKind::Small.make(152);
     let first = |seed| {
-        let trace = run(&Adaptive::default(), &landscape, &limits(40.0, seed)).expect("a space");
-        trace.history.iter().map(|told| told.ask.candidate).collect::<Vec<_>>()
+        let trace = run(&Adaptive::default(), &landscape, &settings(40.0, seed)).expect("a space");
+        trace.history.iter().map(|observation| observation.proposal.candidate).collect::<Vec<_>>()
     };
     assert_eq!(first(1), first(1));
     assert_ne!(first(1), first(2));
 }
 
 #[test]
-fn a_failing_candidate_is_out_and_never_chosen() {
+fn a_failing_candidate_is_excluded_and_never_chosen() {
     let mut landscape = LandscapeKind::Tiny.make(153);
     let best = landscape.best();
-    if best == landscape.space.reference {
-        landscape.space.reference = usize::from(best == 0);
+    if best == landscape.space.baseline {
+        landscape.space.baseline = usize::from(best == 0);
     }
     landscape.failing = vec![best];
     for strategy in strategies() {
-        let trace = run(strategy.as_ref(), &landscape, &limits(60.0, 153)).expect("a space");
+        let trace = run(strategy.as_ref(), &landscape, &settings(60.0, 153)).expect("a space");
         assert_ne!(trace.choice, Some(best));
         assert!(trace.choice.is_some());
-        let tries = trace.history.iter().filter(|told| told.ask.candidate == best);
-        assert!(tries.count() <= 16, "no more than one batch has it");
+        let tries =
+            trace.history.iter().filter(|observation| observation.proposal.candidate == best);
+        assert!(tries.count() <= 16, "only one batch contains it");
     }
 }
 
 #[test]
-fn when_all_fails_the_search_ends_early_and_says_so() {
+fn a_search_in_which_every_trial_fails_ends_early() {
     let mut landscape = LandscapeKind::Smooth.make(154);
     landscape.failing = (0..landscape.space.candidates.len()).collect();
     for strategy in strategies() {
-        let limits = Limits { trials: None, ..limits(1.0, 154) };
-        let trace = run(strategy.as_ref(), &landscape, &limits).expect("a space");
+        let settings = SearchSettings { trials: None, ..settings(1.0, 154) };
+        let trace = run(strategy.as_ref(), &landscape, &settings).expect("a space");
         assert!(matches!(trace.stop, SearchEnd::AllFailed { .. }), "{:?}", trace.stop);
         assert!(trace.history.len() <= 600, "{}", trace.history.len());
         assert_eq!(trace.choice, None);
@@ -233,99 +260,103 @@ fn when_all_fails_the_search_ends_early_and_says_so() {
 }
 
 #[test]
-fn a_failing_reference_ends_nothing() {
+fn a_failing_baseline_does_not_end_the_search() {
     let mut landscape = LandscapeKind::Tiny.make(155);
-    landscape.failing = vec![landscape.space.reference];
+    landscape.failing = vec![landscape.space.baseline];
     for strategy in strategies() {
-        let trace = run(strategy.as_ref(), &landscape, &limits(40.0, 155)).expect("a space");
-        assert!(trace.choice.is_some_and(|choice| choice != landscape.space.reference));
+        let trace = run(strategy.as_ref(), &landscape, &settings(40.0, 155)).expect("a space");
+        assert!(trace.choice.is_some_and(|choice| choice != landscape.space.baseline));
     }
 }
 
 #[test]
-fn workloads_that_some_candidates_lack_take_those_out() {
+fn candidates_with_missing_workloads_are_excluded() {
     let landscape = LandscapeKind::Small.make(156);
     let lacks = |candidate: usize, workload: usize| candidate % 3 == 1 && workload == 2;
     for strategy in strategies() {
-        let limits = limits(150.0, 156);
+        let settings = settings(150.0, 156);
         let mut history: Vec<Observation> = Vec::new();
-        while let NextStep::Try(asks) =
-            next_step(strategy.as_ref(), &landscape.space, &history, &limits).expect("a space")
+        while let NextStep::Try(proposals) =
+            next_step(strategy.as_ref(), &landscape.space, &history, &settings).expect("a space")
         {
-            for ask in asks {
+            for proposal in proposals {
                 let visit = history.len() as u64;
-                let outcome = if lacks(ask.candidate, ask.workload) {
+                let outcome = if lacks(proposal.candidate, proposal.workload) {
                     TrialOutcome::Missing
                 } else {
-                    landscape.measure(&ask, visit)
+                    landscape.measure(&proposal, visit)
                 };
-                history.push(Observation { ask, visit, outcome });
+                history.push(Observation { proposal, visit, outcome });
             }
         }
-        let choice = strategy.choice(&landscape.space, &history, &limits).expect("some are whole");
-        let lacked = history
-            .iter()
-            .any(|told| told.ask.candidate == choice && told.outcome == TrialOutcome::Missing);
+        let choice =
+            strategy.choice(&landscape.space, &history, &settings).expect("some are complete");
+        let lacked = history.iter().any(|observation| {
+            observation.proposal.candidate == choice && observation.outcome == TrialOutcome::Missing
+        });
         assert!(!lacked);
     }
 }
 
 #[test]
-fn what_may_not_be_chosen_is_not_chosen() {
+fn disallowed_candidates_are_not_chosen() {
     let mut landscape = LandscapeKind::Tiny.make(157);
     for candidate in &mut landscape.space.candidates {
         candidate.allowed = candidate.distance <= 1;
     }
     for strategy in strategies() {
-        let trace = run(strategy.as_ref(), &landscape, &limits(80.0, 157)).expect("a space");
+        let trace = run(strategy.as_ref(), &landscape, &settings(80.0, 157)).expect("a space");
         let choice = trace.choice.expect("some may be chosen");
         assert!(landscape.space.candidates[choice].allowed);
     }
 }
 
 #[test]
-fn a_candidate_that_breaks_a_demand_is_not_chosen() {
+fn a_candidate_that_violates_a_constraint_is_not_chosen() {
     let landscape = LandscapeKind::Tiny.make(158);
     let best = landscape.best();
     for strategy in strategies() {
-        let limits = limits(80.0, 158);
+        let settings = settings(80.0, 158);
         let mut history: Vec<Observation> = Vec::new();
-        while let NextStep::Try(asks) =
-            next_step(strategy.as_ref(), &landscape.space, &history, &limits).expect("a space")
+        while let NextStep::Try(proposals) =
+            next_step(strategy.as_ref(), &landscape.space, &history, &settings).expect("a space")
         {
-            for ask in asks {
+            for proposal in proposals {
                 let visit = history.len() as u64;
-                let TrialOutcome::Measured { log_merit, .. } = landscape.measure(&ask, visit)
+                let TrialOutcome::Measured { log_merit, .. } = landscape.measure(&proposal, visit)
                 else {
                     panic!("nothing fails here");
                 };
-                let excess = Some(if ask.candidate == best { 0.3 } else { -0.3 });
+                let excess = Some(if proposal.candidate == best { 0.3 } else { -0.3 });
                 let outcome = TrialOutcome::Measured { log_merit, excess };
-                history.push(Observation { ask, visit, outcome });
+                history.push(Observation { proposal, visit, outcome });
             }
         }
-        assert_ne!(strategy.choice(&landscape.space, &history, &limits), Some(best));
+        assert_ne!(strategy.choice(&landscape.space, &history, &settings), Some(best));
     }
 }
 
 #[test]
-fn what_cannot_be_searched_is_refused() {
+fn invalid_spaces_and_budgets_are_rejected() {
     let space = LandscapeKind::Small.make(159).space;
     for strategy in strategies() {
-        let refused = |space: &flashfit_search::SearchSpace, limits: &Limits| {
-            next_step(strategy.as_ref(), space, &[], limits).expect_err("refused")
+        let refused = |space: &flashfit_search::SearchSpace, settings: &SearchSettings| {
+            next_step(strategy.as_ref(), space, &[], settings).expect_err("refused")
         };
         let mut empty = space.clone();
         empty.candidates.clear();
-        assert_eq!(refused(&empty, &limits(10.0, 1)), SearchError::Space(SpaceError::NoCandidate));
+        assert_eq!(
+            refused(&empty, &settings(10.0, 1)),
+            SearchError::Space(SpaceError::NoCandidate)
+        );
         let mut none = space.clone();
         none.candidates.iter_mut().for_each(|candidate| candidate.allowed = false);
         assert!(matches!(
-            refused(&none, &limits(10.0, 1)),
+            refused(&none, &settings(10.0, 1)),
             SearchError::Space(SpaceError::NoneAllowed { .. })
         ));
         assert_eq!(
-            refused(&space, &limits(1.0, 1)),
+            refused(&space, &settings(1.0, 1)),
             SearchError::TooFewTrials { trials: 1.0, least: 2.0 }
         );
     }
@@ -334,11 +365,11 @@ fn what_cannot_be_searched_is_refused() {
 #[test]
 fn a_small_budget_still_tries_something_of_each_family() {
     let landscape = LandscapeKind::Smooth.make(160);
-    let trace = run(&Adaptive::default(), &landscape, &limits(4.0, 160)).expect("a space");
+    let trace = run(&Adaptive::default(), &landscape, &settings(4.0, 160)).expect("a space");
     let mut families: Vec<Option<u16>> = trace
         .history
         .iter()
-        .map(|told| landscape.space.candidates[told.ask.candidate].levels[0])
+        .map(|observation| landscape.space.candidates[observation.proposal.candidate].levels[0])
         .collect();
     families.sort_unstable();
     families.dedup();
@@ -346,34 +377,37 @@ fn a_small_budget_still_tries_something_of_each_family() {
 }
 
 #[test]
-fn without_a_budget_the_adaptive_search_ends_by_itself() {
+fn without_a_budget_the_adaptive_search_terminates() {
     let landscape = LandscapeKind::Tiny.make(161);
-    let limits = Limits { trials: None, ..limits(0.0, 161) };
-    let trace = run(&Adaptive::default(), &landscape, &limits).expect("a space");
+    let settings = SearchSettings { trials: None, ..settings(0.0, 161) };
+    let trace = run(&Adaptive::default(), &landscape, &settings).expect("a space");
     assert!(
-        matches!(trace.stop, SearchEnd::SureEnough { .. } | SearchEnd::Exhausted),
+        matches!(trace.stop, SearchEnd::Confident { .. } | SearchEnd::Exhausted),
         "{:?}",
         trace.stop
     );
-    let confirming: Vec<&Observation> =
-        trace.history.iter().filter(|told| told.ask.purpose == Purpose::Confirm).collect();
-    assert!(confirming.iter().all(|told| told.ask.length == TrialLength::Full));
+    let confirming: Vec<&Observation> = trace
+        .history
+        .iter()
+        .filter(|observation| observation.proposal.purpose == Purpose::Confirm)
+        .collect();
+    assert!(confirming.iter().all(|observation| observation.proposal.length == TrialLength::Full));
     assert!(landscape.regret(trace.choice.expect("a choice")) < 0.05);
 }
 
 #[test]
-fn a_space_of_one_candidate_is_searched_at_once() {
+fn a_space_with_one_candidate_chooses_it() {
     let mut landscape = LandscapeKind::Tiny.make(162);
     landscape.space.candidates.truncate(1);
-    landscape.space.reference = 0;
-    let trace = run(&Adaptive::default(), &landscape, &limits(20.0, 162)).expect("a space");
+    landscape.space.baseline = 0;
+    let trace = run(&Adaptive::default(), &landscape, &settings(20.0, 162)).expect("a space");
     assert_eq!(trace.choice, Some(0));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_budget_and_seed_end_within_the_budget(
+    fn every_strategy_keeps_to_any_budget_with_any_seed(
         budget in 2.0f64..70.0,
         seed in 100u64..200,
         short in any::<bool>(),
@@ -381,9 +415,9 @@ proptest! {
     ) {
         let landscape = LandscapeKind::Small.make(seed);
         let short = short.then_some(ShortRun { cost: 0.3 });
-        let limits = Limits { trials: Some(budget), seed, short, ..Limits::default() };
-        let trace = run(strategies()[which].as_ref(), &landscape, &limits).expect("a space");
-        prop_assert!(spent(&trace.history, &limits) <= budget + 1e-6);
+        let settings = SearchSettings { trials: Some(budget), seed, short, ..SearchSettings::default() };
+        let trace = run(strategies()[which].as_ref(), &landscape, &settings).expect("a space");
+        prop_assert!(spent(&trace.history, &settings) <= budget + 1e-6);
         prop_assert!(trace.choice.is_some());
     }
 }

@@ -184,7 +184,7 @@ fn played(replayed: &Replayed) -> Played {
     Played {
         trials: replayed.full_length_trials(),
         regret: regret.map_or(1.0, |log| 1.0 - (-log).exp()),
-        sure: matches!(replayed.ended, RunEnd::Search(SearchEnd::SureEnough { .. })),
+        sure: matches!(replayed.ended, RunEnd::Search(SearchEnd::Confident { .. })),
     }
 }
 

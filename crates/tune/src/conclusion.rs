@@ -126,7 +126,7 @@ impl Conclusion {
 
 /// The same trials, with those of a candidate's round that has a copy in it no longer confirming.
 fn without_copied_rounds(history: &[Observation], copied: &[bool]) -> Vec<Observation> {
-    let round = |told: &Observation| (told.ask.candidate, told.ask.repeat);
+    let round = |told: &Observation| (told.proposal.candidate, told.proposal.repeat);
     let spoiled: BTreeSet<(CandidateIndex, u32)> = history
         .iter()
         .zip(copied)
@@ -135,8 +135,8 @@ fn without_copied_rounds(history: &[Observation], copied: &[bool]) -> Vec<Observ
         .collect();
     let mut evidence = history.to_vec();
     for told in &mut evidence {
-        if told.ask.purpose == Purpose::Confirm && spoiled.contains(&round(told)) {
-            told.ask.purpose = Purpose::Search;
+        if told.proposal.purpose == Purpose::Confirm && spoiled.contains(&round(told)) {
+            told.proposal.purpose = Purpose::Search;
         }
     }
     evidence

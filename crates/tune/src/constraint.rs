@@ -21,7 +21,10 @@ pub fn broken(history: &[Observation]) -> BTreeMap<CandidateIndex, f64> {
     let mut cells: BTreeMap<(CandidateIndex, usize), Vec<f64>> = BTreeMap::new();
     for told in history {
         if let TrialOutcome::Measured { excess: Some(excess), .. } = told.outcome {
-            cells.entry((told.ask.candidate, told.ask.workload)).or_default().push(excess);
+            cells
+                .entry((told.proposal.candidate, told.proposal.workload))
+                .or_default()
+                .push(excess);
         }
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -63,7 +66,11 @@ mod tests {
         let batch = Batch { number: 0, size: 1 };
         let (length, purpose) = (TrialLength::Full, Purpose::Search);
         let ask = Proposal { candidate, workload: 0, length, purpose, repeat: 0, batch };
-        Observation { ask, visit: 0, outcome: TrialOutcome::Measured { log_merit: 0.0, excess } }
+        Observation {
+            proposal: ask,
+            visit: 0,
+            outcome: TrialOutcome::Measured { log_merit: 0.0, excess },
+        }
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub const OVER_TRIALS: f64 = 100.0;
 /// The change of the baseline's logarithm over [`OVER_TRIALS`] trials.
 pub fn drift(problem: &Problem, history: &[Observation]) -> Option<Estimate> {
     let mut cells: BTreeMap<(usize, bool), Vec<(f64, f64)>> = BTreeMap::new();
-    for told in history.iter().filter(|told| told.ask.candidate == problem.space.reference) {
+    for told in history.iter().filter(|told| told.proposal.candidate == problem.space.baseline) {
         if let Some(log_merit) = told.log_merit() {
-            let cell = (told.ask.workload, told.ask.length == TrialLength::Short);
+            let cell = (told.proposal.workload, told.proposal.length == TrialLength::Short);
             cells.entry(cell).or_default().push((told.visit as f64 / OVER_TRIALS, log_merit));
         }
     }

@@ -134,7 +134,7 @@ impl<'a> SearchDriver<'a> {
     /// How many trials will be made at the most, as far as that is known.
     pub fn most_trials(&self, history: &[Observation], costs: &[TrialCost]) -> f64 {
         let limits = self.limits(history, costs);
-        let strategy = self.strategy.most_trials(&self.problem.space, &limits);
+        let strategy = self.strategy.max_trials(&self.problem.space, &limits);
         let confirming = if self.confirms_itself() { 0.0 } else { self.confirming_cost() };
         let most = strategy + confirming;
         // What is left for confirming was taken out of the search's own limit.
@@ -153,7 +153,7 @@ impl<'a> SearchDriver<'a> {
         {
             return false;
         }
-        if history.iter().any(|told| told.ask.purpose == Purpose::Confirm) {
+        if history.iter().any(|told| told.proposal.purpose == Purpose::Confirm) {
             return true;
         }
         let left = limits.trials_left(&spent(costs));
@@ -161,12 +161,12 @@ impl<'a> SearchDriver<'a> {
     }
 
     /// The limits as the strategy is given them: those at the beginning of the batch under way.
-    fn limits(&self, history: &[Observation], costs: &[TrialCost]) -> search::Limits {
+    fn limits(&self, history: &[Observation], costs: &[TrialCost]) -> search::SearchSettings {
         let DriverRules { limits, repeats, seed, short, .. } = self.rules;
         let before = whole_batches(history);
         let known: Vec<(&Observation, &TrialCost)> =
             history.iter().zip(costs).filter(|(told, _)| before(told)).collect();
-        let mut found = search::Limits {
+        let mut found = search::SearchSettings {
             trials: limits.trials.map(f64::from),
             short: short.then(|| ShortRun { cost: short_cost(&known) }),
             goal: Goal {
@@ -214,11 +214,13 @@ impl<'a> SearchDriver<'a> {
 
     /// The confirming trials that are still to be made, if any.
     fn confirming(&self, history: &[Observation]) -> Option<Vec<Proposal>> {
-        let reference = self.problem.space.reference;
+        let reference = self.problem.space.baseline;
         let searched = searched(history);
         let plain = without_demands(&searched);
-        let limits =
-            search::Limits { repeats: self.rules.repeats.max(1), ..search::Limits::default() };
+        let limits = search::SearchSettings {
+            repeats: self.rules.repeats.max(1),
+            ..search::SearchSettings::default()
+        };
         let space = constraint::without_broken(&self.problem.space, &searched);
         let winner = self.strategy.choice(&space, &plain, &limits)?;
         if winner == reference {
@@ -235,11 +237,11 @@ impl<'a> SearchDriver<'a> {
         let a_round = count(finalists.len() * self.problem.workloads.len());
         let rounds = self.affordable_rounds(count(searched.len()), a_round);
         let total = a_round.saturating_mul(u64::from(rounds));
-        let begun = history.iter().find(|told| told.ask.purpose == Purpose::Confirm);
-        let last = history.iter().map(|told| told.ask.batch.number).max();
+        let begun = history.iter().find(|told| told.proposal.purpose == Purpose::Confirm);
+        let last = history.iter().map(|told| told.proposal.batch.number).max();
         let number = begun.map_or_else(
             || last.map_or(0, |last| last.saturating_add(1)),
-            |told| told.ask.batch.number,
+            |told| told.proposal.batch.number,
         );
         let batch = Batch { number, size: u32::try_from(total).unwrap_or(u32::MAX) };
         let mut asks = Vec::new();
@@ -255,7 +257,7 @@ impl<'a> SearchDriver<'a> {
                         repeat,
                         batch,
                     };
-                    let same = |told: &Observation| Proposal { batch, ..told.ask } == ask;
+                    let same = |told: &Observation| Proposal { batch, ..told.proposal } == ask;
                     if !history.iter().any(same) {
                         round.push(ask);
                     }
@@ -281,16 +283,16 @@ pub(crate) fn in_words(error: &SearchError) -> String {
 
 /// Whether a trial of a candidate failed or could not be made: no more are made of it.
 pub fn is_out(history: &[Observation], candidate: CandidateIndex) -> bool {
-    history.iter().any(|told| told.ask.candidate == candidate && told.log_merit().is_none())
+    history.iter().any(|told| told.proposal.candidate == candidate && told.log_merit().is_none())
 }
 
 /// The last batch is over although trials of candidates that are out were not made: it counts as
 /// whole. A run that goes on finds the same, because it passes over the same.
 pub fn close_batch(history: &mut [Observation]) {
-    let Some(last) = history.iter().map(|told| told.ask.batch.number).max() else { return };
-    let made = history.iter().filter(|told| told.ask.batch.number == last).count();
-    for told in history.iter_mut().filter(|told| told.ask.batch.number == last) {
-        told.ask.batch.size = u32::try_from(made).expect("a batch is far below 2^32 trials");
+    let Some(last) = history.iter().map(|told| told.proposal.batch.number).max() else { return };
+    let made = history.iter().filter(|told| told.proposal.batch.number == last).count();
+    for told in history.iter_mut().filter(|told| told.proposal.batch.number == last) {
+        told.proposal.batch.size = u32::try_from(made).expect("a batch is far below 2^32 trials");
     }
 }
 
@@ -308,16 +310,16 @@ fn without_demands(history: &[Observation]) -> Vec<Observation> {
 
 /// Without confirming trials: what a strategy that only ranks has chosen by.
 fn searched(history: &[Observation]) -> Vec<Observation> {
-    history.iter().filter(|told| told.ask.purpose != Purpose::Confirm).copied().collect()
+    history.iter().filter(|told| told.proposal.purpose != Purpose::Confirm).copied().collect()
 }
 
 /// Tells the trials of whole batches from those of one under way.
 pub(crate) fn whole_batches(history: &[Observation]) -> impl Fn(&Observation) -> bool + use<> {
-    let last = history.iter().map(|told| told.ask.batch.number).max().unwrap_or(0);
-    let of_last = || history.iter().filter(|told| told.ask.batch.number == last);
-    let size = of_last().next().map_or(0, |told| told.ask.batch.size);
+    let last = history.iter().map(|told| told.proposal.batch.number).max().unwrap_or(0);
+    let of_last = || history.iter().filter(|told| told.proposal.batch.number == last);
+    let size = of_last().next().map_or(0, |told| told.proposal.batch.size);
     let is_whole = of_last().count() >= usize::try_from(size).expect("at least 32 bits");
-    move |told| is_whole || told.ask.batch.number < last
+    move |told| is_whole || told.proposal.batch.number < last
 }
 
 /// What trials cost together, in full-length ones: short ones by their time beside that of whole
@@ -325,7 +327,7 @@ pub(crate) fn whole_batches(history: &[Observation]) -> impl Fn(&Observation) ->
 pub fn full_length_trials(history: &[Observation], costs: &[TrialCost]) -> f64 {
     let known: Vec<(&Observation, &TrialCost)> = history.iter().zip(costs).collect();
     let short = Some(ShortRun { cost: short_cost(&known) });
-    search::spent(history, &search::Limits { short, ..search::Limits::default() })
+    search::spent(history, &search::SearchSettings { short, ..search::SearchSettings::default() })
 }
 
 fn spent(costs: &[TrialCost]) -> Spent {
@@ -341,7 +343,7 @@ fn short_cost(known: &[(&Observation, &TrialCost)]) -> f64 {
     let mean = |length: search::TrialLength| {
         let times: Vec<u64> = known
             .iter()
-            .filter(|(told, cost)| told.ask.length == length && cost.time_ns > 0)
+            .filter(|(told, cost)| told.proposal.length == length && cost.time_ns > 0)
             .map(|(_, cost)| cost.time_ns)
             .collect();
         (times.len() >= ENOUGH_FOR_COST)

@@ -101,7 +101,7 @@ pub fn length(length: MeasurementLength) -> search::TrialLength {
 fn purpose(purpose: TrialPurpose) -> Option<search::Purpose> {
     match purpose {
         TrialPurpose::Search => Some(search::Purpose::Search),
-        TrialPurpose::Sentinel => Some(search::Purpose::Sentinel),
+        TrialPurpose::Sentinel => Some(search::Purpose::Baseline),
         TrialPurpose::Confirm => Some(search::Purpose::Confirm),
         TrialPurpose::Overlap => None,
     }
@@ -112,7 +112,7 @@ pub fn key(problem: &Problem, ask: &search::Proposal) -> TrialKey {
     TrialKey {
         purpose: match ask.purpose {
             search::Purpose::Search => TrialPurpose::Search,
-            search::Purpose::Sentinel => TrialPurpose::Sentinel,
+            search::Purpose::Baseline => TrialPurpose::Sentinel,
             search::Purpose::Confirm => TrialPurpose::Confirm,
         },
         setup: problem.setups[ask.candidate].clone(),
@@ -145,7 +145,7 @@ pub fn history(
             .map_or(unbatched, |batch| search::Batch { number: batch.number, size: batch.size });
         if let Some(ask) = ask(problem, &trial.key, batch) {
             let visit = u64::try_from(told.len()).expect("a run has few trials");
-            told.push(search::Observation { ask, visit, outcome: judge.outcome(trial)? });
+            told.push(search::Observation { proposal: ask, visit, outcome: judge.outcome(trial)? });
         }
     }
     Ok(told)

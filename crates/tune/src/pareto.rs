@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_filesystem::Setup;
-use flashfit_search::{CandidateIndex, front};
+use flashfit_search::{CandidateIndex, pareto_front};
 
 use crate::merit::Merit;
 use crate::objective::{log_wear_merit, p99_ns};
@@ -64,7 +64,7 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
         }
         Some(sum)
     };
-    let reference = problem.space.reference;
+    let reference = problem.space.baseline;
     let relative = |candidate: CandidateIndex, figure: fn(&Cell) -> &Vec<f64>| {
         Some(mean(candidate, figure)? - mean(reference, figure)?)
     };
@@ -94,7 +94,7 @@ pub fn profiles(problem: &Problem, trials: &[TrialRecord]) -> Vec<RelativeFigure
             vec![step(profile.throughput), known(profile.latency), known(profile.wear), safety]
         })
         .collect();
-    for index in front(&figures) {
+    for index in pareto_front(&figures) {
         profiles[index].on_front = true;
     }
     profiles.sort_by(|a, b| b.throughput.total_cmp(&a.throughput));

@@ -140,7 +140,7 @@ impl Problem {
                 .iter()
                 .map(|name| Weighted { name: name.clone(), weight: weight(name) })
                 .collect(),
-            reference: candidates[reference],
+            baseline: candidates[reference],
             factors: factors.list,
         };
         space.check()?;
@@ -166,7 +166,7 @@ impl Problem {
 
     /// The baseline.
     pub fn reference(&self) -> &Setup {
-        &self.setups[self.space.reference]
+        &self.setups[self.space.baseline]
     }
 
     /// The baseline of a candidate's own file system.

@@ -82,7 +82,7 @@ impl Recommendation {
         answer: &Answer,
         chosen_before: bool,
     ) -> Self {
-        let (winner, untuned) = (answer.winner, problem.space.reference);
+        let (winner, untuned) = (answer.winner, problem.space.baseline);
         let confirmed = Confirmed::of(problem, history);
         let failed = |candidate| confirmed.failed.contains(&candidate);
         let gain = match chosen_before {
@@ -153,7 +153,7 @@ impl Confirmed {
     fn of(problem: &Problem, history: &[Observation]) -> Self {
         let mut merits: BTreeMap<usize, BTreeMap<u32, BTreeMap<usize, f64>>> = BTreeMap::new();
         let mut failed = Vec::new();
-        for Observation { ask, outcome, .. } in history {
+        for Observation { proposal: ask, outcome, .. } in history {
             if ask.purpose != Purpose::Confirm {
                 continue;
             }

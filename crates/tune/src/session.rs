@@ -287,7 +287,7 @@ impl<'a> TuneSession<'a> {
 
     pub(crate) fn tell(&mut self, ask: Proposal, outcome: Found) {
         let visit = u64::try_from(self.history.len()).expect("a run has few trials");
-        self.history.push(Observation { ask, visit, outcome });
+        self.history.push(Observation { proposal: ask, visit, outcome });
     }
 
     pub(crate) fn spent(&self) -> Spent {

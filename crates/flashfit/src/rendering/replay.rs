@@ -106,7 +106,7 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
             .and_then(|found| index(found.recommended()))
             .map(|at| place(replayed, at)),
         best: replayed.best().map(|at| place(replayed, at)),
-        untuned: place(replayed, replayed.problem.space.reference),
+        untuned: place(replayed, replayed.problem.space.baseline),
         verdict: found.map(|found| verdict::outcome(found.verdict).label()),
         gain: found.and_then(|found| found.gain.as_ref()).map(Change::from),
         answer: AnswerParts::of(conclusion),
@@ -117,7 +117,7 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
 
 fn stop(ended: RunEnd) -> StopPart {
     let (reason, probability) = match ended {
-        RunEnd::Search(SearchEnd::SureEnough { probability }) => ("sure-enough", Some(probability)),
+        RunEnd::Search(SearchEnd::Confident { probability }) => ("sure-enough", Some(probability)),
         RunEnd::Search(SearchEnd::Budget) => ("budget", None),
         RunEnd::Search(SearchEnd::Exhausted) => ("exhausted", None),
         RunEnd::Search(SearchEnd::AllFailed { .. }) => ("all-failed", None),
@@ -132,7 +132,7 @@ fn trials(replayed: &Replayed) -> Trials {
     let short = replayed
         .history
         .iter()
-        .filter(|told| is_made(told) && told.ask.length == TrialLength::Short)
+        .filter(|told| is_made(told) && told.proposal.length == TrialLength::Short)
         .count();
     let full = made - short;
     Trials {
@@ -212,7 +212,7 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
         ("chosen", chosen),
         ("recommended", replayed.problem.candidate(found.recommended())),
         ("best", replayed.best()),
-        ("untuned", Some(replayed.problem.space.reference)),
+        ("untuned", Some(replayed.problem.space.baseline)),
     ];
     for (name, candidate) in named {
         lines.extend(candidate.map(|candidate| recorded_line(replayed, name, candidate)));

@@ -103,7 +103,7 @@ pub fn strategy_name(strategy: StrategyKind) -> &'static str {
 /// Why a search ended, as part of a sentence.
 pub fn ended(ended: RunEnd) -> String {
     match ended {
-        RunEnd::Search(SearchEnd::SureEnough { probability }) => format!(
+        RunEnd::Search(SearchEnd::Confident { probability }) => format!(
             "ended when the choice was near enough to the best with a chance of {}",
             flashfit_report::probability(probability)
         ),

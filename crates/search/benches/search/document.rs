@@ -1,8 +1,8 @@
-//! The document: what was played, in tables with counts and intervals.
+//! Writes the benchmark document: tables with counts and intervals.
 
 use flashfit_search::landscape::LandscapeKind;
 
-use super::campaign::{Case, Played, Thinking, Who};
+use super::campaign::{Case, SearchResult, StepTimes, StrategyKind};
 
 const HEAD: &str = "\
 # Search quality
@@ -17,13 +17,17 @@ trial costs 0.4 of a full-length one, has 1.67 times the noise, and a bias of 2 
 % per setup.
 ";
 
-/// Writes it to standard output; `plays` is how many seeds there were, and how many searches at a
-/// time.
+/// Writes to standard output; `runs` is the number of seeds and of concurrent searches.
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays: (usize, usize)) {
+pub fn write(
+    cases: &[Case],
+    results: &[Vec<SearchResult>],
+    step_times: &StepTimes,
+    plays: (usize, usize),
+) {
     let (seeds, threads) = plays;
-    let all: Vec<(&Case, &Vec<Played>)> = cases.iter().zip(results).collect();
-    let of = |kinds: &[LandscapeKind]| -> Vec<(&Case, &Vec<Played>)> {
+    let all: Vec<(&Case, &Vec<SearchResult>)> = cases.iter().zip(results).collect();
+    let of = |kinds: &[LandscapeKind]| -> Vec<(&Case, &Vec<SearchResult>)> {
         all.iter().copied().filter(|(case, _)| kinds.contains(&case.kind)).collect()
     };
     println!("{HEAD}");
@@ -57,38 +61,38 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
         "All setups are equal. The table shows how often a gain over the baseline is claimed.\n"
     );
     println!("| landscape | trials | claimed | of | share |\n|---|---|---|---|---|");
-    for (case, played) in of(&[LandscapeKind::Flat, LandscapeKind::TinyFlat]) {
-        let claimed = played.iter().filter(|one| one.claims).count();
+    for (case, results) in of(&[LandscapeKind::Flat, LandscapeKind::TinyFlat]) {
+        let claimed = results.iter().filter(|one| one.claims).count();
         println!(
             "| {} | {} | {claimed} | {} | {} |",
             case.kind.name(),
             budget(case),
-            played.len(),
-            share(claimed, played.len())
+            results.len(),
+            share(claimed, results.len())
         );
     }
     println!("\n## Calibration\n");
-    let adaptive: Vec<&Played> = all
+    let adaptive: Vec<&SearchResult> = all
         .iter()
-        .filter(|(case, _)| case.who == Who::Adaptive)
-        .flat_map(|(_, played)| played.iter())
+        .filter(|(case, _)| case.strategy == StrategyKind::Adaptive)
+        .flat_map(|(_, results)| results.iter())
         .collect();
-    let differing: Vec<&Played> = all
+    let differing: Vec<&SearchResult> = all
         .iter()
         .filter(|(case, _)| {
-            case.who == Who::Adaptive
+            case.strategy == StrategyKind::Adaptive
                 && !matches!(case.kind, LandscapeKind::Flat | LandscapeKind::TinyFlat)
         })
-        .flat_map(|(_, played)| played.iter())
+        .flat_map(|(_, results)| results.iter())
         .collect();
-    let sure: Vec<&&Played> = differing.iter().filter(|one| one.sure).collect();
-    let right = sure.iter().filter(|one| one.regret <= 0.02).count();
+    let confident: Vec<&&SearchResult> = differing.iter().filter(|one| one.confident).collect();
+    let right = confident.iter().filter(|one| one.regret <= 0.02).count();
     println!(
         "Of {} adaptive searches above with differing setups, {} stopped because they were confident \
          (\"within\n2 % with 90 %\"); {right} of these were right: {}.",
         differing.len(),
-        sure.len(),
-        share(right, sure.len())
+        confident.len(),
+        share(right, confident.len())
     );
     let covered: Vec<bool> = adaptive.iter().filter_map(|one| one.covered).collect();
     let inside = covered.iter().filter(|covered| **covered).count();
@@ -100,10 +104,10 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
     println!("## Computing time\n");
     println!(
         "On this machine, with 3,264 setups under 8 workloads and up to {} trials, a step took {} ms (median) and {} ms at most{}.",
-        thinking.trials,
-        thinking.median_ms,
-        thinking.longest_ms,
-        thinking.memory_kib.map_or(String::new(), |kib| format!(
+        step_times.trials,
+        step_times.median_ms,
+        step_times.longest_ms,
+        step_times.memory_kib.map_or(String::new(), |kib| format!(
             "; the benchmark with {threads} searches at a time used {} MiB at most",
             kib / 1024
         ))
@@ -111,20 +115,21 @@ pub fn write(cases: &[Case], results: &[Vec<Played>], thinking: &Thinking, plays
 }
 
 #[expect(clippy::print_stdout, reason = "the document is this program's output")]
-fn table(rows: &[(&Case, &Vec<Played>)]) {
+fn table(rows: &[(&Case, &Vec<SearchResult>)]) {
     println!(
         "| landscape | strategy | budget | spent, median | regret %, median / 90 % | within 2 % | within 5 % |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (case, played) in rows {
-        let regrets: Vec<f64> = played.iter().map(|one| 100.0 * one.regret).collect();
-        let spent: Vec<f64> = played.iter().map(|one| one.spent).collect();
-        let within =
-            |most: f64| share(played.iter().filter(|one| one.regret <= most).count(), played.len());
+    for (case, results) in rows {
+        let regrets: Vec<f64> = results.iter().map(|one| 100.0 * one.regret).collect();
+        let spent: Vec<f64> = results.iter().map(|one| one.spent).collect();
+        let within = |most: f64| {
+            share(results.iter().filter(|one| one.regret <= most).count(), results.len())
+        };
         println!(
             "| {} | {} | {} | {:.0} | {:.1} / {:.1} | {} | {} |",
             case.kind.name(),
-            case.who.name(),
+            case.strategy.name(),
             budget(case),
             quantile(spent, 0.5),
             quantile(regrets.clone(), 0.5),
@@ -145,7 +150,7 @@ fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values[at.clamp(1, values.len()) - 1]
 }
 
-/// A share with Wilson's 95 % interval.
+/// A share with its 95 % Wilson interval.
 fn share(count: usize, of: usize) -> String {
     if of == 0 {
         return "none".to_owned();

@@ -1,18 +1,19 @@
-//! How well searches search: writes `docs/search.md` (`make search-benchmark`).
+//! Measures the quality of the search strategies and writes `docs/search.md` (`make
+//! search-benchmark`).
 //!
-//! Every figure is of made-up landscapes with seeds that were not used in development (those were
-//! 100 to 199 and from 9000 on); `--seeds N` plays fewer or more, `--threads N` so many at a time.
-//! Nothing here passes or fails: the document says what came out.
+//! All figures come from landscapes with seeds that were not used in development (100 to 199, and 9000
+//! and up). `--seeds N` sets the number of seeds, `--threads N` the number of concurrent searches.
+//! The benchmark has no pass or fail; the document reports the results.
 
 mod campaign;
 mod document;
 
-use campaign::{Case, Who, play};
+use campaign::{Case, StrategyKind, run_all};
 use flashfit_search::landscape::LandscapeKind;
 
-/// How many seeds are played, from 0.
+/// Number of seeds, from 0.
 const SEEDS: u64 = 50;
-/// How many searches run at a time.
+/// Number of concurrent searches.
 const THREADS: usize = 2;
 
 fn main() {
@@ -20,9 +21,9 @@ fn main() {
     let threads = number("--threads").map_or(THREADS, |threads| threads.clamp(1, 64) as usize);
     let seeds: Vec<u64> = (0..count).collect();
     let cases = cases();
-    let results = play(&cases, &seeds, threads);
-    let thinking = campaign::thinking();
-    document::write(&cases, &results, &thinking, (seeds.len(), threads));
+    let results = run_all(&cases, &seeds, threads);
+    let step_times = campaign::step_times();
+    document::write(&cases, &results, &step_times, (seeds.len(), threads));
 }
 
 /// The number that follows an argument.
@@ -30,7 +31,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::args().skip_while(|argument| argument != name).nth(1)?.parse().ok()
 }
 
-/// What is played, in the order of the document.
+/// The cases in the order of the document.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in [
@@ -42,11 +43,16 @@ fn cases() -> Vec<Case> {
         let rugged = matches!(kind, LandscapeKind::Rugged | LandscapeKind::RuggedGauss);
         let last = if rugged { 1300.0 } else { 1000.0 };
         for trials in [320.0, 480.0, 800.0, last] {
-            cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short: true });
+            cases.push(Case {
+                kind,
+                strategy: StrategyKind::Adaptive,
+                trials: Some(trials),
+                short: true,
+            });
         }
-        cases.push(Case { kind, who: Who::Random, trials: Some(last), short: false });
-        cases.push(Case { kind, who: Who::Greedy, trials: None, short: false });
-        cases.push(Case { kind, who: Who::Exhaustive, trials: None, short: false });
+        cases.push(Case { kind, strategy: StrategyKind::Random, trials: Some(last), short: false });
+        cases.push(Case { kind, strategy: StrategyKind::Greedy, trials: None, short: false });
+        cases.push(Case { kind, strategy: StrategyKind::Exhaustive, trials: None, short: false });
     }
     for (kind, budgets) in [
         (LandscapeKind::Trap, &[800.0][..]),
@@ -67,10 +73,15 @@ fn cases() -> Vec<Case> {
                 | LandscapeKind::TinyFlat
         );
         for &trials in budgets {
-            cases.push(Case { kind, who: Who::Adaptive, trials: Some(trials), short });
+            cases.push(Case {
+                kind,
+                strategy: StrategyKind::Adaptive,
+                trials: Some(trials),
+                short,
+            });
         }
         if !matches!(kind, LandscapeKind::Flat | LandscapeKind::TinyFlat) {
-            cases.push(Case { kind, who: Who::Greedy, trials: None, short: false });
+            cases.push(Case { kind, strategy: StrategyKind::Greedy, trials: None, short: false });
         }
     }
     cases

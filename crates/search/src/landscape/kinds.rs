@@ -1,5 +1,5 @@
-//! The kinds of landscapes: the two that earlier studies of tuning methods were made on (four file
-//! systems with 3,264 setups under 8 workloads, smooth and rugged), and harder or smaller ones.
+//! Kinds of landscapes: two that resemble earlier studies of tuning methods (four file systems with
+//! 3,264 setups under 8 workloads, smooth and rugged), and harder or smaller ones.
 
 use crate::random::RandomStream;
 use crate::space::{Candidate, Factor, FactorRole, SearchSpace, Weighted};
@@ -8,39 +8,37 @@ use super::Landscape;
 use super::noise::LandscapeNoise;
 use super::terms::{Strengths, truth};
 
-/// What a landscape is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LandscapeKind {
-    /// Effects, few weak interactions; heavy-tailed noise.
+    /// Main effects with few, weak interactions; heavy-tailed noise.
     Smooth,
-    /// Many strong interactions, of three options too; heavy-tailed noise.
+    /// Many strong interactions, including some of three options; heavy-tailed noise.
     Rugged,
-    /// As [`LandscapeKind::Smooth`], normal noise.
+    /// Like [`LandscapeKind::Smooth`] with normal noise.
     SmoothGauss,
-    /// As [`LandscapeKind::Rugged`], normal noise.
+    /// Like [`LandscapeKind::Rugged`] with normal noise.
     RuggedGauss,
-    /// As [`LandscapeKind::Smooth`], but all setups are equal.
+    /// Like [`LandscapeKind::Smooth`], but all setups are equal.
     Flat,
-    /// One option matters and nothing else.
+    /// Only one option has an effect.
     OneEffect,
     /// Two options are good together and bad alone.
     Trap,
-    /// As [`LandscapeKind::Smooth`], while the device wears: every trial is slower than the one before.
+    /// Like [`LandscapeKind::Smooth`], but every trial is slower than the one before (wear).
     Drift,
-    /// As [`LandscapeKind::Smooth`], one setup of ten fails.
+    /// Like [`LandscapeKind::Smooth`], but one setup in ten fails.
     Failing,
-    /// Two file systems, some hundred setups, little noise; workloads differ much.
+    /// Two file systems, about a hundred setups, little noise; very different workloads.
     Small,
     /// Two file systems, five options, one workload.
     Tiny,
-    /// As [`LandscapeKind::Tiny`], but all setups are equal and noise is great.
+    /// Like [`LandscapeKind::Tiny`], but all setups are equal and the noise is large.
     TinyFlat,
-    /// Two file systems, some hundred setups, 11 workloads that differ much: as grids are recorded.
+    /// Two file systems, about a hundred setups, 11 very different workloads: similar to recorded grids.
     Grid,
 }
 
 impl LandscapeKind {
-    /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Smooth,
         Self::Rugged,
@@ -57,7 +55,6 @@ impl LandscapeKind {
         Self::Grid,
     ];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Smooth => "smooth",
@@ -76,7 +73,7 @@ impl LandscapeKind {
         }
     }
 
-    /// The landscape of this kind with that seed.
+    /// Generates the landscape of this kind for a seed.
     pub fn make(self, seed: u64) -> Landscape {
         let random = &mut RandomStream::stream(seed, self as u64);
         let (families, schedulers, workloads): (&[&[u16]], u16, usize) = match self {
@@ -108,14 +105,14 @@ impl LandscapeKind {
             }
             _ => {}
         }
-        // The baseline that everything is compared with is that of the best family.
-        let untuned = |index: &usize| space.candidates[*index].distance == 0;
-        let best_untuned = (0..count)
-            .filter(untuned)
+        // The baseline is the default setup of the best family.
+        let is_default = |index: &usize| space.candidates[*index].distance == 0;
+        let best_default = (0..count)
+            .filter(is_default)
             .max_by(|a, b| landscape.merit(*a).total_cmp(&landscape.merit(*b)));
-        space.reference = best_untuned.unwrap_or(0);
+        space.baseline = best_default.unwrap_or(0);
         landscape.space = space;
-        landscape.failing.retain(|index| *index != landscape.space.reference);
+        landscape.failing.retain(|index| *index != landscape.space.baseline);
         landscape
     }
 
@@ -192,7 +189,7 @@ impl LandscapeKind {
     }
 }
 
-/// How many levels the options of ext4, btrfs, F2FS and XFS have: 384, 144, 192 and 96 setups.
+/// Numbers of levels of the options of ext4, btrfs, F2FS and XFS: 384, 144, 192 and 96 setups.
 const FAMILIES: [&[u16]; 4] =
     [&[3, 2, 2, 2, 2, 2, 2, 2], &[3, 3, 2, 2, 2, 2], &[3, 2, 2, 2, 2, 2, 2], &[3, 2, 2, 2, 2, 2]];
 
@@ -200,7 +197,7 @@ fn factor(name: String, levels: u16, role: FactorRole) -> Factor {
     Factor { name, levels: (0..levels).map(|l| l.to_string()).collect(), role, default: 0 }
 }
 
-/// Families with options of their own, each under every scheduler.
+/// A space of families with separate options, each combination under every scheduler.
 pub fn conditional_space(families: &[&[u16]], schedulers: u16, workloads: usize) -> SearchSpace {
     let count = u16::try_from(families.len()).expect("a handful");
     let mut factors = vec![
@@ -237,10 +234,10 @@ pub fn conditional_space(families: &[&[u16]], schedulers: u16, workloads: usize)
     }
     let workloads =
         (0..workloads).map(|w| Weighted { name: format!("workload {w}"), weight: 1.0 }).collect();
-    SearchSpace { factors, candidates, workloads, reference: 0 }
+    SearchSpace { factors, candidates, workloads, baseline: 0 }
 }
 
-/// What short trials of each candidate get wrong: 2 % an option level, 1 % a candidate.
+/// Bias of short trials: standard deviation 2 % per option level plus 1 % per candidate.
 fn short_bias(space: &SearchSpace, random: &mut RandomStream) -> Vec<f64> {
     let by_level: Vec<Vec<f64>> = space
         .factors
@@ -256,7 +253,7 @@ fn short_bias(space: &SearchSpace, random: &mut RandomStream) -> Vec<f64> {
     space.candidates.iter().map(|candidate| bias(candidate) + 0.01 * random.normal()).collect()
 }
 
-/// Makes two options of the largest family worth 18 % together and cost 10 % each alone.
+/// Makes two options of the largest family gain 18 % together and cost 10 % each alone.
 fn set_trap(landscape: &mut Landscape, random: &mut RandomStream) {
     let first = 3 + random.below(3);
     let second = first + 1 + random.below(3);

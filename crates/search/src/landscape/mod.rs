@@ -1,8 +1,8 @@
-//! Made-up landscapes to judge strategies by: a space, the truth about it, and how trials of it are
-//! noisy. What a strategy chose can be compared with the true best, which no real device allows.
+//! Simulated landscapes for evaluating strategies: a space, its true merits, and noisy trials. The
+//! choice of a strategy can be compared with the true best, which real devices do not allow.
 //!
-//! Limits: the noise of a trial depends on nothing but its candidate, workload and batch; setups
-//! that fail do so always.
+//! Limits: noise depends only on the candidate, workload, batch and time; failing candidates always
+//! fail.
 
 mod kinds;
 mod noise;
@@ -15,32 +15,29 @@ pub use kinds::LandscapeKind;
 pub use noise::LandscapeNoise;
 pub use run::{SearchTrace, run};
 
-/// A space with its truth.
 #[derive(Debug, Clone)]
 pub struct Landscape {
-    /// What can be tried.
     pub space: SearchSpace,
-    /// The true logarithm of a candidate's figure under each workload.
+    /// True log merit by candidate, then workload.
     pub truth: Vec<Vec<f64>>,
-    /// By how much short trials of a candidate are wrong, in natural logarithm.
+    /// Bias of short trials by candidate, in natural logarithm.
     pub short_bias: Vec<f64>,
     /// Candidates that always fail.
     pub failing: Vec<CandidateIndex>,
-    /// How trials are noisy.
     pub noise: LandscapeNoise,
 }
 
 impl Landscape {
-    /// The true merit of a candidate: the weighted mean over workloads, in natural logarithm.
+    /// The true merit: the weighted mean over workloads, in natural logarithm.
     pub fn merit(&self, candidate: CandidateIndex) -> f64 {
         let weights = self.space.weights();
         weights.iter().zip(&self.truth[candidate]).map(|(weight, log)| weight * log).sum()
     }
 
-    /// The true best of those that may be chosen and do not fail.
+    /// The true best allowed candidate that does not fail.
     ///
     /// # Panics
-    /// When there is none, which no kind of landscape makes.
+    /// If there is none; no kind of landscape is like that.
     pub fn best(&self) -> CandidateIndex {
         (0..self.space.candidates.len())
             .filter(|index| self.space.candidates[*index].allowed && !self.failing.contains(index))
@@ -48,7 +45,7 @@ impl Landscape {
             .expect("some candidate can be chosen")
     }
 
-    /// How far a candidate is below the best, as a share of the best's figure (0.02 is 2 %).
+    /// The shortfall from the best, as a share of the best merit (0.02 is 2 %).
     pub fn regret(&self, candidate: CandidateIndex) -> f64 {
         1.0 - (self.merit(candidate) - self.merit(self.best())).exp()
     }

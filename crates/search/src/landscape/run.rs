@@ -1,58 +1,59 @@
-//! A search on a landscape, from the first trial to the last.
+//! Runs a search on a landscape from the first trial to the last.
 
 use crate::history::{Observation, TrialLength, TrialOutcome};
-use crate::limits::{Limits, SearchError};
+use crate::settings::{SearchError, SearchSettings};
 use crate::space::CandidateIndex;
 use crate::strategy::{NextStep, SearchEnd, Strategy, next_step};
 
 use super::Landscape;
 
-/// What a search on a landscape did.
+/// The result of a search on a landscape.
 #[derive(Debug, Clone)]
 pub struct SearchTrace {
-    /// Every trial.
     pub history: Vec<Observation>,
-    /// Why it ended.
     pub stop: SearchEnd,
-    /// What it chose.
     pub choice: Option<CandidateIndex>,
 }
 
 impl Landscape {
-    /// What a trial gives that is the `visit`th in time.
-    pub fn measure(&self, ask: &crate::history::Proposal, visit: u64) -> TrialOutcome {
-        if self.failing.contains(&ask.candidate) {
+    /// Simulates the `visit`th trial in time.
+    pub fn measure(&self, proposal: &crate::history::Proposal, visit: u64) -> TrialOutcome {
+        if self.failing.contains(&proposal.candidate) {
             return TrialOutcome::Failed;
         }
-        let bias =
-            if ask.length == TrialLength::Short { self.short_bias[ask.candidate] } else { 0.0 };
-        let log_merit =
-            self.truth[ask.candidate][ask.workload] + bias + self.noise.draw(ask, visit);
+        let bias = if proposal.length == TrialLength::Short {
+            self.short_bias[proposal.candidate]
+        } else {
+            0.0
+        };
+        let log_merit = self.truth[proposal.candidate][proposal.workload]
+            + bias
+            + self.noise.draw(proposal, visit);
         TrialOutcome::Measured { log_merit, excess: None }
     }
 }
 
-/// Searches a landscape to the end.
+/// Runs a strategy until it is done.
 ///
 /// # Errors
-/// When no search is possible with these limits.
+/// If the settings do not allow a search.
 pub fn run(
     strategy: &dyn Strategy,
     landscape: &Landscape,
-    limits: &Limits,
+    settings: &SearchSettings,
 ) -> Result<SearchTrace, SearchError> {
     let mut history: Vec<Observation> = Vec::new();
     loop {
-        match next_step(strategy, &landscape.space, &history, limits)? {
+        match next_step(strategy, &landscape.space, &history, settings)? {
             NextStep::Done(stop) => {
-                let choice = strategy.choice(&landscape.space, &history, limits);
+                let choice = strategy.choice(&landscape.space, &history, settings);
                 return Ok(SearchTrace { history, stop, choice });
             }
-            NextStep::Try(asks) => {
-                for ask in asks {
+            NextStep::Try(proposals) => {
+                for proposal in proposals {
                     let visit = history.len() as u64;
-                    let outcome = landscape.measure(&ask, visit);
-                    history.push(Observation { ask, visit, outcome });
+                    let outcome = landscape.measure(&proposal, visit);
+                    history.push(Observation { proposal, visit, outcome });
                 }
             }
         }

@@ -1,17 +1,17 @@
-//! Random truths over a space: effects of levels, of pairs and triples of them, and a residual,
-//! each with a part that all workloads share and a part of each workload's own.
+//! Random true merits over a space: effects of levels, of pairs and triples of levels, and a residual.
+//! Each effect has a part shared by all workloads and a part specific to each workload.
 
 use crate::random::RandomStream;
 use crate::space::{FactorRole, SearchSpace};
 
-/// How strong the terms of a landscape are, in natural logarithm.
+/// Strengths of a landscape's terms, in natural logarithm.
 #[derive(Debug, Clone, Copy)]
 pub struct Strengths {
     /// Standard deviation of a family's effect.
     pub family: f64,
-    /// Standard deviation of the effect of a level that has a real one.
+    /// Standard deviation of the levels of factors with real effects.
     pub real: f64,
-    /// Standard deviation of the effect of all other levels.
+    /// Standard deviation of the levels of all other factors.
     pub faint: f64,
     /// The share of factors with real effects.
     pub real_share: f64,
@@ -19,19 +19,19 @@ pub struct Strengths {
     pub pairs: (f64, f64),
     /// The share of triples that interact, and the standard deviation of their cells.
     pub triples: (f64, f64),
-    /// Standard deviation of what is each candidate's own.
+    /// Standard deviation of each candidate's residual.
     pub residual: f64,
-    /// The share of every term's variance that is a workload's own.
+    /// The workload-specific share of every term's variance.
     pub own: f64,
 }
 
-/// Effects by workload: a shared part and parts of their own.
+/// Effects by workload: a shared part plus a specific part each.
 fn effects(random: &mut RandomStream, sd: f64, own: f64, workloads: usize) -> Vec<f64> {
     let shared = random.normal() * (1.0 - own).sqrt();
     (0..workloads).map(|_| sd * own.sqrt().mul_add(random.normal(), shared)).collect()
 }
 
-/// The truth of each candidate under each workload.
+/// True log merit by candidate, then workload.
 pub fn truth(
     space: &SearchSpace,
     strengths: &Strengths,
@@ -87,7 +87,7 @@ pub fn truth(
     truth
 }
 
-/// Adds an effect to each combination of levels of some factors.
+/// Adds a random effect to each combination of levels of some factors.
 fn add(
     space: &SearchSpace,
     truth: &mut [Vec<f64>],

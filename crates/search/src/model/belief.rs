@@ -1,5 +1,5 @@
-//! What is believed of the candidates that may yet be the best: draws from their joint posterior,
-//! and with what probability each is the best or near it.
+//! The posterior of the candidates that may still be the best: joint draws, and the probability that
+//! each is the best or close to it.
 
 use crate::random::RandomStream;
 use crate::space::CandidateIndex;
@@ -7,38 +7,36 @@ use crate::space::CandidateIndex;
 use super::linear::Cholesky;
 use super::{Model, contenders};
 
-/// So many candidates are looked at together: the best by their means, those that might be the best
-/// if effects are not as they seem, and some others.
-const LOOKED_AT: usize = 180;
-const OTHERS: usize = 40;
-/// The best by the columns alone, whose means are worked out whole.
-const FIRST_LOOK: usize = 400;
-/// By how much the posterior's variances are raised, because the variances that it is made with and
-/// the parts of workloads are taken for known: on landscapes the squared errors were that much
-/// larger than they should be.
-const DOUBT: f64 = 1.5;
-/// How often the joint posterior is drawn from.
+/// The candidates of the joint posterior: the best by mean, contenders
+/// ([`super::contenders`]), and some random others.
+const MAX_JOINT: usize = 180;
+const RANDOM_OTHERS: usize = 40;
+/// The best candidates by the columns only, whose full means are computed.
+const MAX_PRESELECTED: usize = 400;
+/// Factor on the posterior variances. The model treats the learned variances and workload effects as
+/// exact; on landscapes, squared errors were larger than predicted by this factor.
+const VARIANCE_INFLATION: f64 = 1.5;
+/// Number of draws from the joint posterior.
 const DRAWS: usize = 256;
 
-/// The belief about the candidates that matter.
+/// The posterior of the most relevant candidates.
 #[derive(Debug, Clone)]
 pub struct Belief {
-    /// Of whom, best mean first.
+    /// Sorted by mean, best first.
     pub candidates: Vec<CandidateIndex>,
-    /// Their believed merits, in natural logarithm.
+    /// Posterior mean merits, in natural logarithm.
     pub means: Vec<f64>,
-    /// The standard deviations of those.
+    /// Posterior standard deviations.
     pub sds: Vec<f64>,
     /// The probability that each is the best, 0 to 1.
     pub best: Vec<f64>,
-    /// The probability that each is within the asked distance of the best, 0 to 1.
+    /// The probability that each is within the goal's distance of the best, 0 to 1.
     pub within: Vec<f64>,
-    /// Joint draws of their merits.
     pub draws: Vec<Vec<f64>>,
 }
 
 impl Belief {
-    /// About the candidates in `eligible`, where `within` is the asked distance.
+    /// The posterior of the candidates in `eligible`; `within` is the goal's distance.
     pub fn of(
         model: &Model,
         eligible: &[CandidateIndex],
@@ -48,7 +46,7 @@ impl Belief {
         let surface = model.surface();
         let mut ranked = ranked(eligible, |candidate| surface.mean_of_columns(candidate));
         let mut first: Vec<CandidateIndex> =
-            ranked.iter().take(FIRST_LOOK).map(|&(_, index)| index).collect();
+            ranked.iter().take(MAX_PRESELECTED).map(|&(_, index)| index).collect();
         first.extend(model.measured().filter(|index| eligible.contains(index)));
         first.sort_unstable();
         first.dedup();
@@ -56,13 +54,13 @@ impl Belief {
         let far: Vec<(f64, CandidateIndex)> = ranked.into_iter().filter(near).collect();
         ranked = self::ranked(&first, |candidate| model.mean(candidate));
         ranked.extend(far);
-        if ranked.len() > LOOKED_AT + OTHERS {
-            let mut rest = ranked.split_off(LOOKED_AT);
+        if ranked.len() > MAX_JOINT + RANDOM_OTHERS {
+            let mut rest = ranked.split_off(MAX_JOINT);
             random.shuffle(&mut rest);
-            let contenders = contenders::of(surface, eligible, DOUBT, random);
+            let contenders = contenders::of(surface, eligible, VARIANCE_INFLATION, random);
             rest.sort_by_key(|(_, index)| contenders.binary_search(index).is_err());
             let others = rest.partition_point(|(_, index)| contenders.binary_search(index).is_ok());
-            rest.truncate(others + OTHERS);
+            rest.truncate(others + RANDOM_OTHERS);
             rest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             ranked.extend(rest);
         }
@@ -70,7 +68,7 @@ impl Belief {
         let (means, mut covariance) = model.joint(&candidates);
         let mut sds = Vec::with_capacity(candidates.len());
         for row in 0..candidates.len() {
-            covariance.row_mut(row).iter_mut().for_each(|value| *value *= DOUBT);
+            covariance.row_mut(row).iter_mut().for_each(|value| *value *= VARIANCE_INFLATION);
             let variance = &mut covariance.row_mut(row)[row];
             *variance = variance.max(1e-12) + 1e-10;
             sds.push(variance.sqrt());
@@ -81,7 +79,7 @@ impl Belief {
         let mut draws = Vec::with_capacity(DRAWS);
         for _ in 0..DRAWS {
             let z: Vec<f64> = (0..candidates.len()).map(|_| random.normal()).collect();
-            let mut draw = factor.colour(&z);
+            let mut draw = factor.correlate(&z);
             draw.iter_mut().zip(&means).for_each(|(value, mean)| *value += mean);
             let Some((at, most)) = highest(&draw) else { continue };
             best[at] += 1.0 / DRAWS as f64;
@@ -95,8 +93,8 @@ impl Belief {
         Self { candidates, means, sds, best, within: near, draws }
     }
 
-    /// Who is most probably near the best, and with what probability; of equal ones the one of the
-    /// higher mean.
+    /// The candidate most likely to be close to the best, with that probability; ties go to the higher
+    /// mean.
     pub fn choice(&self) -> Option<(CandidateIndex, f64)> {
         let mut choice: Option<(f64, usize)> = None;
         for (at, &share) in self.within.iter().enumerate() {
@@ -121,7 +119,7 @@ fn ranked(
     ranked
 }
 
-/// Where the highest value is, and what it is.
+/// The index of the highest value, and the value.
 pub fn highest(values: &[f64]) -> Option<(usize, f64)> {
     let mut found: Option<(usize, f64)> = None;
     for (at, &value) in values.iter().enumerate() {

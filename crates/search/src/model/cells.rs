@@ -1,53 +1,51 @@
-//! What was measured, by cells: a candidate's trials under one workload with one length; and the
-//! levels and the spread of workloads' cells, which fits begin with.
+//! The measurements by cell (one candidate's trials under one workload with one length), and initial
+//! estimates of workload levels and spread.
 
 use crate::history::{Observation, TrialLength, TrialTable};
 use crate::space::{CandidateIndex, WorkloadIndex};
 
 use super::noise;
 
-/// One candidate's trials under one workload with one length.
 #[derive(Debug, Clone)]
 pub struct CellTrials {
     pub candidate: CandidateIndex,
     pub workload: WorkloadIndex,
     pub short: bool,
-    /// The logarithm of each trial's figure.
+    /// Log merit of each trial.
     pub values: Vec<f64>,
-    /// Each trial's place in the order of time.
+    /// Position of each trial in time.
     pub visits: Vec<f64>,
-    /// Each trial's batch.
     pub batches: Vec<u32>,
-    /// What each trial counts.
+    /// Weight of each trial.
     pub weights: Vec<f64>,
 }
 
 impl CellTrials {
-    /// What all its trials count.
+    /// Sum of the weights.
     pub fn weight(&self) -> f64 {
         self.weights.iter().sum()
     }
 
-    /// The mean of its trials, each as much as it counts.
+    /// Weighted mean of the trials.
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.values.iter().zip(&self.weights).map(|(v, w)| v * w).sum();
         sum / self.weight()
     }
 
-    /// Of each trial its batch, and which share of the mean it makes.
+    /// The batch of each trial, and the trial's share of the mean.
     pub fn shares(&self) -> Vec<(u32, f64)> {
         let all = self.weight();
         self.batches.iter().zip(&self.weights).map(|(batch, of)| (*batch, of / all)).collect()
     }
 
-    /// What its repeats deviate from their mean, widened for being around their own.
+    /// Deviations of repeats from their mean, widened because the mean is estimated from them.
     pub fn repeat_deviations(&self) -> Vec<f64> {
         let count = self.values.len() as f64;
         if self.values.len() < 2 {
             return Vec::new();
         }
         let mean = self.values.iter().sum::<f64>() / count;
-        // One of them is given by the others.
+        // The deviations sum to 0, so one of them is redundant.
         let widen = (count / (count - 1.0)).sqrt();
         self.values.iter().skip(1).map(|value| widen * (value - mean)).collect()
     }
@@ -58,11 +56,12 @@ pub fn of(history: &[Observation]) -> Vec<CellTrials> {
     let mut cells = Vec::new();
     for short in [false, true] {
         let length = if short { TrialLength::Short } else { TrialLength::Full };
-        let table = TrialTable::of(history, |ask| ask.length == length);
-        for (candidate, workload, told) in table.cells() {
-            let values: Vec<f64> = told.iter().filter_map(Observation::log_merit).collect();
-            let visits = told.iter().map(|told| told.visit as f64).collect();
-            let batches = told.iter().map(|told| told.ask.batch.number).collect();
+        let table = TrialTable::of(history, |proposal| proposal.length == length);
+        for (candidate, workload, observation) in table.cells() {
+            let values: Vec<f64> = observation.iter().filter_map(Observation::log_merit).collect();
+            let visits = observation.iter().map(|observation| observation.visit as f64).collect();
+            let batches =
+                observation.iter().map(|observation| observation.proposal.batch.number).collect();
             let weights = vec![1.0; values.len()];
             cells.push(CellTrials { candidate, workload, short, values, visits, batches, weights });
         }
@@ -108,7 +107,7 @@ pub fn spread(cells: &[CellTrials], levels: &[[f64; 2]]) -> f64 {
     noise::median_scale(&off).unwrap_or(0.01).max(1e-6)
 }
 
-/// The middle one of some values, the upper one of two.
+/// The median; of an even number of values the upper one.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

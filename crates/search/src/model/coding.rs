@@ -1,9 +1,9 @@
-//! Candidates as numbers: each factor of k levels becomes k-1 columns (the corners of a simplex, so
-//! that no level is special; ±1 for two levels), 0 where the factor does not apply, and each pair
-//! of factors that can meet becomes the products of their columns.
+//! Numeric coding of candidates. A factor with k levels becomes k-1 columns: the corners of a simplex,
+//! so that no level is special (±1 for two levels), and 0 where the factor does not apply. Each pair
+//! of factors that occur together adds the products of their columns.
 //!
-//! Levels that no candidate of interest has get no column. Limit: interactions of three factors and
-//! more are not coded; the model's kernel over differences test beds for them.
+//! Only the levels of candidates of interest are coded. Limit: interactions of three or more factors
+//! have no columns; the model covers them by a kernel over the number of differences.
 
 use crate::space::{CandidateIndex, SearchSpace};
 
@@ -17,12 +17,12 @@ struct Columns {
     count: usize,
 }
 
-/// What a column of the model test beds for.
+/// The effect that a column represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Term {
     /// The effect of a factor's levels.
     Main(usize),
-    /// What two factors do together beyond what each does.
+    /// The interaction of two factors.
     Pair(usize, usize),
 }
 
@@ -30,21 +30,21 @@ pub enum Term {
 #[derive(Debug, Clone)]
 pub struct Coding {
     mains: usize,
-    /// Row by row, the main columns of every candidate.
+    /// Main columns of every candidate, row by row.
     codes: Vec<f64>,
-    /// The two main columns whose product each pair column is.
+    /// The two main columns that each pair column multiplies.
     products: Vec<(usize, usize)>,
     terms: Vec<Term>,
-    /// Row by row, each candidate's level of each factor that varies; `u16::MAX` without one.
+    /// Each candidate's level of each varying factor, row by row; `u16::MAX` where it does not apply.
     levels: Vec<u16>,
     factors: usize,
 }
 
-/// No level: the factor does not apply.
+/// The factor does not apply.
 const NONE: u16 = u16::MAX;
 
 impl Coding {
-    /// Of all candidates, with columns for what varies among those in `interest`.
+    /// Codes all candidates, with columns for what varies among those in `interest`.
     pub fn of(space: &SearchSpace, interest: &[CandidateIndex]) -> Self {
         let level =
             |candidate: CandidateIndex, factor: usize| space.candidates[candidate].levels[factor];
@@ -94,17 +94,16 @@ impl Coding {
         Self { mains, codes, products, terms, levels, factors: all.len() }
     }
 
-    /// How many main columns there are.
+    /// The number of main columns.
     pub fn mains(&self) -> usize {
         self.mains
     }
 
-    /// How many columns there are in all: the main ones, then the pairs.
+    /// The number of columns: first the mains, then the pairs.
     pub fn columns(&self) -> usize {
         self.terms.len()
     }
 
-    /// What each column test beds for.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
@@ -135,7 +134,7 @@ impl Coding {
         }
     }
 
-    /// The sum of a candidate's columns, each times a coefficient.
+    /// The dot product of a candidate's columns and the coefficients.
     pub fn sum(&self, candidate: CandidateIndex, coefficients: &[f64]) -> f64 {
         let mains = self.mains_of(candidate);
         let pairs = self.products.iter().zip(&coefficients[self.mains..]);
@@ -143,7 +142,7 @@ impl Coding {
         dot(mains, &coefficients[..self.mains]) + of_pairs
     }
 
-    /// In how many factors two candidates differ.
+    /// The number of factors in which two candidates differ.
     pub fn differences(&self, one: CandidateIndex, other: CandidateIndex) -> usize {
         let of = |candidate: usize| {
             &self.levels[candidate * self.factors..(candidate + 1) * self.factors]
@@ -152,8 +151,8 @@ impl Coding {
     }
 }
 
-/// Whether two factors have levels that are combined in more than one way on both sides, so that an
-/// interaction is more than an effect of one of them.
+/// Whether the levels of two factors are combined in more than one way on both sides, so that their
+/// interaction is not equivalent to an effect of one of them.
 fn varies_together(
     space: &SearchSpace,
     interest: &[CandidateIndex],
@@ -175,10 +174,10 @@ fn varies_together(
     firsts.len() > 1 && seconds.len() > 1
 }
 
-/// A corner of the regular simplex with `code.len() + 1` corners around 0, at distance 1.
+/// A corner of the regular simplex around 0 with `code.len() + 1` corners at distance 1.
 fn corner(at: usize, code: &mut [f64]) {
     let dimensions = code.len();
-    // Corner k is 0 before column k but for what the columns before have fixed.
+    // Corner k only has values at column k and, determined by the norm, in the columns before.
     let mut rest: f64 = 1.0;
     for (column, value) in code.iter_mut().enumerate() {
         let left = (dimensions - column) as f64;
@@ -197,7 +196,7 @@ mod tests {
     use crate::landscape::LandscapeKind;
 
     #[test]
-    fn corners_are_as_far_from_each_other() {
+    fn simplex_corners_are_equidistant() {
         for levels in 2..6usize {
             let corners: Vec<Vec<f64>> = (0..levels)
                 .map(|at| {
@@ -220,11 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn options_of_different_families_do_not_meet() {
+    fn options_of_different_families_have_no_interaction() {
         let space = LandscapeKind::Tiny.make(1).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
-        // A family, three options of one and two of the other.
+        // The family factor, three options of one family and two of the other.
         assert_eq!(coding.mains(), 6);
         assert_eq!(coding.columns(), 6 + 3 + 1);
         let mut row = vec![0.0; coding.columns()];

@@ -1,9 +1,9 @@
-//! Who might be the best if effects are not as they seem: the best candidates of draws of all
-//! effects from their posterior. A family of which little is known has low and equal means, and one
-//! of its many members may yet be the best; a ranking by means never looks at it.
+//! Candidates that might be the best if the effects differ from their estimates: the best candidates
+//! of posterior draws of all effects. A family with few trials has low and equal means, although one
+//! of its many members may be the best; a ranking by means would never reach it.
 //!
-//! Limit: what is no effect of a level or a pair (the parts of [`super::surface`] that are a
-//! candidate's own, or its neighbourhood's) is not drawn.
+//! Limit: only the effects of levels and pairs are drawn, not the parts of [`super::surface`] that
+//! belong to a candidate or its neighborhood.
 
 use crate::random::RandomStream;
 use crate::space::CandidateIndex;
@@ -11,11 +11,10 @@ use crate::space::CandidateIndex;
 use super::linear::{Cholesky, Matrix, dot};
 use super::surface::{MeritSurface, dot_of_runs, runs};
 
-/// How many draws are made.
 const DRAWS: usize = 64;
 
-/// The best of `eligible` in each draw, in order, each once; `doubt` is by how much the posterior's
-/// variances are raised.
+/// The best of `eligible` in each draw, sorted and deduplicated. `inflation` is a factor on the
+/// posterior variances.
 pub fn of(
     surface: &MeritSurface<'_>,
     eligible: &[CandidateIndex],
@@ -42,7 +41,7 @@ pub fn of(
     found
 }
 
-/// Draws of all coefficients from their joint posterior.
+/// Draws all coefficients from their joint posterior.
 fn draws(surface: &MeritSurface<'_>, doubt: f64, random: &mut RandomStream) -> Vec<Vec<f64>> {
     let reduced = surface.reduced_columns();
     let size = reduced.rows();
@@ -57,7 +56,7 @@ fn draws(surface: &MeritSurface<'_>, doubt: f64, random: &mut RandomStream) -> V
     let factor = Cholesky::of(covariance);
     let draw = |random: &mut RandomStream| {
         let z: Vec<f64> = (0..size).map(|_| random.normal()).collect();
-        let off = factor.colour(&z);
+        let off = factor.correlate(&z);
         off.iter().zip(&surface.coefficients).map(|(off, mean)| mean + off).collect()
     };
     (0..DRAWS).map(|_| draw(random)).collect()
@@ -70,7 +69,7 @@ mod tests {
     use crate::model::{Coding, MeritEstimate, Scales};
 
     #[test]
-    fn a_family_that_was_hardly_tried_is_looked_at_though_its_means_are_low() {
+    fn a_family_with_few_trials_is_included_despite_low_means() {
         let space = LandscapeKind::Small.make(1).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);

@@ -1,71 +1,67 @@
-//! What is believed of merits: one Gaussian process over cells (a candidate's trials under one
-//! workload), solved at once.
+//! Joint posterior of merits: one Gaussian process over cells (a candidate's trials under one
+//! workload).
 //!
-//! [`super::surface`] and [`super::workload`] are fitted in turn, each workload for itself; with a
-//! few trials under each workload that leaves out most of what they tell together. Here an effect
-//! has a part that all workloads share and a part of each workload's own, and how much it varies
-//! between workloads is learned from all of them at once ([`super::exact_variances`]). The same
-//! holds for what is a candidate's own.
+//! [`super::surface`] and [`super::workload`] are fitted in turn, each workload separately. With few
+//! trials per workload, that loses most of the information they share. Here every effect has a part
+//! shared by all workloads and a workload-specific part, and the variance of both is learned from all
+//! workloads together ([`super::exact_variances`]). The same holds for the residual of each candidate.
 //!
-//! Limits: work grows with the cube of the cells, so there are at most [`MOST_CELLS`]. Noise, what
-//! strange trials weigh and what visits have in common are those of the model fitted in turn.
+//! Limits: the work grows with the cube of the number of cells, so there are at most [`MAX_CELLS`].
+//! Noise, outlier weights and visit effects are taken from the model fitted in turn.
 //!
-//! Source of a kernel that shares between tasks: E. Bonilla, K. Chai and C. Williams, Multi-task
-//! Gaussian Process Prediction, 2007.
+//! Source of kernels that share information between tasks: E. Bonilla, K. Chai and C. Williams,
+//! Multi-task Gaussian Process Prediction, 2007.
 
 use crate::space::{CandidateIndex, WorkloadIndex};
 
 use super::coding::Coding;
 use super::linear::{Cholesky, Matrix, add_scaled, dot};
-use super::surface::{BIAS_MAIN_SD, BIAS_OWN_SD, LEAST_OWN_SD, Scales, dot_of_runs, runs};
+use super::surface::{BIAS_MAIN_SD, BIAS_OWN_SD, MIN_OWN_SD, Scales, dot_of_runs, runs};
 
-/// With more cells the parts are fitted in turn.
-const MOST_CELLS: usize = 1200;
-/// How far a workload's level may be from the mean of its cells.
+/// With more cells, only the fit in turn is used.
+const MAX_CELLS: usize = 1200;
+/// Prior standard deviation of a workload's level around the mean of its cells.
 const LEVEL_SD: f64 = 1.0;
-/// The share of the first guess of a column's variance that is the workloads' own.
+/// The workload-specific share of the initial guess of a column's variance.
 const OWN_SHARE: f64 = 0.5;
 
-/// Whether so many cells can be fitted at once.
-pub fn is_possible_with(cells: usize) -> bool {
-    (1..=MOST_CELLS).contains(&cells)
+/// Whether this number of cells can be fitted jointly.
+pub fn is_feasible(cells: usize) -> bool {
+    (1..=MAX_CELLS).contains(&cells)
 }
 
-/// What was measured of a cell.
 #[derive(Debug, Clone)]
 pub struct CellPoint {
-    /// Of which candidate.
     pub candidate: CandidateIndex,
-    /// Under which workload.
     pub workload: WorkloadIndex,
     /// Whether in short trials.
     pub short: bool,
-    /// The mean of its trials less the mean of the workload's cells, in natural logarithm.
+    /// The mean of the cell's trials minus the mean of the workload's cells, in natural logarithm.
     pub value: f64,
     /// The variance of its noise.
     pub variance: f64,
-    /// By batch, which share of it is of that batch.
+    /// The share of each batch in the value.
     pub batches: Vec<(u32, f64)>,
 }
 
 /// The variances of the kernel's parts.
 #[derive(Debug, Clone)]
 pub struct ExactScales {
-    /// Of each column's effect: what all workloads share.
+    /// By column: the effect shared by all workloads.
     pub(super) common: Vec<f64>,
-    /// Of each column's effect: what each workload adds.
+    /// By column: the workload-specific effect.
     pub(super) own: Vec<f64>,
-    /// Of a candidate's own part: what all workloads share.
+    /// A candidate's residual shared by all workloads.
     pub(super) candidate: f64,
-    /// And what each workload adds.
+    /// A candidate's workload-specific residual.
     pub(super) cell: f64,
-    /// What columns have in common, those of mains and those of pairs.
+    /// Group variances of main and of pair columns.
     pub(super) common_groups: [f64; 2],
     pub(super) own_groups: [f64; 2],
 }
 
 impl ExactScales {
-    /// A first guess where merits vary by this variance in all.
+    /// Initial guess for merits with this total variance.
     pub fn guess(coding: &Coding, variance: f64) -> Self {
         let Scales { columns, main_group, pair_group, near, .. } = Scales::guess(coding, variance);
         let part = |share: f64| columns.iter().map(|of| share * of).collect();
@@ -73,35 +69,34 @@ impl ExactScales {
         Self {
             common: part(1.0 - OWN_SHARE),
             own: part(OWN_SHARE),
-            candidate: near.max(LEAST_OWN_SD.powi(2)),
-            cell: near.max(LEAST_OWN_SD.powi(2)),
+            candidate: near.max(MIN_OWN_SD.powi(2)),
+            cell: near.max(MIN_OWN_SD.powi(2)),
             common_groups: groups(1.0 - OWN_SHARE),
             own_groups: groups(OWN_SHARE),
         }
     }
 }
 
-/// The posterior.
 #[derive(Debug, Clone)]
 pub struct ExactPosterior<'a> {
     pub(super) coding: &'a Coding,
-    /// How much each workload counts; together 1.
+    /// Workload weights; they sum to 1.
     weights: Vec<f64>,
     pub(super) points: Vec<CellPoint>,
     pub(super) scales: ExactScales,
     pub(super) rows: Matrix,
-    /// The lower triangle of what no learned variance is in: levels, noise, visits, what short
-    /// trials get wrong.
+    /// The lower triangle of the covariance that does not depend on learned variances: levels, noise,
+    /// visits, bias of short trials.
     fixed: Matrix,
     pub(super) factor: Cholesky,
     pub(super) alpha: Vec<f64>,
-    /// For each workload the sum of its points' columns, each times the point's `alpha`.
+    /// For each workload, the sum of its points' columns weighted by `alpha`.
     sums: Matrix,
 }
 
 impl<'a> ExactPosterior<'a> {
-    /// Given these points, of which there is one at the least, with the variances as they are;
-    /// `visit` is the variance of what the trials of a visit have in common.
+    /// The posterior given at least one point and fixed variances; `visit` is the variance of the effect
+    /// shared by the trials of a visit.
     pub fn of(
         coding: &'a Coding,
         weights: Vec<f64>,
@@ -128,7 +123,6 @@ impl<'a> ExactPosterior<'a> {
         exact
     }
 
-    /// The variances.
     pub fn scales(&self) -> &ExactScales {
         &self.scales
     }
@@ -167,8 +161,8 @@ impl<'a> ExactPosterior<'a> {
         }
     }
 
-    /// The joint belief about some candidates' merits in full-length trials, all of them relative
-    /// to the same unknown: means, and the lower triangle of the covariance.
+    /// The joint posterior of some candidates' merits in full-length trials, relative to a common
+    /// unknown: means, and the lower triangle of the covariance.
     pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
         let (size, columns) = (candidates.len(), self.coding.columns());
         let squares: f64 = self.weights.iter().map(|weight| weight * weight).sum();
@@ -212,7 +206,7 @@ impl<'a> ExactPosterior<'a> {
         (means, covariance)
     }
 
-    /// The believed merit of a candidate, as [`Self::joint`] has it.
+    /// The posterior mean of a candidate, equal to that of [`Self::joint`].
     pub fn mean(&self, candidate: CandidateIndex) -> f64 {
         let mut row = vec![0.0; self.coding.columns()];
         self.coding.write(candidate, &mut row);
@@ -229,7 +223,7 @@ impl<'a> ExactPosterior<'a> {
         mean + own.map(|(point, alpha)| alpha * self.own_part(candidate, point)).sum::<f64>()
     }
 
-    /// The covariance of a candidate's merit with a point, as far as it is no column's.
+    /// The covariance of a candidate's merit with a point beyond the columns.
     fn own_part(&self, candidate: CandidateIndex, point: &CellPoint) -> f64 {
         if point.candidate == candidate {
             self.scales.candidate + self.weights[point.workload] * self.scales.cell
@@ -239,7 +233,7 @@ impl<'a> ExactPosterior<'a> {
     }
 }
 
-/// What two points have in common that is no candidate's merit under a workload.
+/// The covariance of two points beyond the candidates' merits.
 fn covariance_beyond_merit(coding: &Coding, one: &CellPoint, other: &CellPoint, visit: f64) -> f64 {
     let mut sum = 0.0;
     if one.workload == other.workload && one.short == other.short {
@@ -269,7 +263,7 @@ mod tests {
 
     const NOISE_SD: f64 = 0.02;
 
-    /// Some cells of a landscape, each tried once with that noise.
+    /// One noisy measurement of each cell.
     fn points(
         cells: &[(usize, usize)],
         truth: &[Vec<f64>],
@@ -287,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn a_few_trials_of_each_workload_tell_what_an_option_does_to_all_of_them() {
+    fn a_few_trials_per_workload_determine_an_effect_shared_by_all_workloads() {
         let space = LandscapeKind::Small.make(3).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
         let mut random = RandomStream::new(3);
-        // One column does 10 % everywhere, another 20 % here and -20 % there.
+        // One column has 10 % in all workloads, another 20 % and -20 % alternately.
         let truth: Vec<Vec<f64>> = all
             .iter()
             .map(|&candidate| {
@@ -321,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_joint_belief_has_the_means_and_less_doubt_where_there_are_trials() {
+    fn the_joint_posterior_has_the_same_means_and_less_variance_at_trials() {
         let landscape = LandscapeKind::Small.make(5);
         let space = &landscape.space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
@@ -341,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_short_trials_get_wrong_and_what_a_visit_has_in_common_is_more_doubt() {
+    fn bias_of_short_trials_and_visit_effects_increase_the_variance() {
         let space = LandscapeKind::Small.make(7).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);

@@ -1,24 +1,24 @@
-//! Learning how much each part of [`super::exact`] varies, as [`super::variances`] does: a column's
-//! variance lies between its own square and that of its group; a group's is the mean square of its
-//! effects, each counted as far as the data determine it. What workloads have of their own is
-//! learned from all of them at once.
+//! Learns the variances of [`super::exact`] in the same way as [`super::variances`]: a column's
+//! variance lies between its own square and that of its group. A group's variance is the mean square
+//! of its effects, each weighted by how well the data determine it. Workload-specific variances are
+//! learned from all workloads together.
 
 use super::exact::ExactPosterior;
 use super::linear::Matrix;
-use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD};
+use super::surface::{MIN_MAIN_SD, MIN_OWN_SD, MIN_PAIR_SD};
 use super::variances::{ratio, step};
 
-/// What a column's group weighs against the column's own squares, in effects: of those that
-/// workloads share there is one, of their own one for each workload.
+/// Weight of a column's group relative to the column's own squares. Shared effects have one square,
+/// specific effects one per workload.
 const NU: f64 = 1.0;
-/// How often variances are improved that are guessed; that were learned from fewer points; and
-/// these with so many points that it takes long.
+/// Iterations when starting from a guess, from variances learned from fewer points, and from those
+/// with so many points that an iteration takes long.
 const ROUNDS: usize = 6;
 const ROUNDS_AGAIN: usize = 4;
 const ROUNDS_OF_MANY: usize = 2;
 const MANY: usize = 700;
 
-/// Sums of squares of effects, and how many of them are determined, by group.
+/// The sum of squares of a group's effects and the number of effects that the data determine.
 #[derive(Debug, Default)]
 struct Group {
     squares: f64,
@@ -26,7 +26,7 @@ struct Group {
 }
 
 impl Group {
-    /// Counts an effect of this mean and prior variance; gives its expected square.
+    /// Adds an effect with this mean and prior variance; returns its expected square.
     fn add(&mut self, mean: f64, scale: f64, determined: f64) -> f64 {
         self.squares += mean * mean;
         self.determined += determined;
@@ -35,12 +35,12 @@ impl Group {
 }
 
 impl ExactPosterior<'_> {
-    /// The same with the variances learned from the points, where they were guessed.
+    /// Learns the variances, starting from a guess.
     pub fn learned(self) -> Self {
         self.improved(ROUNDS)
     }
 
-    /// The same with the variances learned from the points, where they were from fewer of them.
+    /// Learns the variances, starting from those of fewer points.
     pub fn learned_again(self) -> Self {
         let rounds = if self.points.len() > MANY { ROUNDS_OF_MANY } else { ROUNDS_AGAIN };
         self.improved(rounds)
@@ -76,7 +76,7 @@ impl ExactPosterior<'_> {
                 each.map(|(sum, form)| own[group].add(scale * sum, scale, scale * form)).sum();
             squares.push((of_common, of_own));
         }
-        let least = [LEAST_MAIN_SD, LEAST_PAIR_SD];
+        let least = [MIN_MAIN_SD, MIN_PAIR_SD];
         let scales = &mut self.scales;
         for (groups, found) in
             [(&mut scales.common_groups, &common), (&mut scales.own_groups, &own)]
@@ -93,9 +93,8 @@ impl ExactPosterior<'_> {
         }
     }
 
-    /// Of a column: for each workload the sum of its codes, each times its point's `alpha`, and the
-    /// quadratic form of its codes in the inverse; and that of all its codes. `order` is that of
-    /// points by workload.
+    /// For a column: by workload, the sum of its codes weighted by `alpha` and the quadratic form of its
+    /// codes in the inverse; and the quadratic form of all its codes. `order` sorts points by workload.
     fn forms(&self, column: usize, inverse: &Matrix, order: &[usize]) -> (Vec<f64>, Vec<f64>, f64) {
         let mut sums = vec![0.0; self.workloads()];
         let mut forms = vec![0.0; self.workloads()];
@@ -115,7 +114,7 @@ impl ExactPosterior<'_> {
                 part.iter().map(|&(other, code)| code * row[other]).sum()
             };
             sums[workload(place)] += code * self.alpha[at];
-            // The other half of a symmetric matrix is the same.
+            // The matrix is symmetric: count off-diagonal products twice.
             forms[workload(place)] += code * (code * row[at] + 2.0 * of(&coded[first..place]));
             across += 2.0 * code * of(&coded[..first]);
         }
@@ -123,7 +122,7 @@ impl ExactPosterior<'_> {
         (sums, forms, form)
     }
 
-    /// The parts that are no columns.
+    /// Learns the variances of the parts that are not columns.
     fn improve_rest(&mut self, inverse: &Matrix) {
         let (mut candidate, mut cell) = ((0.0, 0.0), (0.0, 0.0));
         for (row, one) in self.points.iter().enumerate() {
@@ -142,7 +141,7 @@ impl ExactPosterior<'_> {
         }
         let scales = &mut self.scales;
         for (scale, of) in [(&mut scales.candidate, candidate), (&mut scales.cell, cell)] {
-            *scale = step(*scale, *scale * ratio(of.0, of.1, 1.0), LEAST_OWN_SD);
+            *scale = step(*scale, *scale * ratio(of.0, of.1, 1.0), MIN_OWN_SD);
         }
     }
 }

@@ -1,17 +1,14 @@
-//! The little linear algebra that the model needs: Cholesky's factor of a symmetric positive
-//! matrix, and forward and backward substitution, on rows that lie together in memory.
+//! Dense linear algebra for the model: Cholesky factorization of a symmetric positive definite matrix,
+//! forward and backward substitution.
 //!
-//! Rows are worked on four at a time, so that what they are multiplied with is read once.
-//!
-//! Limits: dense matrices of some thousand rows at the most; no pivoting, which covariances with
-//! noise on their diagonal do not need.
+//! Rows are processed in blocks of four to reuse the row they are multiplied with. Limits: matrices up
+//! to a few thousand rows; no pivoting, which covariances with noise on their diagonal do not need.
 
-/// So many rows are worked on together.
-const TOGETHER: usize = 4;
-/// So many sums of a row side by side let the compiler use wide registers.
+const BLOCK_ROWS: usize = 4;
+/// Independent sums per row, which lets the compiler use wide registers.
 const LANES: usize = 4;
 
-/// A matrix, row after row.
+/// A dense row-major matrix.
 #[derive(Debug, Clone, Default)]
 pub struct Matrix {
     columns: usize,
@@ -19,17 +16,14 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
         Self { columns, values: vec![0.0; rows * columns] }
     }
 
-    /// How many rows it has.
     pub fn rows(&self) -> usize {
         self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// A row.
     pub fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.columns..(row + 1) * self.columns]
     }
@@ -39,7 +33,6 @@ impl Matrix {
         &mut self.values[row * self.columns..(row + 1) * self.columns]
     }
 
-    /// With rows and columns exchanged.
     pub fn transposed(&self) -> Self {
         let mut other = Self::zeros(self.columns, self.rows());
         for row in 0..self.rows() {
@@ -51,7 +44,6 @@ impl Matrix {
     }
 }
 
-/// The sum of products.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a_whole, b_whole) = (a.chunks_exact(8), b.chunks_exact(8));
@@ -64,9 +56,9 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     rest + ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]))
 }
 
-/// The sums of products of each of some rows with the same other one, which is as long or shorter.
-fn dots(rows: [&[f64]; TOGETHER], other: &[f64]) -> [f64; TOGETHER] {
-    let mut sums = [[0.0; LANES]; TOGETHER];
+/// The dot products of several rows with a common one, which is at most as long.
+fn dots(rows: [&[f64]; BLOCK_ROWS], other: &[f64]) -> [f64; BLOCK_ROWS] {
+    let mut sums = [[0.0; LANES]; BLOCK_ROWS];
     let whole = other.len() / LANES * LANES;
     let rows = rows.map(|row| &row[..other.len()]);
     for at in (0..whole).step_by(LANES) {
@@ -78,7 +70,7 @@ fn dots(rows: [&[f64]; TOGETHER], other: &[f64]) -> [f64; TOGETHER] {
             }
         }
     }
-    let mut found = [0.0; TOGETHER];
+    let mut found = [0.0; BLOCK_ROWS];
     for ((found, sums), row) in found.iter_mut().zip(sums).zip(rows) {
         let rest: f64 = row[whole..].iter().zip(&other[whole..]).map(|(x, y)| x * y).sum();
         *found = rest + (sums[0] + sums[2]) + (sums[1] + sums[3]);
@@ -93,22 +85,22 @@ pub fn add_scaled(a: &mut [f64], factor: f64, b: &[f64]) {
     }
 }
 
-/// The lower triangle `L` with `L Lᵀ` = a symmetric positive matrix.
+/// The lower triangular factor `L` with `L Lᵀ` equal to a symmetric positive definite matrix.
 #[derive(Debug, Clone)]
 pub struct Cholesky {
     lower: Matrix,
 }
 
 impl Cholesky {
-    /// Of a matrix of which the lower triangle is read. What rounding has made not positive is
-    /// taken for a little above 0.
+    /// Factors a matrix, reading only its lower triangle. Pivots that rounding made negative are
+    /// replaced by a small positive value.
     pub fn of(mut matrix: Matrix) -> Self {
         let size = matrix.rows();
-        for first in (0..size).step_by(TOGETHER) {
+        for first in (0..size).step_by(BLOCK_ROWS) {
             let (above, below) = matrix.values.split_at_mut(first * size);
-            let count = TOGETHER.min(size - first);
+            let count = BLOCK_ROWS.min(size - first);
             let block = &mut below[..count * size];
-            let done = if count == TOGETHER { first } else { 0 };
+            let done = if count == BLOCK_ROWS { first } else { 0 };
             for column in 0..done {
                 let other = &above[column * size..=column * size + column];
                 let rows = std::array::from_fn(|row| &block[row * size..row * size + column]);
@@ -135,15 +127,15 @@ impl Cholesky {
         Self { lower: matrix }
     }
 
-    /// Solves `L x = b` in place for every row `b` of a matrix; the `k`th is 0 before `first(k)`,
-    /// which does not fall with `k`.
+    /// Solves `L x = b` in place for every row `b` of a matrix. Row `k` is 0 before `first(k)`, which
+    /// must not decrease with `k`.
     fn forward_rows(&self, rows: &mut Matrix, first: impl Fn(usize) -> usize) {
         let size = rows.columns;
         let count = rows.rows();
-        for from in (0..count).step_by(TOGETHER) {
-            let until = count.min(from + TOGETHER);
+        for from in (0..count).step_by(BLOCK_ROWS) {
+            let until = count.min(from + BLOCK_ROWS);
             let start = first(from);
-            if until - from < TOGETHER {
+            if until - from < BLOCK_ROWS {
                 for row in from..until {
                     self.forward_from(rows.row_mut(row), start);
                 }
@@ -175,12 +167,12 @@ impl Cholesky {
         for row in 0..size {
             let of_row = &columns.row(row)[row..];
             let mut column = 0;
-            while column + TOGETHER <= row {
+            while column + BLOCK_ROWS <= row {
                 let others = std::array::from_fn(|at| &columns.row(column + at)[row..]);
                 for (at, value) in dots(others, of_row).into_iter().enumerate() {
                     inverse.row_mut(row)[column + at] = value;
                 }
-                column += TOGETHER;
+                column += BLOCK_ROWS;
             }
             for column in column..=row {
                 inverse.row_mut(row)[column] = dot(of_row, &columns.row(column)[row..]);
@@ -224,8 +216,8 @@ impl Cholesky {
         self.backward(b);
     }
 
-    /// Row by row, the columns of `L⁻¹`, each 0 before the place of its own number: the products of
-    /// two of them make the inverse of `L Lᵀ`.
+    /// The columns of `L⁻¹` as rows, each 0 before its own index. Their dot products form the inverse of
+    /// `L Lᵀ`.
     pub fn inverse_columns(&self) -> Matrix {
         let size = self.lower.rows();
         let mut columns = Matrix::zeros(size, size);
@@ -236,8 +228,9 @@ impl Cholesky {
         columns
     }
 
-    /// `L z`: of independent standard normal `z` it makes normals with the matrix as covariance.
-    pub fn colour(&self, z: &[f64]) -> Vec<f64> {
+    /// `L z`: turns independent standard normal values `z` into normal values with the matrix as
+    /// covariance.
+    pub fn correlate(&self, z: &[f64]) -> Vec<f64> {
         (0..z.len()).map(|row| dot(&self.lower.row(row)[..=row], &z[..=row])).collect()
     }
 
@@ -274,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_solution_solves(
+        fn solve_satisfies_the_equations(
             size in 1usize..20,
             seed in any::<u64>(),
         ) {
@@ -289,7 +282,7 @@ mod tests {
         }
 
         #[test]
-        fn rows_together_are_solved_as_one_by_one(
+        fn solving_rows_in_blocks_matches_solving_them_one_by_one(
             size in 1usize..20,
             count in 1usize..10,
             seed in any::<u64>(),
@@ -311,7 +304,7 @@ mod tests {
         }
 
         #[test]
-        fn a_matrix_times_its_inverse_is_one(
+        fn a_matrix_times_its_inverse_is_the_identity(
             size in 1usize..20,
             seed in any::<u64>(),
         ) {
@@ -328,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_factor_of_a_known_matrix() {
+    fn a_known_matrix_has_the_known_factor() {
         let mut matrix = Matrix::zeros(3, 3);
         matrix.row_mut(0).copy_from_slice(&[4.0, 12.0, -16.0]);
         matrix.row_mut(1).copy_from_slice(&[12.0, 37.0, -43.0]);
@@ -338,12 +331,12 @@ mod tests {
         assert_eq!(cholesky.lower.row(1), &[6.0, 1.0, 0.0]);
         assert_eq!(cholesky.lower.row(2), &[-8.0, 5.0, 3.0]);
         assert!((cholesky.log_determinant() - 36f64.ln()).abs() < 1e-12);
-        assert_eq!(cholesky.colour(&[1.0, 1.0, 1.0]), vec![2.0, 7.0, 0.0]);
+        assert_eq!(cholesky.correlate(&[1.0, 1.0, 1.0]), vec![2.0, 7.0, 0.0]);
         assert_eq!(cholesky.inverse_columns().row(0), &[0.5, -3.0, 19.0 / 3.0]);
     }
 
     #[test]
-    fn rows_become_columns() {
+    fn transposing_turns_rows_into_columns() {
         let mut matrix = Matrix::zeros(2, 3);
         matrix.row_mut(0).copy_from_slice(&[1.0, 2.0, 3.0]);
         matrix.row_mut(1).copy_from_slice(&[4.0, 5.0, 6.0]);

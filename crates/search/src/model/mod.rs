@@ -1,14 +1,13 @@
-//! What is believed after a history: a merit for every candidate, with its doubt.
+//! The statistical model of a search: a posterior mean and covariance of every candidate's merit.
 //!
-//! A trial's logarithm is taken for the sum of its candidate's merit (the mean over workloads: a
-//! Gaussian process over candidates, `surface`), of what its workload makes of the candidate
-//! (`workload`), of drift, and of noise, each trial's (`noise`) and each visit's (`visit`).
-//! The parts are fitted in turn, each to what the others leave, until they agree (Gauss and
-//! Seidel's way to solve for all at once). Trials that are far off count less. Unless there are
-//! very many cells, merits are then fitted at once (`exact`), to noise as found by turns.
+//! The logarithm of a trial is modeled as the sum of its candidate's merit (the mean over workloads: a
+//! Gaussian process over candidates, `surface`), workload-specific effects (`workload`), drift, noise
+//! per trial (`noise`) and noise per visit (`visit`). The parts are fitted in turn, each to the
+//! residuals of the others, until they agree (Gauss-Seidel). Outlying trials get less weight. Up to a
+//! maximum number of cells, all merits are then fitted jointly (`exact`) with the noise found this way.
 //!
-//! Limits: the doubt about the workloads' parts and the variances themselves is only partly in the
-//! doubt about merits; [`Belief::within`] was checked against landscapes for that.
+//! Limits: the uncertainty of the workload effects and of the variances themselves is only partly
+//! included in that of the merits; [`Belief::within`] was calibrated on landscapes to compensate.
 
 mod belief;
 mod cells;
@@ -34,52 +33,49 @@ pub use linear::{Cholesky, Matrix};
 pub use surface::{MeritEstimate, MeritSurface, Scales};
 use workload::{Deviation, WorkloadBelief};
 
-/// Where the variances of a fit come from.
+/// The source of the variances of a fit.
 #[derive(Debug, Clone)]
 pub enum Variances {
-    /// They are these.
     Known(Scales),
-    /// They are learned from the history.
+    /// Learned from the history.
     Learned,
-    /// They are learned from the history, from where others were that less of it had given.
+    /// Learned from the history, starting from variances learned from a part of it.
     LearnedFrom(Scales),
 }
 
-/// How often the parts are fitted in turn.
+/// Rounds of fitting the parts in turn.
 const ROUNDS: usize = 3;
 
-/// So many repeats say more of noise than the model's misfit does.
+/// From this number of repeats on, they estimate the noise better than the model's residuals.
 const POOL_REPEATS: usize = 3;
-/// How much more short trials are taken to vary while only one length was repeated.
+/// Assumed ratio of noise in short and full-length trials while only one length has repeats.
 const SHORT_RATIO: f64 = 1.5;
 
-/// So many standard errors make a drift sure.
+/// Standard errors above which a drift is significant.
 const SURE_DRIFT: f64 = 3.5;
 
-/// A fitted model.
 #[derive(Debug, Clone)]
 pub struct Model<'a> {
     coding: &'a Coding,
     weights: Vec<f64>,
     cells: Vec<CellTrials>,
     own: Vec<WorkloadBelief>,
-    /// Squared scale of noise, by workload, in full-length and short trials.
+    /// Squared noise scale by workload, in full-length and short trials.
     noise: Vec<[f64; 2]>,
-    /// The variance of a cell's own deviation.
+    /// The variance of the residual effect of each cell.
     deviation: f64,
-    /// The variance of what the trials of a visit have in common.
+    /// The variance of the effect shared by the trials of a visit.
     visit: f64,
-    /// By how much a trial changes from one to the next in time, and where that is 0.
+    /// Drift from one trial to the next, and the time at which it is 0.
     drift: f64,
     middle: f64,
     surface: MeritSurface<'a>,
     points: Vec<(CandidateIndex, bool)>,
-    /// The same fitted at once, where there are not too many cells.
+    /// The joint fit, unless there are too many cells.
     exact: Option<ExactPosterior<'a>>,
 }
 
 impl<'a> Model<'a> {
-    /// Fitted to a history.
     pub fn fit(
         space: &SearchSpace,
         coding: &'a Coding,
@@ -134,36 +130,36 @@ impl<'a> Model<'a> {
                 model.learn_drift();
             }
         }
-        if exact::is_possible_with(model.cells.len()) {
+        if exact::is_feasible(model.cells.len()) {
             model.exact = Some(match scales.and_then(|scales| scales.exact) {
-                Some(known) => model.at_once(known),
-                None => model.learned_at_once(from),
+                Some(known) => model.joint_posterior(known),
+                None => model.learned_joint_posterior(from),
             });
         }
         model
     }
 
-    /// The variances, to fit with again.
+    /// The variances, for further fits.
     pub fn scales(&self) -> Scales {
         let exact = self.exact.as_ref().map(|exact| exact.scales().clone());
         Scales { exact, ..self.surface.scales().clone() }
     }
 
-    /// The believed merit of a candidate; of two candidates only the difference says something.
+    /// The posterior mean of a candidate's merit; only differences between candidates are meaningful.
     pub fn mean(&self, candidate: CandidateIndex) -> f64 {
         let exact = self.exact.as_ref().map(|exact| exact.mean(candidate));
         exact.unwrap_or_else(|| self.surface.mean(candidate))
     }
 
-    /// The joint belief about some candidates in full-length trials: means, as [`Self::mean`] has
-    /// them, and the lower triangle of the covariance.
+    /// The joint posterior of some candidates in full-length trials: means as in [`Self::mean`], and the
+    /// lower triangle of the covariance.
     pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
         let exact = self.exact.as_ref().map(|exact| exact.joint(candidates));
         exact.unwrap_or_else(|| self.surface.joint(candidates))
     }
 
-    /// All cells fitted at once, with these variances.
-    fn at_once(&self, scales: ExactScales) -> ExactPosterior<'a> {
+    /// The joint fit of all cells with these variances.
+    fn joint_posterior(&self, scales: ExactScales) -> ExactPosterior<'a> {
         let points = self.cells.iter().zip(self.deviations()).map(|(cell, value)| CellPoint {
             candidate: cell.candidate,
             workload: cell.workload,
@@ -175,18 +171,18 @@ impl<'a> Model<'a> {
         ExactPosterior::of(self.coding, self.weights.clone(), points.collect(), scales, self.visit)
     }
 
-    /// The same with variances that are learned, from these or from a guess.
-    fn learned_at_once(&self, from: Option<ExactScales>) -> ExactPosterior<'a> {
+    /// The joint fit with learned variances, starting from these or from a guess.
+    fn learned_joint_posterior(&self, from: Option<ExactScales>) -> ExactPosterior<'a> {
         if let Some(scales) = from {
-            return self.at_once(scales).learned_again();
+            return self.joint_posterior(scales).learned_again();
         }
         let squares: f64 = self.deviations().map(|off| off.powi(2)).sum();
         let variance = (squares / self.cells.len() as f64).max(1e-4);
         let guess = ExactScales::guess(self.coding, variance);
-        self.at_once(guess).learned()
+        self.joint_posterior(guess).learned()
     }
 
-    /// For every cell what it is off the mean of its workload's cells of its length.
+    /// The difference of every cell from the mean of its workload's cells of the same length.
     fn deviations(&self) -> impl Iterator<Item = f64> {
         let levels = cells::mean_levels(&self.cells, self.weights.len());
         let off =
@@ -194,17 +190,16 @@ impl<'a> Model<'a> {
         self.cells.iter().map(off)
     }
 
-    /// The surface of merits.
     pub fn surface(&self) -> &MeritSurface<'a> {
         &self.surface
     }
 
-    /// The candidates that were measured, in order, some more than once.
+    /// The measured candidates in order, possibly with duplicates.
     pub fn measured(&self) -> impl Iterator<Item = CandidateIndex> {
         self.points.iter().map(|&(candidate, _)| candidate)
     }
 
-    /// The standard deviation of noise under each workload, in full-length and short trials.
+    /// The standard deviation of noise by workload, in full-length and short trials.
     pub fn noise_sd(&self) -> Vec<[f64; 2]> {
         self.noise.iter().map(|both| both.map(f64::sqrt)).collect()
     }
@@ -214,14 +209,14 @@ impl<'a> Model<'a> {
         noise::SPREAD * self.noise[cell.workload][usize::from(cell.short)] / cell.weight()
     }
 
-    /// What is expected of a cell: merit, and bias if short, and what the workload makes of it.
+    /// The expected value of a cell: merit, bias if short, and workload effect.
     fn expected(&self, cell: &CellTrials, means: &[(f64, f64)], at: usize) -> f64 {
         let (mean, bias) = means[at];
         let of_length = if cell.short { bias } else { 0.0 };
         mean + of_length + self.own[cell.workload].offset(self.coding, cell.candidate, cell.short)
     }
 
-    /// For every cell the believed merit and short bias of its candidate.
+    /// The posterior merit and short bias of every cell's candidate.
     fn means_of_cells(&self) -> Vec<(f64, f64)> {
         let mut last: Option<(CandidateIndex, (f64, f64))> = None;
         self.cells
@@ -238,7 +233,7 @@ impl<'a> Model<'a> {
             .collect()
     }
 
-    /// Each candidate's merit as its own trials have it, by length.
+    /// Each candidate's merit estimated from its own trials, by length.
     fn merits(&self) -> Vec<MeritEstimate> {
         let mut points = Vec::new();
         let mut at = 0;
@@ -252,8 +247,8 @@ impl<'a> Model<'a> {
         points
     }
 
-    /// The merit from cells of one candidate and length: between the weighted mean over workloads
-    /// (right when all are measured) and the most exact mean of those that are.
+    /// The merit estimated from the cells of one candidate and length: between the weighted mean over
+    /// workloads (correct if all are measured) and the most precise mean of those that are.
     fn merit_of(&self, cells: &[&CellTrials]) -> MeritEstimate {
         let CellTrials { candidate, short, .. } = *cells[0];
         let mut precision = 0.0;
@@ -307,12 +302,11 @@ impl<'a> Model<'a> {
         for (own, deviations) in self.own.iter_mut().zip(&deviations) {
             own.learn(self.coding, deviations);
         }
-        WorkloadBelief::centre(&mut self.own, &self.weights);
+        WorkloadBelief::center(&mut self.own, &self.weights);
     }
 
-    /// A trend in time of what the rest does not explain is taken out where it surely is one. Part
-    /// of a drift is taken for a difference of candidates that were tried at different times, so
-    /// what is found is rather less than there is.
+    /// Removes a significant linear trend from the residuals. Part of a drift is attributed to
+    /// differences between candidates tried at different times, so this underestimates it.
     fn learn_drift(&mut self) {
         let means = self.means_of_cells();
         let (mut along, mut length) = (0.0, 0.0);
@@ -337,13 +331,12 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// By how much trials change from one to the next in time, in natural logarithm; 0 where no
-    /// drift is sure.
+    /// The drift from one trial to the next in natural logarithm; 0 unless it is significant.
     pub fn drift(&self) -> f64 {
         self.drift
     }
 
-    /// The noise that all workloads together show, in full-length and short trials.
+    /// The noise pooled over all workloads, in full-length and short trials.
     fn pooled_noise(&self, misfit: f64) -> [f64; 2] {
         let repeats = |short: bool| -> Vec<f64> {
             let cells = self.cells.iter().filter(|cell| cell.short == short);
@@ -361,8 +354,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Noise from repeats; what the model's misfit has beyond it is the cells' own deviation; then
-    /// what each trial counts.
+    /// Estimates the noise from repeats, attributes the rest of the residuals to the cells' own
+    /// deviation, and updates the weights of the trials.
     fn learn_noise(&mut self) {
         let means = self.means_of_cells();
         let misfits: Vec<f64> = self
@@ -388,7 +381,8 @@ impl<'a> Model<'a> {
                 let repeats: Vec<f64> =
                     here.iter().flat_map(|&at| self.cells[at].repeat_deviations()).collect();
                 let pooled = pooled[usize::from(short)];
-                // A cell of many trials shows its own deviation, one of few mostly noise.
+                // The residuals of cells with many trials mostly show the cell's deviation, those of cells with
+                // one trial mostly noise.
                 let single: Vec<f64> = here
                     .iter()
                     .filter(|&&at| self.cells[at].values.len() == 1)
@@ -410,18 +404,18 @@ impl<'a> Model<'a> {
             let cell = &mut self.cells[at];
             let scale = self.noise[cell.workload][usize::from(cell.short)];
             let many = cell.values.len() > 2;
-            let (centre, doubt) =
+            let (center, doubt) =
                 if many { (cells::median(&cell.values), 0.0) } else { (expected, self.deviation) };
             for (weight, value) in cell.weights.iter_mut().zip(&cell.values) {
-                *weight = noise::weight(value - centre, scale + doubt);
+                *weight = noise::weight(value - center, scale + doubt);
             }
         }
         self.visit = visit::learned(&self.cells, |cell| self.noise_of(cell) * cell.weight());
     }
 }
 
-/// The middle of a history in time.
+/// The mean time of a history.
 fn middle(history: &[Observation]) -> f64 {
-    let sum: f64 = history.iter().map(|told| told.visit as f64).sum();
+    let sum: f64 = history.iter().map(|observation| observation.visit as f64).sum();
     sum / history.len().max(1) as f64
 }

@@ -1,9 +1,9 @@
-//! What is believed of the overall merit of every candidate: a Gaussian process over candidates.
+//! The posterior of every candidate's overall merit: a Gaussian process over candidates.
 //!
-//! Its kernel adds up effects of levels and of pairs of levels (each column with a variance of its
-//! own, shrunk towards its group's: most options do little, some much), a part that falls off with
-//! the number of differences (interactions of three and more), and a part that is each candidate's
-//! own. Short trials see the merit through a bias of the same make. The variances are learned
+//! The kernel is a sum of three parts: effects of levels and of pairs of levels (each column with its
+//! own variance, shrunk towards that of its group), a part that decays with the number of differences
+//! (interactions of three or more factors), and an independent residual per candidate. Short trials
+//! observe the merit with a bias of the same structure. The variances are learned
 //! ([`super::variances`]).
 //!
 //! Source of the additive kernel with learned variances: D. Duvenaud and others, Additive Gaussian
@@ -18,7 +18,6 @@ use super::linear::{Cholesky, Matrix, add_scaled, dot};
 /// An estimate of a candidate's merit from its own trials of one length.
 #[derive(Debug, Clone, Copy)]
 pub struct MeritEstimate {
-    /// Of which candidate.
     pub candidate: CandidateIndex,
     /// Whether from short trials.
     pub short: bool,
@@ -28,16 +27,16 @@ pub struct MeritEstimate {
     pub variance: f64,
 }
 
-/// The least that an effect, an interaction and a candidate's own part are taken to vary.
-pub(super) const LEAST_MAIN_SD: f64 = 0.003;
-pub(super) const LEAST_PAIR_SD: f64 = 0.001;
-pub(super) const LEAST_OWN_SD: f64 = 0.003;
-/// How much correlation is left after each difference.
+/// The smallest standard deviations of effects, interactions and candidate residuals.
+pub(super) const MIN_MAIN_SD: f64 = 0.003;
+pub(super) const MIN_PAIR_SD: f64 = 0.001;
+pub(super) const MIN_OWN_SD: f64 = 0.003;
+/// Factor on the correlation for each difference.
 const PER_DIFFERENCE: f64 = 0.7;
-/// What short trials are taken to get wrong: each effect, and each candidate.
+/// Standard deviations of the bias of short trials, by effect and by candidate.
 pub(super) const BIAS_MAIN_SD: f64 = 0.02;
 pub(super) const BIAS_OWN_SD: f64 = 0.01;
-/// How far the mean of all may be from 0.
+/// Prior standard deviation of the overall mean.
 const MEAN_SD: f64 = 0.5;
 
 /// The variances of the kernel's parts.
@@ -48,33 +47,32 @@ pub struct Scales {
     pub(super) pair_group: f64,
     pub(super) near: f64,
     pub(super) own: f64,
-    /// Those of the same fitted at once, where it is.
+    /// Those of the joint fit, if there is one.
     pub(super) exact: Option<ExactScales>,
 }
 
 impl Scales {
-    /// A first guess where merits vary by this variance in all.
+    /// Initial guess for merits with this total variance.
     pub fn guess(coding: &Coding, variance: f64) -> Self {
         let mains = coding.mains().clamp(1, 12) as f64;
-        let main_group = (0.7 * variance / mains).max(LEAST_MAIN_SD.powi(2));
-        let pair_group = (main_group / 16.0).max(LEAST_PAIR_SD.powi(2));
+        let main_group = (0.7 * variance / mains).max(MIN_MAIN_SD.powi(2));
+        let pair_group = (main_group / 16.0).max(MIN_PAIR_SD.powi(2));
         let columns = (0..coding.columns())
             .map(|column| if column < coding.mains() { main_group } else { pair_group })
             .collect();
-        let rest = (0.05 * variance).max(LEAST_OWN_SD.powi(2));
+        let rest = (0.05 * variance).max(MIN_OWN_SD.powi(2));
         Self { columns, main_group, pair_group, near: rest, own: rest, exact: None }
     }
 }
 
-/// The posterior.
 #[derive(Debug, Clone)]
 pub struct MeritSurface<'a> {
     pub(super) coding: &'a Coding,
     pub(super) points: Vec<MeritEstimate>,
     pub(super) scales: Scales,
     pub(super) rows: Matrix,
-    /// The lower triangles of what does not change with the variances: how near the points are to
-    /// each other, and the covariance of the common mean and of what short trials get wrong.
+    /// Lower triangles that do not depend on the variances: the nearness of the points, and the
+    /// covariance of the overall mean and of the bias of short trials.
     nearness: Matrix,
     fixed: Matrix,
     /// The lower triangle of the points' covariance without noise.
@@ -86,8 +84,8 @@ pub struct MeritSurface<'a> {
     decay: Vec<f64>,
 }
 
-/// Where values are not 0. Most columns of a candidate are those of other families, and lie
-/// together.
+/// The ranges of nonzero values. Most columns belong to other families and are zero, and those of a
+/// family are adjacent.
 pub(super) fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..values.len()).filter(|&at| values[at] != 0.0) {
@@ -99,8 +97,8 @@ pub(super) fn runs(values: &[f64]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Where a column of points is not 0 any more: candidates are in the order of their families, and
-/// those before a factor's family have 0 in it.
+/// The first nonzero row of a column. Candidates are sorted by family, and those before a factor's
+/// family have 0 in its columns.
 fn first_of(column: &[f64]) -> usize {
     column.iter().position(|code| *code != 0.0).unwrap_or(column.len())
 }
@@ -114,7 +112,7 @@ fn decay_table() -> Vec<f64> {
 }
 
 impl<'a> MeritSurface<'a> {
-    /// Given these points, with the variances as they are.
+    /// The posterior given points and fixed variances.
     pub fn of(coding: &'a Coding, points: Vec<MeritEstimate>, scales: Scales) -> Self {
         let mut rows = Matrix::zeros(points.len(), coding.columns());
         for (row, point) in points.iter().enumerate() {
@@ -148,10 +146,10 @@ impl<'a> MeritSurface<'a> {
         surface
     }
 
-    /// The same with other values and variances of the same points.
+    /// Replaces the values and variances of the points.
     ///
     /// # Panics
-    /// When the points are of other candidates.
+    /// If the points belong to other candidates.
     pub fn given(mut self, points: Vec<MeritEstimate>) -> Self {
         let same = |(one, other): (&MeritEstimate, &MeritEstimate)| {
             one.candidate == other.candidate && one.short == other.short
@@ -162,13 +160,12 @@ impl<'a> MeritSurface<'a> {
         self
     }
 
-    /// The variances.
     pub fn scales(&self) -> &Scales {
         &self.scales
     }
 
-    /// A row for each column such that the rows' products are what the points take from the prior
-    /// covariance of the columns' coefficients.
+    /// One row per column; their dot products are the reduction of the prior covariance of the columns'
+    /// coefficients by the points.
     pub(super) fn reduced_columns(&self) -> Matrix {
         let mut reduced = self.rows.transposed();
         for column in 0..reduced.rows() {
@@ -180,7 +177,7 @@ impl<'a> MeritSurface<'a> {
         reduced
     }
 
-    /// How near two of the points are to each other, the first not before the second.
+    /// The nearness of two points, `other` not after `point`.
     pub(super) fn nearness(&self, point: usize, other: usize) -> f64 {
         self.nearness.row(point)[other]
     }
@@ -190,7 +187,7 @@ impl<'a> MeritSurface<'a> {
         self.decay[differences.min(self.decay.len() - 1)]
     }
 
-    /// The part of two points' covariance that no learned variance is in.
+    /// The part of two points' covariance that does not depend on learned variances.
     fn fixed(&self, one: &MeritEstimate, other: &MeritEstimate) -> f64 {
         let mut sum = MEAN_SD.powi(2);
         if one.short && other.short {
@@ -204,8 +201,8 @@ impl<'a> MeritSurface<'a> {
         sum
     }
 
-    /// The covariance of a candidate's merit and another's, without what is fixed; `product` is
-    /// that of their columns with the columns' variances.
+    /// The covariance of two candidates' merits without the fixed part. `product` is the dot product of
+    /// their columns weighted by the columns' variances.
     fn learned_covariance(&self, same: bool, near: f64, product: f64) -> f64 {
         let own = if same { self.scales.own } else { 0.0 };
         product + self.scales.near * near + own
@@ -251,7 +248,7 @@ impl<'a> MeritSurface<'a> {
         }
     }
 
-    /// How many degrees of freedom the points' values are fitted with.
+    /// The effective degrees of freedom of the fit.
     pub fn freedom(&self) -> f64 {
         let mut unit = vec![0.0; self.points.len()];
         let mut sum = 0.0;
@@ -264,12 +261,12 @@ impl<'a> MeritSurface<'a> {
         sum
     }
 
-    /// The part of a candidate's believed merit that its levels and pairs of levels make.
+    /// The part of a candidate's posterior mean due to levels and pairs of levels.
     pub fn mean_of_columns(&self, candidate: CandidateIndex) -> f64 {
         self.coding.sum(candidate, &self.coefficients)
     }
 
-    /// The believed merit of a candidate in full-length trials.
+    /// The posterior mean of a candidate's merit in full-length trials.
     pub fn mean(&self, candidate: CandidateIndex) -> f64 {
         let mut sum = self.coding.sum(candidate, &self.coefficients);
         for (point, alpha) in self.points.iter().zip(&self.alpha) {
@@ -283,7 +280,7 @@ impl<'a> MeritSurface<'a> {
         sum
     }
 
-    /// What is believed of how short trials of a candidate are biased.
+    /// The posterior mean of the bias of a candidate's short trials.
     pub fn short_bias(&self, candidate: CandidateIndex) -> f64 {
         let mains = self.coding.mains_of(candidate);
         let short = self.points.iter().zip(&self.alpha).filter(|(point, _)| point.short);
@@ -299,8 +296,8 @@ impl<'a> MeritSurface<'a> {
             .sum()
     }
 
-    /// The joint belief about some candidates in full-length trials: means, and the lower triangle
-    /// of the covariance.
+    /// The joint posterior of some candidates in full-length trials: means, and the lower triangle of the
+    /// covariance.
     pub fn joint(&self, candidates: &[CandidateIndex]) -> (Vec<f64>, Matrix) {
         let size = candidates.len();
         let mut means = vec![0.0; size];

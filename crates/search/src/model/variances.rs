@@ -1,40 +1,39 @@
-//! Learning how much each part of the surface varies.
+//! Learns the variances of the surface's parts.
 //!
-//! A column's variance lies between its own square and that of its group: most options do little,
-//! some much. A group's variance is the mean square of its effects, each counted as far as the data
-//! determine it (D. MacKay, Bayesian Interpolation, 1992), so that what a family's untried options
-//! may do is taken from what tried options did, and not from how little most of them did. Parts
-//! that are no columns grow or shrink to the fixed point of the marginal likelihood's derivative.
+//! A column's variance lies between its own square and that of its group, since most options have
+//! little effect and some have much. A group's variance is the mean square of its effects, each
+//! weighted by how well the data determine it (D. MacKay, Bayesian Interpolation, 1992), so the prior
+//! of untried options comes from the effects of tried ones. The other parts move to the fixed point of
+//! the derivative of the marginal likelihood.
 //!
 //! Source of the columns' prior: M. Tipping, Sparse Bayesian Learning, 2001, with a floor.
 
 use super::linear::dot;
-use super::surface::{LEAST_MAIN_SD, LEAST_OWN_SD, LEAST_PAIR_SD, MeritSurface};
+use super::surface::{MIN_MAIN_SD, MIN_OWN_SD, MIN_PAIR_SD, MeritSurface};
 
-/// What a column's group weighs against the column's own square. The less, the more the few strong
-/// effects are believed and the many weak ones are not.
+/// Weight of a column's group relative to the column's own square. A smaller weight trusts the few
+/// strong effects more and shrinks the many weak ones more.
 const NU: f64 = 1.0;
-/// How often variances are improved, and in how many of these rounds those of the columns: the
-/// others, which a column's change moves, settle later.
+/// Iterations, and those that update the columns; the other variances, which depend on the columns,
+/// settle later.
 const ROUNDS: usize = 12;
 const COLUMN_ROUNDS: usize = 6;
-/// By how much a round may change a variance.
-const MOST_STEP: f64 = 4.0;
-/// The greatest variance that is believed.
-const MOST: f64 = 4.0;
+/// The largest factor by which an iteration may change a variance.
+const MAX_STEP: f64 = 4.0;
+const MAX: f64 = 4.0;
 
-/// From one variance towards another, not below a least standard deviation.
+/// Moves a variance towards a target, within the step and range limits.
 pub(super) fn step(from: f64, to: f64, least_sd: f64) -> f64 {
-    to.clamp(from / MOST_STEP, from * MOST_STEP).clamp(least_sd.powi(2), MOST)
+    to.clamp(from / MAX_STEP, from * MAX_STEP).clamp(least_sd.powi(2), MAX)
 }
 
-/// What the data want over what they allow; without a change where they allow nothing.
+/// The ratio, or `otherwise` if the data determine nothing.
 pub(super) fn ratio(wanted: f64, allowed: f64, otherwise: f64) -> f64 {
     if allowed > 0.0 { wanted / allowed } else { otherwise }
 }
 
 impl MeritSurface<'_> {
-    /// The same with the variances learned from the points.
+    /// Learns the variances from the points.
     pub fn learned(mut self) -> Self {
         for round in 0..ROUNDS {
             if round < COLUMN_ROUNDS {
@@ -51,7 +50,7 @@ impl MeritSurface<'_> {
         let reduced = self.reduced_columns();
         let mains = self.coding.mains();
         let mut squares = Vec::with_capacity(reduced.rows());
-        // The sum of squares of each group's effects, and how many of them are determined.
+        // The sum of squares of each group's effects, and the number that the data determine.
         let mut groups = [(0.0, 0.0); 2];
         for column in 0..reduced.rows() {
             let scale = self.scales.columns[column];
@@ -66,21 +65,21 @@ impl MeritSurface<'_> {
         let [of_mains, of_pairs] = groups;
         let main = ratio(of_mains.0, of_mains.1, scales.main_group);
         let pair = ratio(of_pairs.0, of_pairs.1, scales.pair_group);
-        scales.main_group = step(scales.main_group, main, LEAST_MAIN_SD);
-        scales.pair_group = step(scales.pair_group, pair, LEAST_PAIR_SD);
+        scales.main_group = step(scales.main_group, main, MIN_MAIN_SD);
+        scales.pair_group = step(scales.pair_group, pair, MIN_PAIR_SD);
         for (column, square) in squares.iter().enumerate() {
             let of = if column < mains { scales.main_group } else { scales.pair_group };
             scales.columns[column] = NU.mul_add(of, *square) / (NU + 1.0);
         }
     }
 
-    /// The parts that are no columns.
+    /// Learns the variances of the parts that are not columns.
     fn improve_rest(&mut self) {
         let inverse = self.factor.inverse_columns();
         let (mut near, mut own) = ((0.0, 0.0), (0.0, 0.0));
         for row in 0..self.points.len() {
             for column in 0..=row {
-                // Two places of a symmetric matrix.
+                // The matrix is symmetric: count off-diagonal entries twice.
                 let times = if row == column { 1.0 } else { 2.0 };
                 let product = times * self.alpha[row] * self.alpha[column];
                 let common = dot(&inverse.row(row)[row..], &inverse.row(column)[row..]);
@@ -94,8 +93,8 @@ impl MeritSurface<'_> {
             }
         }
         let scales = &mut self.scales;
-        scales.near = step(scales.near, scales.near * ratio(near.0, near.1, 1.0), LEAST_OWN_SD);
-        scales.own = step(scales.own, scales.own * ratio(own.0, own.1, 1.0), LEAST_OWN_SD);
+        scales.near = step(scales.near, scales.near * ratio(near.0, near.1, 1.0), MIN_OWN_SD);
+        scales.own = step(scales.own, scales.own * ratio(own.0, own.1, 1.0), MIN_OWN_SD);
     }
 }
 
@@ -107,12 +106,12 @@ mod tests {
     use crate::random::RandomStream;
 
     #[test]
-    fn where_few_options_do_all_no_candidate_has_a_part_of_its_own() {
+    fn sparse_main_effects_leave_no_residual_variance() {
         let space = LandscapeKind::Smooth.make(160).space;
         let all: Vec<usize> = (0..space.candidates.len()).collect();
         let coding = Coding::of(&space, &all);
         let mut random = RandomStream::new(160);
-        // One option of three does something.
+        // One column in three has an effect.
         let effects: Vec<f64> = (0..coding.mains())
             .map(|column| if column % 3 == 0 { 0.08 * random.normal() } else { 0.0 })
             .collect();

@@ -1,29 +1,29 @@
-//! What all trials of a visit (a candidate's trials of one batch) have in common beyond the
-//! candidate's merit: a device that was laid out luckily, or happened to be busy. Trials of one
-//! visit say less together than as many of several, and how much less is learned from cells that
-//! were tried in more than one batch.
+//! The effect shared by all trials of a visit (a candidate's trials in one batch) beyond the
+//! candidate's merit, for example a favorable layout or a busy device. Trials of one visit are
+//! therefore less informative than trials of several visits. The variance of the effect is learned
+//! from cells that were tried in more than one batch.
 //!
-//! Limits: an estimate that several visits made is weighed as if they had none of this, which costs
-//! little while visits are alike; its doubt is right.
+//! Limit: the weights of an estimate from several visits ignore this effect, which costs little
+//! efficiency while visits are similar; the variance of the estimate includes it.
 
 use std::collections::BTreeMap;
 
 use super::cells::CellTrials;
 use super::noise::SPREAD;
 
-/// What the trials of a visit are taken to have in common before there are repeats.
+/// Prior standard deviation of the shared effect.
 pub const PRIOR_SD: f64 = 0.01;
-/// What that weighs, in visits.
+/// Weight of the prior, in visits.
 const PRIOR_VISITS: f64 = 10.0;
-/// How often visits are weighed again by the variance that they gave.
+/// Iterations of reweighting visits by the estimated variance.
 const ROUNDS: usize = 4;
 
-/// By batch, how much of an estimate its trials make.
+/// The share of each batch in an estimate.
 #[derive(Debug, Default)]
 pub struct BatchShares(BTreeMap<u32, f64>);
 
 impl BatchShares {
-    /// Adds a cell of which the mean makes so much of the estimate.
+    /// Adds a cell whose mean has this share of the estimate.
     pub fn add(&mut self, cell: &CellTrials, share: f64) {
         let all = cell.weight();
         for (batch, weight) in cell.batches.iter().zip(&cell.weights) {
@@ -31,24 +31,24 @@ impl BatchShares {
         }
     }
 
-    /// How much of a visit's variance is in the estimate's.
+    /// Factor of the visit variance in the estimate's variance.
     pub fn squares(&self) -> f64 {
         self.0.values().map(|share| share * share).sum()
     }
 }
 
-/// One visit's trials against those of other visits to the same cells.
+/// The deviation of one visit's trials from the means of their cells.
 #[derive(Debug, Default, Clone, Copy)]
 struct Visit {
     weight: f64,
     off: f64,
-    /// What noise makes of `off`, and which share of it is seen, as cells' means are made of it.
+    /// Noise variance of `off`, and the visible share of the effect, as cell means include the visit.
     noise: f64,
     seen: f64,
 }
 
-/// The variance of what a visit's trials have in common; `noise` is the variance of a trial of
-/// weight 1.
+/// Learns the variance of the effect shared by a visit's trials; `noise` is the variance of a trial
+/// of weight 1.
 pub fn learned(cells: &[CellTrials], noise: impl Fn(&CellTrials) -> f64) -> f64 {
     let mut visits: BTreeMap<(usize, bool, u32), Visit> = BTreeMap::new();
     for cell in cells {
@@ -65,15 +65,15 @@ pub fn learned(cells: &[CellTrials], noise: impl Fn(&CellTrials) -> f64) -> f64 
         let noise = noise(cell);
         for (batch, (weight, off)) in by_batch {
             let visit = visits.entry((cell.candidate, cell.short, batch)).or_default();
-            // Cells of less noise count more.
+            // Weight cells by precision.
             visit.weight += weight / noise;
             visit.off += off / noise;
             visit.noise += weight / noise;
             visit.seen += weight / noise * (1.0 - weight / all);
         }
     }
-    // The mean of each visit, as if it were around the truth: its square, and its noise.
-    // Trials that are off count less, so that a weighted mean moves by less than what moved them.
+    // The squared mean deviation of each visit, corrected for the visible share, and its noise.
+    // Outliers have less weight, so a weighted mean moves less than the effect that moved it.
     let means: Vec<(f64, f64)> = visits
         .values()
         .map(|visit| {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::random::RandomStream;
 
-    /// Twelve candidates in as many batches, each under eight workloads.
+    /// Twelve candidates in twelve batches each, under eight workloads.
     fn cells(visit_sd: f64, noise_sd: f64) -> Vec<CellTrials> {
         let mut random = RandomStream::new(11);
         let mut cells = Vec::new();
@@ -126,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn what_visits_have_in_common_is_found_and_only_where_it_is() {
+    fn a_visit_effect_is_found_if_and_only_if_there_is_one() {
         let noise_sd: f64 = 0.05;
         let found = |visit_sd| {
-            // Equal weights: nothing is taken for being off.
+            // Equal weights: no trial counts as an outlier.
             let cells = cells(visit_sd, noise_sd * SPREAD);
             learned(&cells, |_| (noise_sd * SPREAD * SPREAD).powi(2)).sqrt()
         };
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_visit_has_all_of_its_effect_and_two_have_half_of_it() {
+    fn two_visits_halve_the_variance_of_the_visit_effect() {
         let mut cell = cells(0.0, 0.1).remove(0);
         let mut two = BatchShares::default();
         cell.batches = (0..12).map(|trial| trial % 2).collect();

@@ -1,33 +1,32 @@
-//! What sets a workload apart from the others: its level in full-length and in short trials, and
-//! effects of its own. A ridge regression on the main columns for each workload, each column with
-//! a variance of its own as in [`super::surface`].
+//! Workload-specific levels in full-length and short trials, and workload-specific effects: a ridge
+//! regression on the main columns for each workload, each column with its own variance as in
+//! [`super::surface`].
 //!
-//! Limit: what interactions a workload has of its own goes to the cells' own deviation.
+//! Limit: workload-specific interactions become part of the cells' residuals.
 
 use super::coding::Coding;
 use super::linear::{Cholesky, Matrix, dot};
 
-/// Something to learn a workload from: the columns are those of `candidate`.
+/// One observation of a workload's effects.
 #[derive(Debug, Clone, Copy)]
 pub struct Deviation {
-    /// Of which candidate.
     pub candidate: usize,
     /// Whether from short trials.
     pub short: bool,
-    /// By how much it is off the candidate's merit.
+    /// Difference from the candidate's merit.
     pub value: f64,
     /// The variance of its noise.
     pub variance: f64,
 }
 
 const NU: f64 = 3.0;
-const LEAST_SD: f64 = 0.005;
-/// Two columns for the levels of full-length and short trials come before the main columns.
+const MIN_SD: f64 = 0.005;
+/// The columns for the levels of full-length and short trials precede the main columns.
 const LEVELS: usize = 2;
 const LEVEL_SD: f64 = 100.0;
 const ROUNDS: usize = 2;
 
-/// What is believed of one workload.
+/// The posterior of one workload.
 #[derive(Debug, Clone)]
 pub struct WorkloadBelief {
     coefficients: Vec<f64>,
@@ -37,7 +36,7 @@ pub struct WorkloadBelief {
 }
 
 impl WorkloadBelief {
-    /// Nothing but these levels of full-length and short trials.
+    /// Levels only, without effects.
     pub fn level(coding: &Coding, full: f64, short: f64, guess_sd: f64) -> Self {
         let size = LEVELS + coding.mains();
         let mut coefficients = vec![0.0; size];
@@ -51,7 +50,7 @@ impl WorkloadBelief {
         Self { coefficients, scales: vec![group; size], group, factor: Cholesky::of(precision) }
     }
 
-    /// Learned from deviations, from where it was.
+    /// Updates the estimate from deviations.
     pub fn learn(&mut self, coding: &Coding, deviations: &[Deviation]) {
         let size = LEVELS + coding.mains();
         let mut row = vec![0.0; size];
@@ -98,13 +97,13 @@ impl WorkloadBelief {
         let count = found.len() as f64;
         let inverse: f64 =
             found.iter().map(|square| (NU + 1.0) / NU.mul_add(self.group, *square)).sum();
-        self.group = (count / inverse).max(LEAST_SD.powi(2));
+        self.group = (count / inverse).max(MIN_SD.powi(2));
         for (scale, square) in self.scales[LEVELS..].iter_mut().zip(&found) {
             *scale = NU.mul_add(self.group, *square) / (NU + 1.0);
         }
     }
 
-    /// How many degrees of freedom the deviations were fitted with.
+    /// The effective degrees of freedom of the fit.
     pub fn freedom(&self) -> f64 {
         let size = self.scales.len();
         let mut unit = vec![0.0; size];
@@ -118,8 +117,8 @@ impl WorkloadBelief {
         sum.max(0.0)
     }
 
-    /// Takes what all workloads have in common out of each.
-    pub fn centre(all: &mut [Self], weights: &[f64]) {
+    /// Removes the common part of all workloads from each.
+    pub fn center(all: &mut [Self], weights: &[f64]) {
         let size = all.first().map_or(0, |own| own.coefficients.len());
         for column in LEVELS..size {
             let mean: f64 =
@@ -128,18 +127,17 @@ impl WorkloadBelief {
         }
     }
 
-    /// By how much trials of a candidate are off its merit under this workload.
+    /// The expected difference of a candidate's trials under this workload from its merit.
     pub fn offset(&self, coding: &Coding, candidate: usize, short: bool) -> f64 {
         let level = self.coefficients[usize::from(short)];
         level + dot(&self.coefficients[LEVELS..], coding.mains_of(candidate))
     }
 
-    /// The variance of that.
     pub fn variance(&self, coding: &Coding, candidate: usize, short: bool) -> f64 {
         let mut row = vec![0.0; LEVELS + coding.mains()];
         write(coding, candidate, short, &mut row);
-        // A level is only known together with the others: where it is free its doubt is no
-        // difference between candidates.
+        // The levels are only determined up to a common shift; their variance does not affect differences
+        // between candidates.
         row[..LEVELS].fill(0.0);
         self.factor.forward(&mut row);
         dot(&row, &row)

@@ -1,13 +1,13 @@
-//! The methodology's iteration (eMMC/SSD File System Tuning Methodology, section 3.1), for each
-//! family apart: measure the base; measure it with each remaining factor changed alone, under each
-//! level of the companions (schedulers); adopt the change that gains most; repeat until none gains.
+//! One factor at a time, for each family: measure the base, measure each remaining change alone under
+//! every level of the companions (schedulers), adopt the best one, and repeat until none gains.
 //!
-//! Added to it: the score is a median of repeats, and a candidate that may not be chosen is
-//! measured in the first round, so that what it would gain is known, but never adopted. Limit: a
-//! gain that is noise is adopted too; confirming trials are there to show it.
+//! Source: eMMC/SSD File System Tuning Methodology, section 3.1. Additions: the score is a median of
+//! repeats, and the first round also measures candidates that may not be chosen, to report their
+//! gain, but never adopts them. Limit: it also adopts gains that are noise; confirming trials reveal
+//! them.
 
 use crate::history::Observation;
-use crate::limits::Limits;
+use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, FactorRole, SearchSpace};
 
 use super::scores::{CandidateStanding, Scores};
@@ -18,15 +18,20 @@ use super::{SearchEnd, Strategy, StrategyPlan};
 pub struct Greedy;
 
 impl Strategy for Greedy {
-    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan {
-        let scores = Scores::of(space, history, limits);
+    fn plan(
+        &self,
+        space: &SearchSpace,
+        history: &[Observation],
+        settings: &SearchSettings,
+    ) -> StrategyPlan {
+        let scores = Scores::of(space, history, settings);
         let rounds: Vec<Round> = space
             .families()
             .iter()
             .filter_map(|family| round_of(&Family::of(space, family), &scores))
             .collect();
-        // A family that is ahead waits for the others, so that a search that was interrupted
-        // within a round ends that round first, as it would have done.
+        // All families finish a round before the next one starts, so a search interrupted within a round
+        // finishes that round first when it is resumed.
         let first = rounds.iter().map(|round| round.number).min();
         let due: Vec<CandidateIndex> = rounds
             .into_iter()
@@ -41,27 +46,27 @@ impl Strategy for Greedy {
         }
     }
 
-    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
+    fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64 {
         let of = |family: &Vec<CandidateIndex>| {
             let family = Family::of(space, family);
             let factors = family.factors.len();
             let others: usize =
                 family.factors.iter().map(|&f| space.factors[f].levels.len() - 1).sum();
-            // The base, then ever one factor fewer.
+            // After the base, each round has one factor less.
             let rounds = if factors == 0 { 0 } else { others * (factors + 1) / 2 };
             (family.start().len() * (1 + rounds)).min(family.members.len())
         };
         let candidates: usize = space.families().iter().map(of).sum();
-        (candidates * space.workloads.len()) as f64 * f64::from(limits.repeats)
+        (candidates * space.workloads.len()) as f64 * f64::from(settings.repeats)
     }
 
     fn choice(
         &self,
         space: &SearchSpace,
         history: &[Observation],
-        limits: &Limits,
+        settings: &SearchSettings,
     ) -> Option<CandidateIndex> {
-        Scores::of(space, history, limits).choice()
+        Scores::of(space, history, settings).choice()
     }
 }
 
@@ -72,9 +77,9 @@ struct Family<'a> {
     factors: Vec<usize>,
 }
 
-/// A round of one family that has not ended.
+/// An unfinished round of one family.
 struct Round {
-    /// 0 for that of the base.
+    /// 0 for the base.
     number: usize,
     missing: Vec<CandidateIndex>,
 }
@@ -89,7 +94,7 @@ impl<'a> Family<'a> {
         Self { space, members, factors: (0..space.factors.len()).filter(varies).collect() }
     }
 
-    /// The candidates without any change, or where there are none those with the fewest.
+    /// The candidates without changes, or else those with the fewest.
     fn start(&self) -> Vec<CandidateIndex> {
         let changes = |&index: &CandidateIndex| {
             let levels = &self.space.candidates[index].levels;
@@ -97,7 +102,7 @@ impl<'a> Family<'a> {
                 |f: &&usize| levels[**f].is_none_or(|l| l == self.space.factors[**f].default);
             self.factors.len() - self.factors.iter().filter(default).count()
         };
-        // A reference that may not be chosen is no place to start from.
+        // The search must not start from a baseline that may not be chosen.
         let rank =
             |index: &&CandidateIndex| (!self.space.candidates[**index].allowed, changes(index));
         let Some(&nearest) = self.members.iter().min_by_key(rank) else {
@@ -106,7 +111,7 @@ impl<'a> Family<'a> {
         self.alike(&self.space.candidates[nearest].levels)
     }
 
-    /// The members with these levels, whatever their companions.
+    /// The members with these levels, under every companion.
     fn alike(&self, levels: &[Option<u16>]) -> Vec<CandidateIndex> {
         let is_alike = |&&index: &&CandidateIndex| {
             let candidate = &self.space.candidates[index];
@@ -118,7 +123,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Follows the path of adopted changes from the start until something is not yet measured.
+/// Follows the adopted changes from the start to the first round with missing trials.
 fn round_of(family: &Family, scores: &Scores) -> Option<Round> {
     let is_missing =
         |index: &CandidateIndex| scores.standing(*index) == CandidateStanding::Incomplete;

@@ -1,8 +1,8 @@
-//! Which trials next: the strategies behind one trait, and what holds for all of them.
+//! Search strategies behind one trait, and the batching that all of them share.
 //!
-//! A strategy sees whole batches. [`next_step`] turns it into something that can be interrupted at
-//! any trial: the rest of an unfinished batch is found again by planning it again, which gives the
-//! same batch because a plan is a function of what was known before it.
+//! A strategy sees whole batches. [`next_step`] makes it resumable at any trial: it plans an
+//! unfinished batch again, which gives the same batch because a plan depends only on the history
+//! before it.
 
 mod adaptive;
 mod exhaustive;
@@ -13,8 +13,8 @@ mod scores;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{Batch, Observation, Proposal, Purpose, TrialLength};
-use crate::limits::{Limits, SearchError};
 use crate::random::RandomStream;
+use crate::settings::{SearchError, SearchSettings};
 use crate::space::{CandidateIndex, SearchSpace, WorkloadIndex};
 
 pub use adaptive::Adaptive;
@@ -22,196 +22,203 @@ pub use exhaustive::Exhaustive;
 pub use greedy::Greedy;
 pub use random::RandomSearch;
 
-/// A trial as a strategy names it; [`next_step`] numbers repeats and batches.
+/// A trial requested by a strategy; [`next_step`] adds repeat and batch numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// Of what.
     pub candidate: CandidateIndex,
-    /// Under what.
     pub workload: WorkloadIndex,
-    /// How long.
     pub length: TrialLength,
-    /// What for.
     pub purpose: Purpose,
 }
 
-/// What a strategy wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StrategyPlan {
-    /// These trials; not none. Those that the budget does not reach are cut off at the end.
+    /// These trials, at least one. Trials beyond the budget are dropped from the end.
     Try(Vec<Request>),
-    /// Nothing more.
     Done(SearchEnd),
 }
 
-/// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep {
-    /// Make these trials, in this order; not none.
+    /// Run these trials in this order; at least one.
     Try(Vec<Proposal>),
-    /// The search has ended.
     Done(SearchEnd),
 }
 
 /// Why a search has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SearchEnd {
-    /// The choice is within the asked distance of the best with the asked probability.
-    SureEnough {
-        /// With this probability.
+    /// The goal's probability is reached.
+    Confident {
         probability: f64,
     },
-    /// The trials are spent.
+    /// The budget is spent.
     Budget,
-    /// The strategy has nothing more to try.
+    /// The strategy has no trials left to propose.
     Exhausted,
-    /// Every trial failed.
     AllFailed {
-        /// How many candidates were tried.
         candidates: usize,
     },
 }
 
 /// A way to search a space.
 pub trait Strategy {
-    /// What to try after these trials, which are whole batches. A pure function of its arguments.
-    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan;
+    /// The next batch after a history of whole batches. A pure function of its arguments.
+    fn plan(
+        &self,
+        space: &SearchSpace,
+        history: &[Observation],
+        settings: &SearchSettings,
+    ) -> StrategyPlan;
 
-    /// How many full-length trials' worth will be spent at the most, were there no budget.
-    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64;
+    /// The most that would be spent without a budget, in full-length trials.
+    fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64;
 
-    /// What is chosen after these trials: the best that may be chosen, as the strategy sees it.
-    /// `None` before anything that may be chosen was measured.
+    /// The best allowed candidate according to the strategy; `None` before any allowed candidate was
+    /// measured.
     fn choice(
         &self,
         space: &SearchSpace,
         history: &[Observation],
-        limits: &Limits,
+        settings: &SearchSettings,
     ) -> Option<CandidateIndex>;
 }
 
-/// So many candidates that all failed end a search, if the families are not more than half that.
-const FAILURES_ENOUGH: usize = 12;
+/// If this many candidates fail and none succeeds, the search ends. Raised to twice the number of
+/// families if that is more.
+const MAX_FAILURES: usize = 12;
 
-/// The trials to make now: the rest of the last batch, or else a new one.
+/// The trials to run now: the rest of an unfinished batch, or a new batch.
 ///
-/// The order within a batch is random, so that drift touches all alike, and by repeat first.
+/// Within a batch the order is random, so drift affects all candidates equally, with lower repeat
+/// numbers first.
 ///
 /// # Errors
-/// When the space or the limits make no search possible.
+/// If the space or the settings are invalid, or the budget is too small.
 pub fn next_step(
     strategy: &dyn Strategy,
     space: &SearchSpace,
     history: &[Observation],
-    limits: &Limits,
+    settings: &SearchSettings,
 ) -> Result<NextStep, SearchError> {
     space.check()?;
-    limits.check()?;
+    settings.check()?;
     let least = space.families().len() as f64;
-    if let Some(trials) = limits.trials.filter(|&trials| trials < least) {
+    if let Some(trials) = settings.trials.filter(|&trials| trials < least) {
         return Err(SearchError::TooFewTrials { trials, least });
     }
-    let last = history.iter().map(|told| told.ask.batch.number).max();
-    let Some(last) = last else { return Ok(planned(strategy, space, &[], limits, 0)) };
-    let made: Vec<Proposal> =
-        history.iter().map(|told| told.ask).filter(|ask| ask.batch.number == last).collect();
-    let unfinished = made.first().is_some_and(|ask| made.len() < ask.batch.size as usize);
+    let last = history.iter().map(|observation| observation.proposal.batch.number).max();
+    let Some(last) = last else { return Ok(planned(strategy, space, &[], settings, 0)) };
+    let made: Vec<Proposal> = history
+        .iter()
+        .map(|observation| observation.proposal)
+        .filter(|proposal| proposal.batch.number == last)
+        .collect();
+    let unfinished = made.first().is_some_and(|proposal| made.len() < proposal.batch.size as usize);
     if unfinished {
-        let before: Vec<Observation> =
-            history.iter().filter(|told| told.ask.batch.number < last).copied().collect();
-        if let NextStep::Try(mut asks) = planned(strategy, space, &before, limits, last) {
-            // Who goes on with other limits has planned a batch of another size.
-            asks.retain(|ask| {
-                !made.iter().any(|made| Proposal { batch: ask.batch, ..*made } == *ask)
+        let before: Vec<Observation> = history
+            .iter()
+            .filter(|observation| observation.proposal.batch.number < last)
+            .copied()
+            .collect();
+        if let NextStep::Try(mut proposals) = planned(strategy, space, &before, settings, last) {
+            // With other settings than before, the new plan may have a different size.
+            proposals.retain(|proposal| {
+                !made.iter().any(|made| Proposal { batch: proposal.batch, ..*made } == *proposal)
             });
-            if !asks.is_empty() {
-                return Ok(NextStep::Try(asks));
+            if !proposals.is_empty() {
+                return Ok(NextStep::Try(proposals));
             }
         }
     }
-    Ok(planned(strategy, space, history, limits, last + 1))
+    Ok(planned(strategy, space, history, settings, last + 1))
 }
 
 fn planned(
     strategy: &dyn Strategy,
     space: &SearchSpace,
     history: &[Observation],
-    limits: &Limits,
+    settings: &SearchSettings,
     number: u32,
 ) -> NextStep {
     if let Some(candidates) = all_failed(space, history) {
         return NextStep::Done(SearchEnd::AllFailed { candidates });
     }
-    let failed = failed_so_far(history);
-    let wishes = match strategy.plan(space, history, limits) {
+    let failed = all_failed_so_far(history);
+    let requests = match strategy.plan(space, history, settings) {
         StrategyPlan::Done(stop) => {
             let all_failed = failed.map(|candidates| SearchEnd::AllFailed { candidates });
             return NextStep::Done(all_failed.unwrap_or(stop));
         }
-        StrategyPlan::Try(wishes) => within_budget(wishes, limits.left(history), limits),
+        StrategyPlan::Try(requests) => {
+            within_budget(requests, settings.remaining(history), settings)
+        }
     };
-    if wishes.is_empty() {
+    if requests.is_empty() {
         return NextStep::Done(SearchEnd::Budget);
     }
-    // Not counted but looked up: a record may have lost some.
+    // Looked up rather than counted because a record may have gaps.
     let mut repeats: BTreeMap<Request, BTreeSet<u32>> = BTreeMap::new();
-    for told in history {
-        let Proposal { candidate, workload, length, purpose, repeat, .. } = told.ask;
-        let wish = Request { candidate, workload, length, purpose };
-        repeats.entry(wish).or_default().insert(repeat);
+    for observation in history {
+        let Proposal { candidate, workload, length, purpose, repeat, .. } = observation.proposal;
+        let request = Request { candidate, workload, length, purpose };
+        repeats.entry(request).or_default().insert(repeat);
     }
-    let round = next_round(history, &wishes);
-    let size = u32::try_from(wishes.len()).expect("a batch is far below 2^32 trials");
-    let mut asks: Vec<Proposal> = wishes
+    let round = next_round(history, &requests);
+    let size = u32::try_from(requests.len()).expect("a batch is far below 2^32 trials");
+    let mut proposals: Vec<Proposal> = requests
         .into_iter()
-        .map(|wish| {
-            let used = repeats.entry(wish).or_default();
-            let first = round.filter(|_| wish.purpose == Purpose::Confirm).unwrap_or(0);
+        .map(|request| {
+            let used = repeats.entry(request).or_default();
+            let first = round.filter(|_| request.purpose == Purpose::Confirm).unwrap_or(0);
             let repeat = (first..).find(|repeat| !used.contains(repeat)).expect("few are used");
             used.insert(repeat);
-            let Request { candidate, workload, length, purpose } = wish;
+            let Request { candidate, workload, length, purpose } = request;
             Proposal { candidate, workload, length, purpose, repeat, batch: Batch { number, size } }
         })
         .collect();
-    let mut random = RandomStream::stream(limits.seed, u64::from(number) << 8);
-    random.shuffle(&mut asks);
-    asks.sort_by_key(|ask| ask.repeat);
-    NextStep::Try(asks)
+    let mut random = RandomStream::stream(settings.seed, u64::from(number) << 8);
+    random.shuffle(&mut proposals);
+    proposals.sort_by_key(|proposal| proposal.repeat);
+    NextStep::Try(proposals)
 }
 
-/// The round that confirming trials are of: those of one batch are one round, whoever was in the
-/// rounds before; and of the last one if that was under other workloads. `None` before any.
-fn next_round(history: &[Observation], wishes: &[Request]) -> Option<u32> {
-    let race = history.iter().filter(|told| told.ask.purpose == Purpose::Confirm);
-    let last = race.clone().map(|told| told.ask.repeat).max()?;
-    let is_again =
-        |told: &Observation| wishes.iter().any(|wish| wish.workload == told.ask.workload);
-    let again = race.filter(|told| told.ask.repeat == last).any(is_again);
+/// The round number of confirming trials. All trials of a batch share a round. A batch that covers
+/// other workloads than the last round completes that round. `None` before any.
+fn next_round(history: &[Observation], requests: &[Request]) -> Option<u32> {
+    let race =
+        history.iter().filter(|observation| observation.proposal.purpose == Purpose::Confirm);
+    let last = race.clone().map(|observation| observation.proposal.repeat).max()?;
+    let is_again = |observation: &Observation| {
+        requests.iter().any(|request| request.workload == observation.proposal.workload)
+    };
+    let again = race.filter(|observation| observation.proposal.repeat == last).any(is_again);
     Some(if again { last + 1 } else { last })
 }
 
-/// As many of the wishes as can be paid for, from the first.
-fn within_budget(wishes: Vec<Request>, left: f64, limits: &Limits) -> Vec<Request> {
+/// The leading requests that fit the remaining budget.
+fn within_budget(requests: Vec<Request>, left: f64, settings: &SearchSettings) -> Vec<Request> {
     let mut left = left + 1e-9;
-    let affordable = |wish: &Request| {
-        left -= limits.cost(wish.length);
+    let affordable = |request: &Request| {
+        left -= settings.cost(request.length);
         left >= 0.0
     };
-    wishes.into_iter().take_while(affordable).collect()
+    requests.into_iter().take_while(affordable).collect()
 }
 
-/// How many candidates were tried, when that is enough to end a search and all of them failed.
+/// The number of candidates tried if all of them failed and there are enough to end the search.
 pub fn all_failed(space: &SearchSpace, history: &[Observation]) -> Option<usize> {
-    let enough = FAILURES_ENOUGH.max(2 * space.families().len()).min(space.candidates.len());
-    failed_so_far(history).filter(|&candidates| candidates >= enough)
+    let enough = MAX_FAILURES.max(2 * space.families().len()).min(space.candidates.len());
+    all_failed_so_far(history).filter(|&candidates| candidates >= enough)
 }
 
-/// How many candidates were tried, when all of them failed.
-fn failed_so_far(history: &[Observation]) -> Option<usize> {
-    if history.iter().any(|told| told.log_merit().is_some()) {
+/// The number of candidates tried if all of them failed.
+fn all_failed_so_far(history: &[Observation]) -> Option<usize> {
+    if history.iter().any(|observation| observation.log_merit().is_some()) {
         return None;
     }
-    let mut tried: Vec<CandidateIndex> = history.iter().map(|told| told.ask.candidate).collect();
+    let mut tried: Vec<CandidateIndex> =
+        history.iter().map(|observation| observation.proposal.candidate).collect();
     tried.sort_unstable();
     tried.dedup();
     (!tried.is_empty()).then_some(tried.len())

@@ -1,24 +1,22 @@
-//! The plain score that the simple strategies go by: the weighted mean over workloads of the median
-//! of a candidate's trials, once all that were asked for are made.
+//! The score of the simple strategies: the weighted mean over workloads of the median of a
+//! candidate's trials, once all its trials are complete.
 
 use crate::history::{Observation, Purpose, TrialLength, TrialOutcome, TrialTable};
-use crate::limits::Limits;
+use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, SearchSpace};
 
 use super::Request;
 
-/// Where a candidate stands.
+/// The state of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CandidateStanding {
-    /// Some trials are still to be made.
+    /// Some trials are missing.
     Incomplete,
-    /// It failed, cannot be measured, or breaks a demand.
+    /// It failed, has no data, or violates a constraint.
     Out,
-    /// All trials are made.
     Score(f64),
 }
 
-/// The scores after a history.
 #[derive(Debug)]
 pub struct Scores<'a> {
     space: &'a SearchSpace,
@@ -28,17 +26,16 @@ pub struct Scores<'a> {
 }
 
 impl<'a> Scores<'a> {
-    /// From the full-length trials of the search.
-    pub fn of(space: &'a SearchSpace, history: &[Observation], limits: &Limits) -> Self {
-        let table = TrialTable::of(history, |ask| {
-            ask.purpose == Purpose::Search && ask.length == TrialLength::Full
+    /// Uses the full-length search trials only.
+    pub fn of(space: &'a SearchSpace, history: &[Observation], settings: &SearchSettings) -> Self {
+        let table = TrialTable::of(history, |proposal| {
+            proposal.purpose == Purpose::Search && proposal.length == TrialLength::Full
         });
-        Self { space, weights: space.weights(), table, repeats: limits.repeats as usize }
+        Self { space, weights: space.weights(), table, repeats: settings.repeats as usize }
     }
 
-    /// Where a candidate stands.
     pub fn standing(&self, candidate: CandidateIndex) -> CandidateStanding {
-        if self.table.out(candidate).is_some() {
+        if self.table.excluded(candidate).is_some() {
             return CandidateStanding::Out;
         }
         let mut score = 0.0;
@@ -47,7 +44,7 @@ impl<'a> Scores<'a> {
             if cell.len() < self.repeats {
                 return CandidateStanding::Incomplete;
             }
-            if breaks_demand(cell) {
+            if violates_constraint(cell) {
                 return CandidateStanding::Out;
             }
             score += weight * median(cell.iter().filter_map(Observation::log_merit).collect());
@@ -55,18 +52,18 @@ impl<'a> Scores<'a> {
         CandidateStanding::Score(score)
     }
 
-    /// The trials that some candidates still need, repeat by repeat so that a budget that ends
-    /// early has touched all of them.
+    /// The trials that some candidates still need, ordered by repeat so that a budget that ends early has
+    /// measured all of them.
     pub fn missing(&self, candidates: &[CandidateIndex]) -> Vec<Request> {
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         for repeat in 0..self.repeats {
             for &candidate in candidates {
-                if self.table.out(candidate).is_some() {
+                if self.table.excluded(candidate).is_some() {
                     continue;
                 }
                 let lacking = (0..self.weights.len())
                     .filter(|&workload| self.table.cell(candidate, workload).len() <= repeat);
-                wishes.extend(lacking.map(|workload| Request {
+                requests.extend(lacking.map(|workload| Request {
                     candidate,
                     workload,
                     length: TrialLength::Full,
@@ -74,10 +71,10 @@ impl<'a> Scores<'a> {
                 }));
             }
         }
-        wishes
+        requests
     }
 
-    /// The best of some candidates among those that may be chosen; of equal ones the first.
+    /// The best allowed one of some candidates; ties go to the first.
     pub fn best(
         &self,
         candidates: impl IntoIterator<Item = CandidateIndex>,
@@ -86,7 +83,7 @@ impl<'a> Scores<'a> {
         self.best_of(candidates.into_iter().filter(allowed))
     }
 
-    /// The best of some candidates, whether they may be chosen or not; of equal ones the first.
+    /// The best of some candidates, allowed or not; ties go to the first.
     pub fn best_of(
         &self,
         candidates: impl IntoIterator<Item = CandidateIndex>,
@@ -102,14 +99,14 @@ impl<'a> Scores<'a> {
         best
     }
 
-    /// The best of all whose trials are made; failing that, of those with the most workloads
-    /// measured, the one that is most above the others under them.
+    /// The best complete candidate. Without one, the candidate that is most above the workload means
+    /// among those with the most workloads measured.
     pub fn choice(&self) -> Option<CandidateIndex> {
         if let Some((candidate, _)) = self.best(0..self.space.candidates.len()) {
             return Some(candidate);
         }
         let partial = self.table.candidates().into_iter().filter(|&candidate| {
-            self.space.candidates[candidate].allowed && self.table.out(candidate).is_none()
+            self.space.candidates[candidate].allowed && self.table.excluded(candidate).is_none()
         });
         let means = self.workload_means();
         let mut best: Option<(usize, f64, CandidateIndex)> = None;
@@ -143,11 +140,11 @@ impl<'a> Scores<'a> {
     }
 }
 
-/// Whether most of a cell's trials break a demand.
-pub fn breaks_demand(cell: &[Observation]) -> bool {
+/// Whether the median trial of a cell violates a constraint.
+pub fn violates_constraint(cell: &[Observation]) -> bool {
     let excess: Vec<f64> = cell
         .iter()
-        .filter_map(|told| match told.outcome {
+        .filter_map(|observation| match observation.outcome {
             TrialOutcome::Measured { excess, .. } => excess,
             TrialOutcome::Failed | TrialOutcome::Missing => None,
         })
@@ -155,7 +152,7 @@ pub fn breaks_demand(cell: &[Observation]) -> bool {
     !excess.is_empty() && median(excess) > 0.0
 }
 
-/// The median; 0 of no values.
+/// The median; 0 without values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;

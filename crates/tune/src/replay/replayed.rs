@@ -143,7 +143,7 @@ pub fn replay(
             }
             let draw = urn.draw(&ask);
             let visit = u64::try_from(history.len()).expect("at most 64 bits");
-            history.push(Observation { ask, visit, outcome: draw.outcome });
+            history.push(Observation { proposal: ask, visit, outcome: draw.outcome });
             costs.push(draw.cost);
             copied.push(draw.copied);
         }
@@ -261,12 +261,12 @@ fn recorded(problem: &Problem, urn: &ReplaySampler) -> Vec<Option<f64>> {
         }
         Some(sum)
     };
-    let reference = merit(problem.space.reference);
+    let reference = merit(problem.space.baseline);
     (0..problem.setups.len())
         .map(|candidate| {
             // The baseline can always be kept.
             let may =
-                problem.space.candidates[candidate].allowed || candidate == problem.space.reference;
+                problem.space.candidates[candidate].allowed || candidate == problem.space.baseline;
             Some(merit(candidate).filter(|_| may)? - reference.unwrap_or(0.0))
         })
         .collect()

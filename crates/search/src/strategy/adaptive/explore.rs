@@ -1,59 +1,59 @@
-//! A batch of the search. Most visits go to candidates that may be the best, each as often as it is
-//! probable (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for Best-Arm
-//! Identification, 2020). Because the model may be wrong where it is sure, one visit of 24 goes to
-//! a neighbour of a leader, and one to any candidate that is not hopeless.
+//! Batches of the search phase: most visits go to candidates with a frequency proportional to their
+//! probability of being the best (top-two Thompson sampling: D. Russo, Simple Bayesian Algorithms for
+//! Best-Arm Identification, 2020). In case the model is confident but wrong, one visit in 24 goes to a
+//! neighbor of a leader and one to any candidate that the model considers plausible.
 
 use crate::history::{Purpose, TrialLength};
 use crate::model::{Belief, highest};
 use crate::space::CandidateIndex;
 use crate::strategy::Request;
 
-use super::{AMPLE, RACE_SHARE, Situation};
+use super::{AMPLE, PlanContext, RACE_SHARE};
 
-/// How many visits a batch has: so many, and more when the model, having much to fit, thinks
-/// longer; but few where the whole search has only a few batches' worth.
+/// Visits per batch. It grows with the number of measured candidates because fitting the model then
+/// takes longer, and shrinks when the whole search has room for only a few batches.
 const VISITS: usize = 8;
 const SHARE_OF_MEASURED: usize = 8;
 const BATCHES: f64 = 20.0;
-/// The share of the search, from its end, that is measured in full length, and the share of what is
-/// beyond [`AMPLE`]: there is a long race then, and the search does better to see much.
+/// The final share of the search phase that uses full-length trials, and that share for the budget
+/// beyond [`AMPLE`]. An ample budget has a long race, so the search can afford more short trials.
 const FULL_SHARE: f64 = 0.7;
 const FULL_SHARE_BEYOND: f64 = 0.2;
-/// The most short trials: their cells are to leave room for others in the model.
-const MOST_SHORT: f64 = 1125.0;
-/// Neighbours are sought of so many leaders, in so many differences.
+/// The most short trials; their cells must leave room for others in the model.
+const MAX_SHORT_TRIALS: f64 = 1125.0;
+/// Neighbors differ from one of the best `LEADERS` candidates in up to `DIFFERENCES` factors.
 const LEADERS: usize = 4;
 const DIFFERENCES: usize = 2;
-/// How often a visit is drawn again that is in the batch already.
+/// Attempts to draw a candidate that is not in the batch yet.
 const DRAWS: usize = 8;
-/// Of so many visits one goes to a neighbour and one to any candidate.
-const HEDGES: usize = 24;
-/// Every so many visits the reference is visited again, to see drift.
-const SENTINEL_VISITS: usize = 20;
+/// One visit in this many goes to a neighbor, and one to any candidate.
+const EXPLORATION_INTERVAL: usize = 24;
+/// Visits between repeats of the baseline, which detect drift.
+const BASELINE_EVERY_VISITS: usize = 20;
 
-impl Situation<'_> {
-    /// How long trials are, with so much left for the search.
+impl PlanContext<'_> {
+    /// The length of trials when `left` remains of the search budget.
     pub(super) fn length(&self, left: f64) -> TrialLength {
         let early = left > self.full_share();
-        if self.limits.short.is_some() && early { TrialLength::Short } else { TrialLength::Full }
+        if self.settings.short.is_some() && early { TrialLength::Short } else { TrialLength::Full }
     }
 
-    /// How much of the search is in full length, from its end.
+    /// The final part of the search budget that is spent on full-length trials.
     fn full_share(&self) -> f64 {
         let search = self.search_share();
         let ample = search.min((1.0 - RACE_SHARE) * AMPLE * self.workloads() as f64);
         let full = FULL_SHARE * ample + FULL_SHARE_BEYOND * (search - ample);
-        full.max(search - MOST_SHORT * self.limits.cost(TrialLength::Short))
+        full.max(search - MAX_SHORT_TRIALS * self.settings.cost(TrialLength::Short))
     }
 
-    /// A batch, within what is left for the search.
+    /// A batch that fits what remains of the search budget.
     pub(super) fn explore(&mut self, belief: &Belief, left: f64) -> Vec<Request> {
         let wanted = self.visits(left);
         let mut visits: Vec<CandidateIndex> = Vec::new();
         for _ in 0..wanted {
             let drawn = (0..DRAWS).find_map(|_| {
-                let next = match self.random.below(HEDGES) {
-                    0 => self.neighbour(belief),
+                let next = match self.random.below(EXPLORATION_INTERVAL) {
+                    0 => self.neighbor(belief),
                     1 => self.any(belief),
                     _ => self.top_two(belief),
                 };
@@ -66,34 +66,34 @@ impl Situation<'_> {
         }
         let length = self.length(left);
         let per_visit = self.per_visit();
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         for candidate in visits {
             for workload in self.least_measured(candidate, per_visit) {
-                wishes.push(Self::wish(candidate, workload, length));
+                requests.push(Self::request(candidate, workload, length));
             }
         }
-        if self.table.out(self.space.reference).is_none() && self.sentinel_is_due(wanted) {
-            for workload in self.least_measured(self.space.reference, per_visit) {
-                let wish = Self::wish(self.space.reference, workload, length);
-                wishes.push(Request { purpose: Purpose::Sentinel, ..wish });
+        if self.table.excluded(self.space.baseline).is_none() && self.baseline_is_due(wanted) {
+            for workload in self.least_measured(self.space.baseline, per_visit) {
+                let request = Self::request(self.space.baseline, workload, length);
+                requests.push(Request { purpose: Purpose::Baseline, ..request });
             }
         }
         let mut left = left + 1e-9;
-        wishes.retain(|wish| {
-            left -= self.limits.cost(wish.length);
+        requests.retain(|request| {
+            left -= self.settings.cost(request.length);
             left >= 0.0
         });
-        wishes
+        requests
     }
 
     fn visits(&self, left: f64) -> usize {
         let measured = self.table.candidates().len();
-        let cost = self.limits.cost(self.length(left)) * self.per_visit() as f64;
+        let cost = self.settings.cost(self.length(left)) * self.per_visit() as f64;
         let few = (self.search_share() / cost / BATCHES).min(1e6) as usize;
         VISITS.max(measured / SHARE_OF_MEASURED).min(few).max(2)
     }
 
-    /// The workloads under which a candidate was tried least, in random order among equals.
+    /// The workloads with the fewest trials of a candidate, in random order among equals.
     fn least_measured(&mut self, candidate: CandidateIndex, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.workloads()).collect();
         self.random.shuffle(&mut order);
@@ -102,10 +102,13 @@ impl Situation<'_> {
         order
     }
 
-    fn sentinel_is_due(&self, visits: usize) -> bool {
-        let trials = |told: &&crate::history::Observation| told.ask.purpose == Purpose::Sentinel;
-        let since = self.history.iter().rev().take_while(|told| !trials(told)).count();
-        since / self.per_visit() + visits >= SENTINEL_VISITS
+    fn baseline_is_due(&self, visits: usize) -> bool {
+        let trials = |observation: &&crate::history::Observation| {
+            observation.proposal.purpose == Purpose::Baseline
+        };
+        let since =
+            self.history.iter().rev().take_while(|observation| !trials(observation)).count();
+        since / self.per_visit() + visits >= BASELINE_EVERY_VISITS
     }
 
     fn top_two(&mut self, belief: &Belief) -> Option<CandidateIndex> {
@@ -124,7 +127,7 @@ impl Situation<'_> {
         Some(challengers.into_iter().find(|index| *index != leader).unwrap_or(leader))
     }
 
-    fn neighbour(&mut self, belief: &Belief) -> Option<CandidateIndex> {
+    fn neighbor(&mut self, belief: &Belief) -> Option<CandidateIndex> {
         let leaders = belief.candidates.len().min(LEADERS);
         let leader = *belief.candidates.get(self.random.below(leaders.max(1)))?;
         let levels = &self.space.candidates[leader].levels;
@@ -146,18 +149,18 @@ impl Situation<'_> {
 #[cfg(test)]
 mod tests {
     use crate::landscape::LandscapeKind;
-    use crate::limits::{Limits, ShortRun};
+    use crate::settings::{SearchSettings, ShortRun};
 
     use super::*;
 
     #[test]
-    fn an_ample_search_sees_more_in_short_trials_but_not_more_than_the_model_has_room_for() {
+    fn an_ample_budget_uses_more_short_trials_up_to_the_model_capacity() {
         let space = LandscapeKind::Smooth.make(0).space;
         let short_share = |trials: Option<f64>| {
             let short = Some(ShortRun { cost: 0.4 });
-            let limits = Limits { trials, short, ..Limits::default() };
-            let situation = Situation::of(&space, &[], &limits);
-            (situation.search_share() - situation.full_share()) / situation.search_share()
+            let settings = SearchSettings { trials, short, ..SearchSettings::default() };
+            let context = PlanContext::of(&space, &[], &settings);
+            (context.search_share() - context.full_share()) / context.search_share()
         };
         assert!((short_share(Some(100.0)) - 0.3).abs() < 1e-9);
         assert!((short_share(Some(480.0)) - 0.3).abs() < 1e-9);

@@ -1,9 +1,9 @@
-//! The variances that the model is fitted with: learned when the history has grown by a quarter,
-//! and kept until it has again, because learning takes longer than fitting.
+//! A cache of the learned variances. Because learning takes longer than fitting, variances are learned
+//! again only when the history has grown by a quarter.
 //!
-//! From [`FRESH`] trials on, learning begins with what the size before gave. So that a resumed
-//! search goes on the same, variances are a function of the space and the history alone: what is
-//! remembered here only saves working through the sizes again.
+//! From [`FRESH`] trials on, learning starts from the result of the previous size. Variances depend on
+//! the space and the history only, so a resumed search makes the same decisions; the cache only
+//! avoids working through the earlier sizes again.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Mutex, PoisonError};
@@ -12,16 +12,15 @@ use crate::history::{Observation, TrialLength};
 use crate::model::{Coding, Model, Scales, Variances};
 use crate::space::SearchSpace;
 
-/// With so many trials variances are learned from a guess; with more, from those of fewer.
+/// Up to this many trials, variances are learned from a guess; beyond, from those of the previous
+/// size.
 const FRESH: usize = 200;
-/// The least size.
 const LEAST: usize = 8;
 
-/// What was learned last.
 #[derive(Debug, Default)]
 pub(super) struct Learned(Mutex<Option<Known>>);
 
-/// Variances, and what they were learned from.
+/// Variances and the history they were learned from.
 #[derive(Debug, Clone)]
 struct Known {
     size: usize,
@@ -30,7 +29,7 @@ struct Known {
 }
 
 impl Learned {
-    /// The variances to fit a history with that has a trial.
+    /// The variances for fitting a nonempty history.
     pub(super) fn from(
         &self,
         space: &SearchSpace,
@@ -58,8 +57,8 @@ impl Learned {
     }
 }
 
-/// The sizes at which the variances for so many trials are learned, one after the other: they grow
-/// by a quarter, and the first is the last at which learning is fresh.
+/// The history sizes at which variances are learned for a history of `trials`: each is a quarter
+/// larger than the one before, and the first is the last one learned from a guess.
 fn sizes(trials: usize) -> Vec<usize> {
     let mut sizes = Vec::new();
     let mut size = LEAST.min(trials);
@@ -73,18 +72,18 @@ fn sizes(trials: usize) -> Vec<usize> {
     sizes
 }
 
-/// A number that identifies a history, and a space as far as what is learned depends on it: which
-/// candidates are allowed decides which columns there are. It is kept in memory only.
+/// Identifies a history and the parts of a space that learning depends on: the allowed candidates
+/// determine the model's columns. Only kept in memory.
 fn fingerprint(space: &SearchSpace, history: &[Observation]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut take = |part: u64| hasher.write_u64(part);
     space.candidates.iter().for_each(|candidate| take(u64::from(candidate.allowed)));
     space.workloads.iter().for_each(|workload| take(workload.weight.to_bits()));
-    for told in history {
-        take(told.ask.candidate as u64);
-        take(told.ask.workload as u64);
-        take(u64::from(told.ask.length == TrialLength::Short));
-        take(told.log_merit().unwrap_or(f64::NAN).to_bits());
+    for observation in history {
+        take(observation.proposal.candidate as u64);
+        take(observation.proposal.workload as u64);
+        take(u64::from(observation.proposal.length == TrialLength::Short));
+        take(observation.log_merit().unwrap_or(f64::NAN).to_bits());
     }
     hasher.finish()
 }
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_trials_are_learned_from_afresh_and_many_size_by_size() {
+    fn few_trials_start_from_a_guess_and_many_go_size_by_size() {
         assert!(sizes(0).is_empty());
         assert_eq!(sizes(5), vec![5]);
         assert_eq!(sizes(9), vec![8]);

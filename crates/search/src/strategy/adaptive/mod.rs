@@ -1,14 +1,14 @@
-//! The adaptive search: a designed start, then trials where they may matter, then a race of the
-//! finalists with fresh full-length trials beside the untuned reference.
+//! Bayesian optimization: a designed first batch, then trials where they may matter, then a race of
+//! the finalists with fresh full-length trials next to the baseline.
 //!
-//! After every batch the model ([`crate::model`]) is fitted to all trials. The search goes on until
-//! it is probable enough that some candidate is within the asked distance of the best, or its share
-//! of the budget is spent; the race until that holds for the winner, or the budget ends. Short
-//! trials, where there are any, serve the start and the first part of the search; what decides is
-//! measured in full length.
+//! After every batch, the model ([`crate::model`]) is fitted to all trials. The search phase lasts
+//! until some candidate is within the goal's distance of the best with enough probability, or until
+//! its share of the budget is spent. The race lasts until that holds for the winner, or until the
+//! budget ends. Short trials, if available, serve the first batch and the early search; the decision
+//! is based on full-length trials.
 //!
-//! Limits: thinking takes time with the cube of what was measured, so no more than
-//! [`MOST_SEARCH`] trials are searched with; what cannot be told by then the race tells or nothing.
+//! Limit: fitting takes time cubic in the number of cells, so the search phase is limited to
+//! [`MAX_SEARCH_TRIALS`] trials. Candidates that are still tied then may remain so after the race.
 
 mod explore;
 mod learned;
@@ -16,128 +16,137 @@ mod race;
 mod start;
 
 use crate::history::{Observation, Purpose, TrialLength, TrialTable};
-use crate::limits::Limits;
 use crate::model::{Belief, Coding, Model, highest};
 use crate::random::RandomStream;
+use crate::settings::SearchSettings;
 use crate::space::{CandidateIndex, SearchSpace};
 
-use super::scores::breaks_demand;
+use super::scores::violates_constraint;
 use super::{Request, SearchEnd, Strategy, StrategyPlan};
 use learned::Learned;
 
-/// The share of a budget that is kept for the race, and the share of what is beyond so many trials
-/// a workload: with more trials the best is among the finalists sooner than it is told from them.
+/// The share of the budget reserved for the race, and the share of the budget beyond `AMPLE` trials
+/// per workload: with more trials, the best candidate reaches the finals long before it can be
+/// distinguished from the other finalists.
 const RACE_SHARE: f64 = 0.2;
 const RACE_SHARE_BEYOND: f64 = 0.5;
 const AMPLE: f64 = 60.0;
-/// A budget of which two rounds take more than this share has no race.
-const MOST_LEAST_SHARE: f64 = 0.3;
-/// The search is not begun to be ended by a race that barely confirms it: so much surer it has to
-/// be than is asked for.
-const SURER: f64 = 0.04;
-/// The most full-length trials' worth that are searched with where there is no budget.
-const MOST_SEARCH: f64 = 1500.0;
-/// The most rounds of a race.
-const MOST_ROUNDS: usize = 40;
+/// There is no race if two rounds take more than this share of the budget.
+const MAX_RACE_SHARE: f64 = 0.3;
+/// Extra confidence required to leave the search phase, as a share of the remaining doubt. Otherwise
+/// the race would barely confirm the goal.
+const EXTRA_CONFIDENCE: f64 = 0.04;
+/// The most full-length trials of the search phase without a budget.
+const MAX_SEARCH_TRIALS: f64 = 1500.0;
+const MAX_ROUNDS: usize = 40;
 
-/// The adaptive search.
 #[derive(Debug, Default)]
 pub struct Adaptive {
-    /// What is in here never changes a plan.
+    /// A cache; it never changes a plan.
     learned: Learned,
 }
 
-/// What a plan is made with.
-struct Situation<'a> {
+struct PlanContext<'a> {
     space: &'a SearchSpace,
-    limits: &'a Limits,
+    settings: &'a SearchSettings,
     history: &'a [Observation],
     table: TrialTable,
-    /// Who may still be chosen.
+    /// Candidates that may still be chosen.
     eligible: Vec<CandidateIndex>,
     random: RandomStream,
 }
 
 impl Strategy for Adaptive {
-    fn plan(&self, space: &SearchSpace, history: &[Observation], limits: &Limits) -> StrategyPlan {
-        let mut situation = Situation::of(space, history, limits);
-        if situation.eligible.is_empty() {
+    fn plan(
+        &self,
+        space: &SearchSpace,
+        history: &[Observation],
+        settings: &SearchSettings,
+    ) -> StrategyPlan {
+        let mut context = PlanContext::of(space, history, settings);
+        if context.eligible.is_empty() {
             return StrategyPlan::Done(SearchEnd::Exhausted);
         }
-        let coding = Coding::of(space, &situation.interest());
-        if situation.table.candidates().is_empty() {
-            return StrategyPlan::Try(situation.start(&coding));
+        let coding = Coding::of(space, &context.candidates_of_interest());
+        if context.table.candidates().is_empty() {
+            return StrategyPlan::Try(context.start(&coding));
         }
-        if let Some(rest) = situation.rest_of_round() {
+        if let Some(rest) = context.rest_of_round() {
             return StrategyPlan::Try(rest);
         }
         let variances = self.learned.from(space, &coding, history);
         let model = Model::fit(space, &coding, history, variances);
         let belief =
-            Belief::of(&model, &situation.eligible, limits.goal.within, &mut situation.random);
+            Belief::of(&model, &context.eligible, settings.goal.within, &mut context.random);
         let probability = belief.choice().map_or(0.0, |(_, probability)| probability);
-        let racing = history.iter().any(|told| told.ask.purpose == Purpose::Confirm);
-        let sure = probability >= limits.goal.probability + SURER * (1.0 - limits.goal.probability);
-        let left = situation.search_share() - situation.searched();
-        if !racing && !sure && left >= limits.cost(situation.length(left)) {
-            let wishes = situation.explore(&belief, left);
-            if !wishes.is_empty() {
-                return StrategyPlan::Try(wishes);
+        let racing =
+            history.iter().any(|observation| observation.proposal.purpose == Purpose::Confirm);
+        let confident = probability
+            >= settings.goal.probability + EXTRA_CONFIDENCE * (1.0 - settings.goal.probability);
+        let left = context.search_share() - context.searched();
+        if !racing && !confident && left >= settings.cost(context.length(left)) {
+            let requests = context.explore(&belief, left);
+            if !requests.is_empty() {
+                return StrategyPlan::Try(requests);
             }
         }
-        situation.race(&belief, probability)
+        context.race(&belief, probability)
     }
 
-    fn most_trials(&self, space: &SearchSpace, limits: &Limits) -> f64 {
-        let rounds = MOST_ROUNDS * (race::MOST_FINALISTS + 1) * space.workloads.len();
-        limits.trials.unwrap_or(MOST_SEARCH + rounds as f64)
+    fn max_trials(&self, space: &SearchSpace, settings: &SearchSettings) -> f64 {
+        let rounds = MAX_ROUNDS * (race::MAX_FINALISTS + 1) * space.workloads.len();
+        settings.trials.unwrap_or(MAX_SEARCH_TRIALS + rounds as f64)
     }
 
     fn choice(
         &self,
         space: &SearchSpace,
         history: &[Observation],
-        limits: &Limits,
+        settings: &SearchSettings,
     ) -> Option<CandidateIndex> {
-        let mut situation = Situation::of(space, history, limits);
-        let measured = situation.table.candidates();
-        if situation.eligible.is_empty() || measured.is_empty() {
+        let mut context = PlanContext::of(space, history, settings);
+        let measured = context.table.candidates();
+        if context.eligible.is_empty() || measured.is_empty() {
             return None;
         }
-        let coding = Coding::of(space, &situation.interest());
+        let coding = Coding::of(space, &context.candidates_of_interest());
         let variances = self.learned.from(space, &coding, history);
         let model = Model::fit(space, &coding, history, variances);
-        // What was never tried is not chosen, however good it may be believed to be.
+        // Only measured candidates are chosen, however good the model believes others to be.
         let tried = |of: &[CandidateIndex]| -> Vec<CandidateIndex> {
-            of.iter().copied().filter(|index| situation.eligible.contains(index)).collect()
+            of.iter().copied().filter(|index| context.eligible.contains(index)).collect()
         };
-        let raced = tried(&situation.raced());
-        let among = if raced.is_empty() { tried(&measured) } else { raced };
-        let belief = Belief::of(&model, &among, limits.goal.within, &mut situation.random);
+        let raced_candidates = tried(&context.raced_candidates());
+        let among = if raced_candidates.is_empty() { tried(&measured) } else { raced_candidates };
+        let belief = Belief::of(&model, &among, settings.goal.within, &mut context.random);
         highest(&belief.means).map(|(at, _)| belief.candidates[at])
     }
 }
 
-impl<'a> Situation<'a> {
-    fn of(space: &'a SearchSpace, history: &'a [Observation], limits: &'a Limits) -> Self {
+impl<'a> PlanContext<'a> {
+    fn of(
+        space: &'a SearchSpace,
+        history: &'a [Observation],
+        settings: &'a SearchSettings,
+    ) -> Self {
         let table = TrialTable::of(history, |_| true);
-        let breaking: Vec<CandidateIndex> = table
+        let violating: Vec<CandidateIndex> = table
             .cells()
-            .filter(|(_, _, cell)| breaks_demand(cell))
+            .filter(|(_, _, cell)| violates_constraint(cell))
             .map(|(candidate, _, _)| candidate)
             .collect();
         let eligible = (0..space.candidates.len())
-            .filter(|&index| space.candidates[index].allowed && table.out(index).is_none())
-            .filter(|index| breaking.binary_search(index).is_err())
+            .filter(|&index| space.candidates[index].allowed && table.excluded(index).is_none())
+            .filter(|index| violating.binary_search(index).is_err())
             .collect();
-        let random = RandomStream::stream(limits.seed, history.len() as u64 + 1);
-        Self { space, limits, history, table, eligible, random }
+        let random = RandomStream::stream(settings.seed, history.len() as u64 + 1);
+        Self { space, settings, history, table, eligible, random }
     }
 
-    /// The candidates that the model has to tell apart.
-    fn interest(&self) -> Vec<CandidateIndex> {
+    /// The candidates that the model covers.
+    fn candidates_of_interest(&self) -> Vec<CandidateIndex> {
         let wanted = |index: &CandidateIndex| {
-            self.space.candidates[*index].allowed || *index == self.space.reference
+            self.space.candidates[*index].allowed || *index == self.space.baseline
         };
         (0..self.space.candidates.len()).filter(wanted).collect()
     }
@@ -146,27 +155,30 @@ impl<'a> Situation<'a> {
         self.space.workloads.len()
     }
 
-    /// What was spent on the search so far, in full-length trials.
+    /// The cost of the search phase so far, in full-length trials.
     fn searched(&self) -> f64 {
-        let search = self.history.iter().filter(|told| told.ask.purpose != Purpose::Confirm);
-        search.map(|told| self.limits.cost(told.ask.length)).sum()
+        let search = self
+            .history
+            .iter()
+            .filter(|observation| observation.proposal.purpose != Purpose::Confirm);
+        search.map(|observation| self.settings.cost(observation.proposal.length)).sum()
     }
 
-    /// How much is spent on the search, in full-length trials. Two rounds of the reference and one
-    /// finalist are kept back, unless they would take too much of all: then nothing is confirmed.
+    /// The budget of the search phase in full-length trials. Two rounds of the baseline and one finalist
+    /// are reserved unless they would take too large a share; then nothing is confirmed.
     fn search_share(&self) -> f64 {
-        let Some(total) = self.limits.trials else { return MOST_SEARCH };
+        let Some(total) = self.settings.trials else { return MAX_SEARCH_TRIALS };
         let workloads = self.workloads() as f64;
         let least = 2.0 * 2.0 * workloads;
-        if least > MOST_LEAST_SHARE * total {
+        if least > MAX_RACE_SHARE * total {
             return total;
         }
         let beyond = (total - AMPLE * workloads).max(0.0);
         let race = RACE_SHARE * (total - beyond) + RACE_SHARE_BEYOND * beyond;
-        (total - race.max(least)).min(MOST_SEARCH)
+        (total - race.max(least)).min(MAX_SEARCH_TRIALS)
     }
 
-    fn wish(candidate: CandidateIndex, workload: usize, length: TrialLength) -> Request {
+    fn request(candidate: CandidateIndex, workload: usize, length: TrialLength) -> Request {
         Request { candidate, workload, length, purpose: Purpose::Search }
     }
 }

@@ -1,54 +1,54 @@
-//! The first batch: something of every family, then candidates spread over the space, half of them
-//! where the model would know least (which makes them differ in many levels), half at random (so
-//! that no two searches start from the same corner); and the reference again for the noise.
+//! The first batch: the candidate closest to the defaults of each family, then candidates spread over
+//! the space, and repeats of the baseline to estimate the noise.
+//!
+//! Half of the spread candidates are those about which the model would know least, so they differ in
+//! many levels. The other half is random, so different seeds start differently.
 
 use crate::history::{Purpose, TrialLength};
 use crate::model::{Coding, MeritEstimate, MeritSurface, Scales, highest};
 use crate::space::CandidateIndex;
 use crate::strategy::Request;
 
-use super::Situation;
+use super::PlanContext;
 
-/// The share of the search that the start takes at the most.
+/// The largest share of the search budget that the first batch takes.
 const START_SHARE: f64 = 0.35;
-/// The share of the search that the reference is tried again with at the start, for the noise; not
-/// less than a few trials, and not more often than so many times under each workload.
-const SENTINEL_SHARE: f64 = 0.1;
-const LEAST_SENTINELS: usize = 3;
-const SENTINELS_A_WORKLOAD: usize = 3;
-/// How many candidates are compared when one is sought that is unlike those before.
+/// The share of the search budget for repeats of the baseline in the first batch, with its bounds.
+const BASELINE_SHARE: f64 = 0.1;
+const MIN_BASELINE_TRIALS: usize = 3;
+const MAX_BASELINE_TRIALS_PER_WORKLOAD: usize = 3;
+/// Candidates compared when looking for one that differs from those already chosen.
 const COMPARED: usize = 40;
-/// What merits are taken to vary, and a trial to be noisy, before anything is known.
+/// The variance of merits and of a trial's noise assumed before anything is measured.
 const GUESSED_VARIANCE: f64 = 0.04;
 const GUESSED_NOISE: f64 = 0.003;
-/// So many visits a search should have room for: with fewer, each is under fewer workloads. Single
-/// workloads tell as much, as all are fitted at once, and fewer trials share what a visit has in
-/// common.
+/// The number of visits that a search should have room for. With fewer, each visit covers fewer
+/// workloads. Single workloads are as informative, because all are fitted together, and fewer trials
+/// then share the effect of a visit.
 const VISITS: f64 = 400.0;
 
-impl Situation<'_> {
-    /// How many workloads a candidate is tried under when it is visited: half of them at the most,
-    /// so that more candidates are seen; others when it is visited again.
+impl PlanContext<'_> {
+    /// Workloads per visit: half of them at most, so that more candidates are seen. The next visit to
+    /// the candidate covers others.
     pub(super) fn per_visit(&self) -> usize {
         let workloads = self.workloads();
         let length =
-            if self.limits.short.is_some() { TrialLength::Short } else { TrialLength::Full };
-        let most = self.search_share() / self.limits.cost(length) / VISITS;
+            if self.settings.short.is_some() { TrialLength::Short } else { TrialLength::Full };
+        let most = self.search_share() / self.settings.cost(length) / VISITS;
         workloads.div_ceil(2).min(most.round() as usize).max(1)
     }
 
-    /// The first batch.
     pub(super) fn start(&mut self, coding: &Coding) -> Vec<Request> {
         let length =
-            if self.limits.short.is_some() { TrialLength::Short } else { TrialLength::Full };
+            if self.settings.short.is_some() { TrialLength::Short } else { TrialLength::Full };
         let workloads = self.workloads();
         let per_visit = self.per_visit();
-        let trials = self.search_share() / self.limits.cost(length);
+        let trials = self.search_share() / self.settings.cost(length);
         let mut visited = self.of_each_family();
         let most = (START_SHARE * trials / per_visit as f64) as usize;
         let wanted = coding.mains().min(most).min(self.eligible.len() / 2).max(visited.len());
         self.spread(coding, &mut visited, wanted);
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         let mut counts = vec![0usize; workloads];
         for &candidate in &visited {
             let mut order: Vec<usize> = (0..workloads).collect();
@@ -56,50 +56,52 @@ impl Situation<'_> {
             order.sort_by_key(|&workload| counts[workload]);
             for &workload in order.iter().take(per_visit) {
                 counts[workload] += 1;
-                wishes.push(Self::wish(candidate, workload, length));
+                requests.push(Self::request(candidate, workload, length));
             }
         }
-        // A budget that is spent within the start has then tried something of each family.
+        // One trial of each family comes first, in case the budget ends within this batch.
         let families = self.space.families().len().min(visited.len());
         let mut first: Vec<Request> = Vec::new();
         for candidate in &visited[..families] {
-            let at = wishes.iter().position(|wish| wish.candidate == *candidate);
-            first.extend(at.map(|at| wishes.remove(at)));
+            let at = requests.iter().position(|request| request.candidate == *candidate);
+            first.extend(at.map(|at| requests.remove(at)));
         }
-        first.extend(wishes);
-        // Those workloads first under which the reference is tried anyway.
-        let reference = self.space.reference;
+        first.extend(requests);
+        // Start with the workloads under which the baseline is measured anyway.
+        let baseline = self.space.baseline;
         let mut order: Vec<usize> = (0..workloads).collect();
         order.sort_by_key(|workload| {
-            !first.iter().any(|wish| wish.candidate == reference && wish.workload == *workload)
+            !first
+                .iter()
+                .any(|request| request.candidate == baseline && request.workload == *workload)
         });
-        let repeats = ((SENTINEL_SHARE * trials) as usize)
-            .max(LEAST_SENTINELS)
-            .min(SENTINELS_A_WORKLOAD * workloads);
+        let repeats = ((BASELINE_SHARE * trials) as usize)
+            .max(MIN_BASELINE_TRIALS)
+            .min(MAX_BASELINE_TRIALS_PER_WORKLOAD * workloads);
         first.extend(order.iter().cycle().take(repeats).map(|&workload| Request {
-            purpose: Purpose::Sentinel,
-            ..Self::wish(reference, workload, length)
+            purpose: Purpose::Baseline,
+            ..Self::request(baseline, workload, length)
         }));
         first
     }
 
-    /// Of each family the candidate that is nearest to its defaults, the reference first.
+    /// The candidate closest to the defaults of each family, the baseline first.
     fn of_each_family(&self) -> Vec<CandidateIndex> {
-        let reference = self.space.reference;
+        let baseline = self.space.baseline;
         let nearest = |family: &Vec<CandidateIndex>| {
-            if family.contains(&reference) && self.table.out(reference).is_none() {
-                return Some(reference);
+            if family.contains(&baseline) && self.table.excluded(baseline).is_none() {
+                return Some(baseline);
             }
             let eligible = family.iter().filter(|index| self.eligible.binary_search(index).is_ok());
             eligible.min_by_key(|index| self.space.candidates[**index].distance).copied()
         };
         let mut found: Vec<CandidateIndex> =
             self.space.families().iter().filter_map(nearest).collect();
-        found.sort_by_key(|index| *index != reference);
+        found.sort_by_key(|index| *index != baseline);
         found
     }
 
-    /// Adds candidates until there are `wanted`.
+    /// Adds candidates until there are `wanted` of them.
     fn spread(&mut self, coding: &Coding, visited: &mut Vec<CandidateIndex>, wanted: usize) {
         let scales = Scales::guess(coding, GUESSED_VARIANCE);
         while visited.len() < wanted {
