@@ -61,7 +61,6 @@ pub enum CatalogEntryError {
         name: String,
         /// The nearest known name, where one is near.
         nearest: Option<String>,
-        /// All known names.
         known: Vec<String>,
     },
     /// A file of the user's cannot be read.
@@ -69,7 +68,6 @@ pub enum CatalogEntryError {
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }
@@ -164,9 +162,6 @@ fn user_entries(folder: &Path, ending: &str) -> Result<Vec<CatalogEntry>, Catalo
 }
 
 /// A file of the user's as an entry, named after the file.
-///
-/// # Errors
-/// [`CatalogEntryError::Unreadable`].
 pub fn read(path: &Path) -> Result<CatalogEntry, CatalogEntryError> {
     let text = read_text(path, TEXT_BYTES).map_err(|error| CatalogEntryError::Unreadable {
         path: path.to_owned(),

@@ -9,7 +9,6 @@ use flashfit_user_error::{ExitClass, UserError};
 /// The fixed facts of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockDevInfo {
-    /// Its size.
     pub capacity_bytes: u64,
     /// Its smallest unit of access.
     pub sector_bytes: u32,
@@ -43,7 +42,6 @@ pub enum BlockDevError {
         offset: u64,
         /// How much, in bytes.
         length: u64,
-        /// Why.
         source: std::io::Error,
     },
 }
@@ -77,30 +75,17 @@ impl BlockDevError {
 
 /// A device that can be read and written.
 pub trait BlockDev {
-    /// Its fixed facts.
     fn describe(&self) -> BlockDevInfo;
 
     /// Fills `buffer` from `offset`.
-    ///
-    /// # Errors
-    /// As [`BlockDevError`] tells.
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError>;
 
     /// Writes `data` at `offset`.
-    ///
-    /// # Errors
-    /// As [`BlockDevError`] tells.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError>;
 
     /// Makes everything written so far survive a loss of power.
-    ///
-    /// # Errors
-    /// As [`BlockDevError`] tells.
     fn flush(&mut self) -> Result<(), BlockDevError>;
 
     /// Tells the device that a range is no longer needed; what it reads as afterwards is undefined.
-    ///
-    /// # Errors
-    /// As [`BlockDevError`] tells.
     fn discard(&mut self, offset: u64, length: u64) -> Result<(), BlockDevError>;
 }

@@ -9,7 +9,6 @@ pub trait Clock {
     /// Nanoseconds since the clock's own beginning.
     fn now_ns(&self) -> u64;
 
-    /// Lets `duration_ns` pass.
     fn pass_ns(&self, duration_ns: u64);
 }
 

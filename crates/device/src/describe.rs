@@ -24,21 +24,14 @@ use crate::units::{Bytes, SECTOR_BYTES};
 pub enum DeviceKind {
     /// An SD or microSD card on a native host.
     SdCard,
-    /// An eMMC chip.
     Emmc,
-    /// Anything behind USB.
     Usb,
-    /// An NVMe drive.
     Nvme,
     /// A SATA or SCSI drive without turning parts.
     Ssd,
-    /// A turning disk.
     Disk,
-    /// A loop device.
     Loop,
-    /// A regular file.
     Image,
-    /// A simulated card.
     Simulated,
     /// Something else, such as a virtual disk.
     Other,
@@ -64,9 +57,7 @@ impl std::fmt::Display for DeviceKind {
 /// A partition on which a file system is mounted, or the whole device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountedAt {
-    /// The node.
     pub node: String,
-    /// Where.
     pub point: PathBuf,
     /// The kind of file system.
     pub kind: String,
@@ -85,7 +76,6 @@ pub struct Device {
     pub capacity: Bytes,
     /// Where it starts on its disk, when the path is a partition.
     pub partition_start: Option<Bytes>,
-    /// Who it is.
     pub identity: DeviceIdentity,
     /// The request queue; zeros for an image.
     pub queue: QueueAttributes,
@@ -94,7 +84,6 @@ pub struct Device {
     /// All that it and the kernel declare of how it is built.
     #[serde(default)]
     pub declared: DeclaredFacts,
-    /// Its partitions.
     pub partitions: Vec<Partition>,
     /// What is mounted of it.
     pub mounts: Vec<MountedAt>,
@@ -119,7 +108,6 @@ pub enum DeviceError {
     /// The kernel does not know it.
     #[error("the kernel has no block device for {}", path.display())]
     Unknown {
-        /// The node.
         path: PathBuf,
     },
     /// It cannot be read.
@@ -127,7 +115,6 @@ pub enum DeviceError {
     Unreadable {
         /// The node or file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// Its path was given to something else while it was looked at.
@@ -176,9 +163,6 @@ impl UserError for DeviceError {
 impl Device {
     /// Describes the block device at `node`. Its node stays open (`O_PATH`) as long as the
     /// description is kept.
-    ///
-    /// # Errors
-    /// As [`DeviceError`] tells.
     pub fn of_node(
         system: &SystemRoots,
         runner: &dyn Runner,
@@ -206,9 +190,6 @@ impl Device {
 
     /// Describes the block device at `node` without opening it: of its partitions only those that
     /// the kernel knows.
-    ///
-    /// # Errors
-    /// As [`DeviceError`] tells.
     pub fn at_a_glance(system: &SystemRoots, node: &Path) -> Result<Self, DeviceError> {
         let unknown = || DeviceError::Unknown { path: node.to_owned() };
         let object = ObjectId::of(&std::fs::metadata(node).map_err(|_| unknown())?);
@@ -248,9 +229,6 @@ impl Device {
     }
 
     /// Describes an image file.
-    ///
-    /// # Errors
-    /// As [`DeviceError`] tells.
     pub fn of_image(runner: &dyn Runner, path: &Path) -> Result<Self, DeviceError> {
         let unreadable = |source| DeviceError::Unreadable { path: path.to_owned(), source };
         let target = look(path)?;

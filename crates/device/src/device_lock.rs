@@ -15,10 +15,8 @@ use crate::refusal::Refusal;
 /// Why a device cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceLockError {
-    /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// No loop device.
     #[error(transparent)]
     Loop(#[from] LoopError),
 }

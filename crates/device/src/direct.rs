@@ -30,15 +30,11 @@ const GONE: [Errno; 3] = [Errno::NXIO, Errno::NODEV, Errno::NOMEDIUM];
 /// Why a device cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
-    /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The system refuses.
     #[error("cannot open {}: {source}", path.display())]
     Open {
-        /// The device.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }
@@ -65,7 +61,6 @@ impl UserError for DirectError {
     }
 }
 
-/// A device, opened.
 #[derive(Debug)]
 pub struct DirectDevice {
     path: PathBuf,
@@ -78,9 +73,6 @@ pub struct DirectDevice {
 
 impl DirectDevice {
     /// Opens a device for reading only; a card whose lock is set can be opened too.
-    ///
-    /// # Errors
-    /// [`DirectError::Open`].
     pub fn read_only(path: &Path) -> Result<Self, DirectError> {
         let file = File::open(path)
             .map_err(|source| DirectError::Open { path: path.to_owned(), source })?;
@@ -88,9 +80,6 @@ impl DirectDevice {
     }
 
     /// Opens what was looked at for reading only, whatever its path names by now.
-    ///
-    /// # Errors
-    /// [`DirectError::Open`].
     pub fn shown(medium: &Device) -> Result<Self, DirectError> {
         let path = &medium.path;
         let opened = medium.open_for_reading();
@@ -99,9 +88,6 @@ impl DirectDevice {
     }
 
     /// Opens the consented device for reading and writing, alone.
-    ///
-    /// # Errors
-    /// As [`DirectError`] tells.
     pub fn writable(consent: &WriteConsent) -> Result<Self, DirectError> {
         let is_image = consent.medium().disk.is_empty();
         let volatile_cache = is_image || consent.medium().queue.volatile_cache();

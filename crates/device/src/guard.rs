@@ -310,9 +310,6 @@ impl WriteConsent {
     }
 
     /// Opens the held device once more for reading, whoever else has it.
-    ///
-    /// # Errors
-    /// [`Refusal::Open`].
     pub fn open_for_reading(&self) -> Result<File, Refusal> {
         let opened = self.target.reopen(OFlags::RDONLY);
         opened.map_err(|source| Refusal::Open { path: self.path.clone(), source })

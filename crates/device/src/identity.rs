@@ -11,13 +11,10 @@ use crate::system::SystemRoots;
 pub struct DeviceIdentity {
     /// Manufacturer, where the bus has such a field.
     pub vendor: Option<String>,
-    /// Product name.
     pub model: Option<String>,
-    /// Serial number.
     pub serial: Option<String>,
     /// The card identification register of SD and MMC, in hexadecimal.
     pub cid: Option<String>,
-    /// Firmware revision.
     pub firmware: Option<String>,
     /// The kernel's count of disks seen since boot (`diskseq`): another disk in the same slot has
     /// another one, even when it says nothing of itself.

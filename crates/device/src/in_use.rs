@@ -28,37 +28,29 @@ const SYSTEM_POINTS: [&str; 4] = ["/", "/boot", "/boot/efi", "/usr"];
 pub enum DeviceUse {
     /// A file system is mounted.
     Mounted {
-        /// The device.
         node: String,
-        /// Where.
         point: PathBuf,
     },
     /// The kernel swaps to it.
     Swap {
-        /// The device.
         node: String,
     },
     /// Another block device is built on it.
     Held {
-        /// The device.
         node: String,
         /// The one built on it.
         holder: String,
     },
     /// The running system lives on this disk.
     SystemDisk {
-        /// The disk.
         disk: String,
-        /// What lives there.
         point: PathBuf,
     },
     /// A process has it open.
     Open {
         /// The device or file.
         node: String,
-        /// The process.
         pid: u32,
-        /// Its name.
         name: String,
     },
 }
@@ -96,7 +88,6 @@ impl DeviceUse {
 /// What was found when it was looked who uses a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UseReport {
-    /// Who uses it.
     pub uses: Vec<DeviceUse>,
     /// What could not be looked at, so that there may be more.
     pub unseen: Option<String>,

@@ -28,7 +28,6 @@ use serde::{Deserialize, Serialize};
 pub struct ObjectId {
     /// Number of the device that the file's file system is on.
     pub device: u64,
-    /// Inode number.
     pub inode: u64,
     /// Device number of a node; 0 for a file.
     #[serde(default)]
@@ -115,12 +114,10 @@ impl TargetFile {
         Self { file: Arc::new(file), id, was_reopened: Arc::default() }
     }
 
-    /// Its identity.
     pub fn id(&self) -> ObjectId {
         self.id
     }
 
-    /// The descriptor.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -151,9 +148,6 @@ impl TargetFile {
 
     /// The same object, kept open for work on it: an image for reading and writing; a node for
     /// reading, because some kernels mount nothing that anybody may write to.
-    ///
-    /// # Errors
-    /// As [`TargetFile::reopen`].
     pub fn hold(&self) -> io::Result<Self> {
         let flags = if self.id.node == 0 { OFlags::RDWR } else { OFlags::RDONLY };
         Ok(Self::with(self.reopen(flags)?, self.id))

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::system::SystemRoots;
 use crate::units::{Bytes, SECTOR_BYTES};
 
-/// A partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
     /// Its node or name.

@@ -24,9 +24,7 @@ pub struct QueueAttributes {
     pub rotational: bool,
     /// Largest request in bytes.
     pub max_request_bytes: u64,
-    /// Read-ahead in bytes.
     pub read_ahead_bytes: u64,
-    /// Schedulers on offer.
     pub schedulers: Vec<String>,
     /// The scheduler in use.
     pub scheduler: Option<String>,

@@ -11,32 +11,25 @@ use crate::units::Bytes;
 /// Why nothing will be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Somebody uses it.
     #[error("{} is in use: {}", path.display(), list(uses))]
     InUse {
-        /// The device.
         path: PathBuf,
-        /// By whom.
         uses: Vec<DeviceUse>,
     },
     /// The kernel says that it is busy, and not why.
     #[error("{} is busy: the kernel does not give it to us alone", path.display())]
     Busy {
-        /// The device.
         path: PathBuf,
     },
     /// It is not the device that was shown.
     #[error("{} has changed since it was shown: {what}", path.display())]
     Changed {
-        /// The device.
         path: PathBuf,
-        /// What differs.
         what: String,
     },
     /// It has another size than when work on it began. Whoever changed it may still be at it.
     #[error("{} had {before} when work on it began and has {now} now", path.display())]
     Resized {
-        /// The image.
         path: PathBuf,
         /// How large it was.
         before: Bytes,
@@ -46,7 +39,6 @@ pub enum Refusal {
     /// Not everybody who could use it can be seen.
     #[error("cannot tell whether {} is in use: could not look at {what}", path.display())]
     Unseen {
-        /// The device.
         path: PathBuf,
         /// What was out of sight.
         what: String,
@@ -54,7 +46,6 @@ pub enum Refusal {
     /// There is no agreement.
     #[error("all data on {} would be lost, and nobody agreed to that", path.display())]
     NotAgreed {
-        /// The device.
         path: PathBuf,
         /// The name that says yes.
         name: String,
@@ -62,7 +53,6 @@ pub enum Refusal {
     /// The wrong name was given.
     #[error("`{given}` is not the name of the medium, which is `{name}`")]
     WrongName {
-        /// What was given.
         given: String,
         /// What would have been right.
         name: String,
@@ -70,19 +60,16 @@ pub enum Refusal {
     /// It refuses writes itself.
     #[error("{} is write-protected", path.display())]
     ReadOnly {
-        /// The device.
         path: PathBuf,
     },
     /// A loop device that is not over a simulated card of ours.
     #[error("{} is not a simulated card", path.display())]
     NotSimulated {
-        /// The device.
         path: PathBuf,
     },
     /// No disk, or more than one, has the serial number and size under which one was attached.
     #[error("the disk that was attached as {serial} is not there")]
     NotAttached {
-        /// The serial number.
         serial: String,
     },
     /// It cannot be looked at.
@@ -91,9 +78,7 @@ pub enum Refusal {
     /// It cannot be opened for writing.
     #[error("cannot open {} for writing: {source}", path.display())]
     Open {
-        /// The device.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 /// The roots of sysfs and procfs.
 #[derive(Debug, Clone)]
 pub struct SystemRoots {
-    /// `/sys`.
     pub sys: PathBuf,
-    /// `/proc`.
     pub proc: PathBuf,
 }
 
@@ -31,7 +29,6 @@ impl SystemRoots {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// A numeric attribute.
     pub fn number(&self, path: &Path) -> Option<u64> {
         self.attribute(path)?.parse().ok()
     }

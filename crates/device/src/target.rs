@@ -30,7 +30,6 @@ pub enum Target {
 /// Why a text names no device.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing there.
     #[error("there is no {}", path.display())]
     Missing {
         /// The path as given.
@@ -41,13 +40,11 @@ pub enum TargetError {
     WrongKind {
         /// The path as given.
         path: PathBuf,
-        /// What it is.
         what: &'static str,
     },
     /// It leads through a link of somebody who may change it.
     #[error("{} is a link of another user, who can turn it to something else", link.display())]
     ForeignLink {
-        /// The link.
         link: PathBuf,
         /// What it leads to now.
         to: PathBuf,
@@ -63,7 +60,6 @@ pub enum TargetError {
     Unreadable {
         /// The path as given.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }

@@ -28,7 +28,6 @@ pub use log_file::LogFile;
 const CAREFUL: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
-/// An open folder.
 #[derive(Debug)]
 pub struct DirHandle {
     folder: File,

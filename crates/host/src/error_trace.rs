@@ -25,7 +25,6 @@ const BUFFER_KIB: u32 = 128;
 /// One read returns at most a page or two of text.
 const READ_BYTES: usize = 64 << 10;
 
-/// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockError {
     /// What was requested, in the letters of the kernel: `R` read, `W` write, `F` flush.

@@ -23,15 +23,12 @@ pub enum InputFileError {
     /// It is not there, or may not be read.
     #[error("cannot read {}: {}", path.display(), reason(source))]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// It is a FIFO, a device, a socket or a directory.
     #[error("cannot read {}: it is {found}, not a regular file", path.display())]
     NotRegular {
-        /// The file.
         path: PathBuf,
         /// What it is, with its article.
         found: &'static str,
@@ -39,7 +36,6 @@ pub enum InputFileError {
     /// It is larger than any file of its kind.
     #[error("cannot read {}: it is larger than {}", path.display(), mebibytes(*limit))]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// The limit, in bytes.
         limit: u64,

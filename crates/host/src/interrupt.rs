@@ -63,7 +63,6 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Raises the flag.
     pub fn raise(&self) {
         self.0.raised.store(true, Ordering::SeqCst);
         if let Some((_, waking)) = &self.0.ends {

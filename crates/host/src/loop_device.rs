@@ -23,7 +23,6 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Another process may take the free device between asking and configuring.
 const TRIES: u32 = 16;
 
-/// `struct loop_info64`.
 #[repr(C)]
 struct LoopInfo64 {
     device: u64,
@@ -61,7 +60,6 @@ impl Default for LoopInfo64 {
     }
 }
 
-/// `struct loop_config`.
 #[repr(C)]
 struct LoopConfig {
     fd: u32,
@@ -94,7 +92,6 @@ impl UserError for LoopError {
     }
 }
 
-/// How to attach.
 #[derive(Debug, Clone, Copy)]
 pub struct LoopOptions {
     /// Sector size that the kernel shows, in bytes: 512 or 4096.

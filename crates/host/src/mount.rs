@@ -15,26 +15,20 @@ use flashfit_user_error::{ExitClass, UserError};
 /// Why a file system is not mounted, or not as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// No private namespace.
     #[error("cannot make a private mount namespace: {0}")]
     Namespace(std::io::Error),
-    /// mount(8) failed.
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// mount(8) succeeded, but the file system is not there.
     #[error("{} is not mounted on {} although mount succeeded", node.display(), point.display())]
     NotThere {
-        /// The device.
         node: PathBuf,
-        /// The mount point.
         point: PathBuf,
     },
     /// The system refused in another way.
     #[error("{}: {source}", point.display())]
     System {
-        /// The mount point.
         point: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }
@@ -82,9 +76,6 @@ pub struct Mounted {
 
 impl Mounted {
     /// Mounts `node` on the existing folder `point` and looks whether it is really there.
-    ///
-    /// # Errors
-    /// As [`MountError`] tells.
     pub fn new(
         runner: &dyn Runner,
         node: &Path,

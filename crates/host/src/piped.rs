@@ -23,7 +23,6 @@ use crate::waiting;
 /// After its input has ended.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A running program.
 #[derive(Debug)]
 pub struct PipedProgram {
     child: Child,
@@ -93,7 +92,6 @@ impl PipedProgram {
         Ok((Self { child, last_line, complaints, stopping: Some(stopping) }, output, input))
     }
 
-    /// Its process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

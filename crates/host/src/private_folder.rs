@@ -54,7 +54,6 @@ impl PrivateFolder {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -16,7 +16,6 @@ const IDLE: [usize; 2] = [3, 4];
 pub struct ProcessorTime {
     /// In which they worked.
     pub busy_ns: u64,
-    /// Worked or not.
     pub all_ns: u64,
 }
 
@@ -35,7 +34,6 @@ impl ProcessorTime {
         }
     }
 
-    /// Two spans together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { busy_ns: self.busy_ns + other.busy_ns, all_ns: self.all_ns + other.all_ns }

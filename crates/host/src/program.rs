@@ -35,14 +35,12 @@ impl Program {
         }
     }
 
-    /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// Adds several arguments.
     #[must_use]
     pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
@@ -82,7 +80,6 @@ impl Program {
         &self.name
     }
 
-    /// Its arguments.
     pub fn arguments(&self) -> &[String] {
         &self.args
     }
@@ -124,9 +121,7 @@ pub struct ProgramOutcome {
     pub code: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
     /// From start to end.
     pub elapsed: Duration,
@@ -147,35 +142,27 @@ pub enum ProgramError {
     /// It is not installed.
     #[error("the program `{name}` was not found")]
     Missing {
-        /// Its name.
         name: String,
     },
     /// It could not be started or waited for.
     #[error("cannot run `{command_line}`: {source}")]
     Start {
-        /// The command.
         command_line: String,
-        /// Why.
         source: std::io::Error,
     },
     /// It ran longer than it may.
     #[error("`{command_line}` was ended after {} s", limit.as_secs())]
     TimedOut {
-        /// The command.
         command_line: String,
         /// What it was given.
         limit: Duration,
     },
-    /// The user interrupted.
     #[error("interrupted during `{command_line}`")]
     Interrupted {
-        /// The command.
         command_line: String,
     },
-    /// It said no.
     #[error("`{command_line}` failed ({how}): {message}")]
     Failed {
-        /// The command.
         command_line: String,
         /// Its exit code or signal, in words.
         how: String,

@@ -9,9 +9,7 @@ use flashfit_host::{capability, program as host_program};
 pub enum TestNeed {
     /// To run as root.
     Root,
-    /// Loop devices.
     Loop,
-    /// FUSE.
     Fuse,
     /// A virtual machine: QEMU, busybox and a kernel to boot.
     Qemu,
@@ -34,7 +32,6 @@ pub enum TestNeed {
 }
 
 impl TestNeed {
-    /// Every need.
     pub const ALL: [Self; 12] = [
         Self::Root,
         Self::Loop,
@@ -88,7 +85,6 @@ impl TestNeed {
 /// A need that this machine does not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingNeed {
-    /// Which.
     pub need: TestNeed,
     /// Why, for the reader of the list of skipped tests.
     pub reason: String,

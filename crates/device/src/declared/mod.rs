@@ -17,10 +17,8 @@ use crate::units::Bytes;
 /// Discard granularities below this are a sector or page size, not an erase block.
 const LEAST_PLAUSIBLE: Bytes = Bytes::kib(64);
 
-/// A declared size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredBytes {
-    /// The size.
     pub bytes: Bytes,
     /// Where it was read.
     pub source: String,
@@ -52,7 +50,6 @@ pub struct DeclaredFact {
 /// A register that is there and says nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRegister {
-    /// Its name.
     pub register: String,
     /// Why it is not believed.
     pub reason: String,
@@ -65,9 +62,7 @@ pub struct DeclaredFacts {
     pub erase_unit: Vec<DeclaredBytes>,
     /// What writes should be multiples of.
     pub write_unit: Vec<DeclaredBytes>,
-    /// The capacity.
     pub capacity: Vec<DeclaredBytes>,
-    /// The volatile cache.
     pub cache: Vec<DeclaredBytes>,
     /// What else is said.
     pub facts: Vec<DeclaredFact>,

@@ -25,9 +25,6 @@ const REVISION_OF_LATER_YEARS: u8 = 5;
 
 impl Cid {
     /// Reads what sysfs shows in `cid`. `ext_csd_revision` tells which years an eMMC chip counts.
-    ///
-    /// # Errors
-    /// As [`BadRegister`] tells.
     pub fn parse(
         family: CsdFamily,
         text: &str,

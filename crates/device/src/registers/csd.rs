@@ -35,9 +35,6 @@ const SIZE_IS_ELSEWHERE: u64 = 0xfff;
 
 impl Csd {
     /// Reads what sysfs shows in `csd`.
-    ///
-    /// # Errors
-    /// As [`BadRegister`] tells.
     pub fn parse(family: CsdFamily, text: &str) -> Result<Self, BadRegister> {
         let register = Register::<16>::parse(text)?;
         let structure = register.bits(127, 126);

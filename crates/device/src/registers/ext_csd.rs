@@ -36,7 +36,6 @@ pub enum PreEol {
 /// What is read of it. A field that the chip leaves undefined is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtCsd {
-    /// EXT_CSD_REV.
     pub revision: u8,
     /// SEC_COUNT: the size of the user area, for chips of more than 2 GB.
     pub capacity: Option<Bytes>,
@@ -56,15 +55,11 @@ pub struct ExtCsd {
     pub life_used_a: Option<u8>,
     /// DEVICE_LIFE_TIME_EST_TYP_B: the same of the MLC or TLC area.
     pub life_used_b: Option<u8>,
-    /// PRE_EOL_INFO.
     pub pre_eol: Option<PreEol>,
 }
 
 impl ExtCsd {
     /// Reads what debugfs shows in `ext_csd`.
-    ///
-    /// # Errors
-    /// As [`BadRegister`] tells.
     pub fn parse(text: &str) -> Result<Self, BadRegister> {
         let register = Register::<512>::parse(text)?;
         let byte = |index| register.byte(index);

@@ -22,7 +22,6 @@ pub enum BadRegister {
     /// Not the number of hexadecimal digits that it has.
     #[error("it has {found} hexadecimal digits, not {wanted}")]
     Length {
-        /// Digits there are.
         found: usize,
         /// Digits there must be.
         wanted: usize,
@@ -41,7 +40,6 @@ pub enum BadRegister {
     Field {
         /// The field's name in the standard.
         field: &'static str,
-        /// Its value.
         value: u64,
     },
 }

@@ -53,15 +53,11 @@ pub struct SdStatus {
     pub app_class: Option<u8>,
     /// PERFORMANCE_ENHANCE: the depth of the command queue.
     pub queue_depth: Option<u8>,
-    /// DISCARD_SUPPORT.
     pub discard: bool,
 }
 
 impl SdStatus {
     /// Reads what sysfs shows in `ssr`.
-    ///
-    /// # Errors
-    /// As [`BadRegister`] tells.
     pub fn parse(text: &str) -> Result<Self, BadRegister> {
         let register = Register::<64>::parse(text)?;
         let field = |high, low| usize::try_from(register.bits(high, low)).expect("a few bits");

@@ -47,7 +47,6 @@ pub enum DirError {
     System {
         /// The folder or file.
         path: PathBuf,
-        /// The error.
         source: io::Error,
     },
 }

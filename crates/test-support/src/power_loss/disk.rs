@@ -176,9 +176,7 @@ pub(super) struct Choice {
 /// A file or directory of a state.
 #[derive(Debug, Clone)]
 pub enum StateEntry {
-    /// A directory.
     Dir,
-    /// A file.
     File {
         /// Its length in bytes.
         length: u64,

@@ -40,12 +40,10 @@ pub enum DiskOp {
     MakeDir(PathBuf),
     /// A file is opened: made where it is missing, and emptied if asked.
     Open {
-        /// The file.
         path: PathBuf,
         /// Whether its contents are dropped.
         truncates: bool,
     },
-    /// Bytes are written.
     Write {
         /// The file or device.
         path: PathBuf,
@@ -53,10 +51,8 @@ pub enum DiskOp {
         cache: u8,
         /// Where; `None` for the end of the file.
         offset: Option<u64>,
-        /// What.
         data: Vec<u8>,
     },
-    /// The length is set.
     SetLength(PathBuf, u64),
     /// Something gets another name in the same directory.
     Rename(PathBuf, PathBuf),
@@ -64,7 +60,6 @@ pub enum DiskOp {
     Remove(PathBuf),
     /// A file, device or directory is synced.
     Sync {
-        /// What.
         path: PathBuf,
         /// The page cache, as for a write.
         cache: u8,

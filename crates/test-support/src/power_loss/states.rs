@@ -25,7 +25,6 @@ enum Group {
     Block(usize, u64, usize),
 }
 
-/// Random choices.
 struct Chance(SplitMix64);
 
 impl Chance {

@@ -18,13 +18,11 @@ const CALLS: &str = "trace=openat,openat2,open,creat,write,pwrite64,writev,pwrit
 /// The image behind the loop device that the program writes to.
 #[derive(Debug, Clone)]
 pub struct TracedDevice {
-    /// The image file.
     pub image: PathBuf,
     /// Where its partition starts.
     pub partition_start: u64,
 }
 
-/// What is watched.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     /// Everything below this directory.
