@@ -277,7 +277,7 @@ mod tests {
         let path = folder.path().join("image");
         let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, bytes).unwrap();
-        let medium = Device::of_image(&ScriptedRunner::new(), &path).unwrap();
+        let medium = Device::from_image(&ScriptedRunner::new(), &path).unwrap();
         (folder, medium)
     }
 

@@ -15,7 +15,7 @@ impl<'a> ApplySteps<'a> {
         tools: &'a ApplyTools<'a>,
         request: &'a ApplyRequest<'a>,
     ) -> Result<Self, ApplyError> {
-        let medium = request.consent.medium();
+        let medium = request.consent.device();
         let who = DeviceFingerprint::of(tools.system, medium);
         let found = unfinished(tools.system, medium, tools.records)?;
         let lines = request.work.lines(request.consent.path());
@@ -103,11 +103,11 @@ fn save<'a>(
         Backup::forget(&folder)?;
     }
     (tools.tell)(&ApplyEvent::Begins(ApplyStage::Saving));
-    backup::claim(tools.system, request.consent.medium(), &folder)?;
+    backup::claim(tools.system, request.consent.device(), &folder)?;
     let (again, undo) = ((request.again)(&folder), (request.undo)(&folder));
     let mut journal = ApplyJournal::new(who, lines, &again, &undo);
     let saved = journal.begin(&folder, ApplyStage::Saving).and_then(|()| {
-        Backup::make(tools.system, tools.runner, request.consent.medium(), &folder).map(drop)
+        Backup::make(tools.system, tools.runner, request.consent.device(), &folder).map(drop)
     });
     saved.inspect_err(|_| {
         if !was_there {

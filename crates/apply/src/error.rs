@@ -195,7 +195,7 @@ impl UserError for ApplyError {
             Self::Occupied { .. } => Some("name a new folder with --backup".into()),
             Self::BackupOnMedium { .. } => Some("name a folder elsewhere with --backup".into()),
             Self::Damaged { .. } => Some("take the folder from a copy".into()),
-            Self::OtherMedium { .. } => Some("flashfit list shows the media here".into()),
+            Self::OtherMedium { .. } => Some("run flashfit list to see the devices".into()),
             Self::BackupElsewhere { folder } => Some(format!(
                 "bring that folder here and name it with --backup, or name a new one to give up \
                  what the medium held; it was made as {}",

@@ -77,11 +77,11 @@ impl DeviceFingerprint {
     /// Whether both are image files, and not the same one. A copy is another file.
     pub fn is_other_file(&self, now: &Self) -> bool {
         let id = |file: &(u64, u64, u64)| {
-            let (device, inode, born_ns) = *file;
-            ObjectId { device, inode, node: 0, born_ns }
+            let (device, inode, created_ns) = *file;
+            ObjectId { device, inode, node: 0, created_ns }
         };
         let files = self.file.as_ref().zip(now.file.as_ref());
-        files.is_some_and(|(before, now)| !id(before).is_file(&id(now)))
+        files.is_some_and(|(before, now)| !id(before).is_same_file(&id(now)))
     }
 
     /// Whether `now` is this one for sure enough to say that its work was left unfinished: images
@@ -128,8 +128,8 @@ fn known(identity: &DeviceIdentity) -> DeviceIdentity {
 fn file_number(path: &Path) -> Option<(u64, u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    let born_ns = born.and_then(|born| u64::try_from(born.as_nanos()).ok());
-    found.is_file().then(|| (found.dev(), found.ino(), born_ns.unwrap_or_default()))
+    let created_ns = born.and_then(|born| u64::try_from(born.as_nanos()).ok());
+    found.is_file().then(|| (found.dev(), found.ino(), created_ns.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub(crate) fn remove(
     consent: &WriteConsent,
     gap: Option<&[u8]>,
 ) -> Result<(), ApplyError> {
-    let capacity = consent.medium().capacity.0;
+    let capacity = consent.device().capacity.0;
     for offset in POSSIBLE.into_iter().filter(|offset| fits(*offset, capacity)) {
         let mut block = region::read_held(consent, offset, LENGTH)?;
         if !block.starts_with(MAGIC.as_bytes()) {

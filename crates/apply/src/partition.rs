@@ -70,7 +70,7 @@ pub(crate) fn tell_kernel(runner: &dyn Runner, disk: &Path) -> Result<(), ApplyE
 
 /// Whether the kernel shows the partition where it was planned, and as large.
 fn is_as_planned(partition: &NewPartition) -> bool {
-    let shown = Device::at_a_glance(&SystemRoots::default(), &partition.node);
+    let shown = Device::from_sysfs(&SystemRoots::default(), &partition.node);
     shown.is_ok_and(|shown| {
         shown.partition_start == Some(partition.start) && shown.capacity == partition.size
     })

@@ -35,11 +35,11 @@ pub fn restore(
     let mut journal = match ApplyJournal::read(&folder)? {
         Some(journal) => journal,
         None => {
-            let medium = DeviceFingerprint::of(tools.system, consent.medium());
+            let medium = DeviceFingerprint::of(tools.system, consent.device());
             ApplyJournal::new(medium, Vec::new(), undo, undo)
         }
     };
-    journal.set_medium(DeviceFingerprint::of(tools.system, consent.medium()));
+    journal.set_medium(DeviceFingerprint::of(tools.system, consent.device()));
     undo.clone_into(&mut journal.undo);
     tools.records.put(&BackupPointer { medium: journal.medium.clone(), backup: folder.clone() })?;
     let mut step = |stage| -> Result<(), ApplyError> {
@@ -61,7 +61,7 @@ pub fn restore(
     step(ApplyStage::Restored)?;
     if has_queue {
         if let Some(before) = &journal.scheduler_before {
-            SysfsQueue::of(tools.system, consent.medium()).set(before)?;
+            SysfsQueue::of(tools.system, consent.device()).set(before)?;
         }
     }
     tools.records.remove(&journal.medium)
@@ -76,7 +76,7 @@ pub fn fits(
     consent: &WriteConsent,
     backup: &Backup,
 ) -> Result<(), ApplyError> {
-    let now = DeviceFingerprint::of(tools.system, consent.medium());
+    let now = DeviceFingerprint::of(tools.system, consent.device());
     match backup.manifest().medium.difference(&now) {
         Some(what) => Err(ApplyError::OtherMedium { folder: backup.folder().to_owned(), what }),
         None => Ok(()),
@@ -84,7 +84,7 @@ pub fn fits(
 }
 
 fn mark(tools: &ApplyTools<'_>, consent: &WriteConsent, folder: &Path) -> Result<(), ApplyError> {
-    if GAP + LENGTH as u64 > consent.medium().capacity.0 {
+    if GAP + LENGTH as u64 > consent.device().capacity.0 {
         return Ok(());
     }
     let marker = ApplyMarker {

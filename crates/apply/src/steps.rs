@@ -92,7 +92,7 @@ pub fn apply(tools: &ApplyTools<'_>, request: &ApplyRequest<'_>) -> Result<Appli
         install.check(request.work)?;
     }
     if request.has_queue {
-        SysfsQueue::of(tools.system, request.consent.medium()).offers(&request.work.scheduler)?;
+        SysfsQueue::of(tools.system, request.consent.device()).offers(&request.work.scheduler)?;
     }
     let mut steps = ApplySteps::begin(tools, request)?;
     let verified = match steps.already_made()? {
@@ -182,7 +182,7 @@ impl ApplySteps<'_> {
             unix_s: clock::unix_seconds(),
         };
         let start = self.work().partition.as_ref().map(|partition| partition.start.0);
-        let mut places = marker::places(start, self.consent().medium().capacity.0).into_iter();
+        let mut places = marker::places(start, self.consent().device().capacity.0).into_iter();
         let put = |offset| {
             (self.tools.tell)(&ApplyEvent::Writes("the marker"));
             marker::put(self.tools.runner, self.consent(), offset, &marker)
@@ -232,7 +232,7 @@ impl ApplySteps<'_> {
         if !self.request.has_queue {
             return Ok(());
         }
-        let queue = SysfsQueue::of(self.tools.system, self.consent().medium());
+        let queue = SysfsQueue::of(self.tools.system, self.consent().device());
         let before = queue.current()?;
         self.journal.scheduler_before.get_or_insert(before);
         self.journal.write(&self.folder)?;

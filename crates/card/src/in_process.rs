@@ -44,7 +44,7 @@ impl<C: Clock> InProcessCard<C> {
     fn serve(&mut self, request: CardRequest<'_>) -> Result<(), BlockDevError> {
         let arrival_ns = self.clock.now_ns() + self.card_ahead_ns - self.clock_ahead_ns;
         let done_ns = self.card.submit(arrival_ns, request)?;
-        self.clock.pass_ns(done_ns - arrival_ns);
+        self.clock.sleep_ns(done_ns - arrival_ns);
         Ok(())
     }
 }
@@ -97,10 +97,10 @@ mod tests {
         let mut card = Card::new(&small_but(&[("[discard]", sections)]).unwrap());
         card.serve(CardRequest::Flush).unwrap();
         let clock = VirtualClock::default();
-        clock.pass_ns(5);
+        clock.sleep_ns(5);
         let mut device = InProcessCard::new(card, clock.clone());
         device.write(0, &[1; 4096]).unwrap();
-        clock.pass_ns(5000);
+        clock.sleep_ns(5000);
         device.flush().unwrap();
         let counters = device.card().counters();
         assert_eq!((counters.background_ns, counters.nand_programmed_bytes), (700, 4096));

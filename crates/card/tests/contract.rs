@@ -93,7 +93,7 @@ fn an_image_past_the_page_cache() {
     let path = folder.path().join("contract.img");
     std::fs::File::create(&path).unwrap().set_len(BYTES).unwrap();
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
-    let medium = Device::of_image(&runner, &path).unwrap();
+    let medium = Device::from_image(&runner, &path).unwrap();
     let agreement = ConsentMethod::Named(medium.short_name());
     let consent = WriteConsent::ask(&system, &runner, &medium, &agreement).unwrap();
     keeps_to_it(&mut DirectDevice::writable(&consent).unwrap());

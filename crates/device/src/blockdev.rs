@@ -1,49 +1,34 @@
-//! A block device as probes and simulations see it.
+//! The trait that probes and simulations use to access a block device.
 //!
-//! Offsets and lengths are in bytes and must be multiples of the sector; every request lies within
-//! the capacity. What a write means until the next [`BlockDev::flush`] is the device's own matter:
-//! it may be in a volatile cache.
+//! Offsets and lengths are in bytes and must be multiples of the sector size; every request must
+//! lie within the capacity. Data written since the last [`BlockDev::flush`] may be in a volatile
+//! cache.
 
 use flashfit_user_error::{ExitClass, UserError};
 
-/// The fixed facts of a block device.
+/// The fixed properties of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockDevInfo {
     pub capacity_bytes: u64,
-    /// Its smallest unit of access.
     pub sector_bytes: u32,
-    /// The unit in which it takes discards; 0 when it takes none.
+    /// Discard granularity; 0 when discards are not supported.
     pub discard_granularity_bytes: u64,
     /// Whether writes may wait in a volatile cache until a flush.
     pub volatile_cache: bool,
 }
 
-/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockDevError {
-    /// Not a multiple of the sector, or beyond the end.
-    #[error("{length} bytes at offset {offset} are not whole sectors within the medium")]
-    OutOfBounds {
-        /// Where, in bytes.
-        offset: u64,
-        /// How much, in bytes.
-        length: u64,
-    },
-    /// The device takes no discards.
-    #[error("the medium takes no discards")]
+    /// Not a multiple of the sector size, or beyond the end.
+    #[error("{length} bytes at offset {offset} are not whole sectors within the device")]
+    OutOfBounds { offset: u64, length: u64 },
+    #[error("the device does not support discards")]
     NoDiscard,
-    /// The device is off, gone or broken.
-    #[error("the medium does not answer: {0}")]
-    Gone(String),
-    /// The operating system's error.
+    /// The device was removed, is off, or failed.
+    #[error("the device does not respond: {0}")]
+    Disconnected(String),
     #[error("{length} bytes at offset {offset}: {source}")]
-    Io {
-        /// Where, in bytes.
-        offset: u64,
-        /// How much, in bytes.
-        length: u64,
-        source: std::io::Error,
-    },
+    Io { offset: u64, length: u64, source: std::io::Error },
 }
 
 impl UserError for BlockDevError {
@@ -52,20 +37,20 @@ impl UserError for BlockDevError {
             Self::OutOfBounds { .. } => ExitClass::Bug,
             Self::NoDiscard => ExitClass::Environment,
             error if error.is_full() => ExitClass::Environment,
-            Self::Gone(_) | Self::Io { .. } => ExitClass::Io,
+            Self::Disconnected(_) | Self::Io { .. } => ExitClass::Io,
         }
     }
 
     fn hint(&self) -> Option<String> {
         self.is_full().then(|| {
-            "the image file is sparse, and its disk is full: make room there, then do it again"
+            "the image file is sparse and its file system is full: free space there, then retry"
                 .into()
         })
     }
 }
 
 impl BlockDevError {
-    /// Whether the disk of an image file has no room for what was written to the image.
+    /// Whether the file system that stores the image file is full.
     fn is_full(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         matches!(self, Self::Io { source, .. }
@@ -73,7 +58,6 @@ impl BlockDevError {
     }
 }
 
-/// A device that can be read and written.
 pub trait BlockDev {
     fn describe(&self) -> BlockDevInfo;
 
@@ -83,9 +67,9 @@ pub trait BlockDev {
     /// Writes `data` at `offset`.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError>;
 
-    /// Makes everything written so far survive a loss of power.
+    /// Makes all data written so far survive a power cut.
     fn flush(&mut self) -> Result<(), BlockDevError>;
 
-    /// Tells the device that a range is no longer needed; what it reads as afterwards is undefined.
+    /// Discards a range. Its contents are undefined afterwards.
     fn discard(&mut self, offset: u64, length: u64) -> Result<(), BlockDevError>;
 }

@@ -1,4 +1,4 @@
-//! A device with everything it and the kernel say of it. Reads only.
+//! Describes a device: everything that it and the kernel report about it. Read-only.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,6 @@ use crate::queue::QueueAttributes;
 use crate::system::{SystemRoots, device_number};
 use crate::units::{Bytes, SECTOR_BYTES};
 
-/// What kind of device it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
@@ -27,7 +26,7 @@ pub enum DeviceKind {
     Emmc,
     Usb,
     Nvme,
-    /// A SATA or SCSI drive without turning parts.
+    /// A non-rotational SATA or SCSI drive.
     Ssd,
     Disk,
     Loop,
@@ -54,88 +53,69 @@ impl std::fmt::Display for DeviceKind {
     }
 }
 
-/// A partition on which a file system is mounted, or the whole device.
+/// A mounted file system of the device or of one of its partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MountedAt {
+pub struct DeviceMount {
     pub node: String,
     pub point: PathBuf,
-    /// The kind of file system.
+    /// The file system type.
     pub kind: String,
 }
 
-/// A device as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its node, or the image file.
+    /// The device node or the image file.
     pub path: PathBuf,
     /// The kernel's name of the whole disk; empty for an image.
     pub disk: String,
-    /// What kind it is.
     pub kind: DeviceKind,
-    /// Its size; of the partition when the path is one.
+    /// The size of the device, or of the partition if the path is one.
     pub capacity: Bytes,
-    /// Where it starts on its disk, when the path is a partition.
+    /// Offset of the partition on its disk, if the path is a partition.
     pub partition_start: Option<Bytes>,
     pub identity: DeviceIdentity,
-    /// The request queue; zeros for an image.
+    /// Zeros for an image.
     pub queue: QueueAttributes,
-    /// The declared erase block that plans use: the best of those in `declared`.
-    pub declared_erase_unit: Option<DeclaredBytes>,
-    /// All that it and the kernel declare of how it is built.
+    /// The declared erase block that plans use: the most trusted one of `declared`.
+    #[serde(rename = "declared_erase_unit")]
+    pub declared_erase_block: Option<DeclaredBytes>,
+    /// Everything that the device and the kernel declare.
     #[serde(default)]
     pub declared: DeclaredFacts,
     pub partitions: Vec<Partition>,
-    /// What is mounted of it.
-    pub mounts: Vec<MountedAt>,
-    /// Whether it refuses writes.
+    pub mounts: Vec<DeviceMount>,
     pub read_only: bool,
-    /// Whether it can be taken out.
     pub removable: bool,
-    /// Which file or device the path named when it was looked at.
+    /// Identity of the file or node that the path named when it was described.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectId>,
     /// The file behind a loop device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing: Option<ObjectId>,
-    /// The same, opened; `None` where it was looked at on another machine, or only at a glance.
+    /// The same object, opened; `None` if it was described on another machine or without opening.
     #[serde(skip)]
     pub target: Option<TargetFile>,
 }
 
-/// Why a device cannot be described.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The kernel does not know it.
     #[error("the kernel has no block device for {}", path.display())]
-    Unknown {
-        path: PathBuf,
-    },
-    /// It cannot be read.
+    Unknown { path: PathBuf },
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The node or file.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// Its path was given to something else while it was looked at.
-    #[error("{} changed while it was looked at", path.display())]
-    Swapped {
-        /// The node or file.
-        path: PathBuf,
-    },
-    /// It has no size: an empty slot or an empty file.
-    #[error("{} has no size: no medium is in it", path.display())]
-    Empty {
-        /// The node or file.
-        path: PathBuf,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
+    /// The path named another object before the description was complete.
+    #[error("{} was replaced while it was read", path.display())]
+    Replaced { path: PathBuf },
+    /// An empty card slot or an empty file.
+    #[error("{} has no size: the slot or the file is empty", path.display())]
+    Empty { path: PathBuf },
 }
 
 impl UserError for DeviceError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Unknown { .. } | Self::Empty { .. } => ExitClass::Usage,
-            Self::Swapped { .. } => ExitClass::Refused,
+            Self::Replaced { .. } => ExitClass::Refused,
             Self::Unreadable { source, .. } => match source.kind() {
                 std::io::ErrorKind::PermissionDenied => ExitClass::Environment,
                 _ => ExitClass::Io,
@@ -145,54 +125,54 @@ impl UserError for DeviceError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unknown { .. } => Some("flashfit list shows the media here".into()),
+            Self::Unknown { .. } => Some("run flashfit list to see the devices".into()),
             Self::Unreadable { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
                 Some("run it as root".into())
             }
             Self::Unreadable { .. } => None,
-            Self::Swapped { path } => Some(inspect_again(path)),
+            Self::Replaced { path } => Some(inspect_again(path)),
             Self::Empty { .. } => {
-                Some("put a card in, or make the file: truncate -s 1G FILE".into())
+                Some("insert a card, or create the file: truncate -s 1G FILE".into())
             }
         }
     }
 }
 
 impl Device {
-    /// Describes the block device at `node`. Its node stays open (`O_PATH`) as long as the
-    /// description is kept.
-    pub fn of_node(
+    /// Describes the block device at `node`. The node stays open (`O_PATH`) for the lifetime of
+    /// the description.
+    pub fn from_node(
         system: &SystemRoots,
         runner: &dyn Runner,
         node: &Path,
     ) -> Result<Self, DeviceError> {
-        let mut medium = Self::at_a_glance(system, node)?;
-        let target = look(node)?;
-        if medium.object.is_none_or(|object| !object.is(&target.id())) {
-            return Err(DeviceError::Swapped { path: node.to_owned() });
+        let mut device = Self::from_sysfs(system, node)?;
+        let target = open_target(node)?;
+        if device.object.is_none_or(|object| !object.is_same(&target.id())) {
+            return Err(DeviceError::Replaced { path: node.to_owned() });
         }
-        medium.object = Some(target.id());
-        if medium.kind == DeviceKind::Loop && medium.partition_start.is_none() {
-            let device = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).ok();
-            medium.backing = device.and_then(|device| backing_of(system, &medium.disk, &device));
+        device.object = Some(target.id());
+        if device.kind == DeviceKind::Loop && device.partition_start.is_none() {
+            let file = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).ok();
+            device.backing = file.and_then(|file| backing_of(system, &device.disk, &file));
         }
-        medium.target = Some(target);
-        if medium.partition_start.is_none() {
-            let read = partitions::read(runner, node);
-            if !read.is_empty() {
-                medium.partitions = read;
+        device.target = Some(target);
+        if device.partition_start.is_none() {
+            let partitions = partitions::read(runner, node);
+            if !partitions.is_empty() {
+                device.partitions = partitions;
             }
         }
-        Ok(medium)
+        Ok(device)
     }
 
-    /// Describes the block device at `node` without opening it: of its partitions only those that
-    /// the kernel knows.
-    pub fn at_a_glance(system: &SystemRoots, node: &Path) -> Result<Self, DeviceError> {
+    /// Describes the block device at `node` from sysfs alone, without opening it. Only partitions
+    /// that the kernel knows are listed.
+    pub fn from_sysfs(system: &SystemRoots, node: &Path) -> Result<Self, DeviceError> {
         let unknown = || DeviceError::Unknown { path: node.to_owned() };
-        let object = ObjectId::of(&std::fs::metadata(node).map_err(|_| unknown())?);
+        let object = ObjectId::from_metadata(&std::fs::metadata(node).map_err(|_| unknown())?);
         let name =
             device_number(node).and_then(|number| system.name_of(number)).ok_or_else(unknown)?;
         let disk = system.whole_disk(&name);
@@ -206,14 +186,14 @@ impl Device {
         let declared = DeclaredFacts::read(system, &disk, kind, &queue);
         let is_partition = name != disk;
         let partitions =
-            if is_partition { Vec::new() } else { partitions::known_to_kernel(system, &disk) };
+            if is_partition { Vec::new() } else { partitions::read_from_sysfs(system, &disk) };
         Ok(Self {
             path: node.to_owned(),
             capacity: Bytes(sectors * SECTOR_BYTES),
             partition_start: is_partition
                 .then(|| Bytes(system.number(&block.join("start")).unwrap_or(0) * SECTOR_BYTES)),
             identity: DeviceIdentity::read(system, &disk),
-            declared_erase_unit: declared.best_erase_unit().cloned(),
+            declared_erase_block: declared.best_erase_block().cloned(),
             declared,
             mounts: mounts_of(system, &name),
             read_only: system.number(&block.join("ro")) == Some(1),
@@ -228,22 +208,20 @@ impl Device {
         })
     }
 
-    /// Describes an image file.
-    pub fn of_image(runner: &dyn Runner, path: &Path) -> Result<Self, DeviceError> {
+    pub fn from_image(runner: &dyn Runner, path: &Path) -> Result<Self, DeviceError> {
         let unreadable = |source| DeviceError::Unreadable { path: path.to_owned(), source };
-        let target = look(path)?;
-        // Whoever looks at an image may read it.
+        let target = open_target(path)?;
         let file = target.reopen(OFlags::RDONLY | OFlags::NONBLOCK).map_err(unreadable)?;
         let found = file.metadata().map_err(unreadable)?;
         if !found.is_file() {
-            return Err(DeviceError::Swapped { path: path.to_owned() });
+            return Err(DeviceError::Replaced { path: path.to_owned() });
         }
         if found.len() == 0 {
             return Err(DeviceError::Empty { path: path.to_owned() });
         }
         let partitions = partitions::read(runner, path);
-        if !ObjectId::at(path).is_ok_and(|now| now.is(&target.id())) {
-            return Err(DeviceError::Swapped { path: path.to_owned() });
+        if !ObjectId::at(path).is_ok_and(|now| now.is_same(&target.id())) {
+            return Err(DeviceError::Replaced { path: path.to_owned() });
         }
         Ok(Self {
             path: path.to_owned(),
@@ -253,7 +231,7 @@ impl Device {
             partition_start: None,
             identity: DeviceIdentity::default(),
             queue: QueueAttributes::default(),
-            declared_erase_unit: None,
+            declared_erase_block: None,
             declared: DeclaredFacts::default(),
             partitions,
             mounts: Vec::new(),
@@ -265,10 +243,10 @@ impl Device {
         })
     }
 
-    /// Opens it for reading: the very object that was looked at, where it was looked at here.
+    /// Opens the described object for reading, by its path if it was described elsewhere.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When it cannot be opened.
     pub fn open_for_reading(&self) -> std::io::Result<File> {
         match &self.target {
             Some(target) => target.reopen(OFlags::RDONLY),
@@ -276,35 +254,34 @@ impl Device {
         }
     }
 
-    /// The name by which a user confirms it: the last part of its path.
+    /// The name by which a user confirms the device: the last component of its path.
     pub fn short_name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
-/// Opens what a path names, which was a device or a file a moment ago.
-fn look(path: &Path) -> Result<TargetFile, DeviceError> {
+fn open_target(path: &Path) -> Result<TargetFile, DeviceError> {
     let path = path.to_owned();
-    TargetFile::look(&path).map_err(|source| match Errno::from_io_error(&source) {
-        None | Some(Errno::LOOP) => DeviceError::Swapped { path },
+    TargetFile::open(&path).map_err(|source| match Errno::from_io_error(&source) {
+        None | Some(Errno::LOOP) => DeviceError::Replaced { path },
         Some(_) => DeviceError::Unreadable { path, source },
     })
 }
 
-/// The command that shows what a path names now.
+/// A hint with the command that describes the path again.
 pub(crate) fn inspect_again(path: &Path) -> String {
     let path = flashfit_host::program::quote(&path.display().to_string());
-    format!("look at it again: flashfit inspect {path}")
+    format!("check it again: flashfit inspect {path}")
 }
 
-/// The identity of the file behind an attached loop device.
+/// The identity of the backing file of a loop device.
 fn backing_of(system: &SystemRoots, disk: &str, device: &File) -> Option<ObjectId> {
     let (device, inode) = loop_device::backing_of(device)?;
     let path = system.attribute(&system.block(disk).join("loop/backing_file"))?;
-    // Its name says when it was made, as long as it is the file's.
+    // The creation time can only be read by path, if the path still names the same file.
     let named = ObjectId::at(Path::new(&path)).ok();
     let named = named.filter(|named| (named.device, named.inode) == (device, inode));
-    Some(named.unwrap_or(ObjectId { device, inode, node: 0, born_ns: 0 }))
+    Some(named.unwrap_or(ObjectId { device, inode, node: 0, created_ns: 0 }))
 }
 
 fn kind_of(system: &SystemRoots, disk: &str, queue: &QueueAttributes) -> DeviceKind {
@@ -328,8 +305,8 @@ fn kind_of(system: &SystemRoots, disk: &str, queue: &QueueAttributes) -> DeviceK
     }
 }
 
-/// What is mounted of the device or partition `name`, partitions of a whole disk included.
-fn mounts_of(system: &SystemRoots, name: &str) -> Vec<MountedAt> {
+/// The mounts of the device or partition `name`, including partitions of a whole disk.
+fn mounts_of(system: &SystemRoots, name: &str) -> Vec<DeviceMount> {
     let Ok(text) = std::fs::read_to_string(system.proc.join("self/mountinfo")) else {
         return Vec::new();
     };
@@ -339,13 +316,13 @@ fn mounts_of(system: &SystemRoots, name: &str) -> Vec<MountedAt> {
         .into_iter()
         .filter_map(|entry| {
             let node = names.iter().find(|name| is_mount_of(system, &entry, name))?;
-            Some(MountedAt { node: format!("/dev/{node}"), point: entry.point, kind: entry.kind })
+            Some(DeviceMount { node: format!("/dev/{node}"), point: entry.point, kind: entry.kind })
         })
         .collect()
 }
 
-/// Whether a mount is of the block device `name`: by number, or by source where the number is
-/// anonymous, as btrfs has it.
+/// Whether a mount is of the block device `name`: by device number, or by source where the number
+/// is anonymous, as on btrfs.
 pub(crate) fn is_mount_of(system: &SystemRoots, entry: &MountEntry, name: &str) -> bool {
     if entry.device.0 == 0 {
         entry.source == format!("/dev/{name}")

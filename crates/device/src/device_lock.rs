@@ -1,5 +1,5 @@
-//! A consented device taken as a block device for as long as work on it lasts: the user's own node,
-//! or a loop device over an image.
+//! Locks a device for the duration of a job, as a block device: the user's own node, or a loop
+//! device over an image.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::describe::DeviceKind;
 use crate::guard::WriteConsent;
 use crate::refusal::Refusal;
 
-/// Why a device cannot be taken.
+/// Why a device cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceLockError {
     #[error(transparent)]
@@ -39,14 +39,14 @@ impl UserError for DeviceLockError {
 
 #[derive(Debug)]
 enum Attached {
-    /// Open and locked: another flashfit then sees that the device is taken, also between two
-    /// steps, and udev leaves it alone (systemd's block device locking).
+    /// Locked with flock(2), so that other flashfit processes wait between two steps and udev
+    /// does not probe the device (systemd's block device locking).
     Node { _locked: File },
-    /// Detached by the kernel when the value goes.
+    /// The kernel detaches the loop device when the value is dropped.
     Image { _device: LoopDevice, _locked: File, image: PathBuf },
 }
 
-/// A block device that may be written to, taken until the value goes.
+/// A block device that may be written to, locked until the value is dropped.
 #[derive(Debug)]
 pub struct DeviceLock {
     consent: WriteConsent,
@@ -54,18 +54,18 @@ pub struct DeviceLock {
 }
 
 impl DeviceLock {
-    /// Takes the consented device.
+    /// Locks the device that the user consented to.
     ///
     /// # Errors
-    /// When it cannot be opened, another process has locked it, or no loop device can be had.
-    pub fn take(runner: &dyn Runner, consent: WriteConsent) -> Result<Self, DeviceLockError> {
-        match consent.medium().kind {
+    /// When it cannot be opened, another process has locked it, or no loop device is available.
+    pub fn acquire(runner: &dyn Runner, consent: WriteConsent) -> Result<Self, DeviceLockError> {
+        match consent.device().kind {
             DeviceKind::Image => Self::image(runner, &consent),
             _ => Self::node(consent),
         }
     }
 
-    /// Takes the user's own device.
+    /// Locks a device node.
     ///
     /// # Errors
     /// When it cannot be opened, or another process has locked it.
@@ -74,12 +74,12 @@ impl DeviceLock {
         Ok(Self { consent, attached: Attached::Node { _locked: locked } })
     }
 
-    /// Takes an image, as a loop device.
+    /// Locks an image and attaches it to a loop device.
     ///
     /// # Errors
-    /// When it cannot be attached or is used by someone else.
+    /// When it cannot be attached, or another process uses it.
     pub fn image(runner: &dyn Runner, consent: &WriteConsent) -> Result<Self, DeviceLockError> {
-        // Two that looked at the same time would each attach it.
+        // The lock comes first: otherwise two processes could both attach the image.
         let locked = lock(consent)?;
         consent.check(runner)?;
         let image = consent.path().to_owned();
@@ -90,7 +90,7 @@ impl DeviceLock {
         Ok(Self { consent, attached })
     }
 
-    /// The image behind the loop device, where it is one.
+    /// The image file behind the loop device, if there is one.
     pub fn image_file(&self) -> Option<&Path> {
         match &self.attached {
             Attached::Image { image, .. } => Some(image),
@@ -98,14 +98,13 @@ impl DeviceLock {
         }
     }
 
-    /// Leave to write to the block device.
     pub fn consent(&self) -> &WriteConsent {
         &self.consent
     }
 }
 
-/// Locks the held device. The descriptor is the consent's own, so that an image is not opened once
-/// more.
+/// Locks the device through a duplicate of the consent's descriptor: opening the image again would
+/// count as another user.
 fn lock(consent: &WriteConsent) -> Result<File, Refusal> {
     let path = || consent.path().to_owned();
     let file = consent.target().file().try_clone();

@@ -1,38 +1,37 @@
-//! The names in `/dev`: which is meant by a mistyped one, and what lies among them without being a
-//! device. A program that writes to a mistyped name there makes a regular file in memory.
+//! Suggests device nodes for mistyped names, and finds regular files in `/dev`, which a program
+//! that writes to a mistyped device name leaves behind.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Where device nodes are.
 pub const DEV: &str = "/dev";
-/// Below this likeness (Jaro-Winkler) another name is not meant.
-const LEAST_LIKENESS: f64 = 0.8;
-const MOST_NAMES: usize = 3;
+/// Least Jaro-Winkler similarity of a name that is suggested.
+const MIN_SIMILARITY: f64 = 0.8;
+const MAX_NAMES: usize = 3;
 
-/// The block devices whose names are nearest to `path`, separated by commas.
-pub fn nearest(path: &Path) -> Option<String> {
+/// The block devices whose names are most similar to `path`, separated by commas.
+pub fn most_similar(path: &Path) -> Option<String> {
     let entries = std::fs::read_dir(DEV).ok()?.flatten();
     let blocks = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_block_device()));
     let names = blocks.map(|entry| entry.path().display().to_string());
-    nearest_of(&path.display().to_string(), names)
+    most_similar_of(&path.display().to_string(), names)
 }
 
-fn nearest_of(mistyped: &str, names: impl Iterator<Item = String>) -> Option<String> {
+fn most_similar_of(mistyped: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let tail = |name: &str| name.trim_start_matches("/dev/").to_owned();
-    let mut near: Vec<(f64, String)> = names
+    let mut similar: Vec<(f64, String)> = names
         .map(|name| (strsim::jaro_winkler(&tail(mistyped), &tail(&name)), name))
-        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .collect();
-    near.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-    near.truncate(MOST_NAMES);
-    let names: Vec<String> = near.into_iter().map(|(_, name)| name).collect();
+    similar.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    similar.truncate(MAX_NAMES);
+    let names: Vec<String> = similar.into_iter().map(|(_, name)| name).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Whether a file lies in the file system of the device nodes. Others that are mounted below it,
-/// such as `/dev/shm`, are for files.
-pub fn is_among(path: &Path) -> bool {
+/// Whether a file lies in the file system of the device nodes. File systems mounted below it, such
+/// as `/dev/shm`, are for regular files.
+pub fn is_in_dev(path: &Path) -> bool {
     let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
     path.starts_with(DEV)
         && !path.starts_with("/dev/shm")
@@ -44,18 +43,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_names_are_offered_first() {
+    fn the_most_similar_names_are_suggested_first() {
         let names = ["/dev/mmcblk0", "/dev/mmcblk0p1", "/dev/vda", "/dev/sda"];
-        let near = |name: &str| nearest_of(name, names.into_iter().map(str::to_owned));
-        assert_eq!(near("/dev/mmcblk9").as_deref(), Some("/dev/mmcblk0, /dev/mmcblk0p1"));
-        assert_eq!(near("/dev/mcblk0").as_deref(), Some("/dev/mmcblk0, /dev/mmcblk0p1"));
-        assert_eq!(near("/dev/zzz"), None);
+        let similar = |name: &str| most_similar_of(name, names.into_iter().map(str::to_owned));
+        assert_eq!(similar("/dev/mmcblk9").as_deref(), Some("/dev/mmcblk0, /dev/mmcblk0p1"));
+        assert_eq!(similar("/dev/mcblk0").as_deref(), Some("/dev/mmcblk0, /dev/mmcblk0p1"));
+        assert_eq!(similar("/dev/zzz"), None);
     }
 
     #[test]
-    fn shared_memory_is_not_among_the_devices() {
-        assert!(!is_among(Path::new("/dev/shm/image")));
-        assert!(!is_among(Path::new("/tmp/image")));
-        assert!(is_among(Path::new("/dev/null")));
+    fn shared_memory_is_not_in_the_device_folder() {
+        assert!(!is_in_dev(Path::new("/dev/shm/image")));
+        assert!(!is_in_dev(Path::new("/tmp/image")));
+        assert!(is_in_dev(Path::new("/dev/null")));
     }
 }

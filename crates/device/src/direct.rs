@@ -1,10 +1,9 @@
-//! A device node, a partition or an image file as a [`BlockDev`], past the page cache.
+//! Reads and writes a device node, a partition or an image file as a [`BlockDev`], bypassing the
+//! page cache.
 //!
-//! Reads and writes go to the device itself (`O_DIRECT`), so that their times are the device's;
-//! where a file system below an image has no such access, they go through the page cache and
-//! [`DirectDevice::notes`] says so. Buffers are aligned to 4 KiB, which is enough for every sector
-//! size. Limits: one request at a time; no discards, which this reports as a device that takes
-//! none.
+//! Uses `O_DIRECT` to measure the device itself. If the file system of an image does not support
+//! it, requests go through the page cache and [`DirectDevice::notes`] reports that. Buffers are
+//! aligned to 4 KiB, which suits every sector size. Limits: one request at a time; no discards.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -22,21 +21,16 @@ use crate::guard::WriteConsent;
 use crate::refusal::Refusal;
 use crate::units::SECTOR_BYTES;
 
-/// What buffers are aligned to in memory.
 const ALIGNMENT: usize = 4096;
-/// What the kernel answers where a device was taken out.
-const GONE: [Errno; 3] = [Errno::NXIO, Errno::NODEV, Errno::NOMEDIUM];
+/// Errors of the kernel after a device was removed.
+const REMOVED: [Errno; 3] = [Errno::NXIO, Errno::NODEV, Errno::NOMEDIUM];
 
-/// Why a device cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("cannot open {}: {source}", path.display())]
-    Open {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Open { path: PathBuf, source: std::io::Error },
 }
 
 impl UserError for DirectError {
@@ -55,7 +49,7 @@ impl UserError for DirectError {
             Self::Refused(refusal) => refusal.hint(),
             Self::Open { source, .. } => match source.kind() {
                 std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
-                _ => Some("flashfit list shows the media here".into()),
+                _ => Some("run flashfit list to see the devices".into()),
             },
         }
     }
@@ -65,32 +59,32 @@ impl UserError for DirectError {
 pub struct DirectDevice {
     path: PathBuf,
     file: File,
-    description: BlockDevInfo,
+    info: BlockDevInfo,
     writable: bool,
     buffer: AlignedBuffer,
     notes: Vec<String>,
 }
 
 impl DirectDevice {
-    /// Opens a device for reading only; a card whose lock is set can be opened too.
+    /// Opens a device for reading only; also works for a write-protected card.
     pub fn read_only(path: &Path) -> Result<Self, DirectError> {
         let file = File::open(path)
             .map_err(|source| DirectError::Open { path: path.to_owned(), source })?;
         Self::of(path, file, false, false)
     }
 
-    /// Opens what was looked at for reading only, whatever its path names by now.
-    pub fn shown(medium: &Device) -> Result<Self, DirectError> {
-        let path = &medium.path;
-        let opened = medium.open_for_reading();
+    /// Opens the described object for reading only, whatever its path names now.
+    pub fn open_described(device: &Device) -> Result<Self, DirectError> {
+        let path = &device.path;
+        let opened = device.open_for_reading();
         let file = opened.map_err(|source| DirectError::Open { path: path.clone(), source })?;
         Self::of(path, file, false, false)
     }
 
-    /// Opens the consented device for reading and writing, alone.
+    /// Opens the device of a consent exclusively for reading and writing.
     pub fn writable(consent: &WriteConsent) -> Result<Self, DirectError> {
-        let is_image = consent.medium().disk.is_empty();
-        let volatile_cache = is_image || consent.medium().queue.volatile_cache();
+        let is_image = consent.device().disk.is_empty();
+        let volatile_cache = is_image || consent.device().queue.volatile_cache();
         Self::of(consent.path(), consent.open()?, true, volatile_cache)
     }
 
@@ -107,31 +101,31 @@ impl DirectDevice {
             false => u32::try_from(SECTOR_BYTES).expect("a small constant"),
         };
         let end = (&file).seek(SeekFrom::End(0)).map_err(failed)?;
-        let description = BlockDevInfo {
+        let info = BlockDevInfo {
             capacity_bytes: end - end % u64::from(sector_bytes),
             sector_bytes,
             discard_granularity_bytes: 0,
             volatile_cache,
         };
         let buffer = AlignedBuffer::default();
-        let mut medium =
-            Self { path: path.to_owned(), file, description, writable, buffer, notes: Vec::new() };
-        medium.go_direct().map_err(failed)?;
-        Ok(medium)
+        let mut device =
+            Self { path: path.to_owned(), file, info, writable, buffer, notes: Vec::new() };
+        device.enable_direct_io().map_err(failed)?;
+        Ok(device)
     }
 
-    /// What the user should know of how it is opened, a sentence each.
+    /// Limits of this way of access that the user should know, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Past the page cache, if the file system can; one sector is read to see whether it can.
-    fn go_direct(&mut self) -> std::io::Result<()> {
+    /// Enables `O_DIRECT` if one sector can be read with it.
+    fn enable_direct_io(&mut self) -> std::io::Result<()> {
         let flags = rustix::fs::fcntl_getfl(&self.file)?;
-        let sector = self.description.sector_bytes as usize;
+        let sector = self.info.sector_bytes as usize;
         let set = rustix::fs::fcntl_setfl(&self.file, flags | OFlags::DIRECT);
         let works = set.is_ok() && {
-            let at = SECTOR_BYTES.min(self.description.capacity_bytes.saturating_sub(SECTOR_BYTES));
+            let at = SECTOR_BYTES.min(self.info.capacity_bytes.saturating_sub(SECTOR_BYTES));
             let at = at / sector as u64 * sector as u64;
             let read = self.file.read_at(self.buffer.slice(sector), at);
             !read.is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidInput)
@@ -139,8 +133,8 @@ impl DirectDevice {
         if !works {
             rustix::fs::fcntl_setfl(&self.file, flags - OFlags::DIRECT)?;
             self.notes.push(format!(
-                "the file system that {} is on has no direct access at sectors of {sector} bytes, \
-                 so the times are those of the page cache",
+                "the file system of {} does not support O_DIRECT with sectors of {sector} bytes, so \
+                 the page cache affects the times",
                 self.path.display()
             ));
         }
@@ -148,55 +142,57 @@ impl DirectDevice {
     }
 
     fn check(&self, offset: u64, length: usize) -> Result<(), BlockDevError> {
-        let BlockDevInfo { capacity_bytes, sector_bytes, .. } = self.description;
+        let BlockDevInfo { capacity_bytes, sector_bytes, .. } = self.info;
         let (length, sector) = (length as u64, u64::from(sector_bytes));
         let within = offset.checked_add(length).is_some_and(|end| end <= capacity_bytes);
         let whole = offset % sector == 0 && length % sector == 0;
         if within && whole { Ok(()) } else { Err(BlockDevError::OutOfBounds { offset, length }) }
     }
 
-    /// An error of a request; of a device that is not there any more, that.
-    fn failed(&self, offset: u64, length: usize, source: std::io::Error) -> BlockDevError {
-        if let Some(reason) = self.gone(&source) {
-            return BlockDevError::Gone(format!("{}: {reason}", self.path.display()));
+    /// Converts an error; an error of a removed device becomes `Disconnected`.
+    fn convert_error(&self, offset: u64, length: usize, source: std::io::Error) -> BlockDevError {
+        if let Some(reason) = self.removal_reason(&source) {
+            return BlockDevError::Disconnected(format!("{}: {reason}", self.path.display()));
         }
         BlockDevError::Io { offset, length: length as u64, source }
     }
 
-    /// Why the device is gone, if it is. Many drivers answer the last requests with EIO, so the
-    /// node is looked at, too.
-    fn gone(&self, error: &std::io::Error) -> Option<String> {
-        let is_gone =
-            |error: &std::io::Error| Errno::from_io_error(error).is_some_and(|e| GONE.contains(&e));
-        if is_gone(error) {
+    /// Why the device is unavailable, if it is. The node is checked too, because many drivers fail
+    /// the last requests with EIO.
+    fn removal_reason(&self, error: &std::io::Error) -> Option<String> {
+        let is_removed = |error: &std::io::Error| {
+            Errno::from_io_error(error).is_some_and(|e| REMOVED.contains(&e))
+        };
+        if is_removed(error) {
             return Some(error.to_string());
         }
         let now =
-            rustix::fs::open(self.own_name(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            rustix::fs::open(self.reopen_path(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         match now.map_err(std::io::Error::from).map(File::from) {
-            Err(error) if is_gone(&error) || error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if is_removed(&error) || error.kind() == std::io::ErrorKind::NotFound => {
                 Some(error.to_string())
             }
             Err(_) => None,
-            Ok(mut now) => self.resized(now.seek(SeekFrom::End(0)).unwrap_or(0)),
+            Ok(mut now) => self.truncation(now.seek(SeekFrom::End(0)).unwrap_or(0)),
         }
     }
 
-    /// The very object that is open, for opening it once more.
-    fn own_name(&self) -> String {
+    /// A path for reopening the same object.
+    fn reopen_path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
 
-    fn resized(&self, end: u64) -> Option<String> {
-        (end < self.description.capacity_bytes).then(|| format!("it has {end} bytes now"))
+    fn truncation(&self, end: u64) -> Option<String> {
+        (end < self.info.capacity_bytes).then(|| format!("it now has {end} bytes"))
     }
 
-    /// A write beyond the end of an image would make it longer: one that became shorter meanwhile
-    /// is gone.
+    /// Checks that an image was not truncated: a write beyond its end would extend it again.
     fn check_size(&self) -> Result<(), BlockDevError> {
         let Ok(found) = self.file.metadata() else { return Ok(()) };
-        match self.resized(found.len()).filter(|_| found.is_file()) {
-            Some(reason) => Err(BlockDevError::Gone(format!("{}: {reason}", self.path.display()))),
+        match self.truncation(found.len()).filter(|_| found.is_file()) {
+            Some(reason) => {
+                Err(BlockDevError::Disconnected(format!("{}: {reason}", self.path.display())))
+            }
             None => Ok(()),
         }
     }
@@ -204,7 +200,7 @@ impl DirectDevice {
 
 impl BlockDev for DirectDevice {
     fn describe(&self) -> BlockDevInfo {
-        self.description
+        self.info
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
@@ -215,22 +211,22 @@ impl BlockDev for DirectDevice {
                 buffer.copy_from_slice(aligned);
                 Ok(())
             }
-            Err(source) => Err(self.failed(offset, buffer.len(), source)),
+            Err(source) => Err(self.convert_error(offset, buffer.len(), source)),
         }
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
-        assert!(self.writable, "a medium that was opened for reading only is written to");
+        assert!(self.writable, "a device that was opened read-only must not be written to");
         self.check(offset, data.len())?;
         self.check_size()?;
         let aligned = self.buffer.slice(data.len());
         aligned.copy_from_slice(data);
         let written = self.file.write_all_at(aligned, offset);
-        written.map_err(|source| self.failed(offset, data.len(), source))
+        written.map_err(|source| self.convert_error(offset, data.len(), source))
     }
 
     fn flush(&mut self) -> Result<(), BlockDevError> {
-        self.file.sync_data().map_err(|source| self.failed(0, 0, source))
+        self.file.sync_data().map_err(|source| self.convert_error(0, 0, source))
     }
 
     fn discard(&mut self, _offset: u64, _length: u64) -> Result<(), BlockDevError> {
@@ -238,7 +234,7 @@ impl BlockDev for DirectDevice {
     }
 }
 
-/// Memory that begins at a multiple of [`ALIGNMENT`]; it grows to the largest request.
+/// A buffer aligned to [`ALIGNMENT`] that grows to the largest request.
 #[derive(Debug, Default)]
 struct AlignedBuffer(Vec<u8>);
 
@@ -257,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_aligned_whatever_their_size() {
+    fn buffers_of_any_size_are_aligned() {
         let mut buffer = AlignedBuffer::default();
         for length in [512, 4096, 1 << 20, 512] {
             let slice = buffer.slice(length);
@@ -266,32 +262,32 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_read_in_whole_sectors_within_its_end() {
+    fn an_image_is_read_in_whole_sectors_up_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         let data: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
         std::fs::write(&path, &data).unwrap();
-        let mut medium = DirectDevice::read_only(&path).unwrap();
-        // 10,000 bytes are 19 sectors and a rest that no request reaches.
-        assert_eq!(medium.describe().capacity_bytes, 19 * 512);
+        let mut device = DirectDevice::read_only(&path).unwrap();
+        // 10,000 bytes are 19 sectors and an unreachable remainder.
+        assert_eq!(device.describe().capacity_bytes, 19 * 512);
         let mut sectors = [0; 1024];
-        medium.read(512, &mut sectors).unwrap();
+        device.read(512, &mut sectors).unwrap();
         assert_eq!(sectors[..], data[512..1536]);
         for (offset, length) in [(1, 512), (0, 100), (18 * 512, 1024), (u64::MAX - 511, 512)] {
-            let error = medium.read(offset, &mut vec![0; length]).unwrap_err();
+            let error = device.read(offset, &mut vec![0; length]).unwrap_err();
             assert!(matches!(error, BlockDevError::OutOfBounds { .. }), "{error}");
         }
     }
 
     #[test]
-    fn a_medium_that_shrank_or_went_is_gone_and_not_merely_unreadable() {
+    fn a_truncated_image_is_disconnected_rather_than_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         std::fs::write(&path, vec![1; 8192]).unwrap();
-        let mut medium = DirectDevice::read_only(&path).unwrap();
+        let mut device = DirectDevice::read_only(&path).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(512).unwrap();
-        let error = medium.read(4096, &mut [0; 512]).unwrap_err();
-        assert!(matches!(error, BlockDevError::Gone(_)), "{error}");
+        let error = device.read(4096, &mut [0; 512]).unwrap_err();
+        assert!(matches!(error, BlockDevError::Disconnected(_)), "{error}");
         assert_eq!(error.class(), ExitClass::Io);
         assert!(DirectDevice::read_only(&folder.path().join("none")).is_err());
     }

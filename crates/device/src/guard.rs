@@ -1,20 +1,19 @@
-//! The guard: the only maker of a [`WriteConsent`], without which nothing writes to a device.
+//! The guard: the only code that creates a [`WriteConsent`], which every write requires.
 //!
-//! A consent says: this device, with this identity and size, was shown to the user; the user
-//! agreed by naming it; and it was not in use. No flag bypasses "in use".
+//! A consent states that the device, with its identity and size, was shown to the user, that the
+//! user confirmed it by name, and that it was not in use. No flag overrides "in use".
 //!
-//! A consent holds a descriptor, from before the user is asked until the
-//! last write. It is opened from the descriptor of what was shown, never by the path, and compared
-//! with it ([`crate::object`]). Every file that a writer gets is the same object opened again. A
-//! loop device is attached to the descriptor of its image; a partition's node is held too, and
-//! belongs to the held disk. Programs are run on the kernel's own nodes in `/dev`, whose names the
-//! held descriptors keep from being given to another device; each time, before they run, the node
-//! is compared with the descriptor.
+//! A consent keeps a descriptor open from before the user is asked until the last write. The
+//! descriptor is opened from the one that was shown, never by path, and compared with it
+//! ([`crate::object`]). Every file handed to a writer is the same object, reopened. A loop device
+//! is attached to the descriptor of its image; the node of a partition is kept open and must belong
+//! to the confirmed disk. Programs use the kernel's nodes in `/dev`; the open descriptors keep those
+//! names from being reused, and each node is compared with its descriptor before a program runs.
 //!
-//! A node is held without `O_EXCL`, because mkfs, mount and sfdisk claim it for themselves. Each
-//! check, and each file for writing, opens it with `O_EXCL`, which the kernel refuses while a file
-//! system on it is mounted or another device is built on it. A claim between a check and the
-//! program that follows is refused by that program's own exclusive open.
+//! A node is kept open without `O_EXCL`, because mkfs, mount and sfdisk claim it exclusively. Each
+//! check, and each file for writing, opens it with `O_EXCL`, which fails while a file system on it
+//! is mounted or another device is built on it. If somebody claims it between a check and the next
+//! program, that program's own exclusive open fails.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,76 +23,79 @@ use flashfit_host::{Runner, loop_device};
 use rustix::fs::OFlags;
 
 use crate::describe::{Device, DeviceKind};
-use crate::in_use::{self, UseReport};
+use crate::in_use::{self, UsageReport};
 use crate::list;
 use crate::object::{ObjectId, TargetFile};
 use crate::refusal::Refusal;
 use crate::system::SystemRoots;
 use crate::units::Bytes;
 
-/// How long a device may be open elsewhere before it counts as in use.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long another process may keep the device open before it counts as in use.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the name of the file behind a simulated card's loop device begins with.
+/// Prefix of the name of the file behind a simulated card's loop device.
 pub const SIMULATED_CARD_FILE: &str = "flashfit-card";
 
-/// The name of the file behind the loop device of the simulated card that this process serves. No
-/// two cards may have the same: btrfs-progs takes loop devices over files of one name for one
-/// device, and refuses it while the other is mounted.
+/// Name of the file behind the loop device of the simulated card that process `server` serves. It
+/// must be unique: btrfs-progs treats loop devices over files of one name as one device, and
+/// refuses it while the other one is mounted.
 pub fn simulated_card_file(server: u32) -> String {
     format!("{SIMULATED_CARD_FILE}-{server}")
 }
 
-/// How the user agreed.
+/// How the user confirmed the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConsentMethod {
-    /// The user typed this, at a prompt or with `--confirm`.
+    /// Typed at a prompt or given with `--confirm`.
     Named(String),
-    /// Nobody could be asked.
+    /// There is no terminal to ask at.
     NotAsked,
 }
 
-/// Leave to write to one device. Only this module makes one.
+/// Permission to write to one device.
 #[derive(Debug, Clone)]
 pub struct WriteConsent {
     path: PathBuf,
     shown: Device,
-    /// The device itself, open as long as the consent lives.
+    /// The device, open for the lifetime of the consent.
     target: TargetFile,
-    /// The image behind a loop device of ours, with its size when work on it began.
+    /// The image behind our loop device, with its size at the start of the job.
     image: Option<(PathBuf, TargetFile, Bytes)>,
-    /// Whether the user has agreed already, so that work on it has begun.
-    is_given: bool,
-    /// Processes that may have it open: ourselves and the simulated card's server.
-    own: Vec<u32>,
+    /// Whether the user has already confirmed, that is, the job has started.
+    is_confirmed: bool,
+    /// Processes that may have it open: this one and the simulated card's server.
+    own_pids: Vec<u32>,
     system: SystemRoots,
 }
 
 impl WriteConsent {
-    /// Asks for leave to write to `shown`, which the user has seen.
+    /// Checks `shown`, which the user has seen, and its confirmation.
     ///
     /// # Errors
-    /// Every reason of [`Refusal`].
+    /// Any [`Refusal`].
     pub fn ask(
         system: &SystemRoots,
         runner: &dyn Runner,
         shown: &Device,
         agreement: &ConsentMethod,
     ) -> Result<Self, Refusal> {
-        let own = std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
-        let consent = Self::of(system, shown.clone(), own)?;
+        let own_pids =
+            std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
+        let consent = Self::prepare(system, shown.clone(), own_pids)?;
         consent.check(runner)?;
         let name = shown.short_name();
         match agreement {
-            ConsentMethod::Named(given) if consent.is_named_by(given) => Ok(consent.given()),
+            ConsentMethod::Named(given) if consent.is_named_by(given) => Ok(consent.confirmed()),
             ConsentMethod::Named(given) => Err(Refusal::WrongName { given: given.clone(), name }),
-            ConsentMethod::NotAsked => Err(Refusal::NotAgreed { path: shown.path.clone(), name }),
+            ConsentMethod::NotAsked => {
+                Err(Refusal::NotConfirmed { path: shown.path.clone(), name })
+            }
         }
     }
 
-    /// Leave to write to a simulated card that `server` serves as the loop device `node`. Nobody
-    /// needs to be asked: nothing but the simulation is lost.
+    /// Consent for a simulated card that `server` serves as the loop device `node`. No confirmation
+    /// is needed, because only simulated data is lost.
     ///
     /// # Errors
     /// When the device is not a simulated card, or is in use.
@@ -103,51 +105,50 @@ impl WriteConsent {
         node: &Path,
         server: u32,
     ) -> Result<Self, Refusal> {
-        let shown = Device::of_node(system, runner, node)?;
+        let shown = Device::from_node(system, runner, node)?;
         let backing = system.attribute(&system.block(&shown.disk).join("loop/backing_file"));
-        // The file system that it is on was detached, so its path begins there.
+        // The FUSE mount was detached, so the kernel reports a path relative to its root.
         let simulated =
             backing.is_some_and(|path| path == format!("/{}", simulated_card_file(server)));
         if shown.kind != DeviceKind::Loop || !simulated {
             return Err(Refusal::NotSimulated { path: node.to_owned() });
         }
-        let consent = Self::of(system, shown, vec![std::process::id(), server])?;
+        let consent = Self::prepare(system, shown, vec![std::process::id(), server])?;
         consent.check(runner)?;
-        Ok(consent.given())
+        Ok(consent.confirmed())
     }
 
-    /// Leave to write to the disk with this serial number and size, which whoever asks has attached
-    /// to this machine under a serial number of its own making, with leave for what is behind it.
+    /// Consent for a disk that the caller attached to this machine under a serial number of its own
+    /// choosing, with consent for the device behind it.
     ///
     /// # Errors
-    /// When there is no such disk or more than one, it has another size, or is in use.
-    pub fn for_attached(
+    /// When there is not exactly one such disk, its size differs, or it is in use.
+    pub fn for_attached_disk(
         system: &SystemRoots,
         runner: &dyn Runner,
         serial: &str,
         capacity: Bytes,
     ) -> Result<Self, Refusal> {
-        let has_serial = |medium: &Device| medium.identity.serial.as_deref() == Some(serial);
-        let mut found = list::media(system).into_iter().filter(has_serial);
+        let has_serial = |device: &Device| device.identity.serial.as_deref() == Some(serial);
+        let mut found = list::devices(system).into_iter().filter(has_serial);
         let (Some(shown), None) = (found.next(), found.next()) else {
             return Err(Refusal::NotAttached { serial: serial.to_owned() });
         };
         if serial.is_empty() || shown.capacity != capacity {
             return Err(Refusal::NotAttached { serial: serial.to_owned() });
         }
-        let consent = Self::of(system, shown, vec![std::process::id()])?;
+        let consent = Self::prepare(system, shown, vec![std::process::id()])?;
         consent.check(runner)?;
-        Ok(consent.given())
+        Ok(consent.confirmed())
     }
 
-    /// The same consent for a device that is nothing but this image in another form: a loop device
-    /// over it.
+    /// Transfers the consent for an image to the loop device `node` over it.
     ///
     /// # Errors
-    /// When `node` is not a loop device over exactly this image, or is in use.
+    /// When `node` is not a loop device over this image, or is in use.
     pub fn through_loop(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
-        let shown = Device::of_node(&self.system, runner, node)?;
-        let mut consent = Self::of(&self.system, shown, self.own.clone())?;
+        let shown = Device::from_node(&self.system, runner, node)?;
+        let mut consent = Self::prepare(&self.system, shown, self.own_pids.clone())?;
         let image = self.target.id();
         let backing = loop_device::backing_of(consent.target.file());
         if backing != Some((image.device, image.inode)) {
@@ -155,132 +156,135 @@ impl WriteConsent {
             return Err(Refusal::changed(node, &what));
         }
         consent.image = Some((self.path.clone(), self.target.clone(), self.shown.capacity));
-        consent.is_given = self.is_given;
+        consent.is_confirmed = self.is_confirmed;
         consent.check(runner)?;
         Ok(consent)
     }
 
-    /// The same consent for a partition of this device.
+    /// Transfers the consent to a partition of this device.
     ///
     /// # Errors
     /// When `node` is not on this device, or is in use.
     pub fn for_partition(&self, runner: &dyn Runner, node: &Path) -> Result<Self, Refusal> {
-        let shown = Device::of_node(&self.system, runner, node)?;
+        let shown = Device::from_node(&self.system, runner, node)?;
         if shown.disk != self.shown.disk || self.shown.disk.is_empty() {
             let what = format!("it is not a partition of {}", self.path.display());
             return Err(Refusal::changed(node, &what));
         }
-        if let Some(what) = other_disk(&self.shown, &shown) {
+        if let Some(what) = disk_difference(&self.shown, &shown) {
             return Err(Refusal::Changed { path: node.to_owned(), what });
         }
-        let partition = Self::of(&self.system, shown, self.own.clone())?;
-        let consent = Self { image: self.image.clone(), is_given: self.is_given, ..partition };
+        let partition = Self::prepare(&self.system, shown, self.own_pids.clone())?;
+        let consent =
+            Self { image: self.image.clone(), is_confirmed: self.is_confirmed, ..partition };
         consent.check(runner)?;
         Ok(consent)
     }
 
-    /// Takes hold of what was shown; nobody was asked yet.
-    fn of(system: &SystemRoots, mut shown: Device, own: Vec<u32>) -> Result<Self, Refusal> {
+    /// Opens the device that was shown, before the user is asked.
+    fn prepare(
+        system: &SystemRoots,
+        mut shown: Device,
+        own_pids: Vec<u32>,
+    ) -> Result<Self, Refusal> {
         let path = shown.path.clone();
         let open = |source: std::io::Error| Refusal::Open { path: path.clone(), source };
-        let looked = match shown.target.take() {
+        let target = match shown.target.take() {
             Some(target) => target,
-            // It was shown elsewhere, or only looked at in passing: by what it was then.
-            None => TargetFile::look(&path).map_err(|error| match error.raw_os_error() {
+            // Described on another machine or without opening: compared by its recorded identity.
+            None => TargetFile::open(&path).map_err(|error| match error.raw_os_error() {
                 Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-                    Refusal::changed(&path, ANOTHER)
+                    Refusal::changed(&path, OTHER_FILE)
                 }
                 _ => open(error),
             })?,
         };
-        if !shown.object.is_some_and(|object| object.is(&looked.id())) {
-            let is_device = shown.kind != DeviceKind::Image && looked.id().node != 0;
-            return Err(Refusal::changed(&path, if is_device { ANOTHER_DEVICE } else { ANOTHER }));
+        if !shown.object.is_some_and(|object| object.is_same(&target.id())) {
+            let is_device = shown.kind != DeviceKind::Image && target.id().node != 0;
+            return Err(Refusal::changed(&path, if is_device { OTHER_DEVICE } else { OTHER_FILE }));
         }
-        names(&path, &looked.id())?;
-        // Held only when nobody uses it: to those who do, this would be a use.
-        patiently(|| match uses(system, &shown, &looked, &own).uses {
+        check_path(&path, &target.id())?;
+        // Checked before the device is opened, because other processes would see the open as a use.
+        retry_while_transient(|| match usage(system, &shown, &target, &own_pids).uses {
             uses if uses.is_empty() => Ok(()),
             uses => Err(Refusal::InUse { path: path.clone(), uses }),
         })?;
         if shown.read_only {
             return Err(Refusal::ReadOnly { path });
         }
-        let target = looked.hold().map_err(open)?;
+        let target = target.open_for_use().map_err(open)?;
         let system = system.clone();
-        Ok(Self { path, shown, target, image: None, is_given: false, own, system })
+        Ok(Self { path, shown, target, image: None, is_confirmed: false, own_pids, system })
     }
 
-    fn given(self) -> Self {
-        Self { is_given: true, ..self }
+    fn confirmed(self) -> Self {
+        Self { is_confirmed: true, ..self }
     }
 
-    /// The device's node or image file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A name of the very object for a program that opens it while this consent lives. Only for
-    /// images and whole devices: programs do not find a device's partitions by it.
+    /// A path to the opened object for other programs while this consent lives. Only for images and
+    /// whole devices: programs cannot derive the names of partitions from it.
     pub fn path_for_programs(&self) -> PathBuf {
         self.target.path_for_programs()
     }
 
-    /// The device as it was shown.
-    pub fn medium(&self) -> &Device {
+    /// The device as it was shown to the user.
+    pub fn device(&self) -> &Device {
         &self.shown
     }
 
-    /// The held device itself.
     pub(crate) fn target(&self) -> &TargetFile {
         &self.target
     }
 
-    /// Looks again: still there, still the same, still unused. To be called before every step that
-    /// writes, since the last look may be minutes old. A process that only has it open is given a
-    /// moment to close it: udev and its like look into every device that was just written.
+    /// Checks again that the device is present, unchanged and unused. Call it before every step that
+    /// writes, because minutes may have passed. A process that merely has the device open gets a few
+    /// seconds to close it: udev probes every device after a write.
     ///
     /// # Errors
-    /// Every reason of [`Refusal`] but the want of agreement.
+    /// Any [`Refusal`] except a missing confirmation.
     pub fn check(&self, runner: &dyn Runner) -> Result<(), Refusal> {
         let _ = runner;
-        patiently(|| self.check_once())
+        retry_while_transient(|| self.check_once())
     }
 
     fn check_once(&self) -> Result<(), Refusal> {
         self.check_same()?;
-        let found = uses(&self.system, &self.shown, &self.target, &self.own);
+        let found = usage(&self.system, &self.shown, &self.target, &self.own_pids);
         if !found.uses.is_empty() {
             return Err(Refusal::InUse { path: self.path.clone(), uses: found.uses });
         }
-        if let Some(what) = found.unseen {
-            return Err(Refusal::Unseen { path: self.path.clone(), what });
+        if let Some(what) = found.unreadable {
+            return Err(Refusal::UsersUnknown { path: self.path.clone(), what });
         }
-        // An image is held for writing already, and nobody can claim it.
+        // An image is already open for writing and cannot be claimed exclusively.
         if self.shown.kind == DeviceKind::Image { Ok(()) } else { self.open().map(drop) }
     }
 
-    /// Whether it is still what was shown, and as large; not whether anybody uses it. Cheap enough
-    /// for each program that is run.
+    /// Checks that the device is unchanged, but not whether it is in use. Cheap enough to call
+    /// before every program.
     ///
     /// # Errors
-    /// As [`WriteConsent::check`], but for uses.
+    /// Those of [`WriteConsent::check`] that do not concern uses.
     pub fn check_same(&self) -> Result<(), Refusal> {
-        names(&self.path, &self.target.id())?;
+        check_path(&self.path, &self.target.id())?;
         if let Some((path, image, before)) = &self.image {
-            unresized(path, image, *before)?;
+            check_size(path, image, *before)?;
         }
         if self.shown.kind == DeviceKind::Image {
-            return unresized(&self.path, &self.target, self.shown.capacity).map_err(|refusal| {
+            return check_size(&self.path, &self.target, self.shown.capacity).map_err(|refusal| {
                 match refusal {
-                    Refusal::Resized { path, before, now } if !self.is_given => {
-                        Refusal::Changed { path, what: resized(before, now) }
+                    Refusal::Resized { path, before, now } if !self.is_confirmed => {
+                        Refusal::Changed { path, what: size_difference(before, now) }
                     }
                     other => other,
                 }
             });
         }
-        let now = Device::at_a_glance(&self.system, &self.path)?;
+        let now = Device::from_sysfs(&self.system, &self.path)?;
         if let Some(what) = difference(&self.shown, &now) {
             return Err(Refusal::Changed { path: self.path.clone(), what });
         }
@@ -290,8 +294,8 @@ impl WriteConsent {
         Ok(())
     }
 
-    /// Opens the held device once more for writing, alone (`O_EXCL` refuses a block device that
-    /// anybody in any namespace has mounted or claimed).
+    /// Reopens the device for exclusive writing. `O_EXCL` refuses a block device that is mounted or
+    /// claimed in any namespace.
     ///
     /// # Errors
     /// [`Refusal::Busy`] or [`Refusal::Open`].
@@ -309,29 +313,30 @@ impl WriteConsent {
         })
     }
 
-    /// Opens the held device once more for reading, whoever else has it.
+    /// Reopens the device for reading, without exclusive access.
     pub fn open_for_reading(&self) -> Result<File, Refusal> {
         let opened = self.target.reopen(OFlags::RDONLY);
         opened.map_err(|source| Refusal::Open { path: self.path.clone(), source })
     }
 
     fn is_named_by(&self, given: &str) -> bool {
-        let named = || {
-            std::fs::metadata(given).is_ok_and(|found| ObjectId::of(&found).is(&self.target.id()))
+        let is_path_of_device = || {
+            std::fs::metadata(given)
+                .is_ok_and(|found| ObjectId::from_metadata(&found).is_same(&self.target.id()))
         };
         given == self.shown.short_name()
             || self.shown.identity.serial.as_deref() == Some(given)
             || self.shown.identity.cid.as_deref() == Some(given)
-            || (given.contains('/') && named())
+            || (given.contains('/') && is_path_of_device())
     }
 }
 
-/// Looks until there is no objection, or none that may be over in a moment.
-fn patiently(look: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
-    let began = Instant::now();
+/// Repeats a check while its refusal is transient, up to [`OPEN_TIMEOUT`].
+fn retry_while_transient(check: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    let start = Instant::now();
     loop {
-        match look() {
-            Err(refusal) if refusal.may_pass() && began.elapsed() < PATIENCE => {
+        match check() {
+            Err(refusal) if refusal.is_transient() && start.elapsed() < OPEN_TIMEOUT => {
                 std::thread::sleep(RETRY_INTERVAL);
             }
             other => return other,
@@ -339,46 +344,51 @@ fn patiently(look: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
     }
 }
 
-/// Why a device would be refused, as far as that is known without opening it for writing; for dry
-/// runs.
-pub fn objection(system: &SystemRoots, shown: &Device) -> Option<Refusal> {
+/// The refusal that a device would get, as far as it can be predicted without opening the device
+/// for writing; for dry runs.
+pub fn refusal_before_consent(system: &SystemRoots, shown: &Device) -> Option<Refusal> {
     let path = shown.path.clone();
-    let own: Vec<u32> =
+    let own_pids: Vec<u32> =
         std::iter::once(std::process::id()).chain(server_of(system, shown)).collect();
-    let uses = uses(system, shown, shown.target.as_ref()?, &own).uses;
+    let uses = usage(system, shown, shown.target.as_ref()?, &own_pids).uses;
     if !uses.is_empty() {
         return Some(Refusal::InUse { path, uses });
     }
     shown.read_only.then_some(Refusal::ReadOnly { path })
 }
 
-fn uses(system: &SystemRoots, shown: &Device, target: &TargetFile, own: &[u32]) -> UseReport {
+fn usage(
+    system: &SystemRoots,
+    shown: &Device,
+    target: &TargetFile,
+    own_pids: &[u32],
+) -> UsageReport {
     if shown.kind == DeviceKind::Image {
-        return in_use::of_image(system, &shown.path, target, own);
+        return in_use::of_image(system, &shown.path, target, own_pids);
     }
     let node = target.id().node;
     let name = system.name_of((rustix::fs::major(node), rustix::fs::minor(node)));
-    in_use::of_device(system, &name.unwrap_or_else(|| shown.short_name()), own)
+    in_use::of_device(system, &name.unwrap_or_else(|| shown.short_name()), own_pids)
 }
 
-const ANOTHER: &str = "it is another file now";
-const ANOTHER_DEVICE: &str = "it is another device now";
+const OTHER_FILE: &str = "it is now another file";
+const OTHER_DEVICE: &str = "it is now another device";
 
-/// Whether `path` names this very object. What is not there is for whoever looks closer to tell.
-fn names(path: &Path, id: &ObjectId) -> Result<(), Refusal> {
+/// Checks that `path` names this object. A missing node is accepted here; a later check reports it.
+fn check_path(path: &Path, id: &ObjectId) -> Result<(), Refusal> {
     match ObjectId::at(path) {
-        Ok(now) if now.is(id) => Ok(()),
+        Ok(now) if now.is_same(id) => Ok(()),
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
             Err(Refusal::Open { path: path.to_owned(), source })
         }
         Err(_) if id.node != 0 => Ok(()),
-        Err(_) => Err(Refusal::changed(path, "it is not there any more")),
-        Ok(now) if now.node != 0 && id.node != 0 => Err(Refusal::changed(path, ANOTHER_DEVICE)),
-        Ok(_) => Err(Refusal::changed(path, ANOTHER)),
+        Err(_) => Err(Refusal::changed(path, "it no longer exists")),
+        Ok(now) if now.node != 0 && id.node != 0 => Err(Refusal::changed(path, OTHER_DEVICE)),
+        Ok(_) => Err(Refusal::changed(path, OTHER_FILE)),
     }
 }
 
-fn unresized(path: &Path, image: &TargetFile, before: Bytes) -> Result<(), Refusal> {
+fn check_size(path: &Path, image: &TargetFile, before: Bytes) -> Result<(), Refusal> {
     let failed = |source| Refusal::Open { path: path.to_owned(), source };
     let now = Bytes(image.image_bytes().map_err(failed)?);
     if now == before {
@@ -388,13 +398,13 @@ fn unresized(path: &Path, image: &TargetFile, before: Bytes) -> Result<(), Refus
     }
 }
 
-fn resized(before: Bytes, now: Bytes) -> String {
+fn size_difference(before: Bytes, now: Bytes) -> String {
     let size = |bytes: Bytes| format!("{bytes} ({} bytes)", bytes.0);
     format!("its size was {} and is {}", size(before), size(now))
 }
 
-/// The process that serves a simulated card, which has it open and does not use it. The file behind
-/// the card's loop device is named after it, and lies on no file system that is mounted.
+/// The process that serves a simulated card; it has the card's file open without using it. The file
+/// behind the card's loop device is named after the process and is on a detached mount.
 fn server_of(system: &SystemRoots, shown: &Device) -> Option<u32> {
     let folder = system.block(&shown.disk).join("loop/backing_file");
     let backing = system.attribute(&folder).filter(|_| shown.kind == DeviceKind::Loop)?;
@@ -402,19 +412,19 @@ fn server_of(system: &SystemRoots, shown: &Device) -> Option<u32> {
     server.parse().ok().filter(|server| backing == format!("/{}", simulated_card_file(*server)))
 }
 
-/// What tells two looks at a device apart, if anything does.
+/// What differs between two descriptions of a device.
 fn difference(shown: &Device, now: &Device) -> Option<String> {
     if shown.capacity != now.capacity {
-        return Some(resized(shown.capacity, now.capacity));
+        return Some(size_difference(shown.capacity, now.capacity));
     }
-    other_disk(shown, now)
+    disk_difference(shown, now)
 }
 
-/// What tells the disks of two looks apart, if anything does.
-fn other_disk(shown: &Device, now: &Device) -> Option<String> {
+/// What differs between the disks of two descriptions.
+fn disk_difference(shown: &Device, now: &Device) -> Option<String> {
     if shown.identity != now.identity {
         let (before, after) = (shown.identity.summary(), now.identity.summary());
-        return Some(format!("it was `{before}` and is `{after}`, or was taken out in between"));
+        return Some(format!("it was `{before}` and is now `{after}`, or it was reinserted"));
     }
     None
 }

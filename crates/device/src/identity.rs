@@ -1,4 +1,4 @@
-//! Who a device is, as far as it tells: enough to notice that another one is in the slot.
+//! Reads what identifies a device, so that a swapped device is noticed.
 
 use std::path::Path;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::system::SystemRoots;
 
-/// What a device says of itself. All text is the device's own and may hold anything.
+/// What a device reports about itself. Any text may occur in the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceIdentity {
-    /// Manufacturer, where the bus has such a field.
+    /// Manufacturer, if the bus reports one.
     pub vendor: Option<String>,
     pub model: Option<String>,
     pub serial: Option<String>,
-    /// The card identification register of SD and MMC, in hexadecimal.
+    /// The card identification register (CID) of SD and MMC, in hexadecimal.
     pub cid: Option<String>,
     pub firmware: Option<String>,
-    /// The kernel's count of disks seen since boot (`diskseq`): another disk in the same slot has
-    /// another one, even when it says nothing of itself.
+    /// The kernel's disk sequence number (`diskseq`). It differs for every disk since boot, so it
+    /// also tells apart disks that report nothing else.
     pub disk_sequence: Option<u64>,
 }
 
 impl DeviceIdentity {
-    /// Reads it for the whole disk `disk`.
+    /// Reads the identity of the whole disk `disk`.
     pub fn read(system: &SystemRoots, disk: &str) -> Self {
         let block = system.block(disk);
         let device = block.join("device");
@@ -31,10 +31,10 @@ impl DeviceIdentity {
         Self {
             vendor: first(&["vendor", "manfid"]),
             model: first(&["model", "name"]),
-            // A virtual disk has its serial number beside its queue.
+            // A virtio disk has its serial number in the block folder itself.
             serial: first(&["serial", "wwid"])
                 .or_else(|| system.attribute(&block.join("serial")))
-                .or_else(|| of_usb(system, &device)),
+                .or_else(|| usb_serial(system, &device)),
             cid: first(&["cid"]),
             firmware: first(&["firmware_rev", "fwrev", "rev"]),
             disk_sequence: system.number(&block.join("diskseq")),
@@ -49,8 +49,8 @@ impl DeviceIdentity {
     }
 }
 
-/// The serial number of the USB device that a disk is behind; a stick's SCSI disk has none itself.
-fn of_usb(system: &SystemRoots, device: &Path) -> Option<String> {
+/// The serial number of the USB device above a disk; the SCSI disk of a USB stick has none.
+fn usb_serial(system: &SystemRoots, device: &Path) -> Option<String> {
     let device = device.canonicalize().ok()?;
     let usb = device.ancestors().find(|folder| folder.join("idVendor").exists())?;
     system.attribute(&usb.join("serial"))
@@ -71,7 +71,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&disk, block.join("device")).expect("a link");
         std::fs::write(usb.join("serial"), "4C530001\n").expect("a file");
-        assert_eq!(DeviceIdentity::read(&system, "sda").serial, None, "it is no USB device");
+        assert_eq!(DeviceIdentity::read(&system, "sda").serial, None, "it is not a USB device");
         std::fs::write(usb.join("idVendor"), "0781\n").expect("a file");
         assert_eq!(DeviceIdentity::read(&system, "sda").serial.as_deref(), Some("4C530001"));
     }

@@ -1,13 +1,11 @@
-//! Who uses a block device. In use means no: nothing in flashfit overrides what is found here.
+//! Finds out who uses a block device or an image. Nothing in flashfit overrides what is found here.
 //!
-//! Looked at: mounts, swap, holders (md, dm, bcache), loop devices over it, processes that have it
-//! open, and the disks behind `/`, `/boot` and `/usr`. Uses in other mount namespaces show in the
-//! exclusive open that the guard makes afterwards.
-//!
-//! An ordinary user does not see what other users' processes have open. That is reported as unseen,
-//! and is not "not in use". Of an image that is the user's own, the kernel says by a lease whether
-//! anybody else has it open; as soon as flashfit itself has opened it twice, it counts that, too,
-//! and is not asked any more.
+//! Checks mounts, swap, holders (md, dm, bcache), loop devices over it, processes that have it open,
+//! and the disks behind `/`, `/boot` and `/usr`. Limits: uses in other mount namespaces are only
+//! detected by the guard's exclusive open. Without root, the files of other users' processes cannot
+//! be listed; that is reported as unreadable, not as unused. For an image owned by the user, a file
+//! lease shows whether any other process has it open, but only until flashfit opens it a second
+//! time.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,34 +19,27 @@ use crate::describe::is_mount_of;
 use crate::object::{ObjectId, TargetFile};
 use crate::system::{SystemRoots, device_number};
 
-const SYSTEM_POINTS: [&str; 4] = ["/", "/boot", "/boot/efi", "/usr"];
+const SYSTEM_MOUNT_POINTS: [&str; 4] = ["/", "/boot", "/boot/efi", "/usr"];
 
-/// One use of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceUse {
-    /// A file system is mounted.
     Mounted {
         node: String,
         point: PathBuf,
     },
-    /// The kernel swaps to it.
     Swap {
         node: String,
     },
-    /// Another block device is built on it.
     Held {
         node: String,
-        /// The one built on it.
         holder: String,
     },
-    /// The running system lives on this disk.
+    /// A file system of the running system is on this disk.
     SystemDisk {
         disk: String,
         point: PathBuf,
     },
-    /// A process has it open.
     Open {
-        /// The device or file.
         node: String,
         pid: u32,
         name: String,
@@ -62,7 +53,7 @@ impl fmt::Display for DeviceUse {
             Self::Swap { node } => write!(f, "{node} is used as swap"),
             Self::Held { node, holder } => write!(f, "{node} is part of {holder}"),
             Self::SystemDisk { disk, point } => {
-                write!(f, "{} of the running system is on /dev/{disk}", point.display())
+                write!(f, "/dev/{disk} has the running system's {}", point.display())
             }
             Self::Open { node, pid, name } => write!(f, "{node} is open in process {pid} ({name})"),
         }
@@ -70,8 +61,8 @@ impl fmt::Display for DeviceUse {
 }
 
 impl DeviceUse {
-    /// What ends this use.
-    pub fn remedy(&self) -> String {
+    /// A command or action that ends this use.
+    pub fn hint(&self) -> String {
         match self {
             Self::Mounted { point, .. } => format!("umount {}", point.display()),
             Self::Swap { node } => format!("swapoff {node}"),
@@ -79,23 +70,22 @@ impl DeviceUse {
                 format!("losetup -d /dev/{holder}")
             }
             Self::Held { holder, .. } => format!("stop /dev/{holder} first"),
-            Self::SystemDisk { .. } => "name another medium; flashfit list shows them".to_owned(),
-            Self::Open { pid, .. } => format!("end process {pid}, or wait for it"),
+            Self::SystemDisk { .. } => "name another device; flashfit list shows them".to_owned(),
+            Self::Open { pid, .. } => format!("wait until process {pid} ends, or run kill {pid}"),
         }
     }
 }
 
-/// What was found when it was looked who uses a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UseReport {
+pub struct UsageReport {
     pub uses: Vec<DeviceUse>,
-    /// What could not be looked at, so that there may be more.
-    pub unseen: Option<String>,
+    /// What could not be checked; there may be more uses.
+    pub unreadable: Option<String>,
 }
 
-/// All uses of the block device `name`, of its partitions, and of the disk that it is part of.
-/// Processes in `own` do not count as users.
-pub fn of_device(system: &SystemRoots, name: &str, own: &[u32]) -> UseReport {
+/// All uses of the block device `name`, of its partitions, and of the disk that it is part of, by
+/// processes other than `own_pids`.
+pub fn of_device(system: &SystemRoots, name: &str, own_pids: &[u32]) -> UsageReport {
     let disk = system.whole_disk(name);
     let mut parts = system.partitions_of(name);
     parts.push(name.to_owned());
@@ -117,30 +107,36 @@ pub fn of_device(system: &SystemRoots, name: &str, own: &[u32]) -> UseReport {
         let found = std::fs::metadata(&node).map(|found| (found.dev(), found.ino()));
         uses.extend(found.into_iter().flat_map(|found| loops_over(system, &node, found)));
     }
-    let (open, unseen) = openers(system, &parts, own);
+    let (open, unreadable) = openers(system, &parts, own_pids);
     uses.extend(open);
-    UseReport { uses, unseen }
+    UsageReport { uses, unreadable }
 }
 
-/// All uses of an image file that is open as `target`.
-pub fn of_image(system: &SystemRoots, path: &Path, target: &TargetFile, own: &[u32]) -> UseReport {
+/// All uses of an image file that is open as `target`, by processes other than `own_pids`.
+pub fn of_image(
+    system: &SystemRoots,
+    path: &Path,
+    target: &TargetFile,
+    own_pids: &[u32],
+) -> UsageReport {
     let file = target.id();
     let mut uses = loops_over(system, path, (file.device, file.inode));
-    let same = |found: &std::fs::Metadata| ObjectId::of(found).is(&file);
+    let same = |found: &std::fs::Metadata| ObjectId::from_metadata(found).is_same(&file);
     let swapped = swap_nodes(system)
         .into_iter()
         .filter(|node| std::fs::metadata(node).is_ok_and(|found| same(&found)));
     uses.extend(swapped.map(|node| DeviceUse::Swap { node }));
-    let (open, unseen) = open_in_processes(system, own, &path.display().to_string(), &same);
+    let (open, unreadable) =
+        open_in_processes(system, own_pids, &path.display().to_string(), &same);
     uses.extend(open);
-    let is_ours_alone =
+    let is_only_opener =
         || target.was_reopened() || lease::is_only_opener(target.file()) == Some(true);
-    let unseen = unseen.filter(|_| !is_ours_alone());
-    UseReport { uses, unseen }
+    let unreadable = unreadable.filter(|_| !is_only_opener());
+    UsageReport { uses, unreadable }
 }
 
 fn mount_table(system: &SystemRoots) -> Vec<mountinfo::MountEntry> {
-    // The first process sees what a private namespace of ours may not.
+    // Process 1 sees mounts that our own private mount namespace may not have.
     let texts = ["1/mountinfo", "self/mountinfo"]
         .into_iter()
         .filter_map(|path| std::fs::read_to_string(system.proc.join(path)).ok());
@@ -171,7 +167,7 @@ fn swaps(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
         .collect()
 }
 
-/// The files and devices that the kernel swaps to.
+/// The files and devices used as swap.
 fn swap_nodes(system: &SystemRoots) -> Vec<String> {
     let text = std::fs::read_to_string(system.proc.join("swaps")).unwrap_or_default();
     let first = |line: &str| line.split_whitespace().next().map(mountinfo::unescape);
@@ -186,7 +182,7 @@ fn holders(system: &SystemRoots, name: &str) -> Vec<DeviceUse> {
         .collect()
 }
 
-/// Loop devices whose backing file is at `path`, or under whatever name has this device and inode
+/// Loop devices over the file at `path`, or over any name of the file with this device and inode
 /// number.
 fn loops_over(system: &SystemRoots, path: &Path, identity: (u64, u64)) -> Vec<DeviceUse> {
     let blocks = system.sys.join("block");
@@ -204,11 +200,11 @@ fn loops_over(system: &SystemRoots, path: &Path, identity: (u64, u64)) -> Vec<De
         .collect()
 }
 
-/// The disks on which the running system lives, with what lives there.
+/// The disks of the running system, each with the mount point of its file system.
 fn system_disks(system: &SystemRoots) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for entry in mount_table(system) {
-        if !SYSTEM_POINTS.iter().any(|point| Path::new(point) == entry.point) {
+        if !SYSTEM_MOUNT_POINTS.iter().any(|point| Path::new(point) == entry.point) {
             continue;
         }
         let name = if entry.device.0 == 0 {
@@ -225,7 +221,7 @@ fn system_disks(system: &SystemRoots) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The whole disks that a device is built of, through dm and md.
+/// The whole disks below a device, through dm and md.
 fn disks_below(system: &SystemRoots, name: &str) -> Vec<String> {
     let slaves = system.names(&system.block(name).join("slaves"));
     if slaves.is_empty() {
@@ -237,7 +233,7 @@ fn disks_below(system: &SystemRoots, name: &str) -> Vec<String> {
 fn openers(
     system: &SystemRoots,
     names: &[String],
-    own: &[u32],
+    own_pids: &[u32],
 ) -> (Vec<DeviceUse>, Option<String>) {
     let numbers: Vec<(u32, u32)> =
         names.iter().filter_map(|name| device_number(&Path::new("/dev").join(name))).collect();
@@ -247,59 +243,59 @@ fn openers(
         found.file_type().is_block_device() && numbers.contains(&number)
     };
     let node = names.last().map(|name| format!("/dev/{name}")).unwrap_or_default();
-    open_in_processes(system, own, &node, &same)
+    open_in_processes(system, own_pids, &node, &same)
 }
 
-/// The processes that have it open, and how many could not be looked at.
+/// The processes that have the file open, and what could not be checked.
 fn open_in_processes(
     system: &SystemRoots,
-    own: &[u32],
+    own_pids: &[u32],
     node: &str,
     same: &dyn Fn(&std::fs::Metadata) -> bool,
 ) -> (Vec<DeviceUse>, Option<String>) {
     let (mut uses, mut hidden) = (Vec::new(), 0_u32);
     for pid in system.names(&system.proc).iter().filter_map(|name| name.parse::<u32>().ok()) {
         let process = system.proc.join(pid.to_string());
-        if own.contains(&pid) {
+        if own_pids.contains(&pid) {
             continue;
         }
         let fds = process.join("fd");
-        if std::fs::read_dir(&fds).is_err_and(|error| is_denied(&error)) {
+        if std::fs::read_dir(&fds).is_err_and(|error| is_permission_denied(&error)) {
             hidden += u32::from(may_have_files(system, &process));
             continue;
         }
         let open = |fd: &String| {
             std::fs::metadata(fds.join(fd)).is_ok_and(|found| same(&found))
-                && !is_only_looked_at(system, &process.join("fdinfo").join(fd))
+                && !is_path_descriptor(system, &process.join("fdinfo").join(fd))
         };
         if system.names(&fds).iter().any(open) {
             let name = system.attribute(&process.join("comm")).unwrap_or_default();
             uses.push(DeviceUse::Open { node: node.to_owned(), pid, name });
         }
     }
-    // Where other users' processes do not even show (hidepid), the first one does not.
-    let unseen = if !system.proc.join("1").exists() {
+    // With hidepid, the folders of other users' processes are missing, also that of process 1.
+    let unreadable = if !system.proc.join("1").exists() {
         Some("the processes of other users".to_owned())
     } else {
-        (hidden > 0).then(|| format!("the files that {hidden} processes of other users have open"))
+        (hidden > 0).then(|| format!("the open files of {hidden} processes of other users"))
     };
-    (uses, unseen)
+    (uses, unreadable)
 }
 
-/// Whether a descriptor was opened with `O_PATH`, with which nothing can be read or written
+/// Whether a descriptor was opened with `O_PATH`, which permits neither reading nor writing
 /// (proc_pid_fdinfo(5)).
-fn is_only_looked_at(system: &SystemRoots, fdinfo: &Path) -> bool {
+fn is_path_descriptor(system: &SystemRoots, fdinfo: &Path) -> bool {
     let text = system.attribute(fdinfo).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::PATH))
 }
 
-fn is_denied(error: &std::io::Error) -> bool {
+fn is_permission_denied(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-/// Whether a process can have files: not the kernel's own threads, and not what has ended.
+/// Whether a process can have open files: kernel threads and zombies cannot.
 fn may_have_files(system: &SystemRoots, process: &Path) -> bool {
     const KERNEL_THREAD: u64 = 0x0020_0000;
     let Some(text) = system.attribute(&process.join("stat")) else { return true };
@@ -325,27 +321,27 @@ mod tests {
         let name = image.display().to_string().replace(' ', "\\040");
         let swaps = format!("Filename\tType\tSize\tUsed\tPriority\n{name} file 1 0 -2\n");
         std::fs::write(system.proc.join("swaps"), swaps).unwrap();
-        let found = of_image(&system, &image, &TargetFile::look(&image).unwrap(), &[]);
+        let found = of_image(&system, &image, &TargetFile::open(&image).unwrap(), &[]);
         assert_eq!(found.uses, [DeviceUse::Swap { node: image.display().to_string() }]);
     }
 
     #[test]
-    fn processes_that_do_not_show_are_unseen() {
+    fn hidden_processes_are_reported_as_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         std::fs::write(&image, "x").unwrap();
         let system =
             SystemRoots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
         std::fs::create_dir(&system.proc).unwrap();
-        let looked = TargetFile::look(&image).unwrap();
-        let unseen = || of_image(&system, &image, &looked, &[]).unseen;
-        assert_eq!(unseen().as_deref(), Some("the processes of other users"));
+        let target = TargetFile::open(&image).unwrap();
+        let unreadable = || of_image(&system, &image, &target, &[]).unreadable;
+        assert_eq!(unreadable().as_deref(), Some("the processes of other users"));
         std::fs::create_dir_all(system.proc.join("1/fd")).unwrap();
-        assert_eq!(unseen(), None);
+        assert_eq!(unreadable(), None);
     }
 
     #[test]
-    fn threads_of_the_kernel_have_no_files() {
+    fn kernel_threads_and_zombies_have_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let stat = |text: &str| {
             std::fs::write(folder.path().join("stat"), text).unwrap();

@@ -1,7 +1,7 @@
-//! What a device says of itself, opening it safely, and the seams that stand for any device.
+//! Describes block devices and image files, opens them safely, and defines the traits
+//! [`BlockDev`] and [`Clock`] that real and simulated devices implement.
 //!
-//! [`guard`] is the only place that makes a [`WriteConsent`]; nothing that can change a device can
-//! be called without one.
+//! Only [`guard`] creates a [`WriteConsent`]. Every function that can change a device requires one.
 
 pub mod blockdev;
 pub mod clock;

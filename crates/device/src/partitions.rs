@@ -1,7 +1,7 @@
-//! The partitions of a device, as its partition table says.
+//! Reads the partitions of a device or an image.
 //!
-//! Read with `sfdisk --json`, which also reads image files and tables that the running kernel has
-//! no support for; where sfdisk is missing, what the kernel knows is taken.
+//! Uses `sfdisk --json`, which also reads image files and table formats that the running kernel
+//! does not support. Falls back to the kernel's list when sfdisk is missing.
 
 use std::path::Path;
 
@@ -13,36 +13,34 @@ use crate::units::{Bytes, SECTOR_BYTES};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its node or name.
+    /// Device node, or the name sfdisk prints.
     pub name: String,
-    /// Where it starts on the device.
+    /// Offset from the start of the device.
     pub start: Bytes,
-    /// How large it is.
     pub size: Bytes,
 }
 
 impl Partition {
-    /// Whether it starts on a multiple of `unit`.
     pub fn starts_on(&self, unit: Bytes) -> bool {
         unit.0 > 0 && self.start.0 % unit.0 == 0
     }
 }
 
 #[derive(Deserialize)]
-struct Document {
-    partitiontable: Table,
+struct SfdiskOutput {
+    partitiontable: PartitionTable,
 }
 
 #[derive(Deserialize)]
-struct Table {
+struct PartitionTable {
     #[serde(default = "default_sector")]
     sectorsize: u64,
     #[serde(default)]
-    partitions: Vec<Row>,
+    partitions: Vec<PartitionRow>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct PartitionRow {
     node: String,
     start: u64,
     size: u64,
@@ -52,14 +50,14 @@ fn default_sector() -> u64 {
     SECTOR_BYTES
 }
 
-/// The partitions of the device at `path`; none when it has no table.
+/// The partitions of the device at `path`; empty when it has no partition table.
 pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
     let program = Program::new("sfdisk").arg("--json").arg(path.display().to_string());
     let document = runner
         .run_checked(&program)
         .ok()
-        .and_then(|outcome| serde_json::from_str::<Document>(&outcome.stdout).ok());
-    let Some(Document { partitiontable: table }) = document else { return Vec::new() };
+        .and_then(|outcome| serde_json::from_str::<SfdiskOutput>(&outcome.stdout).ok());
+    let Some(SfdiskOutput { partitiontable: table }) = document else { return Vec::new() };
     let sector = table.sectorsize;
     table
         .partitions
@@ -72,8 +70,8 @@ pub fn read(runner: &dyn Runner, path: &Path) -> Vec<Partition> {
         .collect()
 }
 
-/// The partitions of the whole disk `disk` that the kernel knows.
-pub fn known_to_kernel(system: &SystemRoots, disk: &str) -> Vec<Partition> {
+/// The partitions of the whole disk `disk` according to sysfs.
+pub fn read_from_sysfs(system: &SystemRoots, disk: &str) -> Vec<Partition> {
     let sectors = |name: &str, attribute: &str| {
         Bytes(system.number(&system.block(name).join(attribute)).unwrap_or(0) * SECTOR_BYTES)
     };
@@ -96,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_as_sfdisk_prints_it() {
+    fn the_output_of_sfdisk_is_parsed() {
         let json = r#"{"partitiontable": {"label":"dos","sectorsize":512,"partitions": [
             {"node": "/dev/x1", "start": 16384, "size": 127647744, "type": "83"},
             {"node": "/dev/x2", "start": 127664128, "size": 2095104, "type": "82"},
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_table_is_no_partitions() {
+    fn a_device_without_a_table_has_no_partitions() {
         let outcome = ProgramOutcome { code: Some(1), ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer("sfdisk", outcome);
         assert!(read(&runner, Path::new("/dev/x")).is_empty());

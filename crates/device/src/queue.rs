@@ -1,37 +1,32 @@
-//! The kernel's request queue of a device (Documentation/ABI/stable/sysfs-block).
+//! Reads the attributes of a device's request queue (Documentation/ABI/stable/sysfs-block).
 
 use serde::{Deserialize, Serialize};
 
 use crate::system::SystemRoots;
 use crate::units::Bytes;
 
-/// Queue attributes that bear on layout and speed.
+/// Queue attributes that affect layout and speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueAttributes {
-    /// Smallest unit of access.
     pub logical_sector_bytes: u64,
-    /// The unit the device says it works in.
     pub physical_sector_bytes: u64,
-    /// Optimal size of a request, 0 when the device names none.
+    /// Optimal request size; 0 when the device does not report one.
     pub optimal_io_bytes: u64,
-    /// Granularity of discards, 0 when there are none.
+    /// Discard granularity; 0 when discards are not supported.
     pub discard_granularity_bytes: u64,
-    /// Whether discards are possible.
     pub discards: bool,
-    /// `write back` (there is a volatile cache) or `write through`.
+    /// `write back` (the device has a volatile cache) or `write through`.
     pub write_cache: Option<String>,
-    /// Whether the kernel takes it for a turning disk.
     pub rotational: bool,
-    /// Largest request in bytes.
     pub max_request_bytes: u64,
     pub read_ahead_bytes: u64,
     pub schedulers: Vec<String>,
-    /// The scheduler in use.
+    /// The active scheduler.
     pub scheduler: Option<String>,
 }
 
 impl QueueAttributes {
-    /// Reads it for the whole disk `disk`.
+    /// Reads the attributes of the whole disk `disk`.
     pub fn read(system: &SystemRoots, disk: &str) -> Self {
         let folder = system.block(disk).join("queue");
         let number = |name: &str| system.number(&folder.join(name)).unwrap_or(0);
@@ -52,12 +47,12 @@ impl QueueAttributes {
         }
     }
 
-    /// Whether written data may wait in a volatile cache.
+    /// Whether written data may stay in a volatile cache.
     pub fn volatile_cache(&self) -> bool {
         self.write_cache.as_deref() == Some("write back")
     }
 
-    /// For people: the granularity of discards, or that there are none.
+    /// Describes discard support for people.
     pub fn discard_text(&self) -> String {
         if self.discards {
             format!("in units of {}", Bytes(self.discard_granularity_bytes))

@@ -1,4 +1,4 @@
-//! Why the guard does not let anybody write.
+//! The reasons why the guard refuses to write to a device.
 
 use std::path::{Path, PathBuf};
 
@@ -8,93 +8,65 @@ use crate::describe::{DeviceError, inspect_again};
 use crate::in_use::DeviceUse;
 use crate::units::Bytes;
 
-/// Why nothing will be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    #[error("{} is in use: {}", path.display(), list(uses))]
-    InUse {
+    #[error("{} is in use: {}", path.display(), join(uses))]
+    InUse { path: PathBuf, uses: Vec<DeviceUse> },
+    /// The kernel reports that the device is busy, but not why.
+    #[error("{} is busy: the kernel refuses exclusive access", path.display())]
+    Busy { path: PathBuf },
+    /// Not the device that the user confirmed.
+    #[error("{} has changed since it was displayed: {what}", path.display())]
+    Changed { path: PathBuf, what: String },
+    /// The size changed during the job. The process that changed it may still be running.
+    #[error("{} changed its size during the job: it was {before} and is now {now}", path.display())]
+    Resized { path: PathBuf, before: Bytes, now: Bytes },
+    /// Some processes or files could not be checked.
+    #[error("cannot check whether {} is in use: cannot read {what}", path.display())]
+    UsersUnknown {
         path: PathBuf,
-        uses: Vec<DeviceUse>,
-    },
-    /// The kernel says that it is busy, and not why.
-    #[error("{} is busy: the kernel does not give it to us alone", path.display())]
-    Busy {
-        path: PathBuf,
-    },
-    /// It is not the device that was shown.
-    #[error("{} has changed since it was shown: {what}", path.display())]
-    Changed {
-        path: PathBuf,
+        /// What could not be read.
         what: String,
     },
-    /// It has another size than when work on it began. Whoever changed it may still be at it.
-    #[error("{} had {before} when work on it began and has {now} now", path.display())]
-    Resized {
+    #[error("all data on {} would be lost: confirmation is missing", path.display())]
+    NotConfirmed {
         path: PathBuf,
-        /// How large it was.
-        before: Bytes,
-        /// How large it is.
-        now: Bytes,
-    },
-    /// Not everybody who could use it can be seen.
-    #[error("cannot tell whether {} is in use: could not look at {what}", path.display())]
-    Unseen {
-        path: PathBuf,
-        /// What was out of sight.
-        what: String,
-    },
-    /// There is no agreement.
-    #[error("all data on {} would be lost, and nobody agreed to that", path.display())]
-    NotAgreed {
-        path: PathBuf,
-        /// The name that says yes.
+        /// The name that confirms it.
         name: String,
     },
-    /// The wrong name was given.
-    #[error("`{given}` is not the name of the medium, which is `{name}`")]
+    #[error("`{given}` is not the name of the device: it is `{name}`")]
     WrongName {
         given: String,
-        /// What would have been right.
+        /// The correct name.
         name: String,
     },
-    /// It refuses writes itself.
+    /// The device is write-protected.
     #[error("{} is write-protected", path.display())]
-    ReadOnly {
-        path: PathBuf,
-    },
-    /// A loop device that is not over a simulated card of ours.
+    ReadOnly { path: PathBuf },
+    /// A loop device that is not backed by a simulated card.
     #[error("{} is not a simulated card", path.display())]
-    NotSimulated {
-        path: PathBuf,
-    },
-    /// No disk, or more than one, has the serial number and size under which one was attached.
-    #[error("the disk that was attached as {serial} is not there")]
-    NotAttached {
-        serial: String,
-    },
-    /// It cannot be looked at.
+    NotSimulated { path: PathBuf },
+    /// There is not exactly one disk with this serial number and the expected size.
+    #[error("the disk with serial number {serial} was not found")]
+    NotAttached { serial: String },
+    /// It cannot be described.
     #[error(transparent)]
-    Medium(#[from] DeviceError),
-    /// It cannot be opened for writing.
+    Device(#[from] DeviceError),
     #[error("cannot open {} for writing: {source}", path.display())]
-    Open {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Open { path: PathBuf, source: std::io::Error },
 }
 
-fn list(uses: &[DeviceUse]) -> String {
+fn join(uses: &[DeviceUse]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Refusal {
-    /// The path does not name what was shown.
     pub(crate) fn changed(path: &Path, what: &str) -> Self {
         Self::Changed { path: path.to_owned(), what: what.to_owned() }
     }
 
-    /// Whether it may be over in a moment, without anybody doing anything.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Whether the refusal may resolve itself within moments.
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::InUse { uses, .. } => {
                 uses.iter().all(|found| matches!(found, DeviceUse::Open { .. }))
@@ -108,7 +80,7 @@ impl Refusal {
 impl UserError for Refusal {
     fn class(&self) -> ExitClass {
         match self {
-            Self::Medium(error) => error.class(),
+            Self::Device(error) => error.class(),
             Self::Resized { .. } => ExitClass::Io,
             Self::Open { source, .. } => match source.kind() {
                 std::io::ErrorKind::PermissionDenied => ExitClass::Environment,
@@ -120,20 +92,22 @@ impl UserError for Refusal {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::InUse { uses, .. } => uses.first().map(DeviceUse::remedy),
-            Self::Busy { .. } => {
-                Some("see who has it: lsof, lsblk, or another mount namespace".into())
-            }
+            Self::InUse { uses, .. } => uses.first().map(DeviceUse::hint),
+            Self::Busy { .. } => Some(
+                "find its user with lsof or lsblk; it may be in another mount namespace".into(),
+            ),
             Self::Changed { path, .. } => Some(inspect_again(path)),
             Self::Resized { .. } => {
-                Some("see what changes its size; flashfit does not set it back".into())
+                Some("find out what resizes it; flashfit does not restore its size".into())
             }
-            Self::Unseen { .. } => Some("run it as root, with sudo".into()),
-            Self::NotAgreed { name, .. } | Self::WrongName { name, .. } => {
+            Self::UsersUnknown { .. } => Some("run it as root, with sudo".into()),
+            Self::NotConfirmed { name, .. } | Self::WrongName { name, .. } => {
                 Some(format!("add --confirm {}", flashfit_host::program::quote(name)))
             }
-            Self::ReadOnly { .. } => Some("slide the card's lock, or blockdev --setrw".into()),
-            Self::Medium(error) => error.hint(),
+            Self::ReadOnly { .. } => {
+                Some("unlock the card's switch, or run blockdev --setrw".into())
+            }
+            Self::Device(error) => error.hint(),
             Self::Open { .. } => Some("run it as root".into()),
             Self::NotSimulated { .. } | Self::NotAttached { .. } => None,
         }

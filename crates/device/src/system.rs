@@ -1,9 +1,8 @@
-//! Where the kernel's view of block devices is read: sysfs and procfs, or a copy of them in a test.
+//! Reads the kernel's view of block devices from sysfs and procfs, or from a copy in tests.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The roots of sysfs and procfs.
 #[derive(Debug, Clone)]
 pub struct SystemRoots {
     pub sys: PathBuf,
@@ -17,7 +16,7 @@ impl Default for SystemRoots {
 }
 
 impl SystemRoots {
-    /// The folder of a block device or partition by its kernel name (`sda`, `mmcblk0p1`).
+    /// The sysfs folder of a block device or partition (`sda`, `mmcblk0p1`).
     pub fn block(&self, name: &str) -> PathBuf {
         self.sys.join("class/block").join(name)
     }
@@ -33,7 +32,7 @@ impl SystemRoots {
         self.attribute(path)?.parse().ok()
     }
 
-    /// The names in a folder, sorted; none when there is no such folder.
+    /// The sorted entries of a folder; empty if the folder does not exist.
     pub fn names(&self, folder: &Path) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
         let mut names: Vec<String> = entries
@@ -43,13 +42,13 @@ impl SystemRoots {
         names
     }
 
-    /// The kernel name of the block device with this number.
+    /// The kernel name of the block device with this `(major, minor)` number.
     pub fn name_of(&self, device: (u32, u32)) -> Option<String> {
         let link = self.sys.join(format!("dev/block/{}:{}", device.0, device.1));
         Some(link.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// The whole disk that a partition belongs to, or the name itself.
+    /// The disk that a partition belongs to, or `name` itself.
     pub fn whole_disk(&self, name: &str) -> String {
         let block = self.block(name);
         if !block.join("partition").exists() {
@@ -62,7 +61,7 @@ impl SystemRoots {
         parent.unwrap_or_else(|| name.to_owned())
     }
 
-    /// The partitions of a whole disk that the kernel knows, by name.
+    /// The kernel names of the partitions of a disk.
     pub fn partitions_of(&self, disk: &str) -> Vec<String> {
         let folder = self.block(disk);
         let is_partition = |name: &String| folder.join(name).join("partition").exists();
@@ -70,7 +69,7 @@ impl SystemRoots {
     }
 }
 
-/// The `major:minor` of a block device node; `None` for anything else.
+/// The `(major, minor)` number of a block device node; `None` for other files.
 pub fn device_number(node: &Path) -> Option<(u32, u32)> {
     let metadata = std::fs::metadata(node).ok()?;
     let number = metadata.rdev();

@@ -1,8 +1,8 @@
-//! What the user names: a device node, an image file, or a simulated card.
+//! Parses what the user names: a device node, an image file, or a simulated card.
 //!
-//! Links are followed here, once, and what they lead to is what is shown and opened. A link that
-//! belongs to another ordinary user is not followed: its owner could turn it to any device while
-//! root works on what it names.
+//! Symbolic links are resolved here, once; the resolved path is displayed and opened. A link owned
+//! by another unprivileged user is not followed, because its owner could redirect it while root
+//! works on the target.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,55 +13,38 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::device_names::{self, DEV};
 
-/// As many as the kernel follows (path_resolution(7)).
-const MOST_LINKS: u32 = 40;
+/// The kernel's limit (path_resolution(7)).
+const MAX_LINKS: u32 = 40;
 
 /// A device as named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A block device node, with links resolved.
     Node(PathBuf),
-    /// A regular file that test beds for a device.
+    /// A regular file that stands in for a device.
     Image(PathBuf),
-    /// A simulated card: its name in the catalog or the path of its file.
+    /// A simulated card: its name in the catalog, or the path of its file.
     Simulated(String),
 }
 
-/// Why a text names no device.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     #[error("there is no {}", path.display())]
-    Missing {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// A folder, a terminal, a pipe …
+    Missing { path: PathBuf },
+    /// A folder, a terminal, a pipe or similar.
     #[error("{} is {what}, not a block device or an image file", path.display())]
-    WrongKind {
-        /// The path as given.
-        path: PathBuf,
-        what: &'static str,
-    },
-    /// It leads through a link of somebody who may change it.
-    #[error("{} is a link of another user, who can turn it to something else", link.display())]
+    WrongKind { path: PathBuf, what: &'static str },
+    #[error("{} is a link of another user, who could redirect it", link.display())]
     ForeignLink {
         link: PathBuf,
-        /// What it leads to now.
+        /// Current target of the link.
         to: PathBuf,
     },
-    /// A regular file among the device nodes, which a mistyped name leaves behind.
+    /// A regular file in `/dev`, created by writing to a mistyped device name.
     #[error("{} is a regular file in /dev, not a device", path.display())]
-    FileInDev {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// It cannot be looked at.
-    #[error("cannot look at {}: {source}", path.display())]
-    Unreadable {
-        /// The path as given.
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    FileInDev { path: PathBuf },
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
 }
 
 impl UserError for TargetError {
@@ -78,19 +61,20 @@ impl UserError for TargetError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { path } | Self::FileInDev { path } if path.starts_with(DEV) => {
-                let near = device_names::nearest(path);
-                let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
-                Some(format!("{near}flashfit list shows the devices here"))
+                let similar = device_names::most_similar(path);
+                let similar =
+                    similar.map_or_else(String::new, |names| format!("did you mean {names}? "));
+                Some(format!("{similar}run flashfit list to see the devices"))
             }
-            Self::Missing { .. } | Self::FileInDev { .. } => Some(
-                "flashfit list shows the media here; flashfit card list the simulated ones".into(),
+            Self::Missing { .. } | Self::FileInDev { .. } => {
+                Some("run flashfit list for devices, flashfit card list for simulated cards".into())
+            }
+            Self::WrongKind { what: "a folder", .. } => Some(
+                "name the device of its file system: findmnt -n -o SOURCE --target FOLDER".into(),
             ),
-            Self::WrongKind { what: "a folder", .. } => {
-                Some("name the device that is mounted there; findmnt -n -o SOURCE tells it".into())
-            }
-            Self::WrongKind { .. } => Some("flashfit list shows the media here".into()),
+            Self::WrongKind { .. } => Some("run flashfit list to see the devices".into()),
             Self::ForeignLink { to, .. } => {
-                Some(format!("name what it leads to, if you trust it: {}", to.display()))
+                Some(format!("if you trust the link, name its target: {}", to.display()))
             }
             Self::Unreadable { .. } => Some("run it as root".into()),
         }
@@ -98,10 +82,8 @@ impl UserError for TargetError {
 }
 
 impl Target {
-    /// Understands `sim:NAME`, a device node or an image file.
-    ///
-    /// # Errors
-    /// As [`TargetError`] tells. Whether a simulated card exists is not looked at here.
+    /// Parses `sim:NAME`, a device node or an image file. Does not check whether a simulated card
+    /// exists.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if let Some(name) = text.strip_prefix("sim:") {
             return Ok(Self::Simulated(name.to_owned()));
@@ -120,7 +102,7 @@ impl Target {
         let kind = std::fs::symlink_metadata(&resolved).map_err(failed)?.file_type();
         let what = if kind.is_block_device() {
             return Ok(Self::Node(resolved));
-        } else if kind.is_file() && device_names::is_among(&resolved) {
+        } else if kind.is_file() && device_names::is_in_dev(&resolved) {
             return Err(TargetError::FileInDev { path });
         } else if kind.is_file() {
             return Ok(Self::Image(resolved));
@@ -134,7 +116,7 @@ impl Target {
         Err(TargetError::WrongKind { path, what })
     }
 
-    /// The path of a node or image.
+    /// The path of a node or image; `None` for a simulated card.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Node(path) | Self::Image(path) => Some(path),
@@ -148,7 +130,7 @@ enum Resolved {
     ForeignLink { link: PathBuf, to: PathBuf },
 }
 
-/// Follows the links on a path, as long as nobody but root and the caller can change them.
+/// Resolves the symbolic links of a path if only root and the caller can change them.
 fn resolve(path: &Path) -> std::io::Result<Resolved> {
     let caller = rustix::process::geteuid().as_raw();
     let mut rest = parts(&std::path::absolute(path)?);
@@ -165,7 +147,7 @@ fn resolve(path: &Path) -> std::io::Result<Resolved> {
             continue;
         }
         links += 1;
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             return Err(rustix::io::Errno::LOOP.into());
         }
         let to = std::fs::read_link(&next)?;
@@ -180,7 +162,7 @@ fn resolve(path: &Path) -> std::io::Result<Resolved> {
     Ok(Resolved::Path(done))
 }
 
-/// The parts of a path, the last one first.
+/// The components of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -204,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kinds_of_target() {
+    fn simulated_cards_and_images_are_parsed() {
         assert_eq!(Target::parse("sim:x").unwrap(), Target::Simulated("x".into()));
         let file = tempfile::NamedTempFile::new().unwrap();
         let target = Target::parse(&file.path().display().to_string()).unwrap();
@@ -212,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_where_the_kernel_follows_them() {
+    fn links_resolve_as_in_the_kernel() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(path("a/b")).unwrap();
@@ -232,7 +214,7 @@ mod tests {
     #[test]
     fn a_link_of_another_user_is_not_followed() {
         let is_root = rustix::process::geteuid().is_root();
-        let lacking = || flashfit_test_support::TestNeed::Root.missing("a link is given away");
+        let lacking = || flashfit_test_support::TestNeed::Root.missing("it changes a link's owner");
         if flashfit_test_support::skip((!is_root).then(lacking)) {
             return;
         }
@@ -248,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_medium_is_named() {
+    fn a_target_that_is_not_a_device_is_refused_with_its_kind() {
         for (text, what) in [("/", "a folder"), ("/dev/null", "a character device")] {
             let error = Target::parse(text).unwrap_err();
             assert!(error.to_string().contains(what), "{error}");

@@ -1,4 +1,4 @@
-//! Sizes as people write them and as the machine counts them.
+//! Parses and formats sizes in bytes.
 //!
 //! `4k`, `4K`, `4KiB` and `4kib` are 4096; `4kB` and `4KB` are 4000 (the SI unit needs its B);
 //! `63s` is 63 sectors of 512 bytes; a bare number is bytes. A lone `b` is refused, because it
@@ -9,25 +9,22 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A sector as partition tables and the kernel's sysfs count them, whatever the device's own is.
+/// Sector size of partition tables and of the kernel's sysfs, whatever the device uses.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// A number of KiB.
     pub const fn kib(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// A number of MiB.
     pub const fn mib(count: u64) -> Self {
         Self(count << 20)
     }
 
-    /// As a decimal (SI) size, the way capacities are printed on packages: `62.5 GB`.
+    /// As a decimal (SI) size, as printed on packages: `62.5 GB`.
     pub fn si(self) -> String {
         scaled(self.0, 1000, &["B", "kB", "MB", "GB", "TB", "PB"])
     }
@@ -44,7 +41,7 @@ fn scaled(bytes: u64, base: u64, units: &[&str]) -> String {
     let (mut unit, mut divisor) = (0, 1);
     let tenths =
         |divisor: u64| (u128::from(bytes) * 10 + u128::from(divisor / 2)) / u128::from(divisor);
-    // By what is shown, so that what rounds up to a thousand goes to the next unit.
+    // Compare the rounded value, so that 1023.96 KiB becomes 1.0 MiB.
     while unit + 1 < units.len() && tenths(divisor) >= u128::from(base) * 10 {
         divisor *= base;
         unit += 1;
@@ -56,7 +53,6 @@ fn scaled(bytes: u64, base: u64, units: &[&str]) -> String {
     }
 }
 
-/// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a size: {reason} (write 4KiB, 4MiB, 512s or a number of bytes)")]
 pub struct BadSize {
@@ -137,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn binary_decimal_sectors_and_plain() {
+    fn binary_decimal_sector_and_plain_sizes_are_parsed() {
         for (text, bytes) in [
             ("4k", 4096),
             ("4KiB", 4096),
@@ -152,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size() {
+    fn invalid_sizes_are_rejected() {
         for text in ["", "k", "4b", "-4k", "4 quarts", "99999999999T", "4kb"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn shown_in_both_units() {
+    fn sizes_are_formatted_in_binary_and_decimal_units() {
         assert_eq!(Bytes::mib(4).to_string(), "4 MiB");
         assert_eq!(Bytes(62_500_000_000).si(), "62.5 GB");
         assert_eq!(Bytes(62_500_000_000).to_string(), "58.2 GiB");

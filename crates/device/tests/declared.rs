@@ -1,6 +1,6 @@
-//! What devices declare, read from copies of sysfs and debugfs in `fixtures/`: an SD card whose
-//! registers are full, one behind a host that gives none, eMMC chips with and without debugfs. The
-//! registers are made by the standards' tables, not taken from a product.
+//! What devices declare, read from copies of sysfs and debugfs in `fixtures/`: an SD card with all
+//! registers, one whose host hides them, eMMC chips with and without debugfs. The registers were
+//! constructed from the tables of the standards, not copied from products.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ fn declared(fixture: &str, disk: &str, kind: DeviceKind) -> DeclaredFacts {
     DeclaredFacts::read(&system, disk, kind, &QueueAttributes::read(&system, disk))
 }
 
-fn erase_units(declared: &DeclaredFacts) -> Vec<(u64, bool, &str)> {
+fn erase_blocks(declared: &DeclaredFacts) -> Vec<(u64, bool, &str)> {
     let one = |one: &'_ DeclaredBytes| (one.bytes.0 >> 10, one.is_guess);
-    let units = declared.erase_unit.iter();
+    let units = declared.erase_block.iter();
     units.map(|unit| (one(unit).0, one(unit).1, unit.source.as_str())).collect()
 }
 
@@ -24,10 +24,10 @@ fn fact<'a>(declared: &'a DeclaredFacts, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn an_sd_card_states_its_units_each_with_its_field() {
+fn an_sd_card_states_its_allocation_units_with_their_fields() {
     let declared = declared("sd-u3", "mmcblk0", DeviceKind::SdCard);
     assert_eq!(
-        erase_units(&declared),
+        erase_blocks(&declared),
         [
             (4096, false, "SD status register, AU_SIZE"),
             (8192, false, "SD status register, UHS_AU_SIZE"),
@@ -36,34 +36,34 @@ fn an_sd_card_states_its_units_each_with_its_field() {
             (4096, true, "queue/discard_granularity"),
         ]
     );
-    let best = declared.best_erase_unit().expect("one is stated");
+    let best = declared.best_erase_block().expect("one is stated");
     assert_eq!(best.source, "SD status register, UHS_AU_SIZE");
     assert_eq!(declared.capacity[0].bytes, Bytes(31_914_983_424));
     assert_eq!(fact(&declared, "speed classes"), Some("class 10, U3, V30, A1"));
     assert!(fact(&declared, "identification").is_some_and(|text| text.contains("SL32G")));
-    assert!(declared.refused.is_empty());
+    assert!(declared.rejected.is_empty());
 }
 
 #[test]
-fn registers_without_information_are_named_and_the_kernels_value_is_a_guess() {
+fn empty_registers_are_reported_and_the_kernels_value_is_a_guess() {
     let declared = declared("sd-silent", "mmcblk0", DeviceKind::SdCard);
-    assert!(declared.erase_unit.iter().all(|unit| unit.is_guess), "{declared:?}");
-    assert_eq!(declared.best_erase_unit().map(|best| best.bytes), Some(Bytes::mib(4)));
-    let refused: Vec<_> = declared
-        .refused
+    assert!(declared.erase_block.iter().all(|unit| unit.is_guess), "{declared:?}");
+    assert_eq!(declared.best_erase_block().map(|best| best.bytes), Some(Bytes::mib(4)));
+    let rejected: Vec<_> = declared
+        .rejected
         .iter()
-        .map(|refused| (refused.register.as_str(), refused.reason.split(',').next()))
+        .map(|rejected| (rejected.register.as_str(), rejected.reason.split(',').next()))
         .collect();
     let reasons =
         [("SD status register", Some("it is all zeros")), ("CSD", Some("it is all ones"))];
-    assert_eq!(refused, reasons);
+    assert_eq!(rejected, reasons);
 }
 
 #[test]
-fn an_sd_card_that_leaves_its_unit_undefined_gets_a_guess() {
+fn an_sd_card_without_an_allocation_unit_gets_a_guess() {
     let declared = declared("sd-undefined-au", "mmcblk0", DeviceKind::SdCard);
     assert_eq!(
-        erase_units(&declared)[0],
+        erase_blocks(&declared)[0],
         (2048, true, "preferred_erase_size, the kernel's guess from the capacity")
     );
     assert_eq!(fact(&declared, "speed classes"), Some("class 4"));
@@ -72,8 +72,8 @@ fn an_sd_card_that_leaves_its_unit_undefined_gets_a_guess() {
 #[test]
 fn an_emmc_chip_states_its_erase_group_cache_and_life() {
     let declared = declared("emmc", "mmcblk1", DeviceKind::Emmc);
-    assert_eq!(erase_units(&declared)[0], (512, false, "EXT_CSD, HC_ERASE_GRP_SIZE"));
-    assert_eq!(erase_units(&declared)[1], (512, false, "preferred_erase_size, from EXT_CSD"));
+    assert_eq!(erase_blocks(&declared)[0], (512, false, "EXT_CSD, HC_ERASE_GRP_SIZE"));
+    assert_eq!(erase_blocks(&declared)[1], (512, false, "preferred_erase_size, from EXT_CSD"));
     assert_eq!(declared.write_unit[0].bytes, Bytes::kib(16));
     assert_eq!(declared.cache[0].bytes, Bytes::mib(64));
     assert_eq!(declared.capacity[0].bytes, Bytes(0x00e9_0000 * 512));
@@ -83,24 +83,24 @@ fn an_emmc_chip_states_its_erase_group_cache_and_life() {
 }
 
 #[test]
-fn without_debugfs_a_value_that_is_not_the_guess_is_the_chips() {
+fn without_debugfs_a_value_other_than_the_guess_is_stated_by_the_chip() {
     let stated = declared("emmc-no-debugfs", "mmcblk1", DeviceKind::Emmc);
-    assert_eq!(erase_units(&stated)[0], (8192, false, "preferred_erase_size, the erase group"));
+    assert_eq!(erase_blocks(&stated)[0], (8192, false, "preferred_erase_size, the erase group"));
     assert_eq!(fact(&stated, "life of the MLC area"), Some("0 to 10 % used"));
     let guessed = declared("emmc-guess", "mmcblk1", DeviceKind::Emmc);
-    assert!(erase_units(&guessed)[0].1, "4 MiB may be the kernel's");
-    assert_eq!(guessed.refused[0].register, "EXT_CSD");
+    assert!(erase_blocks(&guessed)[0].1, "4 MiB may be the kernel's");
+    assert_eq!(guessed.rejected[0].register, "EXT_CSD");
 }
 
 #[test]
-fn a_medium_without_registers_declares_nothing() {
+fn a_device_without_registers_declares_nothing() {
     let nothing = declared("sd-u3", "sdz", DeviceKind::Usb);
     assert_eq!(nothing, DeclaredFacts::default());
 }
 
 proptest::proptest! {
     #[test]
-    fn no_text_in_a_register_is_too_much(text in "\\PC{0,40}", bytes in proptest::collection::vec(0u8..=255, 512)) {
+    fn arbitrary_register_text_does_not_panic(text in "\\PC{0,40}", bytes in proptest::collection::vec(0u8..=255, 512)) {
         use flashfit_device::registers::csd::CsdFamily;
         use flashfit_device::registers::{Cid, Csd, ExtCsd, SdStatus};
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

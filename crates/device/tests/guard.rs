@@ -1,4 +1,4 @@
-//! The guard on real loop devices: every reason to refuse, made to happen.
+//! Every reason of the guard to refuse, provoked on real loop devices.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// `None`, with the reason printed, where this cannot be run.
+    /// `None`, with the reason printed, if the test cannot run here.
     fn new() -> Option<Self> {
         if skip(block_devices().or_else(|| program("mkfs.ext4"))) {
             return None;
@@ -27,7 +27,7 @@ impl Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let image = folder.path().join("card.img");
         let file = std::fs::File::create(&image).expect("an image file");
-        file.set_len(64 << 20).expect("room for a sparse file");
+        file.set_len(64 << 20).expect("a sparse file");
         let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
         let device = LoopDevice::attach(&image, options).expect("a free loop device");
         let runner = SystemRunner::default();
@@ -37,11 +37,11 @@ impl Fixture {
     }
 
     fn shown(&self) -> Device {
-        Device::of_node(&self.system, &self.runner, self.device.node()).expect("it is attached")
+        Device::from_node(&self.system, &self.runner, self.device.node()).expect("it is attached")
     }
 
-    fn ask(&self, medium: &Device, agreement: &ConsentMethod) -> Result<WriteConsent, Refusal> {
-        WriteConsent::ask(&self.system, &self.runner, medium, agreement)
+    fn ask(&self, device: &Device, method: &ConsentMethod) -> Result<WriteConsent, Refusal> {
+        WriteConsent::ask(&self.system, &self.runner, device, method)
     }
 
     fn named(&self) -> ConsentMethod {
@@ -54,56 +54,56 @@ fn text(path: &Path) -> String {
 }
 
 #[track_caller]
-fn assert_in_use(result: Result<WriteConsent, Refusal>, wanted: impl Fn(&DeviceUse) -> bool) {
+fn assert_in_use(result: Result<WriteConsent, Refusal>, expected: impl Fn(&DeviceUse) -> bool) {
     match result {
         Err(error @ Refusal::InUse { .. }) => {
             assert_eq!(error.class(), ExitClass::Refused);
             assert!(error.hint().is_some());
             let Refusal::InUse { uses, .. } = &error else { unreachable!("just matched") };
-            assert!(uses.iter().any(wanted), "{error}");
+            assert!(uses.iter().any(expected), "{error}");
         }
         other => panic!("expected a refusal for use, got {other:?}"),
     }
 }
 
 #[test]
-fn an_unused_medium_that_is_named_gets_a_consent() {
+fn an_unused_device_confirmed_by_name_gets_a_consent() {
     let Some(fixture) = Fixture::new() else { return };
-    let medium = fixture.shown();
-    fixture.ask(&medium, &fixture.named()).unwrap();
-    fixture.ask(&medium, &ConsentMethod::Named(medium.short_name())).unwrap();
+    let device = fixture.shown();
+    fixture.ask(&device, &fixture.named()).unwrap();
+    fixture.ask(&device, &ConsentMethod::Named(device.short_name())).unwrap();
 }
 
 #[test]
-fn without_agreement_or_with_a_wrong_name_there_is_none() {
+fn a_missing_or_wrong_confirmation_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
-    let medium = fixture.shown();
-    let not_asked = fixture.ask(&medium, &ConsentMethod::NotAsked).unwrap_err();
-    assert!(matches!(not_asked, Refusal::NotAgreed { .. }));
-    assert_eq!(not_asked.hint(), Some(format!("add --confirm {}", medium.short_name())));
-    let wrong = fixture.ask(&medium, &ConsentMethod::Named("sda".into())).unwrap_err();
+    let device = fixture.shown();
+    let not_asked = fixture.ask(&device, &ConsentMethod::NotAsked).unwrap_err();
+    assert!(matches!(not_asked, Refusal::NotConfirmed { .. }));
+    assert_eq!(not_asked.hint(), Some(format!("add --confirm {}", device.short_name())));
+    let wrong = fixture.ask(&device, &ConsentMethod::Named("sda".into())).unwrap_err();
     assert!(matches!(wrong, Refusal::WrongName { .. }));
 }
 
 #[test]
-fn a_mounted_medium_is_refused_and_named() {
+fn a_mounted_device_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
-    let medium = fixture.shown();
+    let device = fixture.shown();
     let point = tempfile::tempdir().unwrap();
     let mounted =
         Mounted::new(&fixture.runner, fixture.device.node(), "ext4", point.path(), &[]).unwrap();
     assert_in_use(
-        fixture.ask(&medium, &fixture.named()),
+        fixture.ask(&device, &fixture.named()),
         |found| matches!(found, DeviceUse::Mounted { point, .. } if point == mounted.point()),
     );
     mounted.unmount().unwrap();
-    fixture.ask(&medium, &fixture.named()).unwrap();
+    fixture.ask(&device, &fixture.named()).unwrap();
 }
 
 #[test]
-fn a_medium_that_is_mounted_where_we_cannot_see_it_is_busy() {
+fn a_device_mounted_in_another_namespace_is_busy() {
     let Some(fixture) = Fixture::new() else { return };
-    let medium = fixture.shown();
+    let device = fixture.shown();
     let point = tempfile::tempdir().unwrap();
     let script = format!(
         "mount {} {} && echo mounted && exec sleep 60",
@@ -119,14 +119,14 @@ fn a_medium_that_is_mounted_where_we_cannot_see_it_is_busy() {
     let output = hidden.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
     assert_eq!(line, "mounted\n");
-    let refusal = fixture.ask(&medium, &fixture.named());
+    let refusal = fixture.ask(&device, &fixture.named());
     hidden.kill().unwrap();
     hidden.wait().unwrap();
     assert!(matches!(refusal, Err(Refusal::Busy { .. })), "{refusal:?}");
 }
 
 #[test]
-fn swap_is_refused() {
+fn a_swap_device_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let node = text(fixture.device.node());
     fixture.runner.run_checked(&Program::new("mkswap").arg(&node)).unwrap();
@@ -144,23 +144,23 @@ fn swap_is_refused() {
 fn an_image_behind_a_loop_device_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let image = fixture.folder.path().join("card.img").canonicalize().unwrap();
-    let medium = Device::of_image(&fixture.runner, &image).unwrap();
-    let refusal = fixture.ask(&medium, &ConsentMethod::Named("card.img".into()));
+    let device = Device::from_image(&fixture.runner, &image).unwrap();
+    let refusal = fixture.ask(&device, &ConsentMethod::Named("card.img".into()));
     assert_in_use(refusal, |found| matches!(found, DeviceUse::Held { .. }));
 }
 
 #[test]
-fn an_image_behind_a_loop_device_is_refused_under_its_other_name() {
+fn an_image_behind_a_loop_device_is_refused_by_its_hard_link() {
     let Some(fixture) = Fixture::new() else { return };
     let other = fixture.folder.path().join("other.img");
     std::fs::hard_link(fixture.folder.path().join("card.img"), &other).unwrap();
-    let medium = Device::of_image(&fixture.runner, &other).unwrap();
-    let refusal = fixture.ask(&medium, &ConsentMethod::Named("other.img".into()));
+    let device = Device::from_image(&fixture.runner, &other).unwrap();
+    let refusal = fixture.ask(&device, &ConsentMethod::Named("other.img".into()));
     assert_in_use(refusal, |found| matches!(found, DeviceUse::Held { .. }));
 }
 
 #[test]
-fn a_loop_device_over_the_medium_is_a_holder() {
+fn a_loop_device_over_the_device_is_a_holder() {
     let Some(fixture) = Fixture::new() else { return };
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
     let above = LoopDevice::attach(fixture.device.node(), options).unwrap();
@@ -171,7 +171,7 @@ fn a_loop_device_over_the_medium_is_a_holder() {
 }
 
 #[test]
-fn a_medium_that_another_process_has_open_is_refused() {
+fn a_device_open_in_another_process_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let file = std::fs::File::open(fixture.device.node()).unwrap();
     let mut child = std::process::Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
@@ -186,7 +186,7 @@ fn a_medium_that_another_process_has_open_is_refused() {
 }
 
 #[test]
-fn a_process_that_only_looks_into_the_medium_is_waited_for() {
+fn the_check_waits_for_a_process_to_close_the_device() {
     let Some(fixture) = Fixture::new() else { return };
     let consent = fixture.ask(&fixture.shown(), &fixture.named()).unwrap();
     let file = std::fs::File::open(fixture.device.node()).unwrap();
@@ -213,13 +213,13 @@ fn the_disk_of_the_running_system_is_refused() {
         return;
     };
     let node = target.path().expect("a node has a path");
-    let medium = Device::of_node(&system, &runner, node).unwrap();
-    let refusal = WriteConsent::ask(&system, &runner, &medium, &ConsentMethod::Named(disk));
+    let device = Device::from_node(&system, &runner, node).unwrap();
+    let refusal = WriteConsent::ask(&system, &runner, &device, &ConsentMethod::Named(disk));
     assert_in_use(refusal, |found| matches!(found, DeviceUse::SystemDisk { .. }));
 }
 
 #[test]
-fn a_medium_that_changed_since_it_was_shown_is_refused() {
+fn a_device_that_changed_after_display_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let mut other_size = fixture.shown();
     other_size.capacity.0 += 512;
@@ -233,7 +233,7 @@ fn a_medium_that_changed_since_it_was_shown_is_refused() {
 }
 
 #[test]
-fn a_consent_is_void_once_the_medium_is_mounted() {
+fn a_consent_is_invalid_once_the_device_is_mounted() {
     let Some(fixture) = Fixture::new() else { return };
     let consent = fixture.ask(&fixture.shown(), &fixture.named()).unwrap();
     let point = tempfile::tempdir().unwrap();
@@ -246,7 +246,7 @@ fn a_consent_is_void_once_the_medium_is_mounted() {
 }
 
 #[test]
-fn a_write_protected_medium_is_refused() {
+fn a_write_protected_device_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let node = text(fixture.device.node());
     fixture.runner.run_checked(&Program::new("blockdev").args(["--setro", &node])).unwrap();
@@ -257,33 +257,33 @@ fn a_write_protected_medium_is_refused() {
 }
 
 #[test]
-fn an_ordinary_loop_device_is_no_simulated_card() {
+fn an_ordinary_loop_device_is_not_a_simulated_card() {
     let Some(fixture) = Fixture::new() else { return };
     let (system, runner) = (&fixture.system, &fixture.runner);
     let refusal = WriteConsent::for_simulated_card(system, runner, fixture.device.node(), 1);
     assert!(matches!(refusal, Err(Refusal::NotSimulated { .. })));
 }
 
-/// An image of 1 MiB in a folder of its own, and the name that agrees to it.
+/// An image of 1 MiB in its own folder, and its confirmation.
 fn image() -> (tempfile::TempDir, std::path::PathBuf, ConsentMethod) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("t.img");
-    std::fs::write(&path, vec![1; 1 << 20]).expect("room for a small file");
+    std::fs::write(&path, vec![1; 1 << 20]).expect("a small file");
     (folder, path, ConsentMethod::Named("t.img".into()))
 }
 
 #[track_caller]
 fn assert_another_file(refusal: Result<(), Refusal>) {
     let refusal = refusal.expect_err("it was replaced");
-    assert!(refusal.to_string().contains("it is another file now"), "{refusal}");
+    assert!(refusal.to_string().contains("it is now another file"), "{refusal}");
     assert_eq!(refusal.class(), ExitClass::Refused);
 }
 
 #[test]
-fn an_image_that_was_replaced_is_refused_here_and_where_only_its_description_came() {
+fn a_replaced_image_is_refused_locally_and_by_description() {
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let (folder, path, named) = image();
-    let shown = Device::of_image(&runner, &path).unwrap();
+    let shown = Device::from_image(&runner, &path).unwrap();
     let sent = serde_json::to_string(&shown).unwrap();
     let received: Device = serde_json::from_str(&sent).unwrap();
     let before = WriteConsent::ask(&system, &runner, &received, &named).unwrap();
@@ -292,7 +292,7 @@ fn an_image_that_was_replaced_is_refused_here_and_where_only_its_description_cam
     std::fs::rename(&path, folder.path().join("aside")).unwrap();
     std::fs::rename(&other, &path).unwrap();
     assert_another_file(before.check(&runner));
-    // What it opens is still what was agreed to.
+    // The consent still opens the confirmed file.
     let mut first = [0];
     std::io::Read::read_exact(&mut before.open().unwrap(), &mut first).unwrap();
     assert_eq!(first, [1]);
@@ -302,24 +302,24 @@ fn an_image_that_was_replaced_is_refused_here_and_where_only_its_description_cam
     }
     std::fs::remove_file(&path).unwrap();
     let gone = before.check(&runner).unwrap_err();
-    assert!(gone.to_string().contains("not there any more"), "{gone}");
+    assert!(gone.to_string().contains("no longer exists"), "{gone}");
 }
 
 #[test]
 fn a_description_without_an_identity_is_refused() {
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let (_folder, path, named) = image();
-    let mut shown = Device::of_image(&runner, &path).unwrap();
+    let mut shown = Device::from_image(&runner, &path).unwrap();
     shown.object = None;
     shown.target = None;
     assert_another_file(WriteConsent::ask(&system, &runner, &shown, &named).map(drop));
 }
 
 #[test]
-fn an_image_that_another_became_as_large_as_is_not_set_back() {
+fn a_resized_image_is_refused_and_keeps_its_size() {
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
     let (_folder, path, named) = image();
-    let shown = Device::of_image(&runner, &path).unwrap();
+    let shown = Device::from_image(&runner, &path).unwrap();
     let resize = |bytes| {
         std::fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
     };
@@ -329,7 +329,7 @@ fn an_image_that_another_became_as_large_as_is_not_set_back() {
     assert!(matches!(refusal, Refusal::Resized { .. }), "{refusal}");
     assert_eq!(refusal.class(), ExitClass::Io);
     let asked = WriteConsent::ask(&system, &runner, &shown, &named).unwrap_err();
-    assert!(matches!(asked, Refusal::Changed { .. }), "nothing was begun: {asked}");
+    assert!(matches!(asked, Refusal::Changed { .. }), "nothing was started: {asked}");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 4096);
 }
 
@@ -337,7 +337,7 @@ fn an_image_that_another_became_as_large_as_is_not_set_back() {
 fn a_loop_device_over_another_file_of_that_name_is_refused() {
     let Some(fixture) = Fixture::new() else { return };
     let (folder, path, named) = image();
-    let shown = Device::of_image(&fixture.runner, &path).unwrap();
+    let shown = Device::from_image(&fixture.runner, &path).unwrap();
     let consent = fixture.ask(&shown, &named).unwrap();
     std::fs::rename(&path, folder.path().join("aside")).unwrap();
     std::fs::write(&path, vec![2; 1 << 20]).unwrap();
@@ -360,23 +360,23 @@ fn a_node_that_another_device_was_given_is_refused() {
         let number = std::fs::metadata(device).unwrap().rdev();
         let kind = rustix::fs::FileType::BlockDevice;
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        // The first time there is none to remove.
+        // There is nothing to remove the first time.
         let _ = std::fs::remove_file(&node);
         rustix::fs::mknodat(rustix::fs::CWD, &node, kind, mode, number).unwrap();
     };
     make(fixture.device.node());
-    let shown = Device::of_node(&fixture.system, &fixture.runner, &node).unwrap();
+    let shown = Device::from_node(&fixture.system, &fixture.runner, &node).unwrap();
     let named = ConsentMethod::Named("node".into());
     let consent = fixture.ask(&shown, &named).unwrap();
     make(second.node());
     for refusal in [consent.check(&fixture.runner), fixture.ask(&shown, &named).map(drop)] {
         let refusal = refusal.unwrap_err();
-        assert!(refusal.to_string().contains("it is another device now"), "{refusal}");
+        assert!(refusal.to_string().contains("it is now another device"), "{refusal}");
     }
 }
 
 #[test]
-fn to_look_at_a_device_is_no_use_of_it() {
+fn an_o_path_descriptor_does_not_count_as_a_use() {
     let Some(fixture) = Fixture::new() else { return };
     let shown = fixture.shown();
     let target = shown.target.as_ref().expect("it was opened");

@@ -61,7 +61,7 @@ impl Bed {
 
     fn medium(&self) -> PlannedMedium {
         let system = SystemRoots::default();
-        PlannedMedium::of(&Device::at_a_glance(&system, self.device.node()).unwrap())
+        PlannedMedium::of(&Device::from_sysfs(&system, self.device.node()).unwrap())
     }
 
     fn carry_out(&self, programs: &Programs) {

@@ -23,7 +23,7 @@ pub fn agreed(
     guard(&given)?;
     match given {
         ConsentMethod::Named(name) => Ok(name),
-        ConsentMethod::NotAsked => unreachable!("the guard refuses what nobody agreed to"),
+        ConsentMethod::NotAsked => unreachable!("the guard refuses without a confirmation"),
     }
 }
 
@@ -36,7 +36,7 @@ pub fn for_shown(
 ) -> Result<WriteConsent, Refusal> {
     let system = SystemRoots::default();
     match WriteConsent::ask(&system, runner, medium, &ConsentMethod::NotAsked) {
-        Err(Refusal::NotAgreed { .. }) => {}
+        Err(Refusal::NotConfirmed { .. }) => {}
         other => return other,
     }
     WriteConsent::ask(&system, runner, medium, &agreement(medium, confirm, None))
@@ -65,7 +65,7 @@ fn agreement(medium: &Device, confirm: Option<&str>, lost: Option<&str>) -> Cons
 
 /// What a dry run says of a device that the guard would refuse.
 pub fn would_be_refused(medium: &Device) -> Option<String> {
-    let refusal = flashfit_device::guard::objection(&SystemRoots::default(), medium)?;
+    let refusal = flashfit_device::guard::refusal_before_consent(&SystemRoots::default(), medium)?;
     Some(format!("It would be refused: {refusal}."))
 }
 

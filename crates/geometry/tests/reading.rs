@@ -153,7 +153,7 @@ impl BlockDev for Troubled {
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
         self.asked.push(offset);
         if self.trouble.vanishes_after.is_some_and(|reads| self.asked.len() as u64 > reads) {
-            return Err(BlockDevError::Gone("pulled out".into()));
+            return Err(BlockDevError::Disconnected("pulled out".into()));
         }
         let every = self.trouble.unreadable_every;
         if every > 0 && (offset >> 16).wrapping_mul(0x9E37_79B9) % every == 0 {

@@ -64,10 +64,10 @@ impl Memory {
     fn pass(&mut self, length: usize) -> Result<(), BlockDevError> {
         self.requests += 1;
         if matches!(self.fake, Fake::GoesAway(most) if self.requests > most) {
-            return Err(BlockDevError::Gone("taken out".to_owned()));
+            return Err(BlockDevError::Disconnected("taken out".to_owned()));
         }
         let slow = if self.random.below(50) == 0 { 900_000 } else { 0 };
-        self.clock.pass_ns(40_000 + length as u64 * 10 + self.random.below(9000) + slow);
+        self.clock.sleep_ns(40_000 + length as u64 * 10 + self.random.below(9000) + slow);
         Ok(())
     }
 }
@@ -329,7 +329,7 @@ fn one_seed_is_one_probe() {
 #[test]
 fn time_is_that_of_the_clock() {
     let (mut device, clock) = card("kind = \"block-mapped\"\nopen_units = 2\n");
-    clock.pass_ns(12_345);
+    clock.sleep_ns(12_345);
     let from_ns = clock.now_ns();
     let options = options(&device);
     let probed = writing::probe(&mut device, &clock, &options, None, &mut NoObserver).unwrap();

@@ -22,10 +22,7 @@ pub const TEXT_BYTES: u64 = 4 << 20;
 pub enum InputFileError {
     /// It is not there, or may not be read.
     #[error("cannot read {}: {}", path.display(), reason(source))]
-    Read {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// It is a FIFO, a device, a socket or a directory.
     #[error("cannot read {}: it is {found}, not a regular file", path.display())]
     NotRegular {

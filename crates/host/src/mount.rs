@@ -21,16 +21,10 @@ pub enum MountError {
     Program(#[from] ProgramError),
     /// mount(8) succeeded, but the file system is not there.
     #[error("{} is not mounted on {} although mount succeeded", node.display(), point.display())]
-    NotThere {
-        node: PathBuf,
-        point: PathBuf,
-    },
+    NotThere { node: PathBuf, point: PathBuf },
     /// The system refused in another way.
     #[error("{}: {source}", point.display())]
-    System {
-        point: PathBuf,
-        source: std::io::Error,
-    },
+    System { point: PathBuf, source: std::io::Error },
 }
 
 impl UserError for MountError {

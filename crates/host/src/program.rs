@@ -141,15 +141,10 @@ impl ProgramOutcome {
 pub enum ProgramError {
     /// It is not installed.
     #[error("the program `{name}` was not found")]
-    Missing {
-        name: String,
-    },
+    Missing { name: String },
     /// It could not be started or waited for.
     #[error("cannot run `{command_line}`: {source}")]
-    Start {
-        command_line: String,
-        source: std::io::Error,
-    },
+    Start { command_line: String, source: std::io::Error },
     /// It ran longer than it may.
     #[error("`{command_line}` was ended after {} s", limit.as_secs())]
     TimedOut {
@@ -158,9 +153,7 @@ pub enum ProgramError {
         limit: Duration,
     },
     #[error("interrupted during `{command_line}`")]
-    Interrupted {
-        command_line: String,
-    },
+    Interrupted { command_line: String },
     #[error("`{command_line}` failed ({how}): {message}")]
     Failed {
         command_line: String,

@@ -81,10 +81,10 @@ impl<'a> LocalHost<'a> {
                 &ConsentMethod::Named(named.clone()),
             )?,
             WriteGrant::Attached { serial, capacity } => {
-                WriteConsent::for_attached(&system, self.runner, serial, *capacity)?
+                WriteConsent::for_attached_disk(&system, self.runner, serial, *capacity)?
             }
         };
-        let backing = match consent.medium().kind {
+        let backing = match consent.device().kind {
             DeviceKind::Image => WritableBlockDevice::image(self.runner, &consent),
             _ => WritableBlockDevice::node(consent),
         };
@@ -112,15 +112,15 @@ impl Host for LocalHost<'_> {
             lacks_cards: capability::missing_for_simulated_cards(),
             programs: wanted.programs.iter().filter(has).cloned().collect(),
             kinds: wanted.kinds.iter().filter(|kind| kernel::has(kind)).cloned().collect(),
-            media: list::media(&SystemRoots::default()),
+            media: list::devices(&SystemRoots::default()),
         })
     }
 
     fn look(&mut self, target: &str) -> Result<Device, TrialError> {
         let stopped = |error: &dyn UserError| TrialError::stopped(error);
         let found = match Target::parse(target).map_err(|error| stopped(&error))? {
-            Target::Image(path) => Device::of_image(self.runner, &path),
-            Target::Node(path) => Device::of_node(&SystemRoots::default(), self.runner, &path),
+            Target::Image(path) => Device::from_image(self.runner, &path),
+            Target::Node(path) => Device::from_node(&SystemRoots::default(), self.runner, &path),
             Target::Simulated(name) => unreachable!("sim:{name} is looked up in the catalogue"),
         };
         found.map_err(|error| stopped(&error))
@@ -129,7 +129,7 @@ impl Host for LocalHost<'_> {
     fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError> {
         match WriteConsent::ask(&SystemRoots::default(), self.runner, shown, agreement) {
             Ok(_) => Ok(()),
-            Err(refusal @ Refusal::NotAgreed { .. }) => {
+            Err(refusal @ Refusal::NotConfirmed { .. }) => {
                 Err(TrialError::NotAgreed { message: refusal.to_string(), hint: refusal.hint() })
             }
             Err(refusal) => Err(refusal.into()),

@@ -91,7 +91,7 @@ impl<'a> LocalTestBed<'a> {
             std::fs::create_dir_all(folder)
                 .map_err(|error| stopped(&folder.display().to_string(), &error))?;
         }
-        let medium = backing.consent().medium().clone();
+        let medium = backing.consent().device().clone();
         let queue = SystemRoots::default().block(&medium.disk).join("queue");
         scheduler_modules::bring_in(runner, &queue);
         let scheduler =

@@ -18,7 +18,7 @@ pub fn make(
     consent: &WriteConsent,
     plan: &LayoutPlan,
 ) -> Result<WriteConsent, TrialError> {
-    let sector_bytes = consent.medium().queue.logical_sector_bytes;
+    let sector_bytes = consent.device().queue.logical_sector_bytes;
     let sfdisk = plan.layout.partitioning(consent.path(), sector_bytes);
     let (Some(sfdisk), PartitionLayout::Partition { start_bytes, size_bytes }) =
         (sfdisk, plan.layout)

@@ -83,7 +83,7 @@ impl WritableBlockDevice {
 
     fn held(held: DeviceLock) -> Self {
         let consent = held.consent().clone();
-        let geometry = declared(consent.medium());
+        let geometry = declared(consent.device());
         Self { consent, geometry, attached: Attached::Medium { held: Box::new(held) } }
     }
 
@@ -159,7 +159,7 @@ impl WritableBlockDevice {
 
 /// What a device declares of its geometry.
 pub fn declared(medium: &Device) -> Geometry {
-    let erase_unit = medium.declared_erase_unit.as_ref().map(|declared| {
+    let erase_unit = medium.declared_erase_block.as_ref().map(|declared| {
         Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))
     });
     Geometry { erase_unit, write_unit: None }

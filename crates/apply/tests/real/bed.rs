@@ -60,7 +60,7 @@ pub fn missing() -> Option<MissingNeed> {
 /// The work of a kind on a block device.
 pub fn work(kind: Kind, consent: &WriteConsent) -> ApplyJob {
     let disk = consent.path();
-    let capacity = consent.medium().capacity.0;
+    let capacity = consent.device().capacity.0;
     let label = match kind {
         Kind::Gpt => "gpt",
         Kind::Mbr | Kind::Whole | Kind::Wrong => "dos",
@@ -200,7 +200,7 @@ impl Bed {
 
     /// What is said of it on a machine that remembers this.
     pub fn unfinished_as(&self, state: &str) -> Option<UnfinishedChange> {
-        let medium = Device::of_image(&SystemRunner::default(), &self.image()).unwrap();
+        let medium = Device::from_image(&SystemRunner::default(), &self.image()).unwrap();
         let records = UnfinishedRecords::in_folder(&self.path(state));
         unfinished(&SystemRoots::default(), &medium, &records).unwrap()
     }
@@ -210,7 +210,7 @@ impl Bed {
     #[track_caller]
     pub fn wait_until_free(&self) {
         let began = Instant::now();
-        let image = TargetFile::look(&self.image()).unwrap();
+        let image = TargetFile::open(&self.image()).unwrap();
         while !in_use::of_image(&SystemRoots::default(), &self.image(), &image, &[]).uses.is_empty()
         {
             assert!(began.elapsed() < PATIENCE, "the image stays in use");

@@ -76,14 +76,14 @@ pub fn main(args: &[String]) -> ExitCode {
 /// A consent as a user who names the image gives it.
 pub fn consent(image: &Path) -> Result<WriteConsent, ApplyError> {
     let (system, runner) = (SystemRoots::default(), SystemRunner::default());
-    let medium = Device::of_image(&runner, image)?;
+    let medium = Device::from_image(&runner, image)?;
     let agreement = ConsentMethod::Named(medium.short_name());
     Ok(WriteConsent::ask(&system, &runner, &medium, &agreement)?)
 }
 
 fn carry_out(order: &Order) -> Result<Option<Applied>, ApplyError> {
     let runner = SystemRunner::default();
-    let held = DeviceLock::take(&runner, consent(&order.image)?)?;
+    let held = DeviceLock::acquire(&runner, consent(&order.image)?)?;
     let (system, interrupt) = (SystemRoots::default(), Interrupt::new());
     let records = UnfinishedRecords::in_folder(&order.state);
     let seen = Cell::new(0);

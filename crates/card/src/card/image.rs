@@ -14,7 +14,7 @@ impl Card {
     /// Fills `buffer` with what a host would read at `offset`, with or without power.
     ///
     /// # Errors
-    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::Gone`] from a broken card, and
+    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::Disconnected`] from a broken card, and
     /// [`BlockDevError::Io`] where flash cannot be read.
     pub fn peek(&self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
         if self.power == Power::Broken {

@@ -188,7 +188,7 @@ impl Card {
     /// takes, in nanoseconds.
     ///
     /// # Errors
-    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or [`BlockDevError::Gone`]
+    /// [`BlockDevError::OutOfBounds`], [`BlockDevError::NoDiscard`], or [`BlockDevError::Disconnected`]
     /// while the card has no power or is broken; then nothing has changed. [`BlockDevError::Io`]
     /// where flash cannot be read, or where the file that keeps the bytes cannot take them.
     pub fn serve(&mut self, request: CardRequest<'_>) -> Result<u64, BlockDevError> {
@@ -269,7 +269,9 @@ impl Card {
         match self.power {
             Power::On => {}
             Power::Off => {
-                return Err(BlockDevError::Gone("the simulated card has no power".to_owned()));
+                return Err(BlockDevError::Disconnected(
+                    "the simulated card has no power".to_owned(),
+                ));
             }
             Power::Broken => return Err(broken()),
         }
@@ -330,7 +332,9 @@ impl Card {
 
 /// The error of a card that answers nothing any more.
 pub(crate) fn broken() -> BlockDevError {
-    BlockDevError::Gone("the simulated card is broken and answers nothing any more".to_owned())
+    BlockDevError::Disconnected(
+        "the simulated card is broken and answers nothing any more".to_owned(),
+    )
 }
 
 /// A page's number.

@@ -125,7 +125,7 @@ fn a_cut_loses_what_was_not_flushed() {
     let report = card.power_cut(&CutOptions::honest(1).with(nothing_kept));
     assert_eq!((report.count(FaultClass::LostCache), report.lost_cache_bytes), (1, 1024));
     assert!(report.is_honest());
-    assert!(matches!(card.serve(CardRequest::Flush), Err(BlockDevError::Gone(_))));
+    assert!(matches!(card.serve(CardRequest::Flush), Err(BlockDevError::Disconnected(_))));
     card.power_on().unwrap();
     assert_eq!(read(&mut card, 0, 512).1, [1; 512]);
     assert_eq!(read(&mut card, 512, 512).1, [0; 512]);

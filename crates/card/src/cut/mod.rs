@@ -150,7 +150,7 @@ impl Card {
     /// Gives the power back.
     ///
     /// # Errors
-    /// [`BlockDevError::Gone`] from a card that a cut has broken.
+    /// [`BlockDevError::Disconnected`] from a card that a cut has broken.
     pub fn power_on(&mut self) -> Result<(), BlockDevError> {
         if self.power == Power::Broken {
             return Err(broken());

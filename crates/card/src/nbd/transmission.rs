@@ -195,7 +195,7 @@ fn number(error: &BlockDevError) -> u32 {
     match error {
         BlockDevError::OutOfBounds { .. } => error::EINVAL,
         BlockDevError::NoDiscard => error::ENOTSUP,
-        BlockDevError::Gone(_) | BlockDevError::Io { .. } => error::EIO,
+        BlockDevError::Disconnected(_) | BlockDevError::Io { .. } => error::EIO,
     }
 }
 

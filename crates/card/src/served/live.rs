@@ -228,7 +228,7 @@ impl Drop for QueueSlot {
 
 /// Why a request fails that was under way when the power was cut.
 pub fn lost_power() -> BlockDevError {
-    BlockDevError::Gone("the simulated card lost its power".to_owned())
+    BlockDevError::Disconnected("the simulated card lost its power".to_owned())
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ impl Play {
         let barrier = report.flushed_entries_lost > 0;
         assert!(report.is_honest() != barrier && report.absent.is_empty(), "{report:?}");
         let refused = self.card.submit(self.now_ns, CardRequest::Flush);
-        assert!(matches!(refused, Err(BlockDevError::Gone(_))));
+        assert!(matches!(refused, Err(BlockDevError::Disconnected(_))));
         self.card.power_on().unwrap();
         self.plain.cut(at_ns, self.everything());
         self.now_ns = self.card.done_ns().max(at_ns);

@@ -1,30 +1,30 @@
-//! The card identification register (CID): who made the card, and when.
+//! Decodes the card identification register (CID): manufacturer, product and date.
 
 use super::csd::CsdFamily;
 use super::{BadRegister, Register};
 
-/// What is read of it. All of it is what the maker wrote; counterfeit cards write what sells.
+/// The decoded fields. The manufacturer sets them all, and counterfeit cards copy them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cid {
-    /// MID: the maker's number, assigned by the SD Association or JEDEC.
+    /// MID: manufacturer ID, assigned by the SD Association or JEDEC.
     pub manufacturer: u8,
-    /// OID: whom it was made for, in letters where it is letters.
+    /// OID: OEM or application ID, as letters if it is printable, else in hexadecimal.
     pub oem: String,
-    /// PNM: the product's name.
+    /// PNM: product name.
     pub name: String,
-    /// PRV: the revision, as `major.minor`.
+    /// PRV: product revision, as `major.minor`.
     pub revision: String,
-    /// PSN: the serial number.
+    /// PSN: serial number.
     pub serial: u32,
-    /// MDT: year and month; `None` where the month is none.
-    pub made: Option<(u16, u8)>,
+    /// MDT: year and month of manufacture; `None` if the month is invalid.
+    pub manufactured: Option<(u16, u8)>,
 }
 
-/// The first revision of EXT_CSD in which the year of an eMMC counts from 2013 (JESD84-B451).
+/// The first revision of EXT_CSD whose eMMC chips count years from 2013 (JESD84-B451).
 const REVISION_OF_LATER_YEARS: u8 = 5;
 
 impl Cid {
-    /// Reads what sysfs shows in `cid`. `ext_csd_revision` tells which years an eMMC chip counts.
+    /// Parses the sysfs attribute `cid`. `ext_csd_revision` selects the year range of an eMMC chip.
     pub fn parse(
         family: CsdFamily,
         text: &str,
@@ -69,17 +69,17 @@ impl Cid {
             name,
             revision: format!("{}.{}", revision >> 4, revision & 0xf),
             serial: u32::try_from(serial).expect("32 bits"),
-            made: (1..=12).contains(&month).then_some((year, month)),
+            manufactured: (1..=12).contains(&month).then_some((year, month)),
         })
     }
 
-    /// All of it in one line, for people.
+    /// All fields in one line, for people.
     pub fn summary(&self) -> String {
         let mut text = format!(
             "manufacturer 0x{:02x}, OEM {}, {} revision {}, serial 0x{:08x}",
             self.manufacturer, self.oem, self.name, self.revision, self.serial
         );
-        if let Some((year, month)) = self.made {
+        if let Some((year, month)) = self.manufactured {
             text.push_str(&format!(", made {year}-{month:02}"));
         }
         text
@@ -91,27 +91,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_sd_card_names_its_maker_and_its_month() {
+    fn the_manufacturer_and_date_of_an_sd_card_are_decoded() {
         let cid = Cid::parse(CsdFamily::Sd, "035344534c3332478076543210012b00", None).unwrap();
         assert_eq!((cid.manufacturer, cid.oem.as_str()), (3, "SD"));
         assert_eq!((cid.name.as_str(), cid.revision.as_str()), ("SL32G", "8.0"));
         assert_eq!(cid.serial, 0x7654_3210);
-        assert_eq!(cid.made, Some((2018, 11)));
+        assert_eq!(cid.manufactured, Some((2018, 11)));
         assert!(cid.summary().ends_with("made 2018-11"), "{}", cid.summary());
     }
 
     #[test]
-    fn an_emmc_counts_years_by_its_revision() {
+    fn the_year_of_an_emmc_depends_on_its_revision() {
         let text = "150100384754463452011234567874 00".replace(' ', "");
         let cid = |revision| Cid::parse(CsdFamily::Mmc, &text, revision).unwrap();
         assert_eq!(cid(None).name, "8GTF4R");
-        assert_eq!(cid(None).made, Some((2001, 7)));
-        assert_eq!(cid(Some(8)).made, Some((2017, 7)));
+        assert_eq!(cid(None).manufactured, Some((2001, 7)));
+        assert_eq!(cid(Some(8)).manufactured, Some((2017, 7)));
         assert_eq!(cid(None).oem, "0x00");
     }
 
     #[test]
-    fn what_is_no_letter_is_left_out_of_a_name() {
+    fn unprintable_characters_of_a_name_are_dropped() {
         let cid = Cid::parse(
             CsdFamily::Sd,
             "0300ff534c1b3347807654321001200 0".replace(' ', "").as_str(),
@@ -119,6 +119,6 @@ mod tests {
         );
         let cid = cid.unwrap();
         assert_eq!(cid.name, "SL3G");
-        assert_eq!((cid.oem.as_str(), cid.made), ("0x00ff", None));
+        assert_eq!((cid.oem.as_str(), cid.manufactured), ("0x00ff", None));
     }
 }

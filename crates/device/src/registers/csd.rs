@@ -1,12 +1,12 @@
-//! The card specific data register (CSD): capacity, erase sector, write protection.
+//! Decodes the card-specific data register (CSD): capacity, erase sector, write protection.
 //!
-//! An SD card of more than 2 GB has fixed values in the erase fields, which say nothing of it; so
-//! does an eMMC chip that is addressed by sectors in its capacity.
+//! Limits: SD cards above 2 GB have constants in the erase fields; eMMC chips with sector
+//! addressing have a constant in the capacity field. Both are reported as `None`.
 
 use super::{BadRegister, Register};
 use crate::units::Bytes;
 
-/// Whose layout the register has.
+/// The register layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CsdFamily {
     /// SD and microSD cards.
@@ -15,26 +15,25 @@ pub enum CsdFamily {
     Mmc,
 }
 
-/// What is read of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csd {
-    /// The version of the layout: 1 to 3 for SD, 1 to 4 for MMC.
+    /// Layout version: 1 to 3 for SD, 1 to 4 for MMC.
     pub version: u8,
-    /// The size of the user area; `None` where another register has it.
+    /// Size of the user area; `None` if another register has it.
     pub capacity: Option<Bytes>,
-    /// What the card erases at the least; `None` where the field is fixed by the standard.
+    /// Smallest erasable size; `None` where the standard fixes the field.
     pub erase_sector: Option<Bytes>,
-    /// PERM_WRITE_PROTECT: it can never be written again.
+    /// PERM_WRITE_PROTECT: cannot be undone.
     pub permanently_protected: bool,
-    /// TMP_WRITE_PROTECT: it refuses writes until that is taken back.
+    /// TMP_WRITE_PROTECT: can be cleared.
     pub protected: bool,
 }
 
 /// C_SIZE of an eMMC chip whose capacity is in EXT_CSD.
-const SIZE_IS_ELSEWHERE: u64 = 0xfff;
+const SIZE_IN_EXT_CSD: u64 = 0xfff;
 
 impl Csd {
-    /// Reads what sysfs shows in `csd`.
+    /// Parses the sysfs attribute `csd`.
     pub fn parse(family: CsdFamily, text: &str) -> Result<Self, BadRegister> {
         let register = Register::<16>::parse(text)?;
         let structure = register.bits(127, 126);
@@ -49,14 +48,14 @@ impl Csd {
             (CsdFamily::Sd, 0) => {
                 let sector = (register.bits(45, 39) + 1) * write_block;
                 let single = register.bits(46, 46) == 1;
-                (Some(by_blocks(&register)), Some(if single { 512 } else { sector }))
+                (Some(capacity_in_blocks(&register)), Some(if single { 512 } else { sector }))
             }
             (CsdFamily::Sd, 1) => (Some((register.bits(69, 48) + 1) << 19), None),
             (CsdFamily::Sd, _) => (Some((register.bits(75, 48) + 1) << 19), None),
             (CsdFamily::Mmc, _) => {
                 let group = (register.bits(46, 42) + 1) * (register.bits(41, 37) + 1) * write_block;
-                let here = register.bits(73, 62) != SIZE_IS_ELSEWHERE;
-                (here.then(|| by_blocks(&register)), Some(group))
+                let is_in_csd = register.bits(73, 62) != SIZE_IN_EXT_CSD;
+                (is_in_csd.then(|| capacity_in_blocks(&register)), Some(group))
             }
         };
         Ok(Self {
@@ -69,8 +68,8 @@ impl Csd {
     }
 }
 
-/// The capacity of a card of at most 2 GB, in bytes.
-fn by_blocks(register: &Register<16>) -> u64 {
+/// The capacity in bytes of a card of at most 2 GB.
+fn capacity_in_blocks(register: &Register<16>) -> u64 {
     let blocks = (register.bits(73, 62) + 1) << (register.bits(49, 47) + 2);
     blocks << register.bits(83, 80)
 }
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_card_has_its_capacity_in_units_of_512_kib() {
+    fn the_capacity_of_a_large_card_is_in_units_of_512_kib() {
         // C_SIZE 0xedc8: 31,914,983,424 bytes, a card sold as 32 GB.
         let csd = parse(CsdFamily::Sd, "400e00325b590000edc87f800a404000");
         assert_eq!(csd.version, 2);
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_card_has_its_capacity_in_blocks() {
+    fn the_capacity_of_a_small_card_is_in_blocks() {
         // READ_BL_LEN 10, C_SIZE 3879, C_SIZE_MULT 7, SECTOR_SIZE 127, WRITE_BL_LEN 10.
         let bits = |fields: &[(u32, u128)]| {
             let value = fields.iter().fold(0u128, |sum, (low, value)| sum | value << low);
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emmc_has_its_capacity_elsewhere() {
+    fn an_emmc_with_sector_addressing_has_no_capacity_here() {
         let fields: [(u32, u128); 5] = [(126, 3), (62, 0xfff), (42, 31), (37, 31), (22, 9)];
         let value = fields.iter().fold(0u128, |sum, (low, value)| sum | value << low);
         let csd = parse(CsdFamily::Mmc, &format!("{value:032x}"));
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_that_does_not_exist_is_refused() {
+    fn an_unknown_layout_is_rejected() {
         let error = Csd::parse(CsdFamily::Sd, "c00e00325b590000edc87f800a404000").unwrap_err();
         assert_eq!(error, BadRegister::Field { field: "CSD_STRUCTURE", value: 3 });
     }

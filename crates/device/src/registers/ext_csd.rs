@@ -1,8 +1,7 @@
-//! The extended card specific data register (EXT_CSD) of eMMC: erase group, optimal sizes, cache,
-//! wear.
+//! Decodes the extended CSD register (EXT_CSD) of eMMC: erase group, optimal sizes, cache, wear.
 //!
-//! Read from debugfs, which root has where it is mounted. Life time is told in steps of a tenth,
-//! too coarse for one benchmark.
+//! The register is read from debugfs, which requires root. Limit: the life time estimate has steps
+//! of 10 %, too coarse to measure the wear of one benchmark.
 
 use super::{BadRegister, Register};
 use crate::units::Bytes;
@@ -19,25 +18,25 @@ const PRE_EOL_INFO: usize = 267;
 const LIFE_TIME_A: usize = 268;
 const LIFE_TIME_B: usize = 269;
 
-/// From this revision (eMMC 5.0) optimal sizes and life times are there.
+/// First revision (eMMC 5.0) that has optimal sizes and life time estimates.
 const REVISION_OF_5_0: u8 = 7;
 
-/// How far the spare units are used up.
+/// How much of the reserved blocks is consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreEol {
     /// Less than 80 %.
     Normal,
-    /// 80 % and more.
+    /// At least 80 %.
     Warning,
-    /// 90 % and more.
+    /// At least 90 %.
     Urgent,
 }
 
-/// What is read of it. A field that the chip leaves undefined is `None`.
+/// The decoded fields. A field that the chip leaves undefined is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtCsd {
     pub revision: u8,
-    /// SEC_COUNT: the size of the user area, for chips of more than 2 GB.
+    /// SEC_COUNT: size of the user area, for chips above 2 GB.
     pub capacity: Option<Bytes>,
     /// HC_ERASE_GRP_SIZE: the high-capacity erase group.
     pub erase_group: Option<Bytes>,
@@ -51,20 +50,20 @@ pub struct ExtCsd {
     pub cache: Option<Bytes>,
     /// CACHE_CTRL: whether the cache is on.
     pub cache_is_on: bool,
-    /// DEVICE_LIFE_TIME_EST_TYP_A: tenths of the life of the SLC area that are used, 1 to 11.
+    /// DEVICE_LIFE_TIME_EST_TYP_A: tenths of the SLC area's life used, 1 to 11.
     pub life_used_a: Option<u8>,
-    /// DEVICE_LIFE_TIME_EST_TYP_B: the same of the MLC or TLC area.
+    /// DEVICE_LIFE_TIME_EST_TYP_B: tenths of the MLC or TLC area's life used, 1 to 11.
     pub life_used_b: Option<u8>,
     pub pre_eol: Option<PreEol>,
 }
 
 impl ExtCsd {
-    /// Reads what debugfs shows in `ext_csd`.
+    /// Parses the debugfs attribute `ext_csd`.
     pub fn parse(text: &str) -> Result<Self, BadRegister> {
         let register = Register::<512>::parse(text)?;
         let byte = |index| register.byte(index);
         let word = |index: usize| {
-            (0..4).rev().fold(0, |value, place| value << 8 | u64::from(byte(index + place)))
+            (0..4).rev().fold(0, |value, offset| value << 8 | u64::from(byte(index + offset)))
         };
         let times = |count: u64, unit: Bytes| (count > 0).then(|| Bytes(count * unit.0));
         let revision = byte(REVISION);
@@ -92,7 +91,7 @@ impl ExtCsd {
     }
 }
 
-/// Tenths of a life as people read them.
+/// A life time estimate in tenths, for people.
 pub fn life_text(tenths: u8) -> String {
     match tenths {
         11 => "exceeded".to_owned(),
@@ -104,7 +103,7 @@ pub fn life_text(tenths: u8) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A register with these bytes set.
+    /// The text of a register with these `(index, value)` bytes set.
     pub(crate) fn with(bytes: &[(usize, u8)]) -> String {
         let mut register = [0u8; 512];
         bytes.iter().for_each(|(index, value)| register[*index] = *value);
@@ -112,7 +111,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sizes_are_counted_in_the_units_of_the_standard() {
+    fn sizes_are_decoded_in_the_units_of_the_standard() {
         // 15,269,888 sectors; 512 KiB erase group; 4 x 4 KiB optimal write; 64 MiB of cache.
         let fields = [
             (192, 8),
@@ -144,14 +143,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn fields_that_are_younger_than_the_chip_are_not_read() {
+    fn fields_newer_than_the_chip_are_ignored() {
         let ext_csd = ExtCsd::parse(&with(&[(192, 6), (265, 4), (268, 3), (224, 8)])).unwrap();
         assert_eq!((ext_csd.optimal_write, ext_csd.life_used_a), (None, None));
         assert_eq!(ext_csd.erase_group, Some(Bytes::mib(4)));
     }
 
     #[test]
-    fn a_life_time_that_the_standard_does_not_have_is_unknown() {
+    fn a_life_time_outside_the_standard_is_unknown() {
         let ext_csd = ExtCsd::parse(&with(&[(192, 8), (268, 0xff), (269, 0)])).unwrap();
         assert_eq!((ext_csd.life_used_a, ext_csd.life_used_b), (None, None));
     }

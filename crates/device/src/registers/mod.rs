@@ -1,8 +1,8 @@
-//! Registers of SD cards and eMMC chips: bit fields of what the kernel shows in hexadecimal.
+//! Decodes registers of SD cards and eMMC chips from the hexadecimal text of sysfs and debugfs.
 //!
 //! Sources: SD Specifications Part 1, Physical Layer Simplified Specification (CID 5.2, CSD 5.3, SD
 //! status 4.10.2), JESD84 (eMMC; CID, CSD, EXT_CSD), and `drivers/mmc/core` of Linux, which decodes
-//! the same fields. Limit: checksums are not looked at, since many hosts take them off.
+//! the same fields. Limit: checksums are not verified, because many hosts strip them.
 
 pub mod cid;
 pub mod csd;
@@ -16,47 +16,40 @@ pub use csd::Csd;
 pub use ext_csd::ExtCsd;
 pub use sd_status::SdStatus;
 
-/// Why a register says nothing.
+/// Why a register cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRegister {
-    /// Not the number of hexadecimal digits that it has.
-    #[error("it has {found} hexadecimal digits, not {wanted}")]
-    Length {
-        found: usize,
-        /// Digits there must be.
-        wanted: usize,
-    },
-    /// Something that is no hexadecimal digit.
+    #[error("it has {found} hexadecimal digits, expected {expected}")]
+    Length { found: usize, expected: usize },
     #[error("it is not hexadecimal")]
     NotHex,
-    /// Zeros throughout: the host or the card did not give it.
-    #[error("it is all zeros, so the card or its host did not give it")]
+    /// The host or the card did not provide the register.
+    #[error("it is all zeros, so the card or its host did not provide it")]
     Zeros,
-    /// Ones throughout: nothing drove the line.
+    /// Nothing drove the data line.
     #[error("it is all ones, so nothing answered")]
     Ones,
-    /// A field holds what its standard does not allow.
-    #[error("{field} is {value}, which the standard does not allow")]
+    #[error("{field} is {value}, which the standard reserves")]
     Field {
-        /// The field's name in the standard.
+        /// Name of the field in the standard.
         field: &'static str,
         value: u64,
     },
 }
 
-/// The bytes of a register in the order in which they are sent.
+/// The bytes of a register in transmission order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Register<const BYTES: usize>([u8; BYTES]);
 
 impl<const BYTES: usize> Register<BYTES> {
-    /// Reads what sysfs or debugfs shows.
+    /// Parses the hexadecimal text of sysfs or debugfs.
     ///
     /// # Errors
-    /// As [`BadRegister`] tells; also where it is empty of information.
+    /// When the text is malformed or carries no information.
     pub fn parse(text: &str) -> Result<Self, BadRegister> {
         let digits = text.trim().as_bytes();
         if digits.len() != 2 * BYTES {
-            return Err(BadRegister::Length { found: digits.len(), wanted: 2 * BYTES });
+            return Err(BadRegister::Length { found: digits.len(), expected: 2 * BYTES });
         }
         let digit = |byte: u8| char::from(byte).to_digit(16).ok_or(BadRegister::NotHex);
         let mut bytes = [0; BYTES];
@@ -73,10 +66,11 @@ impl<const BYTES: usize> Register<BYTES> {
         Ok(Self(bytes))
     }
 
-    /// The field from bit `high` down to bit `low`, as standards count: bit 0 is sent last.
+    /// The field from bit `high` down to bit `low`, numbered as in the standards: bit 0 is sent
+    /// last.
     ///
     /// # Panics
-    /// When it is wider than 64 bits or lies outside.
+    /// When the field is wider than 64 bits or outside the register.
     pub fn bits(&self, high: usize, low: usize) -> u64 {
         assert!(high >= low && high - low < 64 && high < 8 * BYTES, "a field of the register");
         (low..=high).rev().fold(0, |value, bit| {
@@ -85,12 +79,12 @@ impl<const BYTES: usize> Register<BYTES> {
         })
     }
 
-    /// The byte at that index, as the EXT_CSD register is counted.
+    /// The byte at an index as EXT_CSD counts them: index 0 is sent first.
     pub fn byte(&self, index: usize) -> u8 {
         self.0[index]
     }
 
-    /// Letters of a name; what is none is left out.
+    /// An ASCII text field, without unprintable characters.
     fn text(&self, high: usize, low: usize) -> String {
         let letters = (low..high).step_by(8).rev().map(|bit| {
             let code = u8::try_from(self.bits(bit + 7, bit)).expect("eight bits");
@@ -111,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_register_without_information_is_refused_with_the_reason() {
+    fn a_register_without_information_is_rejected_with_the_reason() {
         let parse = |text: &str| Register::<4>::parse(text).unwrap_err();
         assert_eq!(parse("00000000"), BadRegister::Zeros);
         assert_eq!(parse("FFffFFff"), BadRegister::Ones);
-        assert_eq!(parse("0000000"), BadRegister::Length { found: 7, wanted: 8 });
+        assert_eq!(parse("0000000"), BadRegister::Length { found: 7, expected: 8 });
         assert_eq!(parse("000000zz"), BadRegister::NotHex);
-        assert_eq!(parse("0000000é"), BadRegister::Length { found: 9, wanted: 8 });
+        assert_eq!(parse("0000000é"), BadRegister::Length { found: 9, expected: 8 });
     }
 
     #[test]

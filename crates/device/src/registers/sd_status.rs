@@ -1,12 +1,13 @@
-//! The SD status register (SSR): allocation units, speed classes, what discards do.
+//! Decodes the SD status register (SSR): allocation units, speed classes, discard support.
 //!
-//! An allocation unit (AU) is a multiple of the erase block that the card's speed class is stated
-//! for. Many cards state 4 MiB whatever they are built of, which the standard allows.
+//! An allocation unit (AU) is a multiple of the erase block, and the unit for which the card's
+//! speed class is guaranteed. Many cards declare 4 MiB whatever their NAND, which the standard
+//! allows.
 
 use super::{BadRegister, Register};
 use crate::units::Bytes;
 
-/// Sizes of allocation units by their code; 12 and 24 MiB are among them.
+/// Allocation unit sizes by code.
 const AU_KIB: [u64; 16] = [
     0,
     16,
@@ -26,13 +27,12 @@ const AU_KIB: [u64; 16] = [
     64 << 10,
 ];
 
-/// Speed classes by their code.
 const SPEED_CLASSES: [u8; 5] = [0, 2, 4, 6, 10];
 
-/// The least code that UHS_AU_SIZE may have: 1 MiB.
-const LEAST_UHS_CODE: usize = 7;
+/// Smallest valid code of UHS_AU_SIZE: 1 MiB.
+const MIN_UHS_CODE: usize = 7;
 
-/// What is read of it. A field that the card leaves undefined is `None`.
+/// The decoded fields. A field that the card leaves undefined is `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdStatus {
     /// AU_SIZE: the allocation unit.
@@ -41,23 +41,23 @@ pub struct SdStatus {
     pub uhs_au: Option<Bytes>,
     /// VSC_AU_SIZE: the allocation unit of the video speed class.
     pub video_au: Option<Bytes>,
-    /// ERASE_SIZE: how many allocation units the erase time is stated for.
+    /// ERASE_SIZE: number of allocation units to which the erase timeout applies.
     pub erase_size_aus: Option<u16>,
-    /// SPEED_CLASS: 2, 4, 6 or 10, in MB a second.
+    /// SPEED_CLASS: 2, 4, 6 or 10, in MB/s.
     pub speed_class: Option<u8>,
-    /// UHS_SPEED_GRADE: 1 or 3, in 10 MB a second.
+    /// UHS_SPEED_GRADE: 1 or 3, in units of 10 MB/s.
     pub uhs_grade: Option<u8>,
-    /// VIDEO_SPEED_CLASS, in MB a second.
+    /// VIDEO_SPEED_CLASS, in MB/s.
     pub video_class: Option<u8>,
     /// APP_PERF_CLASS: 1 or 2.
     pub app_class: Option<u8>,
-    /// PERFORMANCE_ENHANCE: the depth of the command queue.
+    /// PERFORMANCE_ENHANCE: command queue depth.
     pub queue_depth: Option<u8>,
     pub discard: bool,
 }
 
 impl SdStatus {
-    /// Reads what sysfs shows in `ssr`.
+    /// Parses the sysfs attribute `ssr`.
     pub fn parse(text: &str) -> Result<Self, BadRegister> {
         let register = Register::<64>::parse(text)?;
         let field = |high, low| usize::try_from(register.bits(high, low)).expect("a few bits");
@@ -75,7 +75,7 @@ impl SdStatus {
         let erase_size = u16::try_from(register.bits(423, 408)).expect("sixteen bits");
         Ok(Self {
             au: au(field(431, 428)),
-            uhs_au: au(uhs_code).filter(|_| uhs_code >= LEAST_UHS_CODE),
+            uhs_au: au(uhs_code).filter(|_| uhs_code >= MIN_UHS_CODE),
             video_au: (video_mib > 0).then(|| Bytes::mib(video_mib)),
             erase_size_aus: (erase_size > 0).then_some(erase_size),
             speed_class: Some(*speed_class).filter(|class| *class > 0),
@@ -87,7 +87,7 @@ impl SdStatus {
         })
     }
 
-    /// The classes as they are printed on cards, such as `class 10, U3, V30, A2`.
+    /// The classes as printed on cards, such as `class 10, U3, V30, A2`.
     pub fn classes(&self) -> Option<String> {
         let parts = [
             self.speed_class.map(|class| format!("class {class}")),
@@ -118,7 +118,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_size_of_the_standard_is_read() {
+    fn allocation_unit_codes_are_decoded() {
         let au = |code| SdStatus::parse(&with(&[(431, 428, code), (511, 510, 2)])).unwrap().au;
         assert_eq!(au(0), None);
         assert_eq!(au(1), Some(Bytes::kib(16)));
@@ -129,7 +129,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_fast_card_states_its_classes_and_units() {
+    fn the_classes_and_units_of_a_fast_card_are_decoded() {
         let text = with(&[
             (511, 510, 2),
             (447, 440, 4),
@@ -153,7 +153,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn fields_that_the_standard_does_not_allow_are_refused_or_left_out() {
+    fn reserved_values_are_rejected_or_ignored() {
         let error = SdStatus::parse(&with(&[(447, 440, 77)])).unwrap_err();
         assert_eq!(error, BadRegister::Field { field: "SPEED_CLASS", value: 77 });
         let status = SdStatus::parse(&with(&[(395, 392, 3), (511, 510, 2)])).unwrap();

@@ -37,7 +37,7 @@ impl ApplyContext {
             )
         })?;
         let runner = SystemRunner::new(interrupt.clone());
-        let held = DeviceLock::take(&runner, consent)?;
+        let held = DeviceLock::acquire(&runner, consent)?;
         Ok(Self {
             held,
             runner,

@@ -67,7 +67,7 @@ pub fn run(args: &ApplyArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         undo: &undo,
     };
     let applied = flashfit_apply::apply(&means.tools(), &request)
-        .map_err(|error| left(error.into(), consent.medium()))?;
+        .map_err(|error| left(error.into(), consent.device()))?;
     if let Some(point) = &point {
         mount(&means.runner, &work, point)?;
     }
@@ -82,8 +82,8 @@ fn with_objection(mut lost: String, medium: &Device) -> String {
 
 fn look(target: &str, runner: &SystemRunner) -> Result<Device, CommandError> {
     match Target::parse(target)? {
-        Target::Node(path) => Ok(Device::of_node(&SystemRoots::default(), runner, &path)?),
-        Target::Image(path) => Ok(Device::of_image(runner, &path)?),
+        Target::Node(path) => Ok(Device::from_node(&SystemRoots::default(), runner, &path)?),
+        Target::Image(path) => Ok(Device::from_image(runner, &path)?),
         Target::Simulated(_) => Err(CommandError::new(
             ExitClass::Usage,
             "a simulated card is gone when flashfit ends, and what was made on it too",

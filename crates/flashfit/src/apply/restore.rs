@@ -72,7 +72,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), CommandError> {
     let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
     let again = undo(&medium, &dir);
     flashfit_apply::restore(&means.tools(), consent, &backup, has_queue, &again)
-        .map_err(|error| left(error.into(), consent.medium()))?;
+        .map_err(|error| left(error.into(), consent.device()))?;
     present(args, &backup, &medium)
 }
 

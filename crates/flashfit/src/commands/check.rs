@@ -71,11 +71,11 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
             ));
         }
         Target::Node(path) => {
-            let medium = Device::of_node(&system, &runner, &path)?;
+            let medium = Device::from_node(&system, &runner, &path)?;
             (medium, ExaminedNodes { disk: Some(path) }, None)
         }
         Target::Image(path) => {
-            let medium = Device::of_image(&runner, &path)?;
+            let medium = Device::from_image(&runner, &path)?;
             let (nodes, attached) = nodes_of_image(&runner, &medium);
             (medium, nodes, attached)
         }

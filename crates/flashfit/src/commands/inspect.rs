@@ -24,9 +24,9 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandErro
             };
         }
         Target::Node(path) => {
-            Device::of_node(&SystemRoots::default(), &SystemRunner::default(), path)?
+            Device::from_node(&SystemRoots::default(), &SystemRunner::default(), path)?
         }
-        Target::Image(path) => Device::of_image(&SystemRunner::default(), path)?,
+        Target::Image(path) => Device::from_image(&SystemRunner::default(), path)?,
     };
     if args.json { output::json("medium", medium) } else { output::print(&medium_text(&medium)) }
 }
@@ -67,10 +67,10 @@ fn medium_text(medium: &Device) -> String {
     if let Some(start) = medium.partition_start {
         line("starts at", format!("{start} of {}{}", medium.disk, on_unit(medium, start)));
     }
-    match &medium.declared_erase_unit {
+    match &medium.declared_erase_block {
         Some(declared) => {
             line("erase unit", stated(declared));
-            let others = medium.declared.erase_unit.iter().filter(|other| *other != declared);
+            let others = medium.declared.erase_block.iter().filter(|other| *other != declared);
             others.for_each(|other| line("  or", stated(other)));
         }
         None => line("erase unit", "not declared".to_owned()),
@@ -82,8 +82,8 @@ fn medium_text(medium: &Device) -> String {
     for fact in &declared.facts {
         line(&fact.name, format!("{} ({})", fact.text, fact.source));
     }
-    for refused in &declared.refused {
-        line("not believed", format!("{}: {}", refused.register, refused.reason));
+    for rejected in &declared.rejected {
+        line("not believed", format!("{}: {}", rejected.register, rejected.reason));
     }
     let queue = &medium.queue;
     if queue.logical_sector_bytes > 0 {
@@ -158,7 +158,7 @@ fn identity(medium: &Device) -> String {
 
 /// Whether a start lies on the declared erase block, in words.
 fn on_unit(medium: &Device, start: Bytes) -> String {
-    let Some(declared) = &medium.declared_erase_unit else { return String::new() };
+    let Some(declared) = &medium.declared_erase_block else { return String::new() };
     if flashfit_filesystem::aligned(start.0, declared.bytes.0) {
         format!(", a multiple of {}", declared.bytes)
     } else {

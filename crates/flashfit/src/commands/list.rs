@@ -8,7 +8,7 @@ use crate::command_error::CommandError;
 use crate::output;
 
 pub fn run(args: &ListArgs) -> Result<(), CommandError> {
-    let media = list::media(&SystemRoots::default());
+    let media = list::devices(&SystemRoots::default());
     if args.json {
         return output::json("media", media);
     }
@@ -36,7 +36,7 @@ pub fn table(media: &[Device]) -> String {
             medium.kind.to_string(),
             medium.capacity.to_string(),
             medium
-                .declared_erase_unit
+                .declared_erase_block
                 .as_ref()
                 .map_or_else(|| "-".to_owned(), |declared| declared.bytes.to_string()),
             medium.queue.scheduler.clone().unwrap_or_else(|| "-".to_owned()),

@@ -244,8 +244,8 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<PlanSubject, Command
                 objection: None,
             });
         }
-        Target::Node(path) => Device::of_node(&SystemRoots::default(), &runner, &path)?,
-        Target::Image(path) => Device::of_image(&runner, &path)?,
+        Target::Node(path) => Device::from_node(&SystemRoots::default(), &runner, &path)?,
+        Target::Image(path) => Device::from_image(&runner, &path)?,
     };
     Ok(PlanSubject {
         declared: writable_device::declared(&medium),

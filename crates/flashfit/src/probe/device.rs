@@ -24,7 +24,7 @@ pub struct TimedDevice {
 impl TimedDevice {
     /// A node or an image that was looked at, for reading only.
     pub fn read_only(medium: &Device) -> Result<Self, CommandError> {
-        Ok(Self::direct(DirectDevice::shown(medium)?))
+        Ok(Self::direct(DirectDevice::open_described(medium)?))
     }
 
     /// A device whose data the user agreed to lose.

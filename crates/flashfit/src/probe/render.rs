@@ -181,7 +181,7 @@ impl Page {
         }
         self.line("\nDeclared:");
         let sizes = [
-            ("erase unit", &declared.erase_unit),
+            ("erase unit", &declared.erase_block),
             ("write unit", &declared.write_unit),
             ("cache", &declared.cache),
             ("capacity", &declared.capacity),
@@ -192,8 +192,8 @@ impl Page {
         for fact in &declared.facts {
             self.fact(&fact.name, &format!("{} ({})", fact.text, fact.source));
         }
-        for refused in &declared.refused {
-            self.fact("not believed", &format!("{}: {}", refused.register, refused.reason));
+        for rejected in &declared.rejected {
+            self.fact("not believed", &format!("{}: {}", rejected.register, rejected.reason));
         }
     }
 

@@ -104,7 +104,7 @@ fn modelled(model: &CardModel, geometry: &Geometry) -> DeclaredFacts {
         is_guess: false,
     };
     DeclaredFacts {
-        erase_unit: geometry.erase_unit.iter().map(|known| stated(known.bytes)).collect(),
+        erase_block: geometry.erase_unit.iter().map(|known| stated(known.bytes)).collect(),
         write_unit: geometry.write_unit.iter().map(|known| stated(known.bytes)).collect(),
         capacity: vec![stated(model.capacity)],
         cache: model.cache.iter().map(|cache| stated(cache.bytes)).collect(),

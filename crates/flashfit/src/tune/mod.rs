@@ -225,7 +225,7 @@ fn same_file(before: &Device, now: &Device) -> bool {
         _ => medium.backing,
     };
     match (file(before), file(now)) {
-        (Some(before), Some(now)) => before.is_file(&now),
+        (Some(before), Some(now)) => before.is_same_file(&now),
         _ => true,
     }
 }

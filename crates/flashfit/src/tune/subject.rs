@@ -170,9 +170,9 @@ pub fn look_at(
             TuneTarget::Card(Box::new(flashfit_card::catalog::load(name, catalog)?))
         }
         Target::Node(path) => {
-            TuneTarget::Medium(Box::new(Device::of_node(&SystemRoots::default(), runner, path)?))
+            TuneTarget::Medium(Box::new(Device::from_node(&SystemRoots::default(), runner, path)?))
         }
-        Target::Image(path) => TuneTarget::Medium(Box::new(Device::of_image(runner, path)?)),
+        Target::Image(path) => TuneTarget::Medium(Box::new(Device::from_image(runner, path)?)),
     })
 }
 

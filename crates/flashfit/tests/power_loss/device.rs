@@ -79,7 +79,7 @@ impl DeviceCampaign {
 
     fn medium(&self) -> Result<Device, String> {
         let image = self.bed.path(IMAGE);
-        Device::of_image(&ScriptedRunner::new(), &image).map_err(|error| error.to_string())
+        Device::from_image(&ScriptedRunner::new(), &image).map_err(|error| error.to_string())
     }
 
     fn records(&self) -> UnfinishedRecords {

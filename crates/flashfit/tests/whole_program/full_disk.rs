@@ -103,7 +103,7 @@ fn a_probe_of_an_image_on_a_disk_that_fills_up() {
     let outcome = SystemRunner::default().run(&program).unwrap();
     assert_eq!(outcome.code, Some(4), "as a run: {outcome:#?}");
     assert!(outcome.stderr.contains("hint: "), "{outcome:#?}");
-    assert!(outcome.stderr.contains("make room there"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("free space there"), "{outcome:#?}");
 }
 
 #[test]

@@ -26,9 +26,9 @@ fn nobody_asked_means_no() {
     let image = place.image("card image", 64);
     unchanged(&image, || {
         let ended = place.tune("card image", &[]);
-        ended.said(3, &["nobody agreed to that", "hint: add --confirm 'card image'"]);
+        ended.said(3, &["confirmation is missing", "hint: add --confirm 'card image'"]);
         let ended = place.tune("card image", &["--confirm", "image"]);
-        ended.said(3, &["`image` is not the name of the medium", "add --confirm 'card image'"]);
+        ended.said(3, &["`image` is not the name of the device", "add --confirm 'card image'"]);
         let ended = place.tune("card image", &["--confirm", ""]);
         ended.said(3, &["add --confirm 'card image'"]);
     });

@@ -16,7 +16,7 @@ use crate::machine::{PlainLoop, wait_for_no_traces};
 use crate::terminal::Terminal;
 
 const MIB: u64 = 64;
-const CHANGED: &str = "has changed since it was shown: it is another file now";
+const CHANGED: &str = "has changed since it was displayed: it is now another file";
 
 /// A way to put something else where the target was.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ fn swap_at_the_prompt(args: &[&str], prepare: impl Fn(&Place)) {
         let context = format!("{args:?} {swap:?}: {}", ended.stderr);
         assert_eq!(ended.code, Some(3), "{context}");
         assert!(ended.stderr.contains(CHANGED), "{context}");
-        assert!(ended.stderr.contains("hint: look at it again: flashfit inspect "), "{context}");
+        assert!(ended.stderr.contains("hint: check it again: flashfit inspect "), "{context}");
         drop(victim);
         for (name, inode, before) in kept {
             let names = std::fs::read_dir(place.folder()).unwrap().flatten();
@@ -213,7 +213,7 @@ fn an_image_that_becomes_smaller_ends_a_run_and_is_left_so() {
     open.set_len(32 << 20).unwrap();
     drop(open);
     let ended = Ended::of(run);
-    ended.said(5, &["had 64 MiB when work on it began", "flashfit does not set it back"]);
+    ended.said(5, &["it was 64 MiB and is now", "flashfit does not restore its size"]);
     wait_for_no_traces(&place, None);
 }
 
@@ -249,7 +249,7 @@ fn what_an_ordinary_user_cannot_see_is_not_taken_for_unused() {
     free.said(0, &[]);
     let before = std::fs::read(&image).unwrap();
     let open = std::fs::File::open(&image).unwrap();
-    let unseen = ["cannot tell whether", "could not look at the files that", "sudo"];
+    let unseen = ["cannot check whether", "cannot read the open files of", "sudo"];
     as_user(&place, USER, &args).unwrap().said(3, &unseen);
     drop(open);
     let device = PlainLoop::attach(&image, 512, &[]);

@@ -160,7 +160,7 @@ impl BlockDev for Plain {
         let time_ns = self.time_ns(offset);
         self.reads += 1;
         self.last = offset;
-        self.clock.pass_ns(time_ns);
+        self.clock.sleep_ns(time_ns);
         Ok(())
     }
 

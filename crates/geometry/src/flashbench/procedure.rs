@@ -287,7 +287,7 @@ mod tests {
 
         fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BlockDevError> {
             self.writes.push((offset, data.len() as u64));
-            self.clock.pass_ns(1000);
+            self.clock.sleep_ns(1000);
             Ok(())
         }
 

@@ -139,7 +139,7 @@ impl<'a> ReadSession<'a> {
 /// Whether an error means that there is no device any more.
 pub fn is_gone(error: &BlockDevError) -> bool {
     match error {
-        BlockDevError::Gone(_) => true,
+        BlockDevError::Disconnected(_) => true,
         BlockDevError::Io { source, .. } => {
             source.raw_os_error().is_some_and(|code| GONE.contains(&code))
         }

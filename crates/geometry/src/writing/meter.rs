@@ -134,7 +134,7 @@ impl<'a> Meter<'a> {
 
     fn failed(&self, error: BlockDevError) -> MeasurementStop {
         MeasurementStop::Failed(match error {
-            BlockDevError::Gone(_) => {
+            BlockDevError::Disconnected(_) => {
                 ProbeError::Vanished { requests: self.requests.saturating_sub(1), source: error }
             }
             other => ProbeError::Medium(other),
@@ -245,7 +245,7 @@ impl<'a> Meter<'a> {
     pub fn discard(&mut self, range: Range<u64>) -> Result<bool, MeasurementStop> {
         match self.device.discard(range.start, range.end - range.start) {
             Ok(()) => Ok(true),
-            Err(error @ BlockDevError::Gone(_)) => Err(self.failed(error)),
+            Err(error @ BlockDevError::Disconnected(_)) => Err(self.failed(error)),
             Err(_) => Ok(false),
         }
     }

@@ -104,7 +104,7 @@ fn errno(error: &BlockDevError) -> Errno {
     match error {
         BlockDevError::OutOfBounds { .. } => Errno::EINVAL,
         BlockDevError::NoDiscard => Errno::EOPNOTSUPP,
-        BlockDevError::Gone(_) | BlockDevError::Io { .. } => Errno::EIO,
+        BlockDevError::Disconnected(_) | BlockDevError::Io { .. } => Errno::EIO,
     }
 }
 

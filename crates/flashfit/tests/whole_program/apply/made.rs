@@ -27,7 +27,7 @@ fn there_and_back(filesystem: &str, mib: u64, more: &[&str]) {
     let back = ["restore", "saved", "image", "--confirm", "image"];
     flashfit(&place, &["restore", "saved", "image", "--dry-run"]).said(0, &[]);
     assert!(ends(&image) != before, "a dry run restored it");
-    flashfit(&place, &["restore", "saved", "image"]).said(3, &["nobody agreed"]);
+    flashfit(&place, &["restore", "saved", "image"]).said(3, &["confirmation is missing"]);
     let restored = flashfit(&place, &back);
     restored.said(0, &["files whose contents were overwritten"]);
     assert!(ends(&image) == before, "{filesystem}: the ends are not as they were");

@@ -39,9 +39,9 @@ fn nothing_is_written_without_being_asked_for() {
         let json = apply(&place, &["--dry-run", "--json"]).document("flashfit.would-apply");
         assert_eq!(json["plan"]["setup"]["filesystem"], "ext4");
         let bare = ["apply", "plan.json", "image", "--backup", "saved"];
-        flashfit(&place, &bare).said(3, &["nobody agreed", "hint: add --confirm image"]);
+        flashfit(&place, &bare).said(3, &["confirmation is missing", "hint: add --confirm image"]);
         let wrong = [&bare[..], &["--confirm", "card"]].concat();
-        flashfit(&place, &wrong).said(3, &["`card` is not the name of the medium"]);
+        flashfit(&place, &wrong).said(3, &["`card` is not the name of the device"]);
     });
 }
 

@@ -59,7 +59,7 @@ pub fn facts() -> TestBedFacts {
             partition_start: None,
             identity: DeviceIdentity::default(),
             queue: QueueAttributes::default(),
-            declared_erase_unit: None,
+            declared_erase_block: None,
             declared: flashfit_device::DeclaredFacts::default(),
             partitions: Vec::new(),
             mounts: Vec::new(),
