@@ -1,29 +1,26 @@
-//! Findings beside the verdict, as tables: setups that tie, what options do, what was measured how.
+//! Findings in addition to the verdict, as tables: ties, effects of options, conditions of trials.
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// A name, which loses its middle where there is no room.
+    /// Shortened in the middle if it does not fit.
     Name,
-    /// A number, at the right.
+    /// Aligned to the right.
     Number,
-    /// A remark, which loses its end where there is no room.
+    /// Shortened at the end if it does not fit.
     Remark,
 }
 
-/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReportFinding {
-    /// What it is about.
     pub title: String,
     /// How to read it.
     pub explanation: String,
-    /// The headings of its columns.
     pub columns: Vec<(String, ColumnKind)>,
-    /// Its rows, the most important first; a cell a column.
+    /// The most important row first, with one cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// How many rows the terminal shows; the report shows all.
-    pub brief_rows: usize,
+    /// How many rows the terminal shows; the HTML report shows all.
+    pub terminal_rows: usize,
 }
 
 impl ReportFinding {
@@ -32,14 +29,14 @@ impl ReportFinding {
         title: &str,
         explanation: &str,
         columns: [(&str, ColumnKind); N],
-        brief_rows: usize,
+        terminal_rows: usize,
     ) -> Self {
         Self {
             title: title.to_owned(),
             explanation: explanation.to_owned(),
             columns: columns.map(|(heading, kind)| (heading.to_owned(), kind)).into(),
             rows: Vec::new(),
-            brief_rows,
+            terminal_rows,
         }
     }
 }

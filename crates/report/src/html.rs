@@ -1,8 +1,7 @@
-//! The report as one HTML file that asks for nothing: no script, no request, no other file.
+//! The report as one self-contained HTML file without scripts or requests.
 //!
-//! It can be read without its style sheet, which pages served under a strict policy lose: order,
-//! headings, tables and figures are in the markup, and the sheet only makes them pleasant. The
-//! verdict comes first, then what to type, then the evidence.
+//! It is readable without its style sheet, because a strict content security policy can block it.
+//! The verdict comes first, then the commands, then the evidence.
 
 mod figures;
 mod findings;
@@ -16,7 +15,6 @@ use crate::svg::{Drawing, LineStyles};
 
 use parts::{heading, paragraph};
 
-/// The report as a whole HTML document.
 pub fn render(report: &Report) -> String {
     let page = Element::new("html").attr("lang", "en").child(head(report)).child(body(report));
     format!("<!DOCTYPE html>\n{page}\n")
@@ -26,7 +24,7 @@ fn head(report: &Report) -> Element {
     let simulated = if report.simulated { " (simulated card)" } else { "" };
     Element::new("head")
         .child(Element::new("meta").attr("charset", "utf-8"))
-        // What tells flashfit that it may replace the file.
+        // flashfit replaces only files with this mark.
         .child(Element::new("meta").attr("name", "generator").attr("content", "flashfit"))
         .child(
             Element::new("meta")
@@ -38,7 +36,7 @@ fn head(report: &Report) -> Element {
 }
 
 fn body(report: &Report) -> Element {
-    let drawing = Drawing { looks: LineStyles::of(&report.figures), simulated: report.simulated };
+    let drawing = Drawing { styles: LineStyles::of(&report.figures), simulated: report.simulated };
     let main = Element::new("main")
         .child(Element::new("h1").text(&report.title))
         .children(report.simulated.then(banner))
@@ -59,13 +57,12 @@ fn body(report: &Report) -> Element {
 
 fn banner() -> Element {
     Element::new("p").class("banner").attr("role", "note").child(
-        Element::new("strong").text(
-            "Simulated card: every figure here comes from a model of a card, not from a medium.",
-        ),
+        Element::new("strong")
+            .text("Simulated card: all results come from a model of a card, not from a device."),
     )
 }
 
-/// Links to the sections that are there.
+/// Links to the sections that are present.
 fn contents(report: &Report) -> Element {
     let groups = report.figures.iter().enumerate();
     let links = [
@@ -91,8 +88,8 @@ fn contents(report: &Report) -> Element {
 fn reproduce(report: &Report) -> Option<Element> {
     (!report.reproduce.is_empty()).then(|| {
         Element::new("section")
-            .child(heading("reproduce", "Do it again"))
-            .child(paragraph("The same run, with the same seed:"))
+            .child(heading("reproduce", "Reproduce"))
+            .child(paragraph("This command repeats the run with the same seed:"))
             .child(parts::command_line(&report.reproduce))
     })
 }

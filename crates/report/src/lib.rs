@@ -1,10 +1,10 @@
-//! Terminal, SVG and HTML renderings of what a run found.
+//! Renders the result of a run for the terminal, as SVG and as HTML.
 //!
-//! The input is plain data ([`document`], [`figure`]); this room knows nothing of fio, file systems
-//! or run directories. Nothing here can fail: a value that is not a number is left out of a figure
-//! and shown as a dash in a table. The same input gives the same text, byte for byte.
+//! The input is plain data ([`document`], [`figure`]); this crate does not depend on fio, file
+//! systems or run directories. Rendering cannot fail: a value that is not finite is left out of a
+//! chart and shown as a dash in a table. The same input gives the same output, byte for byte.
 //!
-//! Any text may come from a device or from another program, so every renderer strips control and
+//! Any text may come from a device or from another program, so every renderer removes control and
 //! bidirectional characters ([`text`]) and escapes markup.
 
 pub mod document;

@@ -1,16 +1,16 @@
-//! Elements of HTML and SVG, in the syntax that is valid as both HTML5 and XML.
+//! Builds HTML and SVG elements in the syntax that is valid as both HTML5 and XML.
 //!
-//! All text and all attribute values go through one escape, so no caller can inject markup; there
-//! is no way to insert raw text.
+//! All text and all attribute values are escaped, so no caller can inject markup; raw text cannot
+//! be inserted.
 
 use std::fmt::{self, Display, Write};
 
 use crate::text;
 
-/// Elements that never have content and are closed in their own tag.
-const CHILDLESS: [&str; 6] = ["meta", "hr", "br", "path", "rect", "line"];
+/// Elements that close themselves if they are empty.
+const SELF_CLOSING: [&str; 6] = ["meta", "hr", "br", "path", "rect", "line"];
 
-/// Elements that flow within a line: no line break is put before them.
+/// Elements without a line break before them.
 const INLINE: [&str; 10] =
     ["a", "code", "strong", "em", "small", "span", "title", "tspan", "summary", "br"];
 
@@ -29,11 +29,10 @@ impl Element {
 
     pub(crate) fn attr(mut self, name: &str, value: impl Display) -> Self {
         let value = escaped(&text::plain(&value.to_string()));
-        write!(self.attributes, " {name}=\"{value}\"").expect("a string takes any text");
+        write!(self.attributes, " {name}=\"{value}\"").expect("writing to a string does not fail");
         self
     }
 
-    /// A class, which only matters where a style sheet is let through.
     pub(crate) fn class(self, class: &str) -> Self {
         self.attr("class", class)
     }
@@ -43,13 +42,13 @@ impl Element {
         self
     }
 
-    /// A command, as [`text::plain_command`] shows it.
+    /// A command, cleaned by [`text::plain_command`].
     pub(crate) fn command(mut self, line: &str) -> Self {
         self.content.push_str(&escaped(&text::plain_command(line)));
         self
     }
 
-    /// Text of ours in which line breaks stay.
+    /// Trusted text that keeps its line breaks.
     pub(crate) fn lines(mut self, content: &'static str) -> Self {
         self.content.push_str(&escaped(content));
         self
@@ -59,7 +58,7 @@ impl Element {
         if !INLINE.contains(&child.name) {
             self.content.push('\n');
         }
-        write!(self.content, "{child}").expect("a string takes any text");
+        write!(self.content, "{child}").expect("writing to a string does not fail");
         self
     }
 
@@ -71,7 +70,7 @@ impl Element {
 impl Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, attributes, content } = self;
-        if CHILDLESS.contains(name) && content.is_empty() {
+        if SELF_CLOSING.contains(name) && content.is_empty() {
             write!(f, "<{name}{attributes}/>")
         } else {
             write!(f, "<{name}{attributes}>{content}</{name}>")
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_text_stays_text() {
+    fn untrusted_text_is_escaped() {
         let hostile = "\"/><script>alert('1')</script>&\u{202e}";
         let shown = "&quot;/&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;";
         let element = Element::new("p").attr("title", hostile).text(hostile).command(hostile);
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_childless_elements_close_themselves() {
+    fn only_empty_void_elements_close_themselves() {
         assert_eq!(Element::new("td").to_string(), "<td></td>");
         assert_eq!(Element::new("rect").attr("x", 1).to_string(), "<rect x=\"1\"/>");
         let titled = Element::new("rect").child(Element::new("title").text("t"));

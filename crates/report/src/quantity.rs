@@ -1,44 +1,42 @@
-//! Figures with their units, as people read them.
+//! Formats values with their units for people.
 //!
-//! Sizes and rates are in powers of 1024 (`12.3 MiB/s`), times in powers of 1000 (`1.20 ms`). A
-//! figure is rounded to the digits a measurement bears; what is exact is in the run's own files.
+//! Sizes and rates are in powers of 1024 (`12.3 MiB/s`), times in powers of 1000 (`1.20 ms`).
+//! Values are rounded to the precision of a measurement; the run directory has the exact ones.
 
-/// What a figure counts.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FigureUnit {
-    /// A bare number, such as a merit.
+    /// A bare number, such as a score.
     #[default]
     Number,
     /// A share, in percent.
     Percent,
-    /// A change against something, in percent, always with its sign.
+    /// A change in percent, always with its sign.
     PercentChange,
     /// A size, in bytes.
     Bytes,
-    /// A throughput, in bytes per second.
     BytesPerSecond,
-    /// A rate of requests, per second.
     RequestsPerSecond,
     /// A time, in nanoseconds.
     Nanoseconds,
 }
 
-/// A unit with its prefix: how much one of it is, and its name.
+/// A unit with its prefix, such as MiB or µs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scaled {
     pub(crate) divisor: f64,
     pub(crate) name: &'static str,
 }
 
-/// What test beds for a value that is none.
+/// Shown instead of a value that is not finite.
 pub(crate) const NO_VALUE: &str = "–";
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
-/// A probability, 0 to 1, in whole percent: `93 %`. Nothing that was measured is certain or
-/// impossible, so what is beyond 99 or below 1 is `> 99 %` or `< 1 %`.
+/// A probability from 0 to 1 in whole percent: `93 %`. No measurement is certain or impossible, so
+/// the ends of the scale are `> 99 %` and `< 1 %`.
 pub fn probability(probability: f64) -> String {
     let percent = 100.0 * probability;
     if !percent.is_finite() {
@@ -53,7 +51,7 @@ pub fn probability(probability: f64) -> String {
 }
 
 impl FigureUnit {
-    /// A value with its unit and the digits a measurement bears: `12.34 MiB/s`, `+8.1 %`.
+    /// A rounded value with its unit: `12.34 MiB/s`, `+8.1 %`.
     pub fn show(self, value: f64) -> String {
         if !value.is_finite() {
             return NO_VALUE.to_owned();
@@ -63,7 +61,7 @@ impl FigureUnit {
         if scaled.name.is_empty() { number } else { format!("{number} {}", scaled.name) }
     }
 
-    /// The unit with the prefix in which a value of this magnitude is best read.
+    /// The unit with the prefix that suits a value of this magnitude.
     pub(crate) fn scaled_for(self, value: f64) -> Scaled {
         let steps: &[(f64, &'static str)] = match self {
             Self::Number => &[(1.0, "")],
@@ -82,7 +80,7 @@ impl FigureUnit {
         Scaled { divisor, name }
     }
 
-    /// The digits of a value in a given scale, without the unit's name.
+    /// The digits of a value at a given prefix, without the name of the unit.
     pub(crate) fn digits(self, value: f64, scaled: Scaled) -> String {
         if !value.is_finite() {
             return NO_VALUE.to_owned();
@@ -97,13 +95,13 @@ impl FigureUnit {
         }
     }
 
-    /// Whether its prefixes are powers of ten, so that powers of ten read well across all of them.
+    /// Whether the prefixes are powers of ten, so ticks at powers of ten suit all of them.
     pub(crate) fn is_decimal(self) -> bool {
         self == Self::Nanoseconds
     }
 }
 
-/// A number with so many digits after the point, and never `-0`.
+/// A number with `decimals` digits after the point; never `-0`.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     format!("{:.decimals$}", unsigned_zero(value, decimals))
 }
@@ -118,7 +116,7 @@ fn significant(value: f64, digits: i32) -> String {
     fixed(value, usize::try_from((digits - before_point).clamp(0, digits + 2)).unwrap_or(0))
 }
 
-/// The power of ten of a number's first digit; 0 for zero.
+/// The power of ten of the first digit; 0 for zero.
 pub(crate) fn exponent_of(value: f64) -> i32 {
     if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 }
 }
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_certain_or_impossible() {
+    fn probabilities_never_reach_zero_or_one() {
         let shown = [0.0, 0.0099, 0.01, 0.5, 0.984, 0.99, 0.9901, 1.0].map(probability);
         let wanted = ["< 1 %", "< 1 %", "1 %", "50 %", "98 %", "99 %", "> 99 %", "> 99 %"];
         assert_eq!(shown, wanted);
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_bear_their_unit_and_few_digits() {
+    fn values_have_their_unit_and_few_digits() {
         for (unit, value, text) in [
             (FigureUnit::BytesPerSecond, 12_939_427.0, "12.34 MiB/s"),
             (FigureUnit::BytesPerSecond, 0.0, "0.000 B/s"),

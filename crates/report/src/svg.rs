@@ -1,42 +1,41 @@
-//! Figures as SVG that draws wherever it is opened.
+//! Charts as SVG.
 //!
-//! Only presentation attributes are used: a page's content security policy may drop style sheets,
-//! style attributes and scripts, but not those. Colours, markers and line patterns together tell
-//! about a hundred setups apart, also for colour-blind readers and in grey; each point carries its
-//! figures as a tooltip. Coordinates have one decimal, so that the output is short and stable.
+//! Only presentation attributes are used: a content security policy can block style sheets, style
+//! attributes and scripts, but not those. Colors, markers and line patterns together distinguish
+//! about a hundred setups, for color-blind readers and in grayscale too. Each point has its values
+//! as a tooltip. Coordinates have one decimal to keep the output short and stable.
 
 mod axis;
 mod bars;
 mod canvas;
 mod lines;
-mod look;
 mod scale;
+mod style;
 
-pub(crate) use axis::place_text;
-pub use look::LineStyles;
+pub(crate) use axis::x_text;
+pub use style::LineStyles;
 
 use crate::figure::Chart;
 use crate::markup::Element;
 
-/// What all figures of a report have in common.
+/// What all charts of a report have in common.
 #[derive(Debug, Clone, Default)]
 pub struct Drawing {
-    /// Which setup has which colour, marker and number.
-    pub looks: LineStyles,
-    /// Whether the figures come from a simulated card; each figure then says so.
+    /// The color, marker and number of each setup.
+    pub styles: LineStyles,
+    /// Whether the values come from a simulated card; each chart then says so.
     pub simulated: bool,
 }
 
-/// What a figure of a simulated card says.
 pub(crate) const SIMULATED: &str = "simulated card";
 
 impl Drawing {
-    /// A figure as an SVG document that can stand alone or within a page.
+    /// A chart as an SVG document, for a file or a page.
     pub fn draw(&self, chart: &Chart) -> String {
         self.element(chart).to_string()
     }
 
-    /// Figures one below the other, as one SVG document.
+    /// Charts one below the other, as one SVG document.
     pub fn stack(&self, charts: &[Chart]) -> String {
         let mut drawn = Vec::new();
         let mut bottom_px = 0.0;
@@ -48,7 +47,7 @@ impl Drawing {
         let (width, height) = (canvas::px(canvas::WIDTH_PX), canvas::px(bottom_px));
         Element::new("svg")
             .attr("xmlns", "http://www.w3.org/2000/svg")
-            // What tells flashfit that it may replace the file.
+            // flashfit replaces only files with this mark.
             .attr("class", "flashfit-drawing")
             .attr("viewBox", format!("0 0 {width} {height}"))
             .attr("width", width)
@@ -61,7 +60,7 @@ impl Drawing {
         self.sized(chart).0
     }
 
-    /// A figure and its height in pixels.
+    /// A chart and its height in pixels.
     fn sized(&self, chart: &Chart) -> (Element, f64) {
         match chart {
             Chart::Lines(chart) => lines::draw(chart, self),
@@ -77,7 +76,7 @@ mod tests {
     use crate::{FigureUnit, RangeMeaning};
 
     #[test]
-    fn stacked_figures_lie_below_one_another() {
+    fn stacked_charts_are_below_one_another() {
         let lines = Chart::Lines(LineChart {
             title: "lines".into(),
             x_label: String::new(),

@@ -1,35 +1,29 @@
-//! A table of plain text: aligned columns that shrink to a width.
+//! Plain-text tables whose columns shrink to a width.
 //!
-//! Cells are made plain ([`text::plain`]) on entry. Columns are two spaces apart. When the table is
-//! wider than asked, the columns that may be shortened give way: first those that lose their end,
-//! then all of them, widest first. Columns that may not are kept whole, so the table can still be
-//! wider than asked. See [`text`] for what a column is.
+//! Cells are cleaned ([`text::plain`]) on entry. Columns are two spaces apart. If the table is too
+//! wide, columns that can be shortened shrink: first those shortened at the end, then all of them,
+//! widest first. Other columns keep their width, so the table can still be too wide. [`text`]
+//! defines the width of a character.
 
 use crate::text;
 
-/// The side at which a column's cells stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
-    /// Text.
     #[default]
     Left,
-    /// Numbers.
     Right,
 }
 
-/// How a cell that is too long gives way.
+/// How a cell that is too long is shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shorten {
-    /// It doesn't.
     #[default]
     Never,
-    /// It loses its middle, as names do that differ at both ends.
+    /// For names, which differ at both ends.
     Middle,
-    /// It loses its end, as remarks do.
     End,
 }
 
-/// A column's heading and manners.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Column {
     heading: String,
@@ -38,32 +32,29 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of text that is never shortened.
+    /// Aligned to the left and never shortened.
     pub fn text(heading: &str) -> Self {
         Self { heading: text::plain(heading), align: Align::Left, shorten: Shorten::Never }
     }
 
-    /// A column of numbers, aligned at the right and never shortened.
+    /// Aligned to the right and never shortened.
     pub fn number(heading: &str) -> Self {
         Self { align: Align::Right, ..Self::text(heading) }
     }
 
-    /// The same column, with its cells at another side.
     #[must_use]
     pub fn align(self, align: Align) -> Self {
         Self { align, ..self }
     }
 
-    /// The same column, whose cells may be shortened.
     #[must_use]
     pub fn shorten(self, shorten: Shorten) -> Self {
         Self { shorten, ..self }
     }
 }
 
-/// The narrowest a column is shortened to.
-const NARROWEST: usize = 8;
-/// Remarks longer than this give way before names do.
+const MIN_WIDTH: usize = 8;
+/// Remarks longer than this are shortened before names are.
 const SHORT_REMARK: usize = 16;
 const GAP: usize = 2;
 
@@ -80,7 +71,7 @@ impl TextTable {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// Adds a row; missing cells are empty, surplus ones are dropped.
+    /// Adds a row; missing cells are empty, surplus cells are dropped.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let mut row: Vec<String> = cells.into_iter().map(|c| text::plain(c.as_ref())).collect();
         row.resize(self.columns.len(), String::new());
@@ -92,8 +83,8 @@ impl TextTable {
         self.rows.is_empty()
     }
 
-    /// The heading and the rows, each ending in a newline, within `width` columns where the
-    /// table's manners allow; a column that is empty in every row is left out.
+    /// The heading and the rows, each ending in a newline. Columns that are empty in every row are
+    /// left out.
     pub fn render(&self, width: usize) -> String {
         let shown: Vec<usize> = (0..self.columns.len()).filter(|&i| self.has_content(i)).collect();
         let widths = self.widths(&shown, width);
@@ -124,7 +115,7 @@ impl TextTable {
                     .max_by_key(|&i| widths[i])
             };
             let next = widest(&|how| how == Shorten::End, SHORT_REMARK)
-                .or_else(|| widest(&|how| how != Shorten::Never, NARROWEST));
+                .or_else(|| widest(&|how| how != Shorten::Never, MIN_WIDTH));
             let Some(next) = next else { break };
             widths[next] -= 1;
         }

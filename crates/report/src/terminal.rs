@@ -1,33 +1,34 @@
 //! The verdict and the rankings as plain text.
 //!
-//! Lines fit the width that is given, except commands: they are printed on one line however long,
-//! so that they can be copied. There is no colour here; the command adds it where it is wanted.
+//! Lines fit the given width, except commands: each is printed on one line so that it can be
+//! copied. The output has no colors.
 
 use crate::document::{RankingTable, Report, ReportCommand, ReportVerdict};
 use crate::finding::{ColumnKind, ReportFinding};
 use crate::table::{Align, Column, Shorten, TextTable};
 use crate::text::{self, count_of};
 
-/// The first line of everything that comes from a simulated card.
-pub const SIMULATED_BANNER: &str = "SIMULATED CARD: these figures come from a model of a card.";
+/// The first line of every output about a simulated card.
+pub const SIMULATED_BANNER: &str =
+    "SIMULATED CARD: these results come from a model of a card, not from a device.";
 
-/// The verdict with its commands, its risk and what weakens it.
+/// The verdict with commands, risk, warnings and failures.
 pub fn render_verdict(report: &Report, width: usize) -> String {
     let mut page = Page { width, text: String::new() };
     if report.simulated {
         page.paragraph(SIMULATED_BANNER, "");
-        page.gap();
+        page.blank_line();
     }
     let verdict = &report.verdict;
-    page.paragraph(&format!("{}: {}", verdict.outcome_shown().label(), verdict.headline), "");
+    page.paragraph(&format!("{}: {}", verdict.supported_outcome().label(), verdict.headline), "");
     if verdict.is_downgraded() {
         page.paragraph(ReportVerdict::DOWNGRADED, "");
     }
     if let Some(gain) = verdict.gain {
-        page.paragraph(&format!("Gain over the untuned setup: {}", gain.describe()), "");
+        page.paragraph(&format!("Gain over the baseline: {}", gain.describe()), "");
     }
     for detail in &verdict.detail {
-        page.gap();
+        page.blank_line();
         page.paragraph(detail, "");
     }
     for finding in &report.findings {
@@ -35,19 +36,18 @@ pub fn render_verdict(report: &Report, width: usize) -> String {
     }
     page.commands(&verdict.commands);
     if !verdict.risk.is_empty() {
-        page.gap();
+        page.blank_line();
         page.paragraph(&format!("Risk: {}", verdict.risk), "");
     }
-    page.reservations(report);
+    page.warnings_and_failures(report);
     if !report.reproduce.is_empty() {
-        page.gap();
-        page.paragraph("To do the run again:", "");
+        page.blank_line();
+        page.paragraph("To repeat this run:", "");
         page.command(&report.reproduce);
     }
     page.text
 }
 
-/// A ranking as a table under its title.
 pub fn render_ranking(ranking: &RankingTable, width: usize) -> String {
     let mut page = Page { width, text: String::new() };
     page.paragraph(&ranking.title, "");
@@ -55,20 +55,20 @@ pub fn render_ranking(ranking: &RankingTable, width: usize) -> String {
     let mut table = TextTable::new([
         Column::number("#"),
         Column::text("setup").shorten(Shorten::Middle),
-        Column::number("merit"),
+        Column::number("score"),
         Column::text(&ranking.spread.heading()).align(Align::Right),
         Column::number("n"),
         Column::text("note").shorten(Shorten::End),
     ]);
     for row in &ranking.rows {
-        let scaled = ranking.unit.scaled_for(row.merit);
+        let scaled = ranking.unit.scaled_for(row.score);
         let digits = |value| ranking.unit.digits(value, scaled);
         let marked = row.role.mark().into_iter().chain([row.note.as_str()]);
         let notes: Vec<&str> = marked.filter(|note| !note.is_empty()).collect();
         table.row([
-            row.place.to_string(),
+            row.rank.to_string(),
             row.setup.clone(),
-            ranking.unit.show(row.merit),
+            ranking.unit.show(row.score),
             format!("{} to {}", digits(row.low), digits(row.high)),
             row.trials.to_string(),
             notes.join("; "),
@@ -89,14 +89,14 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// An empty line between two parts.
-    fn gap(&mut self) {
+    /// Adds an empty line between two parts.
+    fn blank_line(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A text over as many lines as it takes, the first after `bullet` and the others below it.
+    /// Adds wrapped text, the first line after `bullet` and the others indented below it.
     fn paragraph(&mut self, content: &str, bullet: &str) {
         let indent = text::width(bullet);
         let lines = text::wrap(&text::plain(content), self.width.saturating_sub(indent));
@@ -111,10 +111,10 @@ impl Page {
     }
 
     fn finding(&mut self, finding: &ReportFinding) {
-        if finding.brief_rows == 0 || finding.rows.is_empty() {
+        if finding.terminal_rows == 0 || finding.rows.is_empty() {
             return;
         }
-        self.gap();
+        self.blank_line();
         self.paragraph(&finding.title, "");
         let columns = finding.columns.iter().map(|(heading, kind)| match kind {
             ColumnKind::Name => Column::text(heading).shorten(Shorten::Middle),
@@ -122,11 +122,11 @@ impl Page {
             ColumnKind::Remark => Column::text(heading).shorten(Shorten::End),
         });
         let mut table = TextTable::new(columns);
-        for row in finding.rows.iter().take(finding.brief_rows) {
+        for row in finding.rows.iter().take(finding.terminal_rows) {
             table.row(row);
         }
         self.text.push_str(&table.render(self.width));
-        let more = finding.rows.len().saturating_sub(finding.brief_rows);
+        let more = finding.rows.len().saturating_sub(finding.terminal_rows);
         if more > 0 {
             self.line(&format!("({more} more in the report)"));
         }
@@ -134,24 +134,24 @@ impl Page {
 
     fn commands(&mut self, commands: &[ReportCommand]) {
         for command in commands {
-            self.gap();
+            self.blank_line();
             self.paragraph(&command.caption, "");
             self.command(&command.line);
         }
     }
 
-    fn reservations(&mut self, report: &Report) {
+    fn warnings_and_failures(&mut self, report: &Report) {
         if !report.warnings.is_empty() {
-            self.gap();
+            self.blank_line();
             self.line(&format!("{}:", count_of(report.warnings.len(), "warning")));
             for warning in &report.warnings {
                 self.paragraph(warning, "- ");
             }
         }
         if !report.failures.is_empty() {
-            self.gap();
+            self.blank_line();
             let trials = report.failures.iter().map(|failure| failure.trials as usize).sum();
-            self.line(&format!("{} gave no figure:", count_of(trials, "trial")));
+            self.line(&format!("{} failed:", count_of(trials, "trial")));
             for failure in &report.failures {
                 let line = format!("{}, {}: {}", failure.setup, failure.workload, failure.reason);
                 self.paragraph(&line, "- ");
@@ -177,27 +177,27 @@ mod tests {
     #[test]
     fn a_ranking_fits_eighty_columns() {
         let row = RankRow {
-            place: 1,
+            rank: 1,
             setup: "ext4 noatime,nojournal,geometry,lazy_itable_init mq-deadline".into(),
-            role: SetupRole::Untuned,
-            merit: 9.8123,
+            role: SetupRole::Baseline,
+            score: 9.8123,
             low: 9.7,
             high: 9.9,
             trials: 12,
-            note: "loses files that were written less than 30 s before a cut".into(),
+            note: "loses files that were written less than 30 s before a power cut".into(),
         };
         let ranking = RankingTable { rows: vec![row], ..RankingTable::default() };
         let shown = render_ranking(&ranking, 80);
         assert!(shown.lines().all(|line| text::width(line) <= 80), "{shown}");
-        assert!(shown.contains("untuned; "), "{shown}");
+        assert!(shown.contains("baseline; "), "{shown}");
     }
 
     #[test]
-    fn an_empty_report_is_a_verdict_that_cannot_tell() {
+    fn an_empty_report_cannot_tell() {
         assert_eq!(render_verdict(&Report::default(), 80), "Cannot tell:\n");
         assert_eq!(
             render_ranking(&RankingTable::default(), 80),
-            "#  setup  merit  min to max  n  note\n"
+            "#  setup  score  min to max  n  note\n"
         );
     }
 }

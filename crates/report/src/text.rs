@@ -1,11 +1,11 @@
-//! Text from anywhere, made safe to show, and fitted into a width.
+//! Makes untrusted text safe to show and fits it into a width.
 //!
-//! A device's model string, a label or an error message may hold anything. Characters that move
-//! the cursor, hide, or turn the direction of writing are removed; what can be seen stays. A
-//! character counts one column: wide (East Asian) and combining characters make columns uneven.
-//! The list of bidirectional controls is Unicode's (UAX #9, section 2).
+//! A model string, a label or an error message can contain anything. Characters that move the
+//! cursor, are invisible or change the direction of writing are removed. Each character counts as
+//! one column, so wide (East Asian) and combining characters misalign columns. The bidirectional
+//! controls are those of Unicode (UAX #9, section 2).
 
-/// The text without control, bidirectional and invisible characters, on one line.
+/// Removes control, bidirectional and invisible characters; line breaks become spaces.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
@@ -18,8 +18,8 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
-/// A command as it is shown: as [`plain`], except that a removed character leaves `�`, so that a
-/// command that held one fails instead of doing something else.
+/// A command with `�` instead of every unsafe character: a command that contained one fails instead
+/// of doing something else.
 pub fn plain_command(line: &str) -> String {
     let visible = |c| if is_line_or_tab(c) || is_harmful(c) { '\u{FFFD}' } else { c };
     line.chars().map(visible).collect()
@@ -38,13 +38,12 @@ fn is_harmful(character: char) -> bool {
             | '\u{FDD0}'..='\u{FDEF}' | '\u{FFFE}' | '\u{FFFF}' | '\u{E0000}'..='\u{E007F}')
 }
 
-/// How many columns a text takes.
+/// The width in columns.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// At most `columns` of the text, with `…` in the middle when it is longer: names of setups differ
-/// at both ends.
+/// Shortens to `columns`, with `…` in the middle: the names of setups differ at both ends.
 pub fn shorten_middle(text: &str, columns: usize) -> String {
     let length = width(text);
     if length <= columns {
@@ -56,7 +55,7 @@ pub fn shorten_middle(text: &str, columns: usize) -> String {
     head.chain(std::iter::once('…')).chain(text.chars().skip(length - tail)).collect()
 }
 
-/// At most `columns` of the text, with `…` at the end when it is longer.
+/// Shortens to `columns`, with `…` at the end.
 pub fn shorten_end(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -65,7 +64,7 @@ pub fn shorten_end(text: &str, columns: usize) -> String {
     text.chars().take(kept).chain(std::iter::once('…')).collect()
 }
 
-/// The text broken at spaces into lines of at most `columns`; a longer word has its own line.
+/// Breaks at spaces into lines of at most `columns`; a longer word gets its own line.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_text_loses_its_teeth() {
+    fn control_characters_are_removed() {
         assert_eq!(plain("SC\u{1b}[31m16G\u{7}\0"), "SC[31m16G");
         assert_eq!(plain("a\u{202e}txt.exe\u{2066}\u{200b}\u{feff}"), "atxt.exe");
         assert_eq!(plain("two\nlines\tand\u{2028}more"), "two lines and more");

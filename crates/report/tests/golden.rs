@@ -1,6 +1,6 @@
-//! The sample report's renderings, compared exactly with the files in `tests/golden`.
+//! Compares the rendered sample report with the files in `tests/golden`.
 //!
-//! After a wanted change, `FLASHFIT_BLESS=1 cargo test -p flashfit-report` writes them again.
+//! After an intended change, `FLASHFIT_BLESS=1 cargo test -p flashfit-report` updates them.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ mod sample;
 fn check(name: &str, rendered: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("FLASHFIT_BLESS").is_some() {
-        std::fs::write(&path, rendered).expect("the source tree can be written");
+        std::fs::write(&path, rendered).expect("the source tree is writable");
         return;
     }
     let golden = std::fs::read_to_string(&path).expect("a golden file");
     let differs = golden.lines().zip(rendered.lines()).position(|(old, new)| old != new);
     assert!(
         golden == rendered,
-        "{name} changed, first at line {}; see this file's heading",
+        "{name} changed, first at line {}; to accept: FLASHFIT_BLESS=1 cargo test -p flashfit-report",
         differs.map_or_else(|| "the end".to_owned(), |index| (index + 1).to_string())
     );
 }
@@ -37,14 +37,14 @@ fn small_report() -> Report {
 }
 
 #[test]
-fn the_html_report() {
+fn the_html_report_matches_its_golden_file() {
     check("report.html", &html::render(&small_report()));
 }
 
 #[test]
-fn the_figures() {
+fn the_charts_match_their_golden_files() {
     let report = small_report();
-    let drawing = Drawing { looks: LineStyles::of(&report.figures), simulated: report.simulated };
+    let drawing = Drawing { styles: LineStyles::of(&report.figures), simulated: report.simulated };
     let charts: Vec<&Chart> = report.figures.iter().flat_map(|group| &group.charts).collect();
     assert_eq!(charts.len(), 2);
     check("bars.svg", &drawing.draw(charts[0]));
@@ -52,7 +52,7 @@ fn the_figures() {
 }
 
 #[test]
-fn the_terminal_text() {
+fn the_terminal_text_matches_its_golden_file() {
     let report = sample::report();
     let text = format!(
         "{}\n{}",

@@ -1,5 +1,5 @@
-//! What holds for any report: well-formed markup, no request to anywhere, no hostile text at work,
-//! and sensible figures from odd data.
+//! Properties of any report: well-formed markup, no requests, escaped text, and charts that draw
+//! odd data.
 
 use flashfit_report::svg::Drawing;
 use flashfit_report::{
@@ -11,8 +11,8 @@ mod sample;
 
 const HOSTILE: &str = "x\u{1b}]0;owned\u{7}\"'/></title><script>alert(1)</script>\u{202e}&amp;\r\n";
 
-/// Panics unless every element is closed in order, every attribute quoted and every `&` an entity:
-/// what XML asks for, apart from the document type.
+/// Panics unless every element is closed in order, every attribute is quoted and every `&` starts
+/// an entity, as XML requires.
 fn assert_well_formed(markup: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = markup.strip_prefix("<!DOCTYPE html>\n").unwrap_or(markup);
@@ -53,7 +53,7 @@ fn assert_attributes(mut attributes: &str) {
 
 fn assert_only_entities(text: &str) {
     for after in text.split('&').skip(1) {
-        let name = after.split(';').next().expect("split gives one part at least");
+        let name = after.split(';').next().expect("split returns at least one part");
         assert!(["amp", "lt", "gt", "quot", "#39"].contains(&name), "a bare &: {after:.20}");
     }
 }
@@ -90,7 +90,7 @@ fn hostile_report() -> Report {
 }
 
 #[test]
-fn the_report_is_well_formed_and_asks_for_nothing() {
+fn the_report_is_well_formed_and_makes_no_requests() {
     for report in [sample::report(), hostile_report(), Report::default()] {
         let page = html::render(&report);
         assert_well_formed(&page);
@@ -123,10 +123,10 @@ fn the_terminal_text_fits_its_width_apart_from_commands() {
 }
 
 #[test]
-fn a_simulated_card_is_named_at_the_top_and_with_every_figure() {
+fn a_simulated_card_is_named_at_the_top_and_in_every_chart() {
     let mut report = sample::report();
     let page = html::render(&report);
-    let top = page.find("Simulated card: every figure").expect("a banner");
+    let top = page.find("Simulated card: all results").expect("a banner");
     assert!(top < page.find("Verdict:").expect("a verdict"));
     let figures = page.matches("<figure>").count();
     assert!(figures > 0);
@@ -139,7 +139,7 @@ fn a_simulated_card_is_named_at_the_top_and_with_every_figure() {
 }
 
 #[test]
-fn an_unproved_better_is_shown_as_cannot_tell() {
+fn an_unsupported_better_is_shown_as_cannot_tell() {
     let mut report = sample::report();
     report.verdict.gain.as_mut().unwrap().percent_low = -0.1;
     assert_eq!(report.verdict.outcome, RunOutcome::Better);
@@ -165,21 +165,21 @@ fn charts_with(points: &[ChartPoint]) -> Vec<Chart> {
 }
 
 #[test]
-fn figures_of_no_point_or_no_number_say_so() {
+fn charts_without_finite_points_say_no_data() {
     let nan = ChartPoint { x: 1.0, y: f64::NAN, low: f64::NAN, high: f64::INFINITY, n: 0 };
-    let endless = ChartPoint { x: f64::INFINITY, y: f64::NEG_INFINITY, low: 0.0, high: 0.0, n: 0 };
-    for points in [vec![], vec![nan, endless]] {
+    let infinite = ChartPoint { x: f64::INFINITY, y: f64::NEG_INFINITY, low: 0.0, high: 0.0, n: 0 };
+    for points in [vec![], vec![nan, infinite]] {
         for chart in charts_with(&points) {
             let drawn = Drawing::default().draw(&chart);
             assert_well_formed(&drawn);
-            assert!(drawn.contains("no figures"), "{drawn}");
+            assert!(drawn.contains("no data"), "{drawn}");
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
     }
 }
 
 #[test]
-fn figures_of_one_point_or_of_extremes_draw() {
+fn charts_of_one_point_or_of_extremes_are_drawn() {
     let one = ChartPoint { x: 4096.0, y: 1e6, low: 1e6, high: 1e6, n: 1 };
     let extremes = [1e-300, 1e-9, 1.0, 1e18, 1e300].map(|y| ChartPoint {
         x: y,
@@ -193,7 +193,7 @@ fn figures_of_one_point_or_of_extremes_draw() {
         for chart in charts_with(&points) {
             let drawn = Drawing::default().draw(&chart);
             assert_well_formed(&drawn);
-            assert!(!drawn.contains("no figures"));
+            assert!(!drawn.contains("no data"));
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
     }

@@ -39,7 +39,7 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
     if args.json {
         return output::json("rankings", rankings.iter().map(table).collect::<Vec<_>>());
     }
-    if let Some(text) = rendering::several_media(&view) {
+    if let Some(text) = rendering::several_devices(&view) {
         output::note(&format!("note: {text}"));
     }
     if rankings.is_empty() {
@@ -59,9 +59,9 @@ pub fn run(args: &AnalyzeArgs, catalog: Option<&Path>) -> Result<(), CommandErro
 
 fn table(ranking: &RankingTable) -> Table {
     let rows = ranking.rows.iter().map(|row| Row {
-        place: row.place,
+        place: row.rank,
         setup: row.setup.clone(),
-        merit_thousandths: thousandths(row.merit).unwrap_or_default(),
+        merit_thousandths: thousandths(row.score).unwrap_or_default(),
         low_thousandths: thousandths(row.low),
         high_thousandths: thousandths(row.high),
         trials: row.trials,

@@ -12,7 +12,7 @@ use super::document::ProbeDocument;
 pub fn draw(document: &ProbeDocument) -> String {
     let charts = charts(document);
     let groups = [FigureGroup { charts, ..FigureGroup::default() }];
-    let drawing = Drawing { simulated: document.simulated, looks: LineStyles::of(&groups) };
+    let drawing = Drawing { simulated: document.simulated, styles: LineStyles::of(&groups) };
     drawing.stack(&groups[0].charts)
 }
 

@@ -19,7 +19,7 @@ pub fn draw(series: &PlotSeries, width: usize) -> String {
         series.points.iter().copied().filter(|p| p.x.is_finite() && p.y.is_finite()).collect();
     let mut text = format!("{}\n", plain(&series.name));
     if points.is_empty() {
-        text.push_str("  no figures\n");
+        text.push_str("  no data\n");
     } else if points.len() <= MOST_BARS {
         bars(&mut text, series, &points, width);
     } else {
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_left_out() {
         let text = draw(&series(vec![point(f64::NAN, 1.0), point(1.0, f64::INFINITY)]), 60);
-        assert!(text.contains("no figures"));
+        assert!(text.contains("no data"));
         let text =
             draw(&series(vec![PlotPoint { x: 512.0, y: -5.0, low: f64::NAN, high: 0.0 }]), 60);
         assert!(text.lines().count() == 2, "{text}");

@@ -1,8 +1,7 @@
-//! The methodology's comparison plots (its `gdiff`): each figure of a workload against block size
-//! or work set, one line a setup.
+//! The comparison plots of the CELF methodology (`gdiff`): each measured value of a workload against
+//! block size or working set, with one line per setup.
 //!
-//! A plot of every setup would be a thicket, so of each file system the baseline and the best
-//! few are drawn; the run directory has all.
+//! Only the baseline and the best few setups of each file system are drawn.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ use super::RunView;
 
 const BEST_DRAWN: usize = 3;
 
-/// A figure that is plotted: of which stage and direction, and what of it.
+/// What is plotted: a measure of a stage in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Subject {
     stage: String,
@@ -92,15 +91,15 @@ pub fn figures(view: &RunView<'_>) -> Vec<FigureGroup> {
     let mut groups = Vec::new();
     let overview: Vec<Chart> = super::rankings(view, view.header.spec.by, 8)
         .iter()
-        .filter(|ranking| ranking.title.starts_with("The medium"))
-        .map(|ranking| Chart::Bars(BarChart::of_ranking(ranking, "merit")))
+        .filter(|ranking| ranking.title.starts_with("All workloads"))
+        .map(|ranking| Chart::Bars(BarChart::of_ranking(ranking, "score")))
         .collect();
     if !overview.is_empty() {
         groups.push(FigureGroup {
-            title: "The medium as a whole".to_owned(),
+            title: "All workloads".to_owned(),
             explanation:
-                "The merits of all workloads together, with their intervals: setups whose \
-                          intervals meet are not told apart."
+                "The scores of all workloads together, with their intervals. Setups whose \
+                          intervals overlap are not distinguished."
                     .to_owned(),
             charts: overview,
         });
@@ -119,8 +118,8 @@ fn drawn(view: &RunView<'_>) -> Vec<Setup> {
         if ranking.workload.is_some() {
             continue;
         }
-        for (place, row) in ranking.rows.iter().enumerate() {
-            if place < BEST_DRAWN || view.role(&row.setup) != SetupRole::Candidate {
+        for (index, row) in ranking.rows.iter().enumerate() {
+            if index < BEST_DRAWN || view.role(&row.setup) != SetupRole::Candidate {
                 drawn.push(row.setup.clone());
             }
         }
@@ -190,7 +189,7 @@ fn chart(
         title,
         x_label: match workload.parameter {
             Parameter::BlockSize => "block size".to_owned(),
-            Parameter::WorkSet => "work set, in relation to the memory".to_owned(),
+            Parameter::WorkSet => "working set / memory".to_owned(),
             Parameter::None => unreachable!("drawn as bars"),
         },
         y_label: subject.measure.title().to_owned(),
@@ -213,7 +212,7 @@ fn chart(
     })
 }
 
-/// A workload without a parameter has one point, so a bar a setup shows it.
+/// A workload without a parameter has one point, so each setup gets a bar.
 fn bars(
     view: &RunView<'_>,
     title: String,

@@ -1,5 +1,5 @@
-//! What was found beside the verdict, as tables: setups that is tied with the best, what
-//! options do, the front, what was measured how, and setups that are out.
+//! Findings in addition to the verdict, as tables: ties, effects of options, Pareto front, noise,
+//! and excluded setups.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,12 @@ use flashfit_tune::{Conclusion, Percent, RecordedOutcome, TrialPurpose};
 
 use super::RunView;
 
-/// How many ties the terminal shows.
-const BRIEF_TIES: usize = 5;
-/// How many effects the terminal shows.
-const BRIEF_EFFECTS: usize = 6;
-/// How many setups of the front the terminal shows.
-const BRIEF_FRONT: usize = 5;
+/// Rows that the terminal shows.
+const TERMINAL_TIES: usize = 5;
+const TERMINAL_EFFECTS: usize = 6;
+const TERMINAL_FRONT: usize = 5;
 
-/// All that there are rows for.
+/// All findings that have rows.
 pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
     let conclusion = &view.conclusion;
     let mut all = vec![super::devices::finding(view)];
@@ -32,19 +30,19 @@ pub fn findings(view: &RunView<'_>) -> Vec<ReportFinding> {
         all.push(effects(conclusion, answer));
         all.push(interactions(conclusion, answer));
     }
-    all.extend([front(conclusion), demands(conclusion), out(view)]);
-    all.extend([measuring(view), super::processors::finding(view)]);
+    all.extend([pareto_front(conclusion), constraints(conclusion), excluded(view)]);
+    all.extend([noise(view), super::processors::finding(view)]);
     all.into_iter().filter(|finding| !finding.rows.is_empty()).collect()
 }
 
-/// Setups that is tied with the winner.
+/// Setups that are tied with the winner.
 fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFinding {
     let near = format!("within {within}");
     let mut finding = ReportFinding::new(
-        "Setups that cannot be told from the best",
-        "What all trials together say: the difference from the winner as the search believes it, \
-         and the chance to be that near to the winner. Setups without a trial are judged by their \
-         options alone.",
+        "Tied with the best",
+        "The difference from the winner as estimated from all trials, and the probability that a \
+         setup is that close to the winner. Setups without a trial are estimated from their \
+         options.",
         [
             ("setup", ColumnKind::Name),
             ("difference", ColumnKind::Number),
@@ -52,13 +50,13 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
             ("at a power cut", ColumnKind::Remark),
             ("note", ColumnKind::Remark),
         ],
-        BRIEF_TIES,
+        TERMINAL_TIES,
     );
     for tie in &answer.ties {
         let setup = &conclusion.problem.setups[tie.candidate];
         let mut notes = Vec::new();
         if tie.candidate == answer.winner {
-            notes.push("came first");
+            notes.push("best");
         }
         if conclusion.recommendation.as_ref().is_some_and(|found| found.recommended() == setup) {
             notes.push("recommended");
@@ -77,19 +75,19 @@ fn ties(conclusion: &Conclusion, answer: &Answer, within: Percent) -> ReportFind
     finding
 }
 
-/// What each option does, the strongest first.
+/// The effect of each option, the strongest first.
 fn effects(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "What each option did on this medium",
-        "The change of the merit by one option, averaged over the others, with its 95 % interval, \
-         as the search believes it by all trials. An interval that holds 0 tells nothing.",
+        "Effect of each option on this device",
+        "The change of the score by one option, averaged over the others, with its 95 % interval, \
+         as estimated from all trials. If the interval contains 0, the effect is not shown.",
         [
             ("option", ColumnKind::Name),
             ("change", ColumnKind::Number),
             ("95 % interval", ColumnKind::Number),
             ("note", ColumnKind::Remark),
         ],
-        BRIEF_EFFECTS,
+        TERMINAL_EFFECTS,
     );
     for effect in sorted_effects(answer) {
         let (low, high) = effect.interval;
@@ -110,7 +108,7 @@ fn sorted_effects(answer: &Answer) -> Vec<flashfit_search::Effect> {
     effects
 }
 
-/// The effects as a figure; `None` without any.
+/// The effects as a chart; `None` without any.
 pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
     let answer = conclusion.answer.as_ref()?;
     let trials = u32::try_from(conclusion.history.len()).unwrap_or(u32::MAX);
@@ -126,12 +124,12 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
         })
         .collect();
     (!bars.is_empty()).then(|| FigureGroup {
-        title: "What each option did".to_owned(),
-        explanation: "The change of the merit by one option, averaged over the others, with its \
-                      95 % interval, as the search believes it by all n trials."
+        title: "Effect of each option".to_owned(),
+        explanation: "The change of the score by one option, averaged over the others, with its \
+                      95 % interval, as estimated from all n trials."
             .to_owned(),
         charts: vec![Chart::Bars(BarChart {
-            title: "Change of the merit".to_owned(),
+            title: "Change of the score".to_owned(),
             value_label: "change".to_owned(),
             unit: FigureUnit::PercentChange,
             direction: BetterDirection::HigherIsBetter,
@@ -141,14 +139,14 @@ pub fn effects_figure(conclusion: &Conclusion) -> Option<FigureGroup> {
     })
 }
 
-/// Options that do together what neither does alone.
+/// Options whose effects depend on each other.
 fn interactions(conclusion: &Conclusion, answer: &Answer) -> ReportFinding {
     let mut finding = ReportFinding::new(
         "Options that depend on each other",
-        "What two choices do together beyond what each does, where that is sure: the 95 % interval \
-         does not hold 0.",
+        "The effect of two options together in addition to their separate effects. Only those \
+         whose 95 % interval does not contain 0 are listed.",
         [
-            ("choices", ColumnKind::Name),
+            ("options", ColumnKind::Name),
             ("change", ColumnKind::Number),
             ("95 % interval", ColumnKind::Number),
         ],
@@ -178,14 +176,14 @@ fn level_name(conclusion: &Conclusion, factor: usize, level: u16) -> String {
     }
 }
 
-/// Setups that no other beats in everything.
-fn front(conclusion: &Conclusion) -> ReportFinding {
+/// Setups that no other beats in every respect.
+fn pareto_front(conclusion: &Conclusion) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "The front of throughput, latency, wear and safety",
-        "No other measured setup is at least as good in everything and better in something, where \
-         less than 2 % is no difference. Figures of whole trials beside the untuned setup, more \
-         being better: throughput; the reciprocal of the time that 99 of 100 operations take; \
-         what was written by what that cost the medium.",
+        "Pareto front of throughput, latency, wear and safety",
+        "No other measured setup is at least as good in every respect and better in one; \
+         differences below 2 % do not count. Values are changes against the baseline in full \
+         trials, higher is better: throughput; 1 / 99th percentile of latency; bytes written / \
+         bytes programmed by the device.",
         [
             ("setup", ColumnKind::Name),
             ("throughput", ColumnKind::Number),
@@ -194,7 +192,7 @@ fn front(conclusion: &Conclusion) -> ReportFinding {
             ("trials", ColumnKind::Number),
             ("at a power cut", ColumnKind::Remark),
         ],
-        BRIEF_FRONT,
+        TERMINAL_FRONT,
     );
     for profile in conclusion.profiles.iter().filter(|profile| profile.on_front) {
         let shown = |figure: Option<f64>| figure.map_or_else(|| "–".to_owned(), change);
@@ -210,12 +208,13 @@ fn front(conclusion: &Conclusion) -> ReportFinding {
     finding
 }
 
-/// Setups that break the demand.
-fn demands(conclusion: &Conclusion) -> ReportFinding {
+/// Setups that violate the latency constraint.
+fn constraints(conclusion: &Conclusion) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "Slower than was demanded",
-        "99 of 100 writes take longer than they may under some workload, beyond the noise.",
-        [("setup", ColumnKind::Name), ("beyond the demand", ColumnKind::Number)],
+        "Violates the constraint",
+        "In at least one workload, the 99th percentile of write latency exceeds the constraint by \
+         more than the noise.",
+        [("setup", ColumnKind::Name), ("excess", ColumnKind::Number)],
         3,
     );
     for (candidate, excess) in &conclusion.broken {
@@ -230,26 +229,26 @@ fn change(log: f64) -> String {
     FigureUnit::PercentChange.show(percent(log))
 }
 
-/// A place on the scale of safety by its name.
-pub(super) fn safety(place: u8) -> &'static str {
+/// The name of a level of safety at a power cut.
+pub(super) fn safety(level: u8) -> &'static str {
     let scale = [
         Durability::Safe,
         Durability::LosesRecent,
         Durability::BreaksPromise,
         Durability::MayCorrupt,
     ];
-    scale.get(usize::from(place)).map_or("not known", |step| step.name())
+    scale.get(usize::from(level)).map_or("unknown", |step| step.name())
 }
 
-/// Setups that failed: they are out of the race.
-fn out(view: &RunView<'_>) -> ReportFinding {
+/// Setups that failed and were excluded.
+fn excluded(view: &RunView<'_>) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "Out of the race",
-        "A trial of these setups failed; no more were made of them.",
+        "Excluded setups",
+        "A trial of these setups failed, so they were not tried again.",
         [
             ("setup", ColumnKind::Name),
             ("workload", ColumnKind::Name),
-            ("what it said", ColumnKind::Remark),
+            ("error", ColumnKind::Remark),
         ],
         0,
     );
@@ -265,17 +264,16 @@ fn out(view: &RunView<'_>) -> ReportFinding {
     finding
 }
 
-/// What is known of the measuring, workload by workload.
-fn measuring(view: &RunView<'_>) -> ReportFinding {
+/// Noise and steady state of each workload.
+fn noise(view: &RunView<'_>) -> ReportFinding {
     let mut finding = ReportFinding::new(
-        "Noise and steadiness",
-        "The spread of whole trials of one setup under one workload (standard deviation), and how \
-         many of the stages that were long enough were in a steady state, by fio's criterion \
-         (bandwidth within 10 % of its mean) and by the SNIA's (range 20 %, slope 10 % over five \
-         seconds).",
+        "Noise and steady state",
+        "The standard deviation of full trials of one setup in one workload, and how many of the \
+         stages that were long enough reached a steady state by the criteria of fio (bandwidth \
+         within 10 % of its mean) and SNIA (range 20 %, slope 10 % over five seconds).",
         [
             ("workload", ColumnKind::Name),
-            ("whole trials", ColumnKind::Number),
+            ("full trials", ColumnKind::Number),
             ("short trials", ColumnKind::Number),
             ("spread", ColumnKind::Number),
             ("steady (fio)", ColumnKind::Number),
@@ -294,7 +292,7 @@ fn measuring(view: &RunView<'_>) -> ReportFinding {
             .flat_map(|point| &point.stages)
             .filter_map(|stage| stage.steady);
         let steady: Vec<SteadyState> = stages.collect();
-        let told: Vec<bool> = steady.iter().filter_map(|steady| steady.snia).collect();
+        let judged: Vec<bool> = steady.iter().filter_map(|steady| steady.snia).collect();
         let share = |yes: usize, of: usize| match of {
             0 => String::new(),
             _ => format!("{yes} of {of}"),
@@ -305,7 +303,7 @@ fn measuring(view: &RunView<'_>) -> ReportFinding {
             (of_it.len() - whole).to_string(),
             spread(view, workload).map_or_else(String::new, |sd| format!("{:.1} %", 100.0 * sd)),
             share(steady.iter().filter(|steady| steady.fio).count(), steady.len()),
-            share(told.iter().filter(|yes| **yes).count(), told.len()),
+            share(judged.iter().filter(|yes| **yes).count(), judged.len()),
         ]);
     }
     finding
@@ -313,14 +311,15 @@ fn measuring(view: &RunView<'_>) -> ReportFinding {
 
 /// The standard deviation of the logarithms of repeats, pooled over setups.
 fn spread(view: &RunView<'_>, workload: &str) -> Option<f64> {
-    let judge = view.header.spec.judge();
+    let objective = view.header.spec.judge();
     let mut by_setup: BTreeMap<(&Setup, bool), Vec<f64>> = BTreeMap::new();
     for trial in &view.levelled {
         let key = &trial.key;
         if key.workload != workload || !key.length.is_full() {
             continue;
         }
-        if let Ok(flashfit_search::TrialOutcome::Measured { log_merit, .. }) = judge.outcome(trial)
+        if let Ok(flashfit_search::TrialOutcome::Measured { log_merit, .. }) =
+            objective.outcome(trial)
         {
             let confirms = key.purpose == TrialPurpose::Confirm;
             by_setup.entry((&key.setup, confirms)).or_default().push(log_merit);

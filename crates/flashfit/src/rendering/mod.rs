@@ -1,4 +1,4 @@
-//! From a run as it is kept to the documents that are shown: the report's plain data.
+//! Converts a stored run to the input of the renderers.
 
 pub mod answer;
 pub mod check;
@@ -36,9 +36,9 @@ pub struct RunView<'a> {
     pub space: &'a Space,
     pub results: MeritResults,
     pub conclusion: Conclusion,
-    /// How the devices differ on which the trials were made.
+    /// The differences between the devices of the run.
     pub levels: DeviceEffects,
-    /// The trials as they would have been on the first of them.
+    /// The trials, adjusted to the first device.
     pub levelled: Vec<TrialRecord>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> RunView<'a> {
     /// Derives what is needed to show a run.
     ///
     /// # Errors
-    /// When the trials do not tell what the run is judged by.
+    /// When the trials lack the values of the criterion.
     pub fn new(
         header: &'a RunHeader,
         trials: &'a [TrialRecord],
@@ -61,18 +61,17 @@ impl<'a> RunView<'a> {
         Ok(Self { header, trials, workloads, space, results, conclusion, levels, levelled })
     }
 
-    /// The answer, where there is one.
     pub fn recommendation(&self) -> Option<&Recommendation> {
         self.conclusion.recommendation.as_ref()
     }
 
-    /// The part that a setup plays in this run.
+    /// The role of a setup in this run.
     fn role(&self, setup: &Setup) -> SetupRole {
         let recommended = self.recommendation().map(Recommendation::recommended);
         if recommended == Some(setup) {
             SetupRole::Recommended
         } else if self.space.untuned(&setup.filesystem).as_ref() == Some(setup) {
-            SetupRole::Untuned
+            SetupRole::Baseline
         } else {
             SetupRole::Candidate
         }
@@ -103,7 +102,7 @@ pub fn report(view: &RunView<'_>, catalogue: &FileSystemCatalog, dir: &Path) -> 
     }
 }
 
-pub use devices::statement as several_media;
+pub use devices::statement as several_devices;
 pub use rankings::rankings;
 
 fn title(view: &RunView<'_>) -> String {
@@ -120,23 +119,23 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
     let mut list: Vec<(String, String)> = Vec::new();
     let mut fact = |name: &str, value: String| list.push((name.to_owned(), value));
     match &facts.card {
-        Some(card) => fact("Medium", format!("simulated card {}: {}", card.name, card.title)),
+        Some(card) => fact("Device", format!("simulated card {}: {}", card.name, card.title)),
         None => fact(
-            "Medium",
+            "Device",
             format!("{} ({}, {})", spec.target, facts.medium.kind, facts.medium.identity.summary()),
         ),
     }
     fact("Size", format!("{} ({})", facts.medium.capacity, facts.medium.capacity.si()));
     let known = |known: &Option<flashfit_geometry::Sourced>| {
         known.as_ref().map_or_else(
-            || "not known".to_owned(),
+            || "unknown".to_owned(),
             |known| format!("{} ({})", known.bytes, known.source),
         )
     };
-    fact("Erase unit", known(&facts.geometry.erase_unit));
+    fact("Erase block", known(&facts.geometry.erase_unit));
     fact("Write unit", known(&facts.geometry.write_unit));
     fact("Layout", facts.layout.reason.clone());
-    fact("Stand", facts.stand.clone());
+    fact("Test bed", facts.stand.clone());
     fact("Kernel", format!("Linux {} on {}", facts.kernel, facts.machine));
     fact("Processors", facts.processors.to_string());
     let programs: Vec<&str> = facts.programs.values().map(String::as_str).collect();
@@ -158,20 +157,20 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
     list
 }
 
-/// How long the trials took, and what share of it was flashfit's own.
+/// The duration of the trials and flashfit's share of it.
 fn own_time(view: &RunView<'_>) -> String {
     let total_ns: u64 = view.trials.iter().map(|trial| trial.phases.total_ns).sum();
     let own_ns: u64 = view.trials.iter().map(|trial| trial.phases.own_ns()).sum();
     let thousandths = own_ns * 1000 / total_ns.max(1);
     format!(
-        "{} s in trials, {}.{} % of it flashfit's own (not discard, mkfs, mount, fill, settling, fio)",
+        "{} s in trials, {}.{} % of it overhead of flashfit (not discard, mkfs, mount, fill, settling, fio)",
         total_ns / 1_000_000_000,
         thousandths / 10,
         thousandths % 10
     )
 }
 
-/// What the trials together did to a simulated card.
+/// The wear of a simulated card by all trials.
 fn wear(view: &RunView<'_>) -> Option<String> {
     let counters: Vec<_> = view.trials.iter().filter_map(|trial| trial.counters.as_ref()).collect();
     if counters.is_empty() {
@@ -208,15 +207,15 @@ fn setups(view: &RunView<'_>) -> Vec<SetupDetail> {
         .collect()
 }
 
-/// What the user was told before, and what the trials noted, each once.
+/// Warnings before the run and notes of the trials, without duplicates.
 fn warnings(view: &RunView<'_>) -> Vec<String> {
     let noted: BTreeSet<&String> = view.trials.iter().flat_map(|trial| &trial.notes).collect();
     let drift = view.conclusion.drift.and_then(|drift| drift_warning(&drift));
-    let media = devices::statement(view);
-    view.header.warnings.iter().chain(noted).cloned().chain(drift).chain(media).collect()
+    let devices = devices::statement(view);
+    view.header.warnings.iter().chain(noted).cloned().chain(drift).chain(devices).collect()
 }
 
-/// That the device changed while it was measured, where that is sure.
+/// Warns if the device changed during the run, beyond the noise.
 fn drift_warning(drift: &Estimate) -> Option<String> {
     let (low, high) = drift.interval?;
     if low <= 0.0 && high >= 0.0 {
@@ -224,8 +223,8 @@ fn drift_warning(drift: &Estimate) -> Option<String> {
     }
     let shown = |log: f64| flashfit_report::FigureUnit::PercentChange.show(percent(log));
     Some(format!(
-        "the medium drifts: over 100 trials the untuned setup changed by {} (95 % interval {} to \
-         {}); gains are made of trials that lie close together in time",
+        "the device drifts: over 100 trials the baseline changed by {} (95 % interval {} to {}); \
+         gains are computed from trials that are close in time",
         shown(drift.middle),
         shown(low),
         shown(high)
@@ -247,7 +246,7 @@ fn failures(view: &RunView<'_>) -> Vec<FailedTrials> {
         .collect()
 }
 
-/// The command that makes the same run again.
+/// The command that repeats the run.
 fn reproduce(dir: &Path) -> String {
     let dir = dir.display().to_string();
     let (config, again) = (format!("{dir}/config.toml"), format!("{dir}-again"));

@@ -1,24 +1,23 @@
-//! How far the figures of a run are the processors' and how far the device's: what another stand or
-//! another board would rank otherwise.
+//! Whether the results depend on the processors or on the device: with a high processor load,
+//! another test bed or board may rank setups differently.
 
 use flashfit_report::{ColumnKind, ReportFinding};
 use flashfit_tune::stats;
 
 use super::RunView;
 
-/// How busy the processors were under each workload on each file system, the busiest first.
+/// The processor load of each workload on each file system, the highest first.
 pub fn finding(view: &RunView<'_>) -> ReportFinding {
     let processors = view.header.facts.processors;
     let busy = format!("busy, of {processors}");
     let explanation = format!(
-        "The share of time in which the processors worked while workloads were measured (median of \
-         trials), whatever else they did meanwhile included; the stand is `{}`. A figure with a \
-         low share is rather the medium's; the higher the share, the more it is these \
-         processors', so that setups may rank otherwise on another stand or board.",
+        "The processor load during measurements (median of trials), other work included; the test \
+         bed is `{}`. With a low load, results depend on the device. With a high load, they depend \
+         on these processors, and another test bed or board may rank setups differently.",
         view.header.facts.stand
     );
     let mut finding = ReportFinding::new(
-        "Processor or medium",
+        "Processor load",
         &explanation,
         [
             ("workload", ColumnKind::Name),

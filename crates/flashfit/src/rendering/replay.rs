@@ -1,4 +1,4 @@
-//! What came of a search on recorded runs, for people and as JSON.
+//! The result of a search on recorded runs, as text and as JSON.
 
 use flashfit_filesystem::Setup;
 use flashfit_report::terminal::SIMULATED_BANNER;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::answer::{AnswerParts, Change, hundredths, rounded};
 use super::verdict;
 
-/// A replay with all that is told of it.
+/// A replay and its context.
 pub struct ReplayView<'a> {
     pub recording: &'a Recording,
     pub replayed: &'a Replayed,
@@ -29,21 +29,21 @@ pub struct ReplayDocument {
     strategy: flashfit_tune::StrategyKind,
     seed: u64,
     by: Criterion,
-    /// Setups with a record under every workload that may be chosen, and all that were recorded.
+    /// Recorded setups that can be chosen (those with every workload), and all recorded setups.
     setups: usize,
     setups_recorded: usize,
     workloads: Vec<String>,
     stop: StopPart,
     trials: Trials,
-    /// What the search chose.
-    choice: Option<Place>,
-    /// What it recommends: the baseline where no gain was shown.
-    recommended: Option<Place>,
-    /// What is best by all that is recorded.
-    best: Option<Place>,
-    untuned: Place,
+    /// The best setup of the search.
+    choice: Option<RecordedSetup>,
+    /// The baseline if no gain was shown.
+    recommended: Option<RecordedSetup>,
+    /// The best setup of the whole record.
+    best: Option<RecordedSetup>,
+    untuned: RecordedSetup,
     verdict: Option<&'static str>,
-    /// The gain that the search claims, from the confirming trials that it drew.
+    /// The gain in the confirming trials that the search drew.
     gain: Option<Change>,
     #[serde(flatten)]
     answer: AnswerParts,
@@ -69,12 +69,12 @@ struct Trials {
     drawn_again: u64,
 }
 
-/// A setup, and where it stands by all that is recorded.
+/// A setup and its rank in the whole record.
 #[derive(Serialize)]
-struct Place {
+struct RecordedSetup {
     setup: Setup,
     label: String,
-    /// From 1, among the setups that may be chosen.
+    /// From 1, among the setups that can be chosen.
     rank: Option<usize>,
     /// How far below the best, in hundredths of a percent.
     regret_percent_hundredths: Option<i64>,
@@ -82,7 +82,6 @@ struct Place {
     recorded_gain_percent_hundredths: Option<i64>,
 }
 
-/// As JSON.
 pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
     let ReplayView { recording, replayed, conclusion, rules, by } = shown;
     let setups = |indices: &[CandidateIndex]| {
@@ -101,12 +100,12 @@ pub fn document(shown: &ReplayView<'_>) -> ReplayDocument {
         workloads: replayed.problem.workloads.clone(),
         stop: stop(replayed.ended),
         trials: trials(replayed),
-        choice: found.and_then(|found| index(&found.winner)).map(|at| place(replayed, at)),
+        choice: found.and_then(|found| index(&found.winner)).map(|at| recorded_setup(replayed, at)),
         recommended: found
             .and_then(|found| index(found.recommended()))
-            .map(|at| place(replayed, at)),
-        best: replayed.best().map(|at| place(replayed, at)),
-        untuned: place(replayed, replayed.problem.space.baseline),
+            .map(|at| recorded_setup(replayed, at)),
+        best: replayed.best().map(|at| recorded_setup(replayed, at)),
+        untuned: recorded_setup(replayed, replayed.problem.space.baseline),
         verdict: found.map(|found| verdict::outcome(found.verdict).label()),
         gain: found.and_then(|found| found.gain.as_ref()).map(Change::from),
         answer: AnswerParts::of(conclusion),
@@ -128,11 +127,13 @@ fn stop(ended: RunEnd) -> StopPart {
 }
 
 fn trials(replayed: &Replayed) -> Trials {
-    let made = replayed.history.iter().filter(|told| is_made(told)).count();
+    let made = replayed.history.iter().filter(|observation| is_made(observation)).count();
     let short = replayed
         .history
         .iter()
-        .filter(|told| is_made(told) && told.proposal.length == TrialLength::Short)
+        .filter(|observation| {
+            is_made(observation) && observation.proposal.length == TrialLength::Short
+        })
         .count();
     let full = made - short;
     Trials {
@@ -144,13 +145,13 @@ fn trials(replayed: &Replayed) -> Trials {
     }
 }
 
-fn is_made(told: &flashfit_search::Observation) -> bool {
-    told.outcome != flashfit_search::TrialOutcome::Missing
+fn is_made(observation: &flashfit_search::Observation) -> bool {
+    observation.outcome != flashfit_search::TrialOutcome::Missing
 }
 
-fn place(replayed: &Replayed, candidate: CandidateIndex) -> Place {
+fn recorded_setup(replayed: &Replayed, candidate: CandidateIndex) -> RecordedSetup {
     let setup = replayed.problem.setups[candidate].clone();
-    Place {
+    RecordedSetup {
         label: setup.label(),
         setup,
         rank: replayed.rank(candidate).map(|(rank, _)| rank),
@@ -167,7 +168,6 @@ fn below(log: f64) -> f64 {
     (-percent(-log)).max(0.0) + 0.0
 }
 
-/// For people.
 pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     let ReplayView { recording, replayed, conclusion, rules, by } = shown;
     let mut lines = Vec::new();
@@ -177,14 +177,14 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     }
     let counted = trials(replayed);
     lines.push(format!(
-        "Replayed {}: {} of {} recorded setups may be chosen, under {}, by {by}.",
+        "Replayed {}: {} of {} recorded setups can be chosen, in {}, by {by}.",
         recording.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
         replayed.recorded.iter().flatten().count(),
         recording.setups().len(),
         replayed.problem.workloads.join(", "),
     ));
     lines.push(format!(
-        "{}, seed {}: {} trials ({} short; {:.1} full-length ones' worth), {}.",
+        "{}, seed {}: {} trials ({} short; equal to {:.1} full-length trials), {}.",
         verdict::strategy_name(rules.strategy),
         rules.seed,
         counted.made,
@@ -194,25 +194,25 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     ));
     lines.push(String::new());
     let Some(found) = &conclusion.recommendation else {
-        lines.push("Nothing that may be chosen was measured.".to_owned());
+        lines.push("No setup that can be chosen was measured.".to_owned());
         return wrapped(&lines, width);
     };
     lines.push(format!(
         "{}: {}",
         verdict::outcome(found.verdict).label(),
-        verdict::headline(found)
+        verdict::headline(found, *by)
     ));
     if let Some(gain) = found.gain.as_ref().and_then(verdict::as_gain) {
-        lines.push(format!("Gain over the untuned setup: {}", gain.describe()));
+        lines.push(format!("Gain over the baseline: {}", gain.describe()));
     }
     lines.push(String::new());
-    lines.push("By all that is recorded:".to_owned());
+    lines.push("In the whole record:".to_owned());
     let chosen = replayed.problem.candidate(&found.winner);
     let named = [
         ("chosen", chosen),
         ("recommended", replayed.problem.candidate(found.recommended())),
         ("best", replayed.best()),
-        ("untuned", Some(replayed.problem.space.baseline)),
+        ("baseline", Some(replayed.problem.space.baseline)),
     ];
     for (name, candidate) in named {
         lines.extend(candidate.map(|candidate| recorded_line(replayed, name, candidate)));
@@ -220,9 +220,8 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
     if counted.drawn_again > 0 {
         lines.push(String::new());
         lines.push(format!(
-            "{} draws repeated a recorded trial, because there were no others: what repeats a \
-             confirming trial confirms nothing, and what else rests on repeats is surer than it \
-             should be.",
+            "{} draws repeated a recorded trial, because the record has no others. Repeats of \
+             confirming trials do not confirm anything; other repeats make intervals too narrow.",
             counted.drawn_again
         ));
     }
@@ -238,7 +237,7 @@ pub fn text(shown: &ReplayView<'_>, width: usize) -> String {
             let more = if setups.len() > 5 { ", ..." } else { "" };
             lines.push(String::new());
             lines.push(format!(
-                "{} setups {what} and are out: {}{more}",
+                "{} setups {what} and are excluded: {}{more}",
                 setups.len(),
                 labels.join(", ")
             ));
@@ -251,12 +250,11 @@ fn recorded_line(replayed: &Replayed, name: &str, candidate: CandidateIndex) -> 
     let label = replayed.problem.setups[candidate].label();
     match (replayed.rank(candidate), replayed.regret(candidate), replayed.recorded[candidate]) {
         (Some((rank, of)), Some(regret), Some(gain)) => format!(
-            "  {name}: {label}: place {rank} of {of}, {:.1} % below the best, {:+.1} % over the untuned \
-             setup",
+            "  {name}: {label}: rank {rank} of {of}, {:.1} % below the best, {:+.1} % over the baseline",
             below(regret),
             percent(gain)
         ),
-        _ => format!("  {name}: {label}: its record is not complete"),
+        _ => format!("  {name}: {label}: the record is incomplete"),
     }
 }
 

@@ -1,24 +1,24 @@
-//! The verdict of a run: what to do, how much it gains, how sure that is, and what it risks.
+//! The verdict of a run: the recommended setup, its gain with an interval, and its risk.
 
 use flashfit_filesystem::{Durability, FileSystemCatalog, Setup};
 use flashfit_report::{ReportVerdict, ReportedGain, RunOutcome};
 use flashfit_search::SearchEnd;
 use flashfit_tune::recommend::{self, percent};
 use flashfit_tune::stats::Estimate;
-use flashfit_tune::{Recommendation, RunEnd, StrategyKind};
+use flashfit_tune::{Criterion, Recommendation, RunEnd, StrategyKind};
 
 use super::RunView;
 use super::setup_commands::commands;
 
-/// The verdict of a run.
-pub fn verdict(view: &RunView<'_>, catalogue: &FileSystemCatalog) -> ReportVerdict {
+pub fn verdict(view: &RunView<'_>, catalog: &FileSystemCatalog) -> ReportVerdict {
     let Some(found) = view.recommendation() else {
         return ReportVerdict {
             outcome: RunOutcome::NoResult,
             headline: match view.conclusion.broken.len() {
-                0 => "no setup was measured under all workloads yet".to_owned(),
+                0 => "no setup was measured in all workloads yet".to_owned(),
                 count => format!(
-                    "{count} setups break the demand, and no other was measured under all workloads"
+                    "{count} setups violate the constraint, and no other was measured in all \
+                     workloads"
                 ),
             },
             ..ReportVerdict::default()
@@ -32,11 +32,11 @@ pub fn verdict(view: &RunView<'_>, catalogue: &FileSystemCatalog) -> ReportVerdi
         .unwrap_or_default();
     ReportVerdict {
         outcome: outcome(found.verdict),
-        headline: headline(found),
+        headline: headline(found, view.header.spec.by),
         gain: found.gain.and_then(|gain| as_gain(&gain)),
         detail: detail(view, found),
         commands,
-        risk: risk(chosen, catalogue),
+        risk: risk(chosen, catalog),
     }
 }
 
@@ -52,41 +52,56 @@ pub fn outcome(verdict: recommend::GainVerdict) -> RunOutcome {
     }
 }
 
-pub fn headline(found: &Recommendation) -> String {
-    let (winner, untuned) = (found.winner.label(), found.untuned.label());
+pub fn headline(found: &Recommendation, by: Criterion) -> String {
+    let (winner, baseline) = (found.winner.label(), found.untuned.label());
     if !found.untuned_will_do && found.verdict != recommend::GainVerdict::Better {
         return format!(
-            "{} is the choice among those that meet the demands, which the untuned {untuned} does \
-             not; that it is faster was not shown",
+            "use {}: it meets the constraints, and the baseline {baseline} does not (no measured \
+             speed-up)",
             found.recommended().label()
         );
     }
     match found.verdict {
         recommend::GainVerdict::Better if found.winner == *found.recommended() => {
-            format!("{winner} beats the untuned {untuned}")
+            better_than(&winner, &baseline, found, by)
         }
         recommend::GainVerdict::Better => format!(
-            "{winner} beats the untuned {untuned}, and {} cannot be told from it but is the better \
-             choice: safer, less wearing or nearer to the defaults",
+            "{}; {} is tied with it and is safer, causes less wear or is closer to the defaults",
+            better_than(&winner, &baseline, found, by),
             found.recommended().label()
         ),
         recommend::GainVerdict::CannotTell => format!(
-            "{winner} came first, but fresh trials do not tell it from the untuned {untuned}: keep \
-             {untuned}"
+            "keep the baseline {baseline}: {winner} was best in the search, but is tied with the \
+             baseline in fresh trials"
         ),
-        recommend::GainVerdict::Worse => {
-            format!(
-                "{winner} came first in the search, but fresh trials show it worse: keep {untuned}"
-            )
-        }
+        recommend::GainVerdict::Worse => format!(
+            "keep the baseline {baseline}: {winner} was best in the search, but worse in fresh \
+             trials"
+        ),
         recommend::GainVerdict::NothingBeatsUntuned => {
-            format!("no setup scored higher than the untuned {untuned}: keep it")
+            format!("keep the baseline {baseline}: no setup scored higher")
         }
-        recommend::GainVerdict::NotConfirmed => {
-            format!(
-                "{winner} came first, but no fresh trials confirm it yet: keep {untuned} until then"
-            )
-        }
+        recommend::GainVerdict::NotConfirmed => format!(
+            "keep the baseline {baseline} for now: {winner} was best in the search, but is not \
+             confirmed by fresh trials yet"
+        ),
+    }
+}
+
+/// `ext4 fast_commit bfq is 23 % faster than the baseline ext4 base none (95 % interval 17 to 29 %)`.
+fn better_than(winner: &str, baseline: &str, found: &Recommendation, by: Criterion) -> String {
+    let better = match by {
+        Criterion::Throughput => "faster",
+        Criterion::Latency => "better in worst latency",
+        Criterion::Wear => "better in wear",
+    };
+    match found.gain.as_ref().and_then(as_gain) {
+        Some(gain) => format!(
+            "{winner} is {:.0} % {better} than the baseline {baseline} ({} % interval {:.0} to \
+             {:.0} %)",
+            gain.percent_mid, gain.confidence_percent, gain.percent_low, gain.percent_high
+        ),
+        None => format!("{winner} is {better} than the baseline {baseline}"),
     }
 }
 
@@ -104,11 +119,13 @@ pub fn strategy_name(strategy: StrategyKind) -> &'static str {
 pub fn ended(ended: RunEnd) -> String {
     match ended {
         RunEnd::Search(SearchEnd::Confident { probability }) => format!(
-            "ended when the choice was near enough to the best with a chance of {}",
+            "ended when the choice was close enough to the best with a probability of {}",
             flashfit_report::probability(probability)
         ),
-        RunEnd::Search(SearchEnd::Budget) => "ended when the trials were spent".to_owned(),
-        RunEnd::Search(SearchEnd::Exhausted) => "ended with nothing more to try".to_owned(),
+        RunEnd::Search(SearchEnd::Budget) => "ended when the budget of trials was spent".to_owned(),
+        RunEnd::Search(SearchEnd::Exhausted) => {
+            "ended because there was nothing left to try".to_owned()
+        }
         RunEnd::Search(SearchEnd::AllFailed { .. }) => {
             "ended because every trial failed".to_owned()
         }
@@ -118,12 +135,12 @@ pub fn ended(ended: RunEnd) -> String {
 
 fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     let within = flashfit_tune::Percent(view.header.spec.limits.within_hundredths);
-    let chance = format!(
-        "The chance that {} is within {within} of the best setup: {}, as the search believes it.",
+    let probability = format!(
+        "The estimated probability that {} is within {within} of the best setup: {}.",
         found.winner.label(),
         flashfit_report::probability(found.within)
     );
-    let mut detail = vec![chance];
+    let mut detail = vec![probability];
     let by_workload = found
         .gain_by_workload
         .iter()
@@ -131,7 +148,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     detail.extend(by_workload);
     if let Some((own, gain)) = &found.gain_within {
         detail.extend(
-            as_gain(gain).map(|gain| format!("Over the untuned {own}: {}", gain.describe())),
+            as_gain(gain).map(|gain| format!("Over the default {own}: {}", gain.describe())),
         );
     }
     if let Some((other, gain)) = &found.runner_up {
@@ -141,7 +158,7 @@ fn detail(view: &RunView<'_>, found: &Recommendation) -> Vec<String> {
     }
     if view.header.facts.geometry.is_unknown() {
         detail.push(
-            "No geometry was found for this medium, so no option was tuned to it.".to_owned(),
+            "The geometry of this device is unknown, so no option was adapted to it.".to_owned(),
         );
     }
     if let Some(setup) = &found.better_but_less_safe {
@@ -172,8 +189,8 @@ pub fn as_gain(estimate: &Estimate) -> Option<ReportedGain> {
     })
 }
 
-fn risk(setup: &Setup, catalogue: &FileSystemCatalog) -> String {
-    let verdict = catalogue
+fn risk(setup: &Setup, catalog: &FileSystemCatalog) -> String {
+    let verdict = catalog
         .filesystem(&setup.filesystem)
         .ok()
         .and_then(|filesystem| setup.durability(filesystem).ok());

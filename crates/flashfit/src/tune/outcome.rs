@@ -17,9 +17,9 @@ use crate::rendering::{self, RunView, verdict};
 #[derive(Serialize)]
 struct Answer {
     verdict: String,
-    /// What to use: the winner where fresh trials show it better, else the untuned one.
+    /// What to use: the winner if fresh trials show that it is better, else the baseline.
     setup: Option<String>,
-    /// What came first in the search.
+    /// The best setup of the search.
     winner: Option<String>,
     untuned: Option<String>,
     headline: String,
@@ -97,7 +97,7 @@ pub fn present(
     })?;
     let why = match ended {
         Ok(ended) => verdict::ended(*ended),
-        Err(_) => "interrupted: this is what is known so far".to_owned(),
+        Err(_) => "was interrupted; this is the result so far".to_owned(),
     };
     if form == OutputForm::Text {
         let text = terminal::render_verdict(&report, output::width());
@@ -113,7 +113,7 @@ pub fn present(
         Answer {
             ended: why,
             interrupted: ended.is_err(),
-            verdict: shown.outcome_shown().label().to_lowercase(),
+            verdict: shown.supported_outcome().label().to_lowercase(),
             setup: recommended.map(|found| found.recommended().label()),
             winner: recommended.map(|found| found.winner.label()),
             untuned: recommended.map(|found| found.untuned.label()),

@@ -142,7 +142,7 @@ fn the_same_seed_gives_the_same_replay() {
     assert_eq!(of("3"), of("3"));
     let text = place.flashfit(&["tune", "--replay", "grid", "--trials", "40"]);
     text.said(0, &[]);
-    assert!(text.stdout.contains("By all that is recorded:"), "{}", text.stdout);
+    assert!(text.stdout.contains("In the whole record:"), "{}", text.stdout);
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
     assert!(!place.path("run").exists() && !place.path("grid/report.html").exists());
 }

@@ -1,12 +1,12 @@
-//! The figures, each with a caption and with its data as a table.
+//! The charts, each with a caption and its data as a table.
 
 use crate::figure::{BarChart, Chart, ChartPoint, FigureGroup, LineChart};
 use crate::markup::Element;
 use crate::quantity::{FigureUnit, NO_VALUE};
-use crate::svg::{Drawing, SIMULATED, place_text};
+use crate::svg::{Drawing, SIMULATED, x_text};
 
 use super::parts::{
-    capitalised, cell, column_head, heading, number_cell, paragraph, row, scrolling, table,
+    capitalized, cell, column_head, heading, number_cell, paragraph, row, scrolling, table,
 };
 
 /// The anchor of a group of figures.
@@ -45,19 +45,19 @@ fn caption(chart: &Chart, simulated: bool) -> String {
         Chart::Lines(chart) => (&chart.title, chart.direction, chart.spread),
         Chart::Bars(chart) => (&chart.title, chart.direction, chart.spread),
     };
-    let origin = if simulated { format!(" {}.", capitalised(SIMULATED)) } else { String::new() };
+    let origin = if simulated { format!(" {}.", capitalized(SIMULATED)) } else { String::new() };
     format!("{title}: {}. Whiskers: {}.{origin}", direction.note(), spread.heading())
 }
 
-/// A row a setup, a column a place.
+/// One row per setup, one column per `x`.
 fn line_data(chart: &LineChart) -> Element {
-    let places = chart.places();
+    let x_values = chart.x_values();
     let heads = std::iter::once(column_head("setup", false))
-        .chain(places.iter().map(|&place| column_head(&place_text(&chart.x_axis, place), true)));
+        .chain(x_values.iter().map(|&x| column_head(&x_text(&chart.x_axis, x), true)));
     let rows = chart.series.iter().map(|series| {
         let points = chart.drawable(series);
-        let cells = places.iter().map(|&place| {
-            let point = points.iter().find(|point| point.x.total_cmp(&place).is_eq());
+        let cells = x_values.iter().map(|&x| {
+            let point = points.iter().find(|point| point.x.total_cmp(&x).is_eq());
             number_cell(
                 &point.map_or_else(|| NO_VALUE.to_owned(), |point| point_text(chart.y_unit, point)),
             )

@@ -1,4 +1,4 @@
-//! The smaller sections of the report, and the pieces that all of them use.
+//! The smaller sections of the report and shared elements.
 
 use crate::document::{FailedTrials, SetupDetail};
 use crate::markup::Element;
@@ -13,12 +13,11 @@ pub(super) fn paragraph(content: &str) -> Element {
     Element::new("p").text(content)
 }
 
-/// A line to be copied as a whole.
 pub(super) fn command_line(line: &str) -> Element {
     Element::new("pre").child(Element::new("code").command(line))
 }
 
-/// A container in which something wide scrolls by itself, also by keyboard.
+/// A container for wide content that scrolls separately, by keyboard too.
 pub(super) fn scrolling(label: &str, content: Element) -> Element {
     Element::new("div")
         .class("scroll")
@@ -28,7 +27,6 @@ pub(super) fn scrolling(label: &str, content: Element) -> Element {
         .child(content)
 }
 
-/// A heading cell of a table; a column of numbers stands at the right.
 pub(super) fn column_head(title: &str, number: bool) -> Element {
     let cell = Element::new("th").attr("scope", "col").text(title);
     if number { cell.class("number") } else { cell }
@@ -42,7 +40,6 @@ pub(super) fn number_cell(content: &str) -> Element {
     cell(content).class("number")
 }
 
-/// A table with a heading row.
 pub(super) fn table(heads: impl IntoIterator<Item = Element>, rows: Vec<Element>) -> Element {
     let heads = Element::new("thead").child(Element::new("tr").children(heads));
     Element::new("table").child(heads).child(Element::new("tbody").children(rows))
@@ -61,10 +58,10 @@ pub(super) fn setups(setups: &[SetupDetail]) -> Option<Element> {
             setup.choices.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         row([cell(&setup.role.marked(&setup.name)).class("name"), cell(&choices.join("; "))])
     });
-    let table = table([column_head("setup", false), column_head("choices", false)], rows.collect());
+    let table = table([column_head("setup", false), column_head("options", false)], rows.collect());
     let count = count_of(setups.len(), "setup");
     let details = Element::new("details")
-        .child(Element::new("summary").text(format!("The choices behind {count}")))
+        .child(Element::new("summary").text(format!("Options of {count}")))
         .child(scrolling("Setups", table));
     Some(Element::new("section").child(heading("setups", "Setups")).child(details))
 }
@@ -106,7 +103,7 @@ pub(super) fn failures(failures: &[FailedTrials]) -> Option<Element> {
     });
     let heads = [("setup", false), ("workload", false), ("trials", true), ("reason", false)];
     let heads = heads.map(|(title, number)| column_head(title, number));
-    let note = "These trials gave no figure; nothing was put in their place.";
+    let note = "These trials have no result and do not count in any score.";
     Some(
         Element::new("section")
             .child(heading("failures", "Failed trials"))
@@ -118,29 +115,30 @@ pub(super) fn failures(failures: &[FailedTrials]) -> Option<Element> {
 const READING: [(&str, &str); 6] = [
     (
         "Setup",
-        "A file system with its layout, mkfs options, mount options and I/O scheduler. The untuned \
-         setup is what one gets without choosing; all others are compared with it.",
+        "A file system with its layout, mkfs options, mount options and I/O scheduler. The \
+         baseline is the default setup; all others are compared with it.",
     ),
     (
-        "Merit",
-        "A setup's figure for comparison, made from all points of a workload. The note above each \
-         ranking tells how.",
+        "Score",
+        "The value that setups are compared by, from all points of a workload. The note above \
+         each ranking defines it.",
     ),
     (
         "Interval",
-        "Where the true value lies, as far as the repeats can tell. Setups whose intervals overlap \
-         are not told apart by this run, whatever their order.",
+        "The range that contains the true value with the given confidence, estimated from the \
+         repeats. If the intervals of two setups overlap, this run does not distinguish them, \
+         whatever their order.",
     ),
-    ("n", "How many measurements a figure is made of. With n = 1 nothing is known of its noise."),
+    ("n", "The number of measurements. With n = 1, the noise is unknown."),
     (
         "Cannot tell",
-        "A result, not a failure: the differences are smaller than the noise of this medium with \
-         this number of repeats.",
+        "A valid result: the differences are smaller than the noise of this device with this \
+         number of repeats.",
     ),
     (
         "Figures",
-        "The whiskers are what the caption says. A line's number, colour and marker are the same \
-         in all figures; resting the pointer on a point shows its exact figures.",
+        "The caption says what the whiskers show. A setup has the same number, color and marker \
+         in all figures. Hover over a point to see its exact values.",
     ),
 ];
 
@@ -151,15 +149,15 @@ pub(super) fn how_to_read(simulated: bool) -> Element {
     }
     if simulated {
         let meaning = "A model of a card under a real kernel. It shows how file systems behave on \
-                       such a card; a real medium may differ and should be measured.";
+                       such a card; a real device may differ and should be measured.";
         list = list
-            .child(Element::new("dt").text(capitalised(SIMULATED)))
+            .child(Element::new("dt").text(capitalized(SIMULATED)))
             .child(Element::new("dd").text(meaning));
     }
     Element::new("section").child(heading("reading", "How to read this report")).child(list)
 }
 
-pub(super) fn capitalised(text: &str) -> String {
+pub(super) fn capitalized(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

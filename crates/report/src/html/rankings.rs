@@ -1,4 +1,4 @@
-//! The rankings as tables: place, setup, merit with its interval, and number of trials.
+//! The rankings as tables: rank, setup, score with its interval, and number of trials.
 
 use crate::document::{RankRow, RankingTable, SetupRole};
 use crate::markup::Element;
@@ -6,7 +6,7 @@ use crate::text::count_of;
 
 use super::parts::{cell, column_head, heading, number_cell, paragraph, row, scrolling, table};
 
-/// How many setups of a ranking are shown at once.
+/// How many setups are visible before the rest is unfolded.
 const SHOWN_ROWS: usize = 10;
 
 pub(super) fn section(rankings: &[RankingTable]) -> Option<Element> {
@@ -24,8 +24,8 @@ pub(super) fn section(rankings: &[RankingTable]) -> Option<Element> {
     }))
 }
 
-/// The rows to show at once, and those to fold away. The untuned and the recommended setup are
-/// always shown, and a single row is not worth folding.
+/// The visible and the folded rows. The baseline and the recommended setup are always visible, and
+/// a single row is not folded.
 fn split(rows: &[RankRow]) -> (Vec<&RankRow>, Vec<&RankRow>) {
     let (shown, folded): (Vec<_>, Vec<_>) = rows
         .iter()
@@ -50,9 +50,9 @@ fn fold(ranking: &RankingTable, rows: &[&RankRow]) -> Option<Element> {
 fn rank_table(ranking: &RankingTable, rows: &[&RankRow]) -> Element {
     let spread = ranking.spread.heading();
     let heads = [
-        ("place", true),
+        ("rank", true),
         ("setup", false),
-        ("merit", true),
+        ("score", true),
         (spread.as_str(), true),
         ("n", true),
         ("note", false),
@@ -66,9 +66,9 @@ fn rank_row(ranking: &RankingTable, entry: &RankRow) -> Element {
     let unit = ranking.unit;
     let interval = format!("{} to {}", unit.show(entry.low), unit.show(entry.high));
     let marked = row([
-        number_cell(&entry.place.to_string()),
+        number_cell(&entry.rank.to_string()),
         cell(&entry.role.marked(&entry.setup)).class("name"),
-        number_cell(&unit.show(entry.merit)),
+        number_cell(&unit.show(entry.score)),
         number_cell(&interval),
         number_cell(&entry.trials.to_string()),
         cell(&entry.note).class("note"),
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_rankings_fold_all_but_the_best_and_the_untuned() {
+    fn long_rankings_show_the_best_and_the_baseline() {
         let mut rows = vec![RankRow::default(); 30];
-        rows[20].role = SetupRole::Untuned;
+        rows[20].role = SetupRole::Baseline;
         let (shown, folded) = split(&rows);
         assert_eq!((shown.len(), folded.len()), (11, 19));
-        assert_eq!(shown[10].role, SetupRole::Untuned);
+        assert_eq!(shown[10].role, SetupRole::Baseline);
         let (shown, folded) = split(&rows[..11]);
         assert_eq!((shown.len(), folded.len()), (11, 0));
     }

@@ -1,4 +1,4 @@
-//! The top of the report: the verdict and the commands that put it into effect.
+//! The top of the report: the verdict and the commands that create the recommended setup.
 
 use crate::document::{Report, ReportVerdict, RunOutcome};
 use crate::markup::Element;
@@ -8,10 +8,9 @@ use super::parts::{command_line, heading, paragraph};
 
 pub(super) fn section(report: &Report) -> Element {
     let verdict = &report.verdict;
-    let outcome = verdict.outcome_shown();
+    let outcome = verdict.supported_outcome();
     let gain = verdict.gain.map(|gain| {
-        paragraph("Gain over the untuned setup: ")
-            .child(Element::new("strong").text(gain.describe()))
+        paragraph("Gain over the baseline: ").child(Element::new("strong").text(gain.describe()))
     });
     Element::new("section")
         .class(&format!("verdict {}", class_of(outcome)))
@@ -30,7 +29,7 @@ pub(super) fn section(report: &Report) -> Element {
         .children(gain)
         .children(verdict.detail.iter().map(|detail| paragraph(detail)))
         .children(risk(&verdict.risk))
-        .children(reservations(report))
+        .children(warnings_and_failures(report))
 }
 
 fn class_of(outcome: RunOutcome) -> &'static str {
@@ -48,8 +47,8 @@ fn risk(risk: &str) -> Option<Element> {
     })
 }
 
-/// Links from the top to what weakens the verdict.
-fn reservations(report: &Report) -> Option<Element> {
+/// Links from the top to the warnings and failures.
+fn warnings_and_failures(report: &Report) -> Option<Element> {
     let failed: usize = report.failures.iter().map(|failure| failure.trials as usize).sum();
     let links: Vec<Element> =
         [(report.warnings.len(), "warning", "warnings"), (failed, "failed trial", "failures")]
@@ -62,7 +61,7 @@ fn reservations(report: &Report) -> Option<Element> {
     if links.is_empty() {
         return None;
     }
-    let mut line = paragraph("Mind: ");
+    let mut line = paragraph("See also: ");
     for (index, link) in links.into_iter().enumerate() {
         line = if index > 0 { line.text(", ").child(link) } else { line.child(link) };
     }

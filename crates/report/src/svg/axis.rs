@@ -1,4 +1,4 @@
-//! The two axes: values with round ticks, and the places a setup was measured at.
+//! The two axes: values with round ticks, and the points at which setups were measured.
 
 use flashfit_device::Bytes;
 
@@ -7,9 +7,9 @@ use crate::quantity::{FigureUnit, Scaled, exponent_of, fixed};
 use crate::text;
 
 use super::canvas::characters_in;
-use super::scale::{Scale, Ticks, even_ticks, log_ticks};
+use super::scale::{Scale, Ticks, linear_ticks, log_ticks};
 
-/// Values lie "far from zero" when the smallest is at least this share of the largest.
+/// Values are "far from zero" if the smallest is at least this share of the largest.
 const FAR_FROM_ZERO: f64 = 0.6;
 
 /// An axis of values.
@@ -17,11 +17,10 @@ const FAR_FROM_ZERO: f64 = 0.6;
 pub(crate) struct ValueAxis {
     scale: Scale,
     logarithmic: bool,
-    /// Values with the texts that mark them.
     pub(crate) ticks: Vec<(f64, String)>,
-    /// The unit that belongs after the axis's name; empty when the ticks bear their own.
+    /// The unit after the name of the axis; empty if each tick has its own.
     pub(crate) unit_name: &'static str,
-    /// Whether the lowest value of the axis is above zero, or the axis has no zero.
+    /// Whether the axis does not include zero.
     pub(crate) without_zero: bool,
 }
 
@@ -38,25 +37,31 @@ impl ValueAxis {
         let smallest = values.fold(f64::INFINITY, f64::min);
         let pixels = (low_px, high_px);
         match (smallest.is_finite(), scale) {
-            (false, _) => Self::even(0.0, 1.0, unit, pixels),
-            (true, ValueScale::Linear) => Self::even(smallest, largest, unit, pixels),
+            (false, _) => Self::linear(0.0, 1.0, unit, pixels),
+            (true, ValueScale::Linear) => Self::linear(smallest, largest, unit, pixels),
             (true, ValueScale::Logarithmic) => Self::logarithmic(smallest, largest, unit, pixels),
         }
     }
 
-    fn even(smallest: f64, largest: f64, unit: FigureUnit, (low_px, high_px): (f64, f64)) -> Self {
+    fn linear(
+        smallest: f64,
+        largest: f64,
+        unit: FigureUnit,
+        (low_px, high_px): (f64, f64),
+    ) -> Self {
         let without_zero = smallest > 0.0 && smallest >= FAR_FROM_ZERO * largest;
         let below_zero = largest < 0.0 && largest <= FAR_FROM_ZERO * smallest;
         let low = if without_zero { smallest } else { smallest.min(0.0) };
         let high = if below_zero { largest } else { largest.max(0.0) };
         let scaled = unit.scaled_for(low.abs().max(high.abs()));
-        let Ticks { values, decimals } = even_ticks(low / scaled.divisor, high / scaled.divisor, 5);
+        let Ticks { values, decimals } =
+            linear_ticks(low / scaled.divisor, high / scaled.divisor, 5);
         let values: Vec<f64> = values.into_iter().map(|tick| tick * scaled.divisor).collect();
         let text = |tick: f64| fixed(tick / scaled.divisor, decimals);
         Self {
             scale: Scale {
-                low: *values.first().expect("there are two ticks at least"),
-                high: *values.last().expect("there are two ticks at least"),
+                low: *values.first().expect("there are at least two ticks"),
+                high: *values.last().expect("there are at least two ticks"),
                 low_px,
                 high_px,
             },
@@ -82,8 +87,8 @@ impl ValueAxis {
             let digits = fixed(tick / own.divisor, decimals.unwrap_or(0));
             if own.name.is_empty() { digits } else { format!("{digits} {}", own.name) }
         };
-        let low = values.first().expect("there are two ticks at least") * scaled.divisor;
-        let high = values.last().expect("there are two ticks at least") * scaled.divisor;
+        let low = values.first().expect("there are at least two ticks") * scaled.divisor;
+        let high = values.last().expect("there are at least two ticks") * scaled.divisor;
         Self {
             scale: Scale { low: low.log10(), high: high.log10(), low_px, high_px },
             logarithmic: true,
@@ -93,12 +98,12 @@ impl ValueAxis {
         }
     }
 
-    pub(crate) fn place(&self, value: f64) -> f64 {
-        self.scale.place(if self.logarithmic { value.log10() } else { value })
+    pub(crate) fn position(&self, value: f64) -> f64 {
+        self.scale.position(if self.logarithmic { value.log10() } else { value })
     }
 
-    /// The axis's name with its unit.
-    pub(crate) fn named(&self, name: &str) -> String {
+    /// The name of the axis with its unit.
+    pub(crate) fn title(&self, name: &str) -> String {
         match (self.unit_name, name) {
             ("", _) => name.to_owned(),
             (unit, "") => unit.to_owned(),
@@ -106,7 +111,7 @@ impl ValueAxis {
         }
     }
 
-    /// What a reader must know of the axis, where it isn't plain: that lengths don't compare.
+    /// Warns that lengths on this axis are not proportional to values.
     pub(crate) fn caveat(&self) -> Option<&'static str> {
         match (self.logarithmic, self.without_zero) {
             (true, _) => Some("logarithmic scale"),
@@ -116,58 +121,58 @@ impl ValueAxis {
     }
 }
 
-/// The axis of places.
+/// The horizontal axis of a line chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CategoryAxis {
     scale: Scale,
     powers_of_two: bool,
-    /// How far apart neighbouring places are at least.
+    /// The smallest distance between adjacent ticks.
     pub(crate) spacing_px: f64,
-    /// Places with the texts that mark them; those without room have none.
+    /// Values and labels; crowded ticks have no label.
     pub(crate) ticks: Vec<(f64, Option<String>)>,
 }
 
 impl CategoryAxis {
-    pub(crate) fn new(kind: &XAxis, places: &[f64], low_px: f64, high_px: f64) -> Self {
+    pub(crate) fn new(kind: &XAxis, values: &[f64], low_px: f64, high_px: f64) -> Self {
         let powers_of_two = !matches!(kind, XAxis::Labels(_));
-        let along: Vec<f64> =
-            places.iter().map(|&x| if powers_of_two { x.log2() } else { x }).collect();
-        let low = along.first().copied().unwrap_or(0.0) - 0.5;
-        let high = along.last().copied().unwrap_or(0.0) + 0.5;
+        let positions: Vec<f64> =
+            values.iter().map(|&x| if powers_of_two { x.log2() } else { x }).collect();
+        let low = positions.first().copied().unwrap_or(0.0) - 0.5;
+        let high = positions.last().copied().unwrap_or(0.0) + 0.5;
         let scale = Scale { low, high, low_px, high_px };
-        let nearest = along.windows(2).map(|pair| pair[1] - pair[0]).fold(high - low, f64::min);
+        let nearest = positions.windows(2).map(|pair| pair[1] - pair[0]).fold(high - low, f64::min);
         let mut axis = Self {
             scale,
             powers_of_two,
             spacing_px: nearest / (high - low) * (high_px - low_px),
             ticks: Vec::new(),
         };
-        axis.ticks = axis.marked(kind, places);
+        axis.ticks = axis.labeled_ticks(kind, values);
         axis
     }
 
-    fn marked(&self, kind: &XAxis, places: &[f64]) -> Vec<(f64, Option<String>)> {
-        let room = characters_in(self.spacing_px - 6.0).max(3);
+    fn labeled_ticks(&self, kind: &XAxis, values: &[f64]) -> Vec<(f64, Option<String>)> {
+        let max_chars = characters_in(self.spacing_px - 6.0).max(3);
         let texts: Vec<String> = match kind {
             XAxis::Labels(_) => {
-                places.iter().map(|&x| text::shorten_end(&place_text(kind, x), room)).collect()
+                values.iter().map(|&x| text::shorten_end(&x_text(kind, x), max_chars)).collect()
             }
-            _ => places.iter().map(|&x| place_text(kind, x)).collect(),
+            _ => values.iter().map(|&x| x_text(kind, x)).collect(),
         };
         let longest = texts.iter().map(|text| text::width(text)).max().unwrap_or(0);
-        let every = longest.div_ceil(room).max(1);
+        let every = longest.div_ceil(max_chars).max(1);
         let texts = texts.into_iter().enumerate();
         let texts = texts.map(|(index, text)| (index % every == 0).then_some(text));
-        places.iter().copied().zip(texts).collect()
+        values.iter().copied().zip(texts).collect()
     }
 
-    pub(crate) fn place(&self, x: f64) -> f64 {
-        self.scale.place(if self.powers_of_two { x.log2() } else { x })
+    pub(crate) fn position(&self, x: f64) -> f64 {
+        self.scale.position(if self.powers_of_two { x.log2() } else { x })
     }
 }
 
-/// How a place is called: its label, its size, or its ratio as a fraction.
-pub(crate) fn place_text(kind: &XAxis, x: f64) -> String {
+/// The text of a tick: a label, a size, or a ratio as a fraction.
+pub(crate) fn x_text(kind: &XAxis, x: f64) -> String {
     let whole =
         |value: f64| (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value);
     match kind {
@@ -203,13 +208,13 @@ mod tests {
             0.0,
         );
         assert_eq!(marks(&axis), ["0", "2", "4", "6", "8", "10"]);
-        assert_eq!(axis.named("throughput"), "throughput (MiB/s)");
+        assert_eq!(axis.title("throughput"), "throughput (MiB/s)");
         assert_eq!(axis.caveat(), None);
-        assert_eq!(axis.place(0.0), 100.0);
+        assert_eq!(axis.position(0.0), 100.0);
     }
 
     #[test]
-    fn times_on_a_log_axis_bear_their_own_units() {
+    fn times_on_a_log_axis_have_a_unit_at_each_tick() {
         let values = [30_000.0, 40_000_000.0];
         let axis = ValueAxis::new(
             values.into_iter(),
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn values_far_from_zero_leave_it_out_and_say_so() {
+    fn an_axis_of_values_far_from_zero_leaves_it_out_and_warns() {
         let values = [9.70, 9.84];
         let axis =
             ValueAxis::new(values.into_iter(), FigureUnit::Number, ValueScale::Linear, 0.0, 100.0);
@@ -241,28 +246,28 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_without_values_has_ticks_all_the_same() {
+    fn an_axis_without_values_has_ticks() {
         let none = std::iter::empty();
         let axis = ValueAxis::new(none, FigureUnit::Number, ValueScale::Logarithmic, 0.0, 100.0);
         assert_eq!(marks(&axis).len(), 6);
     }
 
     #[test]
-    fn places_are_called_as_people_call_them() {
-        assert_eq!(place_text(&XAxis::Bytes, 1_048_576.0), "1 MiB");
-        assert_eq!(place_text(&XAxis::Ratio, 0.5), "1/2");
-        assert_eq!(place_text(&XAxis::Ratio, 2.0), "2");
-        assert_eq!(place_text(&XAxis::Ratio, 1.5), "1.50");
+    fn ticks_have_readable_labels() {
+        assert_eq!(x_text(&XAxis::Bytes, 1_048_576.0), "1 MiB");
+        assert_eq!(x_text(&XAxis::Ratio, 0.5), "1/2");
+        assert_eq!(x_text(&XAxis::Ratio, 2.0), "2");
+        assert_eq!(x_text(&XAxis::Ratio, 1.5), "1.50");
         let labels = XAxis::Labels(vec!["cold".into(), "warm".into()]);
-        assert_eq!(place_text(&labels, 1.0), "warm");
-        assert_eq!(place_text(&labels, 7.0), "7.0");
+        assert_eq!(x_text(&labels, 1.0), "warm");
+        assert_eq!(x_text(&labels, 7.0), "7.0");
     }
 
     #[test]
-    fn crowded_places_are_not_all_marked() {
-        let places: Vec<f64> = (12..32).map(|power| 2f64.powi(power)).collect();
-        let axis = CategoryAxis::new(&XAxis::Bytes, &places, 0.0, 600.0);
-        let marked = axis.ticks.iter().filter(|(_, text)| text.is_some()).count();
-        assert!((5..15).contains(&marked), "{marked}");
+    fn crowded_ticks_are_not_all_labeled() {
+        let values: Vec<f64> = (12..32).map(|power| 2f64.powi(power)).collect();
+        let axis = CategoryAxis::new(&XAxis::Bytes, &values, 0.0, 600.0);
+        let labeled = axis.ticks.iter().filter(|(_, text)| text.is_some()).count();
+        assert!((5..15).contains(&labeled), "{labeled}");
     }
 }

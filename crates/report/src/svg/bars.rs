@@ -1,7 +1,7 @@
-//! Horizontal bars with whiskers, one a setup, with the figures written beside them.
+//! The bar chart: one horizontal bar per setup, with whiskers and the values in numbers.
 //!
-//! Bars are lengths, so they need a zero: where all values lie far from it, dots take their place
-//! and the figure says that its scale does not start at zero.
+//! The length of a bar is only meaningful from zero. If all values are far from zero, the chart
+//! draws dots instead and says that its scale does not start at zero.
 
 use crate::document::SetupRole;
 use crate::figure::{Bar, BarChart, ValueScale, is_drawable};
@@ -15,10 +15,10 @@ use super::canvas::{
 };
 
 const ROW_PX: f64 = 24.0;
-const LONGEST_NAME: usize = 36;
-/// A character of a bold name.
+const MAX_NAME_CHARS: usize = 36;
+/// The width of a bold character.
 const BOLD_PX: f64 = 7.9;
-const FIGURES_PX: f64 = 200.0;
+const VALUES_PX: f64 = 200.0;
 
 struct Plot<'a> {
     chart: &'a BarChart,
@@ -29,21 +29,21 @@ struct Plot<'a> {
     bottom_px: f64,
 }
 
-/// The figure and its height in pixels.
+/// The chart and its height in pixels.
 pub(crate) fn draw(chart: &BarChart, drawing: &Drawing) -> (Element, f64) {
     let plot = Plot::new(chart);
     let height = plot.bottom_px + 50.0;
     let drawn = figure(&chart.title, chart.direction, drawing.simulated, height)
         .children(plot.ticks())
-        .children(plot.untuned_rule())
+        .children(plot.baseline_rule())
         .children(plot.bars.iter().enumerate().map(|(index, bar)| plot.row(index, bar)))
         .child(faint(label(plot.left_px, plot.bottom_px + 38.0, "start", &plot.axis_title())))
-        .child(faint(label(WIDTH_PX - 12.0, plot.top_px - 4.0, "end", &plot.figures_title())))
+        .child(faint(label(WIDTH_PX - 12.0, plot.top_px - 4.0, "end", &plot.values_title())))
         .children(plot.bars.is_empty().then(|| no_data(WIDTH_PX / 2.0, plot.top_px + 16.0)));
     (drawn, height)
 }
 
-/// The bars that have a value, with an orderly spread.
+/// The bars that have a value, with `low` and `high` around it.
 fn drawable(chart: &BarChart) -> Vec<Bar> {
     let bars = chart.bars.iter().filter(|bar| is_drawable(bar.value));
     bars.map(|bar| Bar {
@@ -55,7 +55,7 @@ fn drawable(chart: &BarChart) -> Vec<Bar> {
 }
 
 fn name_px(bar: &Bar) -> f64 {
-    let characters = crate::text::width(&bar.role.marked(&bar.name)).min(LONGEST_NAME);
+    let characters = crate::text::width(&bar.role.marked(&bar.name)).min(MAX_NAME_CHARS);
     count(characters) * if bar.role == SetupRole::Candidate { CHARACTER_PX } else { BOLD_PX }
 }
 
@@ -65,44 +65,44 @@ impl<'a> Plot<'a> {
         let left_px = 24.0 + bars.iter().map(name_px).fold(0.0, f64::max);
         let top_px = TOP_PX + 14.0;
         let ends = bars.iter().flat_map(|bar| [bar.low, bar.high]);
-        let right_px = WIDTH_PX - FIGURES_PX - 24.0;
+        let right_px = WIDTH_PX - VALUES_PX - 24.0;
         let axis = ValueAxis::new(ends, chart.unit, ValueScale::Linear, left_px, right_px);
         let bottom_px = top_px + ROW_PX * count(bars.len().max(1));
         Self { chart, bars, axis, left_px, top_px, bottom_px }
     }
 
     fn axis_title(&self) -> String {
-        let name = self.axis.named(&self.chart.value_label);
+        let name = self.axis.title(&self.chart.value_label);
         match self.axis.caveat() {
             Some(caveat) => format!("{name}; {caveat}"),
             None => name,
         }
     }
 
-    fn figures_title(&self) -> String {
+    fn values_title(&self) -> String {
         format!("value ({}), n", self.chart.spread.heading())
     }
 
     fn ticks(&self) -> impl Iterator<Item = Element> {
         let has_bars = !self.axis.without_zero;
         self.axis.ticks.iter().flat_map(move |(value, text)| {
-            let x = self.axis.place(*value);
-            let colour = if has_bars && *value == 0.0 { AXIS } else { GRID };
+            let x = self.axis.position(*value);
+            let color = if has_bars && *value == 0.0 { AXIS } else { GRID };
             [
-                rule(x, self.top_px, x, self.bottom_px, colour),
+                rule(x, self.top_px, x, self.bottom_px, color),
                 label(x, self.bottom_px + 16.0, "middle", text),
             ]
         })
     }
 
-    /// A line through all rows at the baseline's value, to compare with.
-    fn untuned_rule(&self) -> Option<Element> {
-        let untuned = self.bars.iter().find(|bar| bar.role == SetupRole::Untuned)?;
-        let x = self.axis.place(untuned.value);
+    /// A line through all rows at the value of the baseline.
+    fn baseline_rule(&self) -> Option<Element> {
+        let baseline = self.bars.iter().find(|bar| bar.role == SetupRole::Baseline)?;
+        let x = self.axis.position(baseline.value);
         Some(
             rule(x, self.top_px, x, self.bottom_px, "#111111")
                 .attr("stroke-dasharray", "4 3")
-                .child(tooltip(&format!("untuned: {}", self.chart.unit.show(untuned.value)))),
+                .child(tooltip(&format!("baseline: {}", self.chart.unit.show(baseline.value)))),
         )
     }
 
@@ -112,39 +112,39 @@ impl<'a> Plot<'a> {
         let weight = if bar.role == SetupRole::Candidate { "normal" } else { "bold" };
         let row = Element::new("g")
             .child(
-                short_label(self.left_px - 10.0, middle + 4.0, "end", &name, LONGEST_NAME)
+                short_label(self.left_px - 10.0, middle + 4.0, "end", &name, MAX_NAME_CHARS)
                     .attr("font-weight", weight),
             )
             .child(self.mark(bar, middle));
         let row = if bar.high > bar.low { row.child(self.whisker(bar, middle)) } else { row };
-        row.child(label(WIDTH_PX - 12.0, middle + 4.0, "end", &self.figures(bar)))
-            .child(tooltip(&format!("{name}: {}", self.figures(bar))))
+        row.child(label(WIDTH_PX - 12.0, middle + 4.0, "end", &self.values_text(bar)))
+            .child(tooltip(&format!("{name}: {}", self.values_text(bar))))
     }
 
     fn mark(&self, bar: &Bar, middle: f64) -> Element {
-        let colour = match bar.role {
-            SetupRole::Untuned => "#777777",
+        let color = match bar.role {
+            SetupRole::Baseline => "#777777",
             SetupRole::Recommended => "#009e73",
             SetupRole::Candidate => "#56b4e9",
         };
-        let value = self.axis.place(bar.value);
+        let value = self.axis.position(bar.value);
         if self.axis.without_zero {
             return Element::new("path")
                 .attr("d", "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z")
                 .attr("transform", format!("translate({} {})", px(value), px(middle)))
-                .attr("fill", colour);
+                .attr("fill", color);
         }
-        let zero = self.axis.place(0.0);
+        let zero = self.axis.position(0.0);
         Element::new("rect")
             .attr("x", px(value.min(zero)))
             .attr("y", px(middle - 7.0))
             .attr("width", px((value - zero).abs().max(0.5)))
             .attr("height", 14)
-            .attr("fill", colour)
+            .attr("fill", color)
     }
 
     fn whisker(&self, bar: &Bar, middle: f64) -> Element {
-        let (low, high) = (px(self.axis.place(bar.low)), px(self.axis.place(bar.high)));
+        let (low, high) = (px(self.axis.position(bar.low)), px(self.axis.position(bar.high)));
         let (top, bottom, middle) = (px(middle - 4.0), px(middle + 4.0), px(middle));
         Element::new("path")
             .attr("d", format!("M{low} {middle}H{high}M{low} {top}V{bottom}M{high} {top}V{bottom}"))
@@ -153,7 +153,7 @@ impl<'a> Plot<'a> {
             .attr("fill", "none")
     }
 
-    fn figures(&self, bar: &Bar) -> String {
+    fn values_text(&self, bar: &Bar) -> String {
         let unit = self.chart.unit;
         let scaled = unit.scaled_for(bar.value);
         format!(

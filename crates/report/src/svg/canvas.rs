@@ -1,4 +1,4 @@
-//! The paper a figure is drawn on: its size, heading and the pieces every figure uses.
+//! The frame of a chart and elements that all charts share.
 
 use crate::figure::BetterDirection;
 use crate::markup::Element;
@@ -6,36 +6,33 @@ use crate::text;
 
 use super::SIMULATED;
 
-/// The width of every figure, in pixels.
 pub(crate) const WIDTH_PX: f64 = 760.0;
-/// Where the part below the heading begins.
+/// The top of the area below the heading.
 pub(crate) const TOP_PX: f64 = 58.0;
 
-const INK: &str = "#222222";
-const FAINT_INK: &str = "#555555";
+const TEXT_COLOR: &str = "#222222";
+const FAINT_TEXT_COLOR: &str = "#555555";
 pub(crate) const GRID: &str = "#dddddd";
 pub(crate) const AXIS: &str = "#888888";
 
-/// How wide a character of the small text is at most, on average.
+/// An upper limit of the average width of a character in the small text.
 pub(crate) const CHARACTER_PX: f64 = 6.8;
 
-/// A coordinate with one decimal at most.
+/// A coordinate with at most one decimal.
 pub(crate) fn px(value: f64) -> String {
     let text = crate::quantity::fixed(value, 1);
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
-/// How many characters fit into a width.
 pub(crate) fn characters_in(width_px: f64) -> usize {
     (width_px / CHARACTER_PX).floor().max(0.0) as usize
 }
 
-/// A count as a factor for coordinates.
 pub(crate) fn count(items: usize) -> f64 {
-    f64::from(u32::try_from(items).expect("a figure has fewer than 2^32 items"))
+    f64::from(u32::try_from(items).expect("a chart has fewer than 2^32 items"))
 }
 
-/// An empty figure with its heading: title, which way is good, and that it is simulated.
+/// An empty chart with its heading: title, better direction, and a mark if it is simulated.
 pub(crate) fn figure(
     title: &str,
     direction: BetterDirection,
@@ -43,9 +40,9 @@ pub(crate) fn figure(
     height: f64,
 ) -> Element {
     let note = direction.note();
-    let known = [note, if simulated { SIMULATED } else { "" }];
-    let known: Vec<&str> = known.into_iter().filter(|part| !part.is_empty()).collect();
-    let description = known.join("; ");
+    let parts = [note, if simulated { SIMULATED } else { "" }];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let description = parts.join("; ");
     let figure = Element::new("svg")
         .attr("xmlns", "http://www.w3.org/2000/svg")
         .attr("viewBox", format!("0 0 {} {}", px(WIDTH_PX), px(height)))
@@ -55,14 +52,14 @@ pub(crate) fn figure(
         .attr("aria-label", format!("{title}: {description}"))
         .attr("font-family", "system-ui, 'DejaVu Sans', Arial, sans-serif")
         .attr("font-size", 12)
-        .attr("fill", INK)
+        .attr("fill", TEXT_COLOR)
         .child(background(height))
         .child(
             label(12.0, 22.0, "start", &text::shorten_end(title, 84))
                 .attr("font-size", 15)
                 .attr("font-weight", "bold"),
         )
-        .child(label(12.0, 41.0, "start", note).attr("fill", FAINT_INK));
+        .child(label(12.0, 41.0, "start", note).attr("fill", FAINT_TEXT_COLOR));
     if simulated {
         figure.child(
             label(160.0, 41.0, "start", &SIMULATED.to_uppercase())
@@ -81,41 +78,45 @@ fn background(height: f64) -> Element {
         .attr("fill", "#ffffff")
 }
 
-/// A text at a place; `anchor` is `start`, `middle` or `end`.
+/// A text at a position; `anchor` is `start`, `middle` or `end`.
 pub(crate) fn label(x: f64, y: f64, anchor: &str, content: &str) -> Element {
     let label = Element::new("text").attr("x", px(x)).attr("y", px(y));
     let label = if anchor == "start" { label } else { label.attr("text-anchor", anchor) };
     label.text(content)
 }
 
-/// A text that is shortened in its middle to a number of characters, with the whole as a tooltip.
-pub(crate) fn short_label(x: f64, y: f64, anchor: &str, content: &str, most: usize) -> Element {
+/// A text that is shortened in the middle to `max_chars`, with the whole text as a tooltip.
+pub(crate) fn short_label(
+    x: f64,
+    y: f64,
+    anchor: &str,
+    content: &str,
+    max_chars: usize,
+) -> Element {
     let content = text::plain(content);
-    let short = text::shorten_middle(&content, most);
+    let short = text::shorten_middle(&content, max_chars);
     let shown = label(x, y, anchor, &short);
     if short == content { shown } else { shown.child(tooltip(&content)) }
 }
 
-/// A text in the fainter ink.
 pub(crate) fn faint(label: Element) -> Element {
-    label.attr("fill", FAINT_INK)
+    label.attr("fill", FAINT_TEXT_COLOR)
 }
 
-/// What is shown when the pointer rests on the element it is put into.
 pub(crate) fn tooltip(content: &str) -> Element {
     Element::new("title").text(content)
 }
 
-pub(crate) fn rule(x1: f64, y1: f64, x2: f64, y2: f64, colour: &str) -> Element {
+pub(crate) fn rule(x1: f64, y1: f64, x2: f64, y2: f64, color: &str) -> Element {
     Element::new("path")
         .attr("d", format!("M{} {}L{} {}", px(x1), px(y1), px(x2), px(y2)))
-        .attr("stroke", colour)
+        .attr("stroke", color)
         .attr("fill", "none")
 }
 
-/// What stands in place of an empty plot.
+/// Shown instead of an empty plot.
 pub(crate) fn no_data(x: f64, y: f64) -> Element {
-    faint(label(x, y, "middle", "no figures"))
+    faint(label(x, y, "middle", "no data"))
 }
 
 #[cfg(test)]

@@ -1,50 +1,49 @@
-//! The line chart: one line a setup, with whiskers, tooltips and numbered ends.
+//! The line chart: one line per setup, with whiskers, tooltips and a number at its end.
 //!
-//! At each place the setups are drawn a little beside each other, so that whiskers don't hide one
-//! another; the numbers at the right ends are those of the legend below.
+//! The points of different setups at one `x` are drawn slightly apart, so that their whiskers do
+//! not overlap. The numbers at the right ends refer to the legend below.
 
 use crate::figure::{ChartPoint, ChartSeries, LineChart};
 use crate::markup::Element;
 
 use super::Drawing;
-use super::axis::{CategoryAxis, ValueAxis, place_text};
+use super::axis::{CategoryAxis, ValueAxis, x_text};
 use super::canvas::{
     AXIS, GRID, TOP_PX, WIDTH_PX, characters_in, count, faint, figure, label, no_data, px, rule,
     short_label, tooltip,
 };
-use super::look::LineStyle;
+use super::style::LineStyle;
 
 const LEFT_PX: f64 = 74.0;
 const RIGHT_PX: f64 = WIDTH_PX - 46.0;
 const LEGEND_ROW_PX: f64 = 19.0;
-/// The closest that two numbers at the right ends may come.
+/// The smallest distance between two numbers at the right ends.
 const NUMBER_PX: f64 = 11.0;
 
 struct Plot<'a> {
     chart: &'a LineChart,
     values: ValueAxis,
-    places: CategoryAxis,
+    categories: CategoryAxis,
     bottom_px: f64,
-    /// The lines that have points, each with its look.
+    /// The lines that have points.
     lines: Vec<Line<'a>>,
 }
 
 struct Line<'a> {
     series: &'a ChartSeries,
-    look: LineStyle,
+    style: LineStyle,
     points: Vec<ChartPoint>,
-    /// How far to the right it is drawn.
     shift_px: f64,
 }
 
-/// The figure and its height in pixels.
+/// The chart and its height in pixels.
 pub(crate) fn draw(chart: &LineChart, drawing: &Drawing) -> (Element, f64) {
     let plot = Plot::new(chart, drawing);
     let (columns, rows) = plot.legend_shape();
     let height = plot.bottom_px + 58.0 + LEGEND_ROW_PX * count(rows);
     let drawn = figure(&chart.title, chart.direction, drawing.simulated, height)
         .children(plot.value_ticks())
-        .children(plot.place_ticks())
+        .children(plot.category_ticks())
         .child(faint(label(12.0, TOP_PX + 4.0, "start", &plot.value_title())))
         .child(faint(label(
             f64::midpoint(LEFT_PX, RIGHT_PX),
@@ -70,26 +69,27 @@ impl<'a> Plot<'a> {
         let heights =
             drawn.iter().flat_map(|(_, points)| points).flat_map(|point| [point.low, point.high]);
         let values = ValueAxis::new(heights, chart.y_unit, chart.y_scale, bottom_px, TOP_PX + 14.0);
-        let places = CategoryAxis::new(&chart.x_axis, &chart.places(), LEFT_PX, RIGHT_PX - 18.0);
-        let step_px = (places.spacing_px * 0.5 / count(drawn.len().max(1))).min(4.0);
+        let categories =
+            CategoryAxis::new(&chart.x_axis, &chart.x_values(), LEFT_PX, RIGHT_PX - 18.0);
+        let step_px = (categories.spacing_px * 0.5 / count(drawn.len().max(1))).min(4.0);
         let middle = (count(drawn.len()) - 1.0) / 2.0;
         let mut lines: Vec<Line> = drawn
             .into_iter()
             .enumerate()
             .map(|(index, (series, points))| {
-                let look = drawing.looks.look(&series.name, series.role, index);
-                Line { series, look, points, shift_px: 0.0 }
+                let style = drawing.styles.style(&series.name, series.role, index);
+                Line { series, style, points, shift_px: 0.0 }
             })
             .collect();
-        lines.sort_by_key(|line| line.look.number);
+        lines.sort_by_key(|line| line.style.number);
         for (index, line) in lines.iter_mut().enumerate() {
             line.shift_px = (count(index) - middle) * step_px;
         }
-        Self { chart, values, places, bottom_px, lines }
+        Self { chart, values, categories, bottom_px, lines }
     }
 
     fn value_title(&self) -> String {
-        let name = self.values.named(&self.chart.y_label);
+        let name = self.values.title(&self.chart.y_label);
         match self.values.caveat() {
             Some(caveat) => format!("{name}; {caveat}"),
             None => name,
@@ -98,15 +98,15 @@ impl<'a> Plot<'a> {
 
     fn value_ticks(&self) -> impl Iterator<Item = Element> {
         self.values.ticks.iter().flat_map(|(value, text)| {
-            let y = self.values.place(*value);
+            let y = self.values.position(*value);
             [rule(LEFT_PX, y, RIGHT_PX - 18.0, y, GRID), label(LEFT_PX - 7.0, y + 4.0, "end", text)]
         })
     }
 
-    fn place_ticks(&self) -> impl Iterator<Item = Element> {
+    fn category_ticks(&self) -> impl Iterator<Item = Element> {
         let axis = rule(LEFT_PX, self.bottom_px, RIGHT_PX - 18.0, self.bottom_px, AXIS);
-        let ticks = self.places.ticks.iter().flat_map(|(x, text)| {
-            let x = self.places.place(*x);
+        let ticks = self.categories.ticks.iter().flat_map(|(x, text)| {
+            let x = self.categories.position(*x);
             let mark = rule(x, self.bottom_px, x, self.bottom_px + 5.0, AXIS);
             let text = text.as_deref().map(|text| label(x, self.bottom_px + 19.0, "middle", text));
             std::iter::once(mark).chain(text)
@@ -130,12 +130,12 @@ impl<'a> Plot<'a> {
         let mut stroke = Element::new("path")
             .attr("d", path)
             .attr("fill", "none")
-            .attr("stroke-width", line.look.stroke_px);
-        if line.look.dash != "none" {
-            stroke = stroke.attr("stroke-dasharray", line.look.dash);
+            .attr("stroke-width", line.style.stroke_px);
+        if line.style.dash != "none" {
+            stroke = stroke.attr("stroke-dasharray", line.style.dash);
         }
         Element::new("g")
-            .attr("stroke", line.look.colour)
+            .attr("stroke", line.style.color)
             .child(stroke.child(tooltip(&line.series.role.marked(&line.series.name))))
             .children(line.points.iter().map(|point| self.point(line, point)))
     }
@@ -144,7 +144,7 @@ impl<'a> Plot<'a> {
         let (x, y) = self.position(line, point);
         let mut drawn = Element::new("g");
         if point.high > point.low {
-            let ends = (self.values.place(point.low), self.values.place(point.high));
+            let ends = (self.values.position(point.low), self.values.position(point.high));
             drawn = drawn.child(
                 Element::new("path").attr("d", format!("M{} {}V{}", px(x), px(ends.0), px(ends.1))),
             );
@@ -152,16 +152,16 @@ impl<'a> Plot<'a> {
         drawn
             .child(
                 Element::new("path")
-                    .attr("d", line.look.marker_path())
-                    .attr("transform", line.look.marker_place(x, y))
-                    .attr("fill", line.look.marker_fill())
+                    .attr("d", line.style.marker_path())
+                    .attr("transform", line.style.marker_transform(x, y))
+                    .attr("fill", line.style.marker_fill())
                     .attr("stroke-width", "1.4"),
             )
             .child(tooltip(&self.point_text(line, point)))
     }
 
     fn position(&self, line: &Line, point: &ChartPoint) -> (f64, f64) {
-        (self.places.place(point.x) + line.shift_px, self.values.place(point.y))
+        (self.categories.position(point.x) + line.shift_px, self.values.position(point.y))
     }
 
     fn point_text(&self, line: &Line, point: &ChartPoint) -> String {
@@ -169,7 +169,7 @@ impl<'a> Plot<'a> {
         format!(
             "{}, {}: {} ({} {} to {}, n = {})",
             line.series.role.marked(&line.series.name),
-            place_text(&self.chart.x_axis, point.x),
+            x_text(&self.chart.x_axis, point.x),
             unit.show(point.y),
             self.chart.spread.heading(),
             unit.show(point.low),
@@ -178,7 +178,7 @@ impl<'a> Plot<'a> {
         )
     }
 
-    /// The numbers at the right ends, moved apart where lines end close together.
+    /// The numbers at the right ends, moved apart if lines end close together.
     fn end_numbers(&self) -> impl Iterator<Item = Element> {
         let mut ends: Vec<(f64, f64, &Line)> = self
             .lines
@@ -188,27 +188,27 @@ impl<'a> Plot<'a> {
                 Some((x, y, line))
             })
             .collect();
-        ends.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.2.look.number.cmp(&b.2.look.number)));
-        let wished: Vec<f64> = ends.iter().map(|end| end.1).collect();
-        let heights = moved_apart(&wished, NUMBER_PX, TOP_PX + 14.0, self.bottom_px);
+        ends.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.2.style.number.cmp(&b.2.style.number)));
+        let desired: Vec<f64> = ends.iter().map(|end| end.1).collect();
+        let heights = spread_apart(&desired, NUMBER_PX, TOP_PX + 14.0, self.bottom_px);
         ends.into_iter().zip(heights).flat_map(|((x, y, line), height)| {
-            let colour = line.look.colour;
+            let color = line.style.color;
             [
-                rule(x + 5.0, y, RIGHT_PX - 2.0, height, colour).attr("stroke-width", "0.6"),
-                label(RIGHT_PX, height + 4.0, "start", &line.look.number.to_string())
-                    .attr("fill", colour)
+                rule(x + 5.0, y, RIGHT_PX - 2.0, height, color).attr("stroke-width", "0.6"),
+                label(RIGHT_PX, height + 4.0, "start", &line.style.number.to_string())
+                    .attr("fill", color)
                     .attr("font-size", 11)
                     .attr("font-weight", "bold"),
             ]
         })
     }
 
-    /// Columns and rows of the legend. Long names have a column to themselves, unless there are so
-    /// many that the legend would outgrow the plot.
+    /// Columns and rows of the legend. Long names get fewer columns, unless the legend would become
+    /// higher than the plot.
     fn legend_shape(&self) -> (usize, usize) {
         let names = self.lines.iter().map(|line| line.series.role.marked(&line.series.name));
         let longest = names.map(|name| crate::text::width(&name)).max().unwrap_or(0);
-        let fits = |columns: usize| longest <= legend_room(columns);
+        let fits = |columns: usize| longest <= legend_chars(columns);
         let columns = match self.lines.len() {
             _ if fits(3) => 3,
             9.. => 2,
@@ -221,50 +221,50 @@ impl<'a> Plot<'a> {
     fn legend(&self, columns: usize) -> impl Iterator<Item = Element> {
         let rows = self.lines.len().div_ceil(columns).max(1);
         let column_px = (WIDTH_PX - 24.0) / count(columns);
-        let room = legend_room(columns);
+        let max_chars = legend_chars(columns);
         let top = self.bottom_px + 62.0;
         self.lines.iter().enumerate().map(move |(index, line)| {
             let x = 12.0 + column_px * count(index / rows);
-            legend_entry(line, x, top + LEGEND_ROW_PX * count(index % rows), room)
+            legend_entry(line, x, top + LEGEND_ROW_PX * count(index % rows), max_chars)
         })
     }
 }
 
-/// How many characters of a name fit into a column of the legend.
-fn legend_room(columns: usize) -> usize {
+/// The characters of a name that fit into a column of the legend.
+fn legend_chars(columns: usize) -> usize {
     characters_in((WIDTH_PX - 24.0) / count(columns) - 76.0)
 }
 
-fn legend_entry(line: &Line, x: f64, y: f64, room: usize) -> Element {
-    let look = &line.look;
-    let mut sample = rule(x + 24.0, y - 4.0, x + 52.0, y - 4.0, look.colour)
-        .attr("stroke-width", look.stroke_px);
-    if look.dash != "none" {
-        sample = sample.attr("stroke-dasharray", look.dash);
+fn legend_entry(line: &Line, x: f64, y: f64, max_chars: usize) -> Element {
+    let style = &line.style;
+    let mut sample = rule(x + 24.0, y - 4.0, x + 52.0, y - 4.0, style.color)
+        .attr("stroke-width", style.stroke_px);
+    if style.dash != "none" {
+        sample = sample.attr("stroke-dasharray", style.dash);
     }
     let marker = Element::new("path")
-        .attr("d", look.marker_path())
-        .attr("transform", look.marker_place(x + 38.0, y - 4.0))
-        .attr("fill", look.marker_fill())
-        .attr("stroke", look.colour)
+        .attr("d", style.marker_path())
+        .attr("transform", style.marker_transform(x + 38.0, y - 4.0))
+        .attr("fill", style.marker_fill())
+        .attr("stroke", style.color)
         .attr("stroke-width", "1.4");
-    let number = label(x + 18.0, y, "end", &look.number.to_string())
-        .attr("fill", look.colour)
+    let number = label(x + 18.0, y, "end", &style.number.to_string())
+        .attr("fill", style.color)
         .attr("font-weight", "bold");
     let name = line.series.role.marked(&line.series.name);
-    let name = short_label(x + 60.0, y, "start", &name, room);
+    let name = short_label(x + 60.0, y, "start", &name, max_chars);
     Element::new("g").children([number, sample, marker, name])
 }
 
-/// Heights as near to the wished ones, which rise, as they can be with a gap between any two and
-/// within the bounds; the gap gives way when there is not enough room. Those that would come too
-/// close form a group, which is spread evenly around the middle of its wishes.
-fn moved_apart(wished: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
-    let gap = gap.min((high - low) / count(wished.len().max(2) - 1));
+/// Heights near the `desired` ones, which are in ascending order, at least `gap` apart and within
+/// the bounds; if there is not enough space, the gap shrinks. Heights that would be too close form a
+/// group, which is spread evenly around the mean of its desired heights.
+fn spread_apart(desired: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
+    let gap = gap.min((high - low) / count(desired.len().max(2) - 1));
     let extent = |members: usize| gap * (count(members) - 1.0);
     let mut groups: Vec<(f64, usize)> = Vec::new();
-    for &wish in wished {
-        let mut group = (wish.clamp(low, high), 1);
+    for &height in desired {
+        let mut group = (height.clamp(low, high), 1);
         while let Some(&(middle, members)) = groups.last() {
             let needed = (extent(members) + extent(group.1)) / 2.0 + gap;
             if group.0 - middle >= needed {
@@ -289,12 +289,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_at_the_ends_keep_apart_and_within() {
-        let heights = moved_apart(&[10.0, 10.0, 11.0, 99.0, 100.0], 11.0, 0.0, 100.0);
+    fn end_numbers_keep_apart_and_within_the_bounds() {
+        let heights = spread_apart(&[10.0, 10.0, 11.0, 99.0, 100.0], 11.0, 0.0, 100.0);
         assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 10.999), "{heights:?}");
         assert!(heights.iter().all(|height| (0.0..=100.0).contains(height)));
-        let crowd = moved_apart(&[50.0; 30], 11.0, 0.0, 100.0);
+        let crowd = spread_apart(&[50.0; 30], 11.0, 0.0, 100.0);
         assert!(crowd.iter().all(|height| (-0.001..=100.001).contains(height)), "{crowd:?}");
-        assert_eq!(moved_apart(&[7.0], 11.0, 0.0, 100.0), [7.0]);
+        assert_eq!(spread_apart(&[7.0], 11.0, 0.0, 100.0), [7.0]);
     }
 }

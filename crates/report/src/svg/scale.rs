@@ -1,8 +1,8 @@
-//! Scales that turn values into pixels, and round values to mark on them.
+//! Maps values to pixels and chooses round values for ticks.
 
 use crate::quantity::exponent_of;
 
-/// A straight scale from a range of values to a range of pixels.
+/// A linear scale from a range of values to a range of pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) low: f64,
@@ -12,7 +12,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    pub(crate) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         let share = if self.high > self.low {
             ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
         } else {
@@ -22,17 +22,17 @@ impl Scale {
     }
 }
 
-/// Round values from below the smallest to above the largest.
+/// Round values that enclose a range.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ticks {
     pub(crate) values: Vec<f64>,
-    /// How many decimals tell neighbouring values apart; unused on logarithmic scales.
+    /// The decimals that distinguish adjacent values; unused on logarithmic scales.
     pub(crate) decimals: usize,
 }
 
-/// About `about` evenly spaced ticks around a range: multiples of 1, 2 or 5 times a power of ten.
-pub(crate) fn even_ticks(low: f64, high: f64, about: u32) -> Ticks {
-    let (low, high) = spread_out(low, high);
+/// About `about` evenly spaced ticks around a range, at multiples of 1, 2 or 5 times a power of ten.
+pub(crate) fn linear_ticks(low: f64, high: f64, about: u32) -> Ticks {
+    let (low, high) = non_empty_range(low, high);
     let step = round_step((high - low) / f64::from(about.max(1)));
     let first = (low / step + 1e-9).floor();
     let count = ((high / step - 1e-9).ceil() - first).max(1.0);
@@ -45,7 +45,7 @@ pub(crate) fn even_ticks(low: f64, high: f64, about: u32) -> Ticks {
     Ticks { values, decimals }
 }
 
-fn spread_out(low: f64, high: f64) -> (f64, f64) {
+fn non_empty_range(low: f64, high: f64) -> (f64, f64) {
     if high > low {
         (low, high)
     } else if low == 0.0 {
@@ -62,8 +62,8 @@ fn round_step(rough: f64) -> f64 {
     round * power
 }
 
-/// Ticks around a range of positive values on a logarithmic scale: powers of ten, with twos and
-/// fives between them where there is room, and not every power where there is little.
+/// Ticks around a range of positive values on a logarithmic scale: powers of ten; for a short range
+/// also 2 and 5 times those, for a long one only some of them.
 pub(crate) fn log_ticks(low: f64, high: f64) -> Ticks {
     let decades = exponent_of(high) - exponent_of(low);
     let mantissas: &[f64] = if decades <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn even_ticks_enclose_the_range_with_round_values() {
+    fn linear_ticks_enclose_the_range_with_round_values() {
         for (low, high, values, decimals) in [
             (0.0, 9.7, vec![0.0, 2.0, 4.0, 6.0, 8.0, 10.0], 0),
             (-3.0, 16.0, vec![-5.0, 0.0, 5.0, 10.0, 15.0, 20.0], 0),
@@ -92,7 +92,7 @@ mod tests {
             (0.0, 0.0, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0], 1),
             (50.0, 50.0, vec![44.0, 46.0, 48.0, 50.0, 52.0, 54.0, 56.0], 0),
         ] {
-            let ticks = even_ticks(low, high, 5);
+            let ticks = linear_ticks(low, high, 5);
             assert_eq!(ticks.decimals, decimals, "{low} {high}");
             assert_eq!(ticks.values.len(), values.len(), "{:?}", ticks.values);
             assert!(ticks.values.iter().zip(&values).all(|(a, b)| (a - b).abs() < 1e-9));
@@ -109,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_without_extent_places_in_the_middle() {
+    fn an_empty_range_maps_to_the_middle() {
         let scale = Scale { low: 1.0, high: 1.0, low_px: 0.0, high_px: 10.0 };
-        assert_eq!(scale.place(1.0), 5.0);
-        assert_eq!(Scale { high: 3.0, ..scale }.place(2.0), 5.0);
+        assert_eq!(scale.position(1.0), 5.0);
+        assert_eq!(Scale { high: 3.0, ..scale }.position(2.0), 5.0);
     }
 }

@@ -1,38 +1,37 @@
-//! How the lines of setups are told apart: colour, marker, pattern and number.
+//! Distinguishes the lines of setups by color, marker, pattern and number.
 //!
-//! The colours are those of Okabe and Ito's palette for colour-blind readers, with its yellow and
-//! black, which are lost on paper or taken for text, replaced by a wine red and a grey.
+//! The colors are the palette of Okabe and Ito for color-blind readers. Its yellow, which is faint
+//! on paper, and its black, which is used for text, are replaced by a dark red and a gray.
 
 use crate::document::SetupRole;
 use crate::figure::{Chart, FigureGroup};
 
 use super::canvas::px;
 
-const COLOURS: [&str; 8] =
+const COLORS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b98100", "#56b4e9", "#882255", "#777777"];
 const DASHES: [&str; 3] = ["none", "6 3", "2 3"];
 const CANDIDATE_PX: &str = "1.5";
-const UNTUNED: &str = "#111111";
+const BASELINE_COLOR: &str = "#111111";
 
-/// The number of each setup, from which its look follows; the same in all figures of a report.
+/// Assigns each setup a number, which determines its style in all charts of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LineStyles {
     names: Vec<String>,
 }
 
-/// The look of one setup's line.
+/// The style of one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineStyle {
-    /// From 1.
     pub(crate) number: usize,
-    pub(crate) colour: &'static str,
+    pub(crate) color: &'static str,
     pub(crate) dash: &'static str,
     pub(crate) stroke_px: &'static str,
     marker: usize,
 }
 
 impl LineStyles {
-    /// Numbers for all setups that have a line, in order of appearance.
+    /// Numbers all setups that have a line, in order of appearance.
     pub fn of(groups: &[FigureGroup]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for chart in groups.iter().flat_map(|group| &group.charts) {
@@ -46,18 +45,18 @@ impl LineStyles {
         Self { names }
     }
 
-    /// The look of a setup in a chart, of which it is the line at `index`: a setup that was not
-    /// numbered takes one after all that were.
-    pub(crate) fn look(&self, name: &str, role: SetupRole, index: usize) -> LineStyle {
+    /// The style of the line at `index` of a chart. A setup without a number gets one after all
+    /// others.
+    pub(crate) fn style(&self, name: &str, role: SetupRole, index: usize) -> LineStyle {
         let known = self.names.iter().position(|known| known == name);
         let rank = known.unwrap_or(self.names.len() + index);
-        let untuned = role == SetupRole::Untuned;
+        let is_baseline = role == SetupRole::Baseline;
         LineStyle {
             number: rank + 1,
-            colour: if untuned { UNTUNED } else { COLOURS[rank % COLOURS.len()] },
-            dash: if untuned { "9 4" } else { DASHES[rank / COLOURS.len() % DASHES.len()] },
+            color: if is_baseline { BASELINE_COLOR } else { COLORS[rank % COLORS.len()] },
+            dash: if is_baseline { "9 4" } else { DASHES[rank / COLORS.len() % DASHES.len()] },
             stroke_px: match role {
-                SetupRole::Untuned => "2.2",
+                SetupRole::Baseline => "2.2",
                 SetupRole::Recommended => "3.2",
                 SetupRole::Candidate => CANDIDATE_PX,
             },
@@ -67,7 +66,7 @@ impl LineStyles {
 }
 
 impl LineStyle {
-    /// The marker's outline, for a path at the origin.
+    /// The outline of the marker, centered at the origin.
     pub(crate) fn marker_path(&self) -> &'static str {
         match self.marker {
             0 => "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
@@ -80,15 +79,15 @@ impl LineStyle {
         }
     }
 
-    /// Where the marker stands; those of the thicker lines are larger.
-    pub(crate) fn marker_place(&self, x: f64, y: f64) -> String {
+    /// The transformation to a position; markers of thick lines are larger.
+    pub(crate) fn marker_transform(&self, x: f64, y: f64) -> String {
         let size = if self.stroke_px == CANDIDATE_PX { "" } else { " scale(1.3)" };
         format!("translate({} {}){size}", px(x), px(y))
     }
 
-    /// What fills the marker: every second round of colours is hollow.
+    /// Every second round of colors has hollow markers.
     pub(crate) fn marker_fill(&self) -> &'static str {
-        if (self.number - 1) / COLOURS.len() % 2 == 0 { self.colour } else { "#ffffff" }
+        if (self.number - 1) / COLORS.len() % 2 == 0 { self.color } else { "#ffffff" }
     }
 }
 
@@ -99,11 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_hundred_and_sixty_setups_look_different() {
-        let looks = LineStyles::default();
+    fn the_first_160_setups_have_different_styles() {
+        let styles = LineStyles::default();
         let seen: HashSet<_> = (0..160)
-            .map(|index| looks.look("x", SetupRole::Candidate, index))
-            .map(|look| (look.colour, look.dash, look.marker, look.marker_fill()))
+            .map(|index| styles.style("x", SetupRole::Candidate, index))
+            .map(|style| (style.color, style.dash, style.marker, style.marker_fill()))
             .collect();
         assert_eq!(seen.len(), 160);
     }
