@@ -79,7 +79,7 @@ test-debian13:
 	sh scripts/debian13.sh make test
 
 bench:
-	$(CARGO) bench --locked -p flashfit-card
+	$(CARGO) bench --locked -p flashfit-card -p flashfit-card-server
 
 cards: build
 	$(FLASHFIT) --catalog catalog card bench --all --markdown > docs/cards.md.new

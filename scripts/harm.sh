@@ -26,7 +26,7 @@ attempt "devices in use, replaced, resized" -p flashfit-device --test guard
 attempt "run directories with links, damage, unknown keys" -p flashfit-tune --test tune -- run_dir corpus
 attempt "workloads that reach outside" -p flashfit-bench --lib -- jobfile
 attempt "hostile clients of an agent" -p flashfit-testbed --lib -- agent
-attempt "hostile clients of a card" -p flashfit-card --lib -- served nbd
+attempt "hostile clients of a card" -p flashfit-card-server --lib
 attempt "apply killed at every step" -p flashfit-apply --test real -- --include-ignored
 attempt "power cuts" -p flashfit --test power_loss -- --include-ignored
 attempt "the whole program" -p flashfit --test whole_program -- --include-ignored \

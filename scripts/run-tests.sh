@@ -31,7 +31,7 @@ JOBS=$((processors + 2))
 THREADS=$((processors * 2))
 # What compares times or the wear that follows from them, and what watches loop devices by number,
 # runs when nothing else does.
-ALONE=" flashfit/alignment card/served "
+ALONE=" flashfit/alignment card-server/served "
 
 usage() {
     sed -n 's/^# usage: /usage: /p' "$0" >&2

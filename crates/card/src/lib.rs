@@ -1,8 +1,8 @@
-//! The simulated card: NAND, translation layer, cache, timing, and its sockets.
+//! The simulated card: NAND, translation layer, cache, timing.
 //!
 //! A [`CardModel`] is read from the catalog; a [`Card`] serves requests after it and says how
-//! long each takes. [`InProcessCard`] passes that time on a clock, for probes and tests; [`served`]
-//! puts the card behind a real kernel as a block device.
+//! long each takes. [`InProcessCard`] passes that time on a clock, for probes and tests.
+//! `flashfit-card-server` puts a card behind a real kernel as a block device.
 //!
 //! [`cut`] takes its power away, with what honest devices and others do then; [`snapshot`] saves
 //! and loads it whole.
@@ -22,10 +22,8 @@ mod large_table;
 pub mod layer;
 pub mod model;
 pub mod nand;
-pub mod nbd;
 pub mod noise;
 mod request_parts;
-pub mod served;
 pub mod snapshot;
 pub mod zeroed;
 

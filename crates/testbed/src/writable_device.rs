@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
-use flashfit_card::served::{CardProcess, ProcessError};
+use flashfit_card_server::{CardProcess, ProcessError};
 use flashfit_device::{
     Bytes, Device, DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteConsent,
 };

@@ -11,8 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashfit_card::served::CardProcess;
 use flashfit_card::{Card, CardRequest};
+use flashfit_card_server::CardProcess;
 use flashfit_device::random::Random;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use flashfit_card::EnabledFault;
-use flashfit_card::served::ServeOptions;
+use flashfit_card_server::ServeOptions;
 
 use crate::card_bench::CardBenchArgs;
 use crate::cli::text_path;

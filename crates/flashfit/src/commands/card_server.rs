@@ -5,8 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_card::served;
-
 use crate::command_error::CommandError;
 use crate::commands::card_args::{CardServerArgs, ServingArgs};
 
@@ -15,12 +13,12 @@ pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), CommandE
     let model = match flashfit_card::catalog::load(&args.name, catalog) {
         Ok(model) => model,
         Err(error) => {
-            served::refuse(&mut output, &error);
+            flashfit_card_server::refuse(&mut output, &error);
             return Err(error.into());
         }
     };
     let control = std::io::BufReader::new(std::io::stdin());
-    Ok(served::run(&model, &args.how.options(), control, output)?)
+    Ok(flashfit_card_server::run(&model, &args.how.options(), control, output)?)
 }
 
 /// This very program.

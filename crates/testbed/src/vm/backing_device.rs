@@ -1,8 +1,8 @@
 //! What is behind a disk of a virtual machine: a simulated card that is served here over NBD, or a
 //! device of this machine with leave to write to it; watched while trials are made inside.
 
-use flashfit_card::served::CardProcess;
 use flashfit_card::{CardModel, Counters};
+use flashfit_card_server::CardProcess;
 use flashfit_device::{ConsentMethod, Device, DeviceKind, DeviceLock, SystemRoots, WriteConsent};
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_user_error::ExitClass;

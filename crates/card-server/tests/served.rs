@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use flashfit_card::served::{
+use flashfit_card_server::{
     CardProcess, ProcessError, ServeOptions, cut, power_on, refuse, run, stats,
 };
 use flashfit_device::guard::SIMULATED_CARD_FILE;

@@ -24,7 +24,7 @@ use super::incoming::{DropReason, Incoming};
 use super::negotiation::negotiate;
 use super::transmission::transmit;
 use super::way;
-use crate::served::live::LiveCard;
+use crate::live::LiveCard;
 
 /// How many may wait to be accepted.
 const BACKLOG: i32 = 128;

@@ -17,8 +17,8 @@ use rustix::thread::UnshareFlags;
 
 use super::file_system::{CardFile, file_name};
 use super::{queue, renewal, way};
-use crate::served::live::LiveCard;
-use crate::served::serve::ServeError;
+use crate::live::LiveCard;
+use crate::serve::ServeError;
 
 /// Another process may take the device that was made again, and leave another stale one.
 const RENEWALS: u32 = 3;

@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flashfit_card::Counters;
+use flashfit_card::cut::{CutReport, EnabledFault};
 use flashfit_user_error::{ExitClass, UserError};
 
-use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
-use super::socket;
-use crate::counters::Counters;
-use crate::cut::{CutReport, EnabledFault};
+use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
+use crate::socket;
 
 /// Writing the state of a large card takes its time.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);

@@ -22,10 +22,10 @@ mod tests {
     use std::io;
     use std::time::Instant;
 
+    use flashfit_card::CardRequest;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::card::CardRequest;
     use crate::nbd::export::tests::small_export;
 
     /// What a client of good manners says before its first request.

@@ -17,7 +17,7 @@ use flashfit_device::guard::SIMULATED_CARD_FILE;
 use flashfit_host::peer;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
-use super::control::ControlServer;
+use crate::control::ControlServer;
 
 /// How long one side waits for a line of the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use flashfit_card::CardModel;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, UserError};
 
-use super::control::ControlServer;
-use super::kernel::KernelCard;
-use super::live::LiveCard;
-use super::protocol::{CardFailure, CardReply, line};
-use super::socket::{self, ControlSocket};
-use super::state::{self, StateError};
-use super::state_lock::StateLock;
-use crate::model::CardModel;
+use crate::control::ControlServer;
+use crate::kernel::KernelCard;
+use crate::live::LiveCard;
 use crate::nbd::{NbdServer, SocketError};
+use crate::protocol::{CardFailure, CardReply, line};
+use crate::socket::{self, ControlSocket};
+use crate::state::{self, StateError};
+use crate::state_lock::StateLock;
 
 /// How to serve.
 #[derive(Debug, Clone)]

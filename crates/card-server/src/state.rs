@@ -4,15 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use flashfit_card::{Card, CardModel, SnapshotError};
 use flashfit_host::input_file;
 use flashfit_user_error::{ExitClass, UserError};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
-use super::live::LiveCard;
-use super::state_lock::{LockFailure, StateLock};
-use crate::card::Card;
-use crate::model::CardModel;
-use crate::snapshot::SnapshotError;
+use crate::live::LiveCard;
+use crate::state_lock::{LockFailure, StateLock};
 
 /// Why a state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -203,7 +201,7 @@ pub fn write_image(card: &LiveCard, file: &Path) -> Result<u64, StateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tests::{SMALL, parse};
+    use crate::test_model::{SMALL, parse};
 
     #[test]
     fn a_card_that_could_not_be_saved_is_not_begun() {

@@ -5,11 +5,10 @@
 
 use std::path::PathBuf;
 
+use flashfit_card::Counters;
+use flashfit_card::cut::{CutReport, EnabledFault};
 use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
-
-use crate::counters::Counters;
-use crate::cut::{CutReport, EnabledFault};
 
 /// The version of questions and answers.
 pub const VERSION: u32 = 1;

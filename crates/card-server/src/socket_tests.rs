@@ -7,7 +7,7 @@ use std::os::unix::net::SocketAddr;
 use std::sync::mpsc::channel;
 
 use super::*;
-use crate::served::live::tests::serving;
+use crate::live::tests::serving;
 
 fn place_in(folder: &Path) -> PathBuf {
     let place = folder.join(format!("place-{}", std::process::id()));

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use flashfit_card::catalog;
-use flashfit_card::served::{CardProcess, ServeOptions, run};
+use flashfit_card_server::{CardProcess, ServeOptions, run};
 use flashfit_host::{Program, Runner, SystemRunner};
 
 const CARD: &str = r#"

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use flashfit_card::catalog;
-use flashfit_card::served::{CardProcess, ServeOptions, run};
+use flashfit_card_server::{CardProcess, ServeOptions, run};
 
 const CARD: &str = r#"
 name = "steady"

@@ -12,6 +12,7 @@
 use std::ffi::OsStr;
 use std::time::{Duration, Instant, SystemTime};
 
+use flashfit_card::CardRequest;
 use flashfit_device::{BlockDevError, BlockDevInfo};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
@@ -19,10 +20,9 @@ use fuser::{
     ReplyWrite, Request as FuseRequest, WriteFlags,
 };
 
-use crate::card::CardRequest;
-use crate::served::buffers::Buffers;
-use crate::served::live::{CompletionTime, LiveCard};
-use crate::served::replies::Replies;
+use crate::buffers::Buffers;
+use crate::live::{CompletionTime, LiveCard};
+use crate::replies::Replies;
 
 /// The name of the file.
 pub fn file_name() -> String {

@@ -1,7 +1,7 @@
 //! The card as NBD shows it.
 
 use super::wire::transmission as flag;
-use crate::served::live::LiveCard;
+use crate::live::LiveCard;
 
 /// The longest read or write, as is customary.
 pub const MOST_REQUEST_BYTES: u32 = 32 << 20;
@@ -76,7 +76,7 @@ impl Export {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::served::live::tests::serving;
+    use crate::live::tests::serving;
 
     pub(crate) fn small_export(changes: &[(&str, &str)]) -> Export {
         Export::new(&serving(changes))

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flashfit_card::cut::{CutMoment, CutOptions, CutReport, EnabledFault};
+use flashfit_card::{Card, CardRequest};
 use flashfit_device::{BlockDevError, BlockDevInfo};
-
-use crate::card::{Card, CardRequest};
-use crate::cut::{CutMoment, CutOptions, CutReport, EnabledFault};
 
 /// How a card that cannot write zeros by itself is sent them.
 const ZEROS: &[u8] = &[0; 512 << 10];
@@ -234,7 +233,7 @@ pub fn lost_power() -> BlockDevError {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::model::tests::{SMALL, parse, small_but};
+    use crate::test_model::{SMALL, parse, small_but};
 
     /// The small card, serving.
     pub(crate) fn serving(changes: &[(&str, &str)]) -> LiveCard {

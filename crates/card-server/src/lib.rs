@@ -1,4 +1,4 @@
-//! A card at work: behind a real kernel, as a FUSE file with a loop device over it, or over NBD.
+//! Serves a simulated card: behind the kernel, as a FUSE file with a loop device over it, or over NBD.
 //!
 //! [`run`] serves a card in a process of its own; [`CardProcess`] is how another process starts and
 //! talks to it; [`stats`], [`cut`] and the others ask any card that is being served. Nothing stays
@@ -13,19 +13,22 @@
 //! that allows discarding is tied with a discard. Through the kernel's own caches, timers
 //! and schedulers, times are only as exact as those of a real device.
 
-pub(crate) mod buffers;
+mod buffers;
 mod control;
 mod delay;
 mod kernel;
 pub mod live;
+pub mod nbd;
 mod process;
 mod protocol;
 mod query;
-pub(crate) mod replies;
+mod replies;
 mod serve;
 mod socket;
 mod state;
 mod state_lock;
+#[cfg(test)]
+mod test_model;
 
 pub use process::{CardProcess, ProcessError};
 pub use protocol::{CardFailure, CardReply};

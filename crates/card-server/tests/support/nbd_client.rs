@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use flashfit_card::nbd::wire::{self, command, option};
+use flashfit_card_server::nbd::wire::{self, command, option};
 
 /// A client that has begun.
 pub struct NbdClient {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use flashfit_device::BlockDevError;
 
-use super::delay;
-use super::live::{CompletionTime, LiveCard, QueueSlot, lost_power};
+use crate::delay;
+use crate::live::{CompletionTime, LiveCard, QueueSlot, lost_power};
 
 /// How late it may be seen that the power was cut.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
@@ -212,9 +212,10 @@ impl Later {
 mod tests {
     use std::sync::mpsc::channel;
 
+    use flashfit_card::CardRequest;
+
     use super::*;
-    use crate::card::CardRequest;
-    use crate::served::live::tests::serving;
+    use crate::live::tests::serving;
 
     const QUEUED: (&str, &str) = ("[layer]", "[queue]\ndepth = 4\n[layer]");
     const SLOW: (&str, &str) = ("program_ns = 700", "program_ns = 1000000000");

@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use flashfit_card::card;
 use flashfit_device::{BlockDevError, BlockDevInfo};
 
 use super::export::{Export, MOST_REQUEST_BYTES};
 use super::incoming::{DropReason, Incoming};
 use super::wire::{self, REPLY_BYTES, REQUEST_BYTES, command, command_flag as flag, error};
-use crate::card;
-use crate::served::buffers::{Buffer, Buffers};
-use crate::served::live::{CompletionTime, LiveCard};
-use crate::served::replies::Replies;
+use crate::buffers::{Buffer, Buffers};
+use crate::live::{CompletionTime, LiveCard};
+use crate::replies::Replies;
 
 /// How long a request that has begun may take to arrive.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);

@@ -14,14 +14,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use flashfit_card::Counters;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::waiting;
 use flashfit_user_error::{ExitClass, UserError};
 
-use super::kernel::renewal;
-use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
-use super::serve::ServeOptions;
-use crate::counters::Counters;
+use crate::kernel::renewal;
+use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
+use crate::serve::ServeOptions;
 
 const START_WAIT: Duration = Duration::from_secs(30);
 const ANSWER_WAIT: Duration = Duration::from_secs(30);

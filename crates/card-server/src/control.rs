@@ -5,9 +5,9 @@ use std::sync::mpsc::Sender;
 
 use flashfit_user_error::{ExitClass, UserError};
 
-use super::live::LiveCard;
-use super::protocol::{CardFailure, CardQuery, CardReply, RequestKind, VERSION, line};
-use super::state;
+use crate::live::LiveCard;
+use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, VERSION, line};
+use crate::state;
 
 /// Longer than any question; a peer cannot make the card hold more than this.
 const MAX_LINE_BYTES: u64 = 16_384;
@@ -108,9 +108,10 @@ impl ControlServer {
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
+    use flashfit_card::CardRequest;
+
     use super::*;
-    use crate::card::CardRequest;
-    use crate::served::live::tests::serving;
+    use crate::live::tests::serving;
 
     fn ask(requests: &[&str]) -> (Vec<CardReply>, Receiver<()>) {
         let card = serving(&[]);
