@@ -1,4 +1,4 @@
-//! Builds the files of `catalog/` into the binary, so that a new entry there needs no code.
+//! Embeds the files of `catalog/` into the binary, so that a new entry needs no code.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,9 +10,10 @@ fn main() {
     for folder in sorted(&root) {
         for file in sorted(&folder) {
             println!("cargo::rerun-if-changed={}", file.display());
-            let path = file.canonicalize().expect("it was just listed");
+            let path = file.canonicalize().expect("a listed file exists");
             let relative = format!("{}/{}", name(&folder), name(&file));
-            writeln!(list, "    ({relative:?}, include_str!({path:?})),").expect("to a string");
+            writeln!(list, "    ({relative:?}, include_str!({path:?})),")
+                .expect("writing to a string does not fail");
         }
     }
     list.push(']');

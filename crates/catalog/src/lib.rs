@@ -1,9 +1,8 @@
-//! The files of `catalog/`: file systems, workloads and cards, as data.
+//! Finds catalog entries: file systems, workloads, cards and more, as text files.
 //!
-//! They are built into the binary. A folder of the user's with the same layout
+//! The files of `catalog/` are embedded in the binary. A user's folder with the same layout
 //! (`cards/*.toml`, `filesystems/*.toml`, `workloads/*.fio`, `published/*.txt`) adds entries and
-//! replaces those of the same name. Reading what a file says is the work of the crate whose subject
-//! it is.
+//! replaces those with the same name. Parsing a file is up to the crate that uses it.
 
 mod used;
 
@@ -23,9 +22,9 @@ pub const FOLDERS: [&str; 7] =
 /// Where an entry comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Built into the binary; the path inside `catalog/`.
+    /// Embedded in the binary; the path within `catalog/`.
     BuiltIn(String),
-    /// The user's own file.
+    /// A user's file.
     File(PathBuf),
 }
 
@@ -41,7 +40,7 @@ impl std::fmt::Display for Origin {
 /// A file of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEntry {
-    /// The file's name without its ending.
+    /// File name without extension.
     pub name: String,
     /// What is in it.
     pub text: String,
@@ -49,21 +48,20 @@ pub struct CatalogEntry {
     pub origin: Origin,
 }
 
-/// Why an entry cannot be had.
+/// Why an entry is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogEntryError {
     /// No entry of that name.
-    #[error("there is no {what} `{name}`")]
+    #[error("unknown {what} `{name}`")]
     Unknown {
-        /// What was looked for: `card`, `workload`, …
+        /// The kind of entry: `card`, `workload`, …
         what: String,
-        /// The name as given.
+        /// The requested name.
         name: String,
-        /// The nearest known name, where one is near.
+        /// The most similar known name, if one is similar enough.
         nearest: Option<String>,
         known: Vec<String>,
     },
-    /// A file of the user's cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file or folder.
@@ -73,7 +71,7 @@ pub enum CatalogEntryError {
 }
 
 impl CatalogEntryError {
-    /// The error for a name that is not among `known`, with the nearest one.
+    /// The error for a name that is not in `known`, with the most similar one.
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
         Self::Unknown {
@@ -101,30 +99,30 @@ impl UserError for CatalogEntryError {
     }
 }
 
-/// The known name that is nearest to `name`, where one is near enough to be meant.
+/// The known name that is most similar to `name`, if it is similar enough to suggest.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     known
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.75)
+        .filter(|(similarity, _)| *similarity > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// All entries of a folder (`cards`, `filesystems`, `workloads`) with the file ending `ending`
-/// (without its dot), sorted by name; `user` is the user's own catalog folder.
+/// All entries of a folder (`cards`, `filesystems`, `workloads`) with the file extension
+/// `extension`, sorted by name; `user` is the user's catalog folder.
 ///
 /// # Errors
-/// [`CatalogEntryError::Unreadable`]; a `user` folder that lacks the sub-folder is no error.
+/// [`CatalogEntryError::Unreadable`]; a `user` folder without the subfolder is not an error.
 pub fn entries(
     folder: &str,
-    ending: &str,
+    extension: &str,
     user: Option<&Path>,
 ) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
     let mut found: Vec<CatalogEntry> = BUILT_IN
         .iter()
         .filter_map(|(path, text)| {
-            let name = path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(ending)?;
+            let name = path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(extension)?;
             let origin = Origin::BuiltIn((*path).to_owned());
             Some(CatalogEntry {
                 name: name.strip_suffix('.')?.to_owned(),
@@ -134,7 +132,7 @@ pub fn entries(
         })
         .collect();
     if let Some(user) = user {
-        for entry in user_entries(&user.join(folder), ending)? {
+        for entry in user_entries(&user.join(folder), extension)? {
             found.retain(|known| known.name != entry.name);
             found.push(entry);
         }
@@ -143,7 +141,7 @@ pub fn entries(
     Ok(found)
 }
 
-fn user_entries(folder: &Path, ending: &str) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
+fn user_entries(folder: &Path, extension: &str) -> Result<Vec<CatalogEntry>, CatalogEntryError> {
     let unreadable =
         |path: &Path, source| CatalogEntryError::Unreadable { path: path.to_owned(), source };
     let listing = match std::fs::read_dir(folder) {
@@ -154,14 +152,14 @@ fn user_entries(folder: &Path, ending: &str) -> Result<Vec<CatalogEntry>, Catalo
     let mut entries = Vec::new();
     for file in listing {
         let path = file.map_err(|error| unreadable(folder, error))?.path();
-        if path.extension().is_some_and(|found| found == ending) {
+        if path.extension().is_some_and(|found| found == extension) {
             entries.push(read(&path)?);
         }
     }
     Ok(entries)
 }
 
-/// A file of the user's as an entry, named after the file.
+/// Reads a user's file as an entry named after the file.
 pub fn read(path: &Path) -> Result<CatalogEntry, CatalogEntryError> {
     let text = read_text(path, TEXT_BYTES).map_err(|error| CatalogEntryError::Unreadable {
         path: path.to_owned(),
@@ -176,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folders_are_those_that_are_built_in() {
+    fn the_list_of_folders_is_complete() {
         let mut built_in: Vec<&str> =
             BUILT_IN.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
         built_in.dedup();
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_entry_replaces_the_built_in_one_of_the_same_name() {
+    fn a_user_entry_replaces_the_built_in_one() {
         let user = tempfile::tempdir().unwrap();
         std::fs::create_dir(user.path().join("filesystems")).unwrap();
         std::fs::write(user.path().join("filesystems/ext4.toml"), "mine").unwrap();
@@ -196,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_the_sub_folder_adds_nothing() {
+    fn a_user_folder_without_the_subfolder_adds_nothing() {
         let user = tempfile::tempdir().unwrap();
         let with = entries("cards", "toml", Some(user.path())).unwrap();
         assert_eq!(with, entries("cards", "toml", None).unwrap());
     }
 
     #[test]
-    fn a_near_name_is_offered() {
+    fn a_similar_name_is_suggested() {
         assert_eq!(nearest("noatme", ["noatime", "discard"]).as_deref(), Some("noatime"));
         assert_eq!(nearest("zzz", ["noatime", "discard"]), None);
     }

@@ -1,5 +1,5 @@
-//! Which entries of the catalog a run used, as a checksum: a run directory does not carry its
-//! catalog, and names no folder that is read again.
+//! A checksum of the catalog entries that a run used. A run directory contains neither the catalog
+//! nor the path of the user's catalog folder, so a changed entry is detected by checksum.
 
 use sha2::{Digest, Sha256};
 
@@ -8,9 +8,9 @@ use crate::{CatalogEntry, Origin};
 /// A checksum of entries, and whether all of them are built in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogChecksum {
-    /// SHA-256 over kind, name and text of each entry, in hexadecimal.
+    /// SHA-256 of kind, name and text of each entry, in hexadecimal.
     pub sha256: String,
-    /// Whether none of them is from a user's folder.
+    /// Whether no entry comes from the user's folder.
     pub built_in: bool,
 }
 
@@ -21,7 +21,7 @@ impl CatalogChecksum {
         let mut built_in = true;
         for (kind, entry) in entries {
             for part in [kind, &entry.name, &entry.text] {
-                // With its length, so that no two lists of entries give the same bytes.
+                // Lengths are included so that different lists cannot give the same bytes.
                 hasher.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
                 hasher.update(part.as_bytes());
             }
@@ -42,9 +42,9 @@ mod tests {
     }
 
     #[test]
-    fn it_is_sha256_of_kind_name_and_text_with_their_lengths() {
+    fn the_checksum_is_sha256_of_kinds_names_and_texts_with_lengths() {
         let nothing = CatalogChecksum::of([]);
-        // The published value for no bytes (FIPS 180-4).
+        // SHA-256 of the empty message (FIPS 180-4).
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!((nothing.sha256.as_str(), nothing.built_in), (empty, true));
         let built_in = || Origin::BuiltIn("x".into());
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_of_the_users_is_enough_to_be_not_built_in() {
+    fn one_user_file_makes_the_set_not_built_in() {
         let built_in = entry("a", "x", Origin::BuiltIn("a".into()));
         let own = entry("b", "x", Origin::File("b".into()));
         assert!(CatalogChecksum::of([("workloads", &built_in)]).built_in);

@@ -172,7 +172,7 @@ fn what_cannot_be_combined_or_used_is_refused_with_the_reason() {
     let odd = conditions(Bytes(1_000_000), Bytes::kib(4));
     assert!(refused(&ext4, &["geometry"], &odd).contains("no multiple"));
     let nearest = Setup::new(&ext4, ["noatme"], none(), &dreamplug()).unwrap_err();
-    assert_eq!(nearest.to_string(), "there is no option of ext4 `noatme`");
+    assert_eq!(nearest.to_string(), "unknown option of ext4 `noatme`");
     assert_eq!(nearest.hint().as_deref(), Some("did you mean `noatime`?"));
 }
 

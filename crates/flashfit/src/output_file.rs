@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use flashfit_host::input_file::named;
+use flashfit_host::input_file::describe_type;
 use flashfit_user_error::ExitClass;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;

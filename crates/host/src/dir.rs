@@ -1,13 +1,13 @@
-//! Folders whose contents are only data: run directories, backups, records of unfinished work.
+//! Safe access to data folders: run directories, backups, records of unfinished work.
 //!
-//! Everything below a [`DirHandle`] is opened with openat(2) and `O_NOFOLLOW`, so that no link in
-//! it leads elsewhere; only regular files are read or written; whole files are written under
-//! another name, synced and renamed. A folder that belongs to neither root nor the caller is
-//! refused, because its owner could change it at any time. Every write, sync, rename and removal in
-//! such a folder is made by this module.
+//! Everything below a [`DirHandle`] is opened with openat(2) and `O_NOFOLLOW`, so no symbolic link
+//! leads out of the folder. Only regular files are read or written; whole files are written to a
+//! temporary name, synced and renamed. A folder owned by another unprivileged user is refused,
+//! because its owner could change it at any time. All changes to such folders go through this
+//! module.
 //!
-//! Limits: the folders above are followed as the user named them; a folder that others may write to
-//! is not refused; no file system but Linux's own semantics of rename(2) is assumed.
+//! Limits: symbolic links in the path to the folder are followed; a folder that others may write to
+//! is accepted; rename(2) must have Linux semantics.
 
 mod error;
 mod log_file;
@@ -24,8 +24,8 @@ use rustix::io::Errno;
 pub use error::{DirError, DirObstacle};
 pub use log_file::LogFile;
 
-/// How an open must behave: never through a link, never waiting for a pipe's other end.
-const CAREFUL: OFlags =
+/// Never follow a link, never block on a FIFO.
+const SAFE_FLAGS: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
 #[derive(Debug)]
@@ -36,26 +36,19 @@ pub struct DirHandle {
 
 impl DirHandle {
     /// Opens the folder at `path`, which must not be a link.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
     pub fn open(path: &Path) -> Result<Self, DirError> {
-        // Without a slash at the end, behind which the kernel follows a link after all.
+        // A trailing slash would make the kernel follow a link despite O_NOFOLLOW.
         let plain: PathBuf = path.components().collect();
         let named = if plain.as_os_str().is_empty() { Path::new(".") } else { plain.as_path() };
         Self::checked(
-            rustix::fs::openat(CWD, named, CAREFUL | OFlags::DIRECTORY, Mode::empty()),
+            rustix::fs::openat(CWD, named, SAFE_FLAGS | OFlags::DIRECTORY, Mode::empty()),
             path,
         )
     }
 
-    /// Opens the folder at `path` after making it, with these permissions, and those above it where
-    /// they are missing.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
+    /// Creates the folder at `path` and its missing parents with these permissions, then opens it.
     pub fn create(path: &Path, mode: u32) -> Result<Self, DirError> {
-        // A link to a folder is told apart by opening it.
+        // Opening the folder rejects a link in its place.
         crate::durable::create_folders(path, mode)
             .map_err(|source| DirError::system(path, source))?;
         Self::open(path)
@@ -63,37 +56,31 @@ impl DirHandle {
 
     fn checked(opened: Result<rustix::fd::OwnedFd, Errno>, path: &Path) -> Result<Self, DirError> {
         let folder = opened.map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => DirError::not(path, DirObstacle::NotAFolder),
+            Errno::NOTDIR | Errno::LOOP => DirError::invalid(path, DirObstacle::NotAFolder),
             _ => DirError::system(path, errno.into()),
         })?;
         let folder = File::from(folder);
         let found = rustix::fs::fstat(&folder).map_err(|e| DirError::system(path, e.into()))?;
         let caller = rustix::process::geteuid().as_raw();
         if found.st_uid != 0 && found.st_uid != caller {
-            return Err(DirError::not(path, DirObstacle::Owner(found.st_uid)));
+            return Err(DirError::invalid(path, DirObstacle::Owner(found.st_uid)));
         }
         Ok(Self { folder, path: path.to_owned() })
     }
 
-    /// The folder in this one of that name.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
+    /// Opens a folder in this one.
     pub fn open_dir(&self, name: &str) -> Result<Self, DirError> {
-        let name = single(name, &self.path)?;
-        let flags = CAREFUL | OFlags::DIRECTORY;
+        let name = checked_name(name, &self.path)?;
+        let flags = SAFE_FLAGS | OFlags::DIRECTORY;
         let opened = rustix::fs::openat(&self.folder, name, flags, Mode::empty());
         Self::checked(opened, &self.path.join(name))
     }
 
-    /// The same, made where it is missing.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
+    /// Opens a folder in this one and creates it if it is missing.
     pub fn create_dir(&self, name: &str) -> Result<Self, DirError> {
         match rustix::fs::mkdirat(
             &self.folder,
-            single(name, &self.path)?,
+            checked_name(name, &self.path)?,
             Mode::from_raw_mode(0o777),
         ) {
             Ok(()) => {
@@ -105,20 +92,17 @@ impl DirHandle {
         }
     }
 
-    /// The folder as it was named.
+    /// The path that was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether anything has that name here, a link to nowhere included.
+    /// Whether an entry with this name exists, including a dangling link.
     pub fn has(&self, name: &str) -> bool {
         rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The names of all that is here.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
+    /// The names of all entries.
     pub fn names(&self) -> Result<Vec<OsString>, DirError> {
         let failed = |errno: Errno| DirError::system(&self.path, errno.into());
         let mut names = Vec::new();
@@ -132,10 +116,7 @@ impl DirHandle {
         Ok(names)
     }
 
-    /// Opens a regular file for reading; `None` where there is none.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
+    /// Opens a regular file for reading; `None` if it does not exist.
     pub fn open_file(&self, name: &str) -> Result<Option<File>, DirError> {
         match self.open_regular(name, OFlags::RDONLY) {
             Ok(file) => Ok(Some(file)),
@@ -144,32 +125,29 @@ impl DirHandle {
         }
     }
 
-    /// Reads a regular file of at most `most_bytes`; `None` where there is none.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
-    pub fn read(&self, name: &str, most_bytes: u64) -> Result<Option<Vec<u8>>, DirError> {
+    /// Reads a regular file of at most `max_bytes`; `None` if it does not exist.
+    pub fn read(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, DirError> {
         let Some(file) = self.open_file(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
         let path = self.path.join(name);
-        // Counted while it is read: it may grow.
-        file.take(most_bytes.saturating_add(1))
+        // Counted while reading, because the file may grow.
+        file.take(max_bytes.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|source| DirError::system(&path, source))?;
-        if u64::try_from(bytes.len()).is_ok_and(|length| length <= most_bytes) {
+        if u64::try_from(bytes.len()).is_ok_and(|length| length <= max_bytes) {
             Ok(Some(bytes))
         } else {
-            Err(DirError::not(&path, DirObstacle::Larger(most_bytes)))
+            Err(DirError::invalid(&path, DirObstacle::Larger(max_bytes)))
         }
     }
 
-    /// Writes a file whole, in place of what has its name; it is there after a loss of power.
+    /// Writes a file atomically and durably.
     ///
     /// # Errors
-    /// When it cannot be written, synced or renamed; what was there before is then still there.
+    /// When writing, syncing or renaming fails; an existing file is then unchanged.
     pub fn write(&self, name: &str, bytes: &[u8], mode: u32) -> Result<(), DirError> {
-        let draft = format!("{}.part", single(name, &self.path)?);
-        // One that was left is not written through: it may be a link.
+        let draft = format!("{}.part", checked_name(name, &self.path)?);
+        // Never written through an old draft, which could be a link.
         self.remove(&draft)?;
         let written = self.create_new(&draft, mode).and_then(|mut file| {
             file.write_all(bytes)?;
@@ -177,7 +155,7 @@ impl DirHandle {
             Ok(rustix::fs::renameat(&self.folder, draft.as_str(), &self.folder, name)?)
         });
         if let Err(source) = written {
-            // What cannot be removed either is removed by the next attempt.
+            // The next attempt removes what is left.
             let _ = self.remove(&draft);
             return Err(DirError::system(&self.path.join(name), source));
         }
@@ -185,36 +163,31 @@ impl DirHandle {
     }
 
     fn create_new(&self, name: &str, mode: u32) -> io::Result<File> {
-        let flags = CAREFUL | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let flags = SAFE_FLAGS | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let opened = rustix::fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode))?;
         Ok(File::from(opened))
     }
 
-    /// Opens a file that grows by whole lines, and makes it where it is missing. It must have no
-    /// other name, because it is written in place.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
+    /// Opens a file that grows by whole lines and creates it if it is missing. A file with several
+    /// hard links is refused, because it is written in place.
     pub fn open_log(&self, name: &str) -> Result<LogFile, DirError> {
         let file = self.open_regular(name, OFlags::RDWR | OFlags::CREATE)?;
         let path = self.path.join(name);
         let found = rustix::fs::fstat(&file).map_err(|e| DirError::system(&path, e.into()))?;
         if found.st_nlink > 1 {
-            return Err(DirError::not(&path, DirObstacle::SeveralNames));
+            return Err(DirError::invalid(&path, DirObstacle::SeveralNames));
         }
-        // Its name must survive a loss of power as the lines in it do; whoever made it may have
-        // been killed before this.
+        // The file's name must survive a power cut like its lines; the process that created the
+        // file may have been killed before it synced the folder.
         self.sync()?;
         LogFile::at_end(file, path)
     }
 
-    /// Locks a file here, made where it is missing, until the value is dropped; `None` where
-    /// another process has locked it.
-    ///
-    /// # Errors
-    /// As [`DirError`] says.
+    /// Locks a file until the value is dropped and creates it if it is missing; `None` if another
+    /// process has locked it.
     pub fn lock(&self, name: &str) -> Result<Option<File>, DirError> {
-        let file = self.open_regular(single(name, &self.path)?, OFlags::WRONLY | OFlags::CREATE)?;
+        let file =
+            self.open_regular(checked_name(name, &self.path)?, OFlags::WRONLY | OFlags::CREATE)?;
         match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -222,15 +195,15 @@ impl DirHandle {
         }
     }
 
-    /// Removes a file or a link; it is no error where there is none.
+    /// Removes a file or a link if it exists.
     ///
     /// # Errors
-    /// When it cannot be removed, as a folder.
+    /// When it cannot be removed or is a folder.
     pub fn remove(&self, name: &str) -> Result<(), DirError> {
         self.unlink(name, AtFlags::empty())
     }
 
-    /// Removes an empty folder; it is no error where there is none.
+    /// Removes an empty folder if it exists.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -239,43 +212,40 @@ impl DirHandle {
     }
 
     fn unlink(&self, name: &str, flags: AtFlags) -> Result<(), DirError> {
-        match rustix::fs::unlinkat(&self.folder, single(name, &self.path)?, flags) {
+        match rustix::fs::unlinkat(&self.folder, checked_name(name, &self.path)?, flags) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(DirError::system(&self.path.join(name), errno.into())),
         }
     }
 
-    /// Makes what was created, renamed or removed here survive a loss of power.
-    ///
-    /// # Errors
-    /// When the disk fails.
+    /// Makes creations, renames and removals in this folder survive a power cut.
     pub fn sync(&self) -> Result<(), DirError> {
         self.folder.sync_all().map_err(|source| DirError::system(&self.path, source))
     }
 
     fn open_regular(&self, name: &str, flags: OFlags) -> Result<File, DirError> {
-        let path = self.path.join(single(name, &self.path)?);
+        let path = self.path.join(checked_name(name, &self.path)?);
         let mode = Mode::from_raw_mode(0o666);
-        let file = match rustix::fs::openat(&self.folder, name, CAREFUL | flags, mode) {
+        let file = match rustix::fs::openat(&self.folder, name, SAFE_FLAGS | flags, mode) {
             Ok(file) => File::from(file),
-            // Of a pipe that nobody reads, a socket, a folder that is to be written.
+            // A FIFO without a reader, a socket, or a folder opened for writing.
             Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => {
-                return Err(DirError::not(&path, DirObstacle::NotAFile));
+                return Err(DirError::invalid(&path, DirObstacle::NotAFile));
             }
             Err(errno) => return Err(DirError::system(&path, errno.into())),
         };
         let found = rustix::fs::fstat(&file).map_err(|e| DirError::system(&path, e.into()))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(DirError::not(&path, DirObstacle::NotAFile));
+            return Err(DirError::invalid(&path, DirObstacle::NotAFile));
         }
         Ok(file)
     }
 }
 
-/// The name, if it cannot lead out of the folder.
-fn single<'a>(name: &'a str, folder: &Path) -> Result<&'a str, DirError> {
+/// Accepts a name only if it cannot lead out of the folder.
+fn checked_name<'a>(name: &'a str, folder: &Path) -> Result<&'a str, DirError> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
-        return Err(DirError::not(&folder.join(name), DirObstacle::NotAName));
+        return Err(DirError::invalid(&folder.join(name), DirObstacle::NotAName));
     }
     Ok(name)
 }

@@ -1,28 +1,29 @@
-//! Files that are there whole or not at all, also after a loss of power: written beside, synced,
-//! renamed, and the folder synced (rename(2), fsync(2)).
+//! Writes files atomically and durably: to a temporary file, which is synced and renamed, after
+//! which the folder is synced (rename(2), fsync(2)). After a power cut a file is either the old or
+//! the new one.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes `bytes` as the file at `path`, in place of what is there.
+/// Writes `bytes` to the file at `path`, replacing an existing one.
 ///
 /// # Errors
-/// When it cannot be written, synced or renamed; what was there before is then still there.
+/// When writing, syncing or renaming fails; an existing file is then unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, bytes, |_| Ok(()))
 }
 
-/// Writes `bytes` in place of the existing file at `path`, which keeps its permissions and owner.
+/// Replaces the existing file at `path` and keeps its permissions and owner.
 ///
 /// # Errors
-/// As [`fn@write`], and when there is no file or its owner cannot be given to the new one.
+/// Those of [`fn@write`], and when the file does not exist or its owner cannot be kept.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let earlier = std::fs::metadata(path)?;
+    let old = std::fs::metadata(path)?;
     write_with(path, bytes, |file| {
-        std::os::unix::fs::fchown(file, Some(earlier.uid()), Some(earlier.gid()))?;
-        file.set_permissions(Permissions::clone(&earlier.permissions()))
+        std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid()))?;
+        file.set_permissions(Permissions::clone(&old.permissions()))
     })
 }
 
@@ -32,7 +33,7 @@ fn write_with(
     prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let draft = draft_of(path);
-    // One that was left is not written through: it may be a link to somewhere else.
+    // Never written through an old draft, which could be a symbolic link.
     let _ = std::fs::remove_file(&draft);
     let created = OpenOptions::new().write(true).create_new(true).open(&draft);
     let written = created.and_then(|mut file| {
@@ -42,21 +43,21 @@ fn write_with(
         std::fs::rename(&draft, path)
     });
     written.inspect_err(|_| {
-        // What cannot be removed either is overwritten by the next attempt.
+        // The next attempt removes what is left.
         let _ = std::fs::remove_file(&draft);
     })?;
     sync_folder(path.parent().unwrap_or(Path::new("/")))
 }
 
-/// The name is the file's own with an ending, so that a draft that is left is overwritten by the
-/// next one, and no program takes it for a file of its kind.
+/// A fixed suffix: the next attempt replaces a stale draft, and no program mistakes it for a file of
+/// its type.
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     PathBuf::from(name)
 }
 
-/// Makes what was created, renamed or removed in `folder` survive a loss of power.
+/// Makes creations, renames and removals in `folder` survive a power cut.
 ///
 /// # Errors
 /// When the folder cannot be opened or synced.
@@ -65,21 +66,21 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Makes a folder with these permissions, and those above it that are missing. All of them survive
-/// a loss of power: to sync what is in a folder does not keep the folder's own name.
+/// Creates a folder and its missing parents with these permissions, durably. Syncing a folder does
+/// not sync its own entry in the parent, so each parent is synced as well.
 ///
 /// # Errors
-/// When one cannot be made or synced.
+/// When a folder cannot be created or synced.
 pub fn create_folders(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
-    let above = path.parent().unwrap_or(Path::new("/"));
-    create_folders(above, mode)?;
-    // Recursive, because another process may have made it since.
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    create_folders(parent, mode)?;
+    // Recursive, because another process may have created it in the meantime.
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
-    sync_folder(above)
+    sync_folder(parent)
 }
 
 #[cfg(test)]
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_keeps_its_permissions() {
+    fn a_replaced_file_keeps_its_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fstab");
         write(&path, b"one").unwrap();
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_made_with_their_permissions_where_they_are_missing() {
+    fn missing_folders_are_created_with_the_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b");
         for _ in 0..2 {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_what_was_there() {
+    fn a_failed_write_keeps_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kept");
         write(&path, b"one").unwrap();

@@ -1,12 +1,11 @@
-//! I/O errors of one disk, as the kernel's tracepoint `block_rq_error` reports them
+//! Records the I/O errors of one disk with the kernel's tracepoint `block_rq_error`
 //! (`include/trace/events/block.h`, Linux 5.18; `Documentation/trace/ftrace.rst`).
 //!
-//! The kernel passes the tracepoint where it prints an error to its log. The log is rate-limited
-//! over all disks, the tracepoint is not. Each trace has its own instance of the tracing system,
-//! so other users of tracing are not disturbed. tracefs is mounted without a mount point.
-//! Limits: needs root. Errors of a partition are those of its disk. Failed discards and unsupported
-//! requests are left out: they depend on the setup. A disk that the kernel has already removed
-//! reports nothing.
+//! The tracepoint fires where the kernel logs an error, but unlike the log it is not rate-limited.
+//! Each trace has its own tracing instance, so other users of tracing are not affected. tracefs is
+//! mounted without a mount point. Limits: needs root. Errors of a partition are reported for its
+//! disk. Failed discards and unsupported requests are ignored, because they depend on the setup. A
+//! disk that the kernel has already removed reports nothing.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -20,18 +19,18 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 const PREFIX: &str = "flashfit-";
 const EVENT: &str = "block_rq_error: ";
-/// Room for each processor; the rest of the errors is only counted.
+/// Buffer size per processor; errors beyond it are only counted.
 const BUFFER_KIB: u32 = 128;
-/// One read returns at most a page or two of text.
+/// One read returns at most one or two pages of text.
 const READ_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockError {
-    /// What was requested, in the letters of the kernel: `R` read, `W` write, `F` flush.
+    /// The kernel's letters: `R` read, `W` write, `F` flush.
     pub operation: String,
-    /// The first sector, in units of 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// The error number, positive.
+    /// Positive error number.
     pub errno: i32,
 }
 
@@ -42,35 +41,34 @@ impl std::fmt::Display for BlockError {
     }
 }
 
-/// The errors of a span of time.
+/// The errors within a period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlockErrors {
-    /// How many requests failed, including those whose details did not fit in the buffer.
+    /// Number of failed requests, including those whose details did not fit in the buffer.
     pub count: u64,
-    /// The first one with its details.
+    /// Details of the first error.
     pub first: Option<BlockError>,
 }
 
-/// Traces the errors of one disk.
 #[derive(Debug)]
 pub struct ErrorTrace {
-    /// While it is open, the kernel refuses to remove the instance.
+    /// The kernel does not remove the instance while this is open.
     pipe: Option<File>,
     tracefs: OwnedFd,
     instance: String,
 }
 
 impl ErrorTrace {
-    /// Starts to trace the disk with this device number, and removes instances that were left by
-    /// killed processes.
+    /// Starts tracing the disk with this device number, and removes the instances of killed
+    /// processes.
     ///
     /// # Errors
     /// Without root, tracefs or the tracepoint.
     pub fn of_disk((major, minor): (u32, u32)) -> Result<Self> {
         let tracefs = mount_tracefs()?;
-        // Without the tracepoint no instance is needed.
+        // Checked first, so that no instance is created in vain.
         open(&tracefs, "events/block/block_rq_error/id", OFlags::RDONLY)?;
-        // The kernel's own form of a device number, in `include/linux/kdev_t.h`.
+        // The kernel's internal encoding of a device number (`include/linux/kdev_t.h`).
         let device = (u64::from(major) << 20) | u64::from(minor);
         let filter =
             format!("dev == {device} && error != -{} && !(rwbs ~ \"*D*\")", libc::EOPNOTSUPP);
@@ -78,12 +76,12 @@ impl ErrorTrace {
         trace.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
         trace.set("events/block/block_rq_error/filter", &filter)?;
         trace.set("events/block/block_rq_error/enable", "1")?;
-        // Nothing is there yet, but a pipe that cannot be read must show now.
+        // Reading the still empty pipe reveals errors early.
         trace.take()?;
         Ok(trace)
     }
 
-    /// The errors since the start or the last call.
+    /// Errors since the start or the last call.
     ///
     /// # Errors
     /// When the trace cannot be read.
@@ -119,7 +117,7 @@ impl ErrorTrace {
 impl Drop for ErrorTrace {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // What is left is removed by the next start.
+        // The next start removes what is left.
         let _ = remove(&self.tracefs, &self.instance);
     }
 }
@@ -137,12 +135,12 @@ impl BlockErrors {
     }
 }
 
-/// Reads `... block_rq_error: 7,0 WS () 2048 + 8 be,0,4 [-5]`; older kernels print no priority.
+/// Parses `... block_rq_error: 7,0 WS () 2048 + 8 be,0,4 [-5]`; older kernels omit the priority.
 fn parse_error(line: &str) -> Option<BlockError> {
     let (_, event) = line.split_once(EVENT)?;
     let (_device, rest) = event.split_once(' ')?;
     let (operation, rest) = rest.split_once(" (")?;
-    // The command in parentheses is that of a passthrough request.
+    // The parentheses contain the command of a passthrough request.
     let (_command, rest) = rest.split_once(") ")?;
     let (sector, rest) = rest.split_once(" + ")?;
     let (_, error) = rest.rsplit_once('[')?;
@@ -150,7 +148,7 @@ fn parse_error(line: &str) -> Option<BlockError> {
     Some(BlockError { operation: operation.to_owned(), sector: sector.parse().ok()?, errno })
 }
 
-/// Reads `CPU:0 [LOST 12 EVENTS]`. Where the kernel does not know how many, it is at least one.
+/// Parses `CPU:0 [LOST 12 EVENTS]`. An unknown number counts as one.
 fn lost_events(line: &str) -> u64 {
     match line.split_once("[LOST ") {
         Some((_, lost)) => lost.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(1),
@@ -168,8 +166,8 @@ fn open(tracefs: &OwnedFd, path: &str, flags: OFlags) -> Result<File> {
     Ok(openat(tracefs, path, flags | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
-/// Makes an instance after the removal of stale ones. The folder is locked meanwhile: an instance
-/// whose pipe another process is about to open looks stale.
+/// Creates an instance after removing stale ones. The instances folder is locked, because an
+/// instance whose pipe is not open yet looks stale.
 fn new_instance(tracefs: OwnedFd) -> Result<ErrorTrace> {
     let folder = open(&tracefs, "instances", OFlags::RDONLY | OFlags::DIRECTORY)?;
     retry_on_intr(|| flock(&folder, FlockOperation::LockExclusive))?;
@@ -183,8 +181,8 @@ fn new_instance(tracefs: OwnedFd) -> Result<ErrorTrace> {
     Ok(trace)
 }
 
-/// Unique in this process by the number, and by the time among processes that have the same id in
-/// different namespaces.
+/// Unique within the process by number, and by time among processes with the same ID in different
+/// PID namespaces.
 fn unique_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -192,13 +190,13 @@ fn unique_name() -> String {
     format!("{PREFIX}{}-{number}-{}", std::process::id(), now.as_nanos())
 }
 
-/// Removes instances of flashfit that nobody reads: the kernel refuses while a pipe is open.
+/// Removes flashfit's unused instances; the kernel refuses while a pipe is open.
 fn remove_stale(tracefs: &OwnedFd, folder: &File) {
     let Ok(entries) = Dir::read_from(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy();
         if name.starts_with(PREFIX) {
-            // One that is in use stays.
+            // Fails for an instance in use.
             let _ = remove(tracefs, &name);
         }
     }

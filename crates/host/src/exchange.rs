@@ -1,7 +1,7 @@
-//! One program from its start to its end: feeds its input, keeps its output, ends its group.
+//! Runs one program: writes its input, collects its output, and ends its process group.
 //!
-//! Limits: once the program has ended, its output is read for one more second. What a process that
-//! it left behind writes after that is lost; processes of its group are killed then.
+//! Limits: output is read for one second after the program ends. Later output of a process that the
+//! program left behind is lost; processes in its group are killed.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,20 +14,19 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::interrupt::Interrupt;
 use crate::waiting::{ChildWatch, poll};
 
-/// How long a program may take to end when it is asked to.
+/// Time between SIGTERM and SIGKILL.
 const END_WAIT: Duration = Duration::from_secs(3);
-/// How long its output is read once it has ended.
+/// How long output is read after the program ended.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 
-/// How a program was ended before it ended by itself.
+/// Why a program was terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stopped {
     Interrupted,
     TimedOut,
 }
 
-/// What a program left.
-pub(crate) struct Exchanged {
+pub(crate) struct ProgramResult {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -35,43 +34,43 @@ pub(crate) struct Exchanged {
 }
 
 enum Phase {
-    /// It runs, until its time is up.
+    /// Running until the deadline.
     Running(Option<Instant>),
-    /// It was asked to end.
-    Asked(Option<Instant>),
-    /// It was killed, or has ended: what is in the pipes is read.
+    /// SIGTERM was sent.
+    Terminating(Option<Instant>),
+    /// Ended or killed; the rest of the output is read.
     Ended(Option<Instant>),
 }
 
-/// Runs `child`, the leader of its process group, to its end.
+/// Runs `child`, the leader of its process group, until it ends.
 ///
 /// # Errors
-/// When the kernel refuses to wait for it; it is killed then.
+/// When waiting for it fails; it is killed in that case.
 pub(crate) fn exchange(
     mut child: Child,
     input: Option<&str>,
     interrupt: &Interrupt,
     limit: Duration,
-) -> io::Result<Exchanged> {
+) -> io::Result<ProgramResult> {
     let group = Pid::from_child(&child);
-    let ended = talk(&mut child, input.unwrap_or_default().as_bytes(), interrupt, limit);
+    let ended = run_to_end(&mut child, input.unwrap_or_default().as_bytes(), interrupt, limit);
     if ended.is_err() {
         let _ = kill_process_group(group, Signal::KILL);
     }
-    // Only now: until its status is collected, nobody else can have its number.
+    // The status is collected last: until then the kernel cannot reuse the process ID.
     let status = child.wait()?;
     let (stdout, stderr, stopped) = ended?;
-    Ok(Exchanged { status, stdout, stderr, stopped })
+    Ok(ProgramResult { status, stdout, stderr, stopped })
 }
 
-type Said = (Vec<u8>, Vec<u8>, Option<Stopped>);
+type Outcome = (Vec<u8>, Vec<u8>, Option<Stopped>);
 
-fn talk(
+fn run_to_end(
     child: &mut Child,
     text: &[u8],
     interrupt: &Interrupt,
     limit: Duration,
-) -> io::Result<Said> {
+) -> io::Result<Outcome> {
     let watch = ChildWatch::new(child);
     let group = Pid::from_child(child);
     let mut input = child.stdin.take().map(|pipe| (pipe, text));
@@ -81,7 +80,7 @@ fn talk(
         pipe.map_or(Ok(()), make_nonblocking)?;
     }
     stderr.descriptor().map_or(Ok(()), make_nonblocking)?;
-    let mut phase = Phase::Running(later(limit));
+    let mut phase = Phase::Running(deadline_after(limit));
     let mut stopped = None;
     loop {
         feed(&mut input);
@@ -92,8 +91,8 @@ fn talk(
                 let _ = kill_process_group(group, Signal::KILL);
             }
             input = None;
-            phase = Phase::Ended(later(OUTPUT_WAIT));
-            // What it wrote last may have come after the look into the pipes.
+            phase = Phase::Ended(deadline_after(OUTPUT_WAIT));
+            // The last output may have arrived after the reads above.
             continue;
         }
         let is_over = |until: Option<Instant>| until.is_some_and(|until| Instant::now() >= until);
@@ -103,12 +102,12 @@ fn talk(
                     if interrupt.is_raised() { Stopped::Interrupted } else { Stopped::TimedOut };
                 stopped = Some(reason);
                 let _ = kill_process_group(group, Signal::TERM);
-                phase = Phase::Asked(later(END_WAIT));
+                phase = Phase::Terminating(deadline_after(END_WAIT));
             }
-            Phase::Asked(until) if is_over(until) => {
+            Phase::Terminating(until) if is_over(until) => {
                 let _ = kill_process_group(group, Signal::KILL);
                 input = None;
-                phase = Phase::Ended(later(OUTPUT_WAIT));
+                phase = Phase::Ended(deadline_after(OUTPUT_WAIT));
             }
             Phase::Ended(until) => {
                 let is_closed = stdout.is_closed() && stderr.is_closed();
@@ -116,16 +115,16 @@ fn talk(
                     break;
                 }
                 if is_over(until) {
-                    // Something that it started keeps them open, and would for ever.
+                    // A descendant keeps the pipes open.
                     let _ = kill_process_group(group, Signal::KILL);
                     break;
                 }
             }
-            Phase::Running(_) | Phase::Asked(_) => {}
+            Phase::Running(_) | Phase::Terminating(_) => {}
         }
         let (until, is_running) = match phase {
             Phase::Running(until) => (until, true),
-            Phase::Asked(until) | Phase::Ended(until) => (until, false),
+            Phase::Terminating(until) | Phase::Ended(until) => (until, false),
         };
         let raised = if is_running { interrupt.descriptor() } else { None };
         let pid = if matches!(phase, Phase::Ended(_)) && watch.has_ended() {
@@ -144,7 +143,7 @@ fn talk(
     Ok((stdout.bytes, stderr.bytes, stopped))
 }
 
-fn later(wait: Duration) -> Option<Instant> {
+fn deadline_after(wait: Duration) -> Option<Instant> {
     Instant::now().checked_add(wait)
 }
 
@@ -152,7 +151,8 @@ fn make_nonblocking(pipe: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(pipe, true)?)
 }
 
-/// Writes what fits. A program that does not read its input reports that by its exit code.
+/// Writes as much as the pipe takes. Write errors are ignored: a program may exit without reading
+/// its input, and its exit code reports failures.
 fn feed<W: Write>(input: &mut Option<(W, &[u8])>) {
     while let Some((pipe, left)) = input {
         match pipe.write(left) {
@@ -164,7 +164,6 @@ fn feed<W: Write>(input: &mut Option<(W, &[u8])>) {
     }
 }
 
-/// One of a program's outputs.
 struct Output<R> {
     pipe: Option<R>,
     bytes: Vec<u8>,
@@ -183,7 +182,7 @@ impl<R: Read + AsFd> Output<R> {
         self.pipe.is_none()
     }
 
-    /// Reads what is there. What could be read until an error is still worth keeping.
+    /// Reads what is available. Output read before an error is kept.
     fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         match pipe.read_to_end(&mut self.bytes) {

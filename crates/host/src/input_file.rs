@@ -1,9 +1,8 @@
-//! Files that a user or a stranger names, read without waiting and without end.
+//! Reads files named by the user, without blocking and with a size limit.
 //!
-//! Only regular files are read: opening a FIFO would wait for a writer, and a device such as
-//! `/dev/zero` has no end. Each kind of file has a limit to its size, so that a disk image given by
-//! mistake does not fill the memory. Files of `/proc` and `/sys` are regular files of size 0; what
-//! counts there is what can be read.
+//! Only regular files are read: opening a FIFO would block, and a device such as `/dev/zero` has no
+//! end. The size limit keeps a disk image given by mistake from filling the memory. Files in `/proc`
+//! and `/sys` report size 0, so the limit applies to the bytes that are read.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -12,35 +11,32 @@ use std::path::{Path, PathBuf};
 
 use flashfit_user_error::{ExitClass, UserError};
 
-/// Limit for documents that flashfit wrote: geometry, plans, records of a run.
+/// Limit for documents written by flashfit: geometry, plans, run records.
 pub const DOCUMENT_BYTES: u64 = 64 << 20;
-/// Limit for what people write: configuration, catalog entries, card models, job files.
+/// Limit for files written by people: configuration, catalog entries, card models, job files.
 pub const TEXT_BYTES: u64 = 4 << 20;
 
-/// Why a file that was named cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputFileError {
-    /// It is not there, or may not be read.
     #[error("cannot read {}: {}", path.display(), reason(source))]
     Read { path: PathBuf, source: io::Error },
-    /// It is a FIFO, a device, a socket or a directory.
+    /// A FIFO, a device, a socket or a directory.
     #[error("cannot read {}: it is {found}, not a regular file", path.display())]
     NotRegular {
         path: PathBuf,
-        /// What it is, with its article.
+        /// Its kind, with an article.
         found: &'static str,
     },
-    /// It is larger than any file of its kind.
     #[error("cannot read {}: it is larger than {}", path.display(), mebibytes(*limit))]
     TooLarge {
         path: PathBuf,
-        /// The limit, in bytes.
+        /// In bytes.
         limit: u64,
     },
 }
 
 impl InputFileError {
-    /// The same as an error of input and output, for crates that pass one on with the path.
+    /// Converts into an I/O error, for callers that report the path themselves.
     pub fn into_io(self) -> io::Error {
         match self {
             Self::Read { source, .. } => source,
@@ -65,9 +61,9 @@ impl UserError for InputFileError {
         match self {
             Self::Read { .. } => None,
             Self::NotRegular { .. } => {
-                Some("write its content to a file, and name that".to_owned())
+                Some("copy its content to a regular file and name that file".to_owned())
             }
-            Self::TooLarge { path, .. } => Some(format!("see what it is: file {}", path.display())),
+            Self::TooLarge { path, .. } => Some(format!("check its type: file {}", path.display())),
         }
     }
 }
@@ -83,22 +79,22 @@ fn mebibytes(bytes: u64) -> String {
     format!("{} MiB, the limit for such a file", bytes >> 20)
 }
 
-/// Opens a regular file for reading, and never waits for it.
+/// Opens a regular file for reading without blocking.
 ///
 /// # Errors
 /// [`InputFileError::Read`] or [`InputFileError::NotRegular`].
 pub fn open(path: &Path) -> Result<File, InputFileError> {
     let failed = |source| InputFileError::Read { path: path.to_owned(), source };
     let not_regular =
-        |kind| InputFileError::NotRegular { path: path.to_owned(), found: named(kind) };
-    // A look before opening: opening some devices does something (a tape rewinds).
+        |kind| InputFileError::NotRegular { path: path.to_owned(), found: describe_type(kind) };
+    // Checked before opening, because opening some devices has side effects (a tape rewinds).
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     if !kind.is_file() {
         return Err(not_regular(kind));
     }
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
-    // It may have been exchanged since.
+    // Checked again, because the file may have been replaced in between.
     let kind = file.metadata().map_err(failed)?.file_type();
     if kind.is_file() { Ok(file) } else { Err(not_regular(kind)) }
 }
@@ -106,7 +102,7 @@ pub fn open(path: &Path) -> Result<File, InputFileError> {
 /// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`InputFileError`] says.
+/// See [`InputFileError`].
 pub fn read_capped(path: &Path, limit: u64) -> Result<Vec<u8>, InputFileError> {
     let failed = |source| InputFileError::Read { path: path.to_owned(), source };
     let too_large = || InputFileError::TooLarge { path: path.to_owned(), limit };
@@ -123,7 +119,7 @@ pub fn read_capped(path: &Path, limit: u64) -> Result<Vec<u8>, InputFileError> {
 /// Reads a regular file of UTF-8 text of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`InputFileError`] says.
+/// See [`InputFileError`].
 pub fn read_text(path: &Path, limit: u64) -> Result<String, InputFileError> {
     String::from_utf8(read_capped(path, limit)?).map_err(|error| InputFileError::Read {
         path: path.to_owned(),
@@ -131,8 +127,8 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, InputFileError> {
     })
 }
 
-/// What a file that is not a regular one is, with its article.
-pub fn named(kind: FileType) -> &'static str {
+/// The kind of a file, with an article.
+pub fn describe_type(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a directory"
     } else if kind.is_fifo() {
@@ -157,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    fn special_files_are_rejected_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&fifo, &link).unwrap();
-        let begun = Instant::now();
+        let start = Instant::now();
         for (path, found) in [
             (fifo.as_path(), "a FIFO"),
             (&link, "a FIFO"),
@@ -175,11 +171,11 @@ mod tests {
             assert!(error.to_string().contains(&format!("it is {found}, not")), "{error}");
             assert_eq!(error.class(), ExitClass::Usage);
         }
-        assert!(begun.elapsed().as_secs() < 5);
+        assert!(start.elapsed().as_secs() < 5);
     }
 
     #[test]
-    fn a_file_may_be_as_large_as_its_kind() {
+    fn the_size_limit_applies_to_the_whole_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "12345").unwrap();

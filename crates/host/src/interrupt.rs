@@ -1,8 +1,8 @@
-//! SIGINT, SIGTERM and SIGHUP as a flag that long work looks at, and as a descriptor to wait for.
+//! SIGINT, SIGTERM and SIGHUP as a flag to check and as a descriptor to wait for.
 //!
-//! The first signal asks: the work under way ends, what was recorded stays. A second one takes the
-//! default action at once; mounts and loop devices then go with the process (see [`crate::mount`]
-//! and [`crate::loop_device`]).
+//! The first signal requests a clean stop: the current step ends and its records are kept. A second
+//! signal kills the process; the kernel then removes its mounts and loop devices (see
+//! [`crate::mount`] and [`crate::loop_device`]).
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,15 +16,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::waiting;
 
-/// A flag that is raised once and stays raised. Clones share it.
+/// A flag that stays raised once it is set. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     raised: Arc<AtomicBool>,
-    /// What is written to the second end is never read from the first, so whoever waits for it
-    /// wakes up. `None` where no descriptors are left.
+    /// A byte written to the second end makes the first one readable. It is never read, so every
+    /// waiter wakes up. `None` if no descriptors were available.
     ends: Option<(UnixStream, UnixStream)>,
 }
 
@@ -35,16 +35,16 @@ impl Default for Interrupt {
 }
 
 impl Interrupt {
-    /// A flag that no signal raises; tests raise it by hand.
+    /// A flag that no signal raises.
     pub fn new() -> Self {
         let ends = UnixStream::pair().ok().filter(|(_, waking)| {
-            // Raising it a thousand times must not block.
+            // Raising the flag often must not block on a full socket.
             waking.set_nonblocking(true).is_ok()
         });
         Self(Arc::new(Shared { raised: Arc::default(), ends }))
     }
 
-    /// Lets SIGINT, SIGTERM and SIGHUP raise the flag, and a second one kill the process.
+    /// Connects the flag to SIGINT, SIGTERM and SIGHUP; a second signal kills the process.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
@@ -52,10 +52,10 @@ impl Interrupt {
         let interrupt = Self::new();
         let flag = &interrupt.0.raised;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Registered first, so that it sees the flag as the previous signal left it.
+            // Registered first, to see the flag as it was before this signal.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(flag))?;
             signal_hook::flag::register(signal, Arc::clone(flag))?;
-            // Registered last: whoever is woken finds the flag raised.
+            // Registered last, so that the flag is already raised when waiters wake up.
             if let Some((_, waking)) = &interrupt.0.ends {
                 signal_hook::low_level::pipe::register(signal, waking.try_clone()?)?;
             }
@@ -66,17 +66,16 @@ impl Interrupt {
     pub fn raise(&self) {
         self.0.raised.store(true, Ordering::SeqCst);
         if let Some((_, waking)) = &self.0.ends {
-            // Full means that it is readable already.
+            // A full socket is readable already.
             let _ = (&*waking).write(b"X");
         }
     }
 
-    /// Whether it has been raised.
     pub fn is_raised(&self) -> bool {
         self.0.raised.load(Ordering::SeqCst)
     }
 
-    /// Sleeps for `duration`, or until it is raised; says whether it is.
+    /// Sleeps for `duration` or until the flag is raised; returns whether it is raised.
     pub fn sleep(&self, duration: Duration) -> bool {
         let until = Instant::now().checked_add(duration);
         while !self.is_raised() && until.is_none_or(|until| Instant::now() < until) {
@@ -89,12 +88,12 @@ impl Interrupt {
         self.is_raised()
     }
 
-    /// Readable once it is raised.
+    /// Readable once the flag is raised.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.0.ends.as_ref().map(|(woken, _)| woken.as_fd())
     }
 
-    /// Whether it has a descriptor, without which it must be looked at.
+    /// Whether the flag has a descriptor; without one it must be polled.
     pub(crate) fn wakes(&self) -> bool {
         self.0.ends.is_some()
     }
@@ -105,16 +104,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_wakes_whoever_sleeps() {
+    fn a_signal_ends_a_sleep() {
         let interrupt = Interrupt::on_signals().unwrap();
         assert!(!interrupt.sleep(Duration::from_millis(10)));
         let sender = std::thread::spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
             signal_hook::low_level::raise(SIGHUP).unwrap();
         });
-        let began = Instant::now();
+        let start = Instant::now();
         assert!(interrupt.clone().sleep(Duration::from_secs(60)));
-        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(start.elapsed() < Duration::from_secs(30));
         sender.join().unwrap();
     }
 }

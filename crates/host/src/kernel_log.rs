@@ -1,15 +1,15 @@
-//! What the kernel said while something happened (`/dev/kmsg`, Documentation/ABI/testing/dev-kmsg).
+//! Reads kernel messages from `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg).
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A place in the kernel's log from which later messages can be read.
+/// A position in the kernel log.
 #[derive(Debug)]
 pub struct KernelLog(Option<File>);
 
 impl KernelLog {
-    /// Starts at the end of the log. Without the right to read it, it stays empty.
+    /// Starts at the end of the log. Stays empty if the log is not readable.
     pub fn from_now() -> Self {
         let file = OpenOptions::new()
             .read(true)
@@ -19,12 +19,12 @@ impl KernelLog {
         Self(file.ok())
     }
 
-    /// Whether the log can be read; where it cannot, an empty answer says nothing.
+    /// Whether the log can be read. If not, no messages does not mean no errors.
     pub fn is_readable(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The messages since the start or the last call, one a line, without their headers.
+    /// Messages since the start or the last call, without headers.
     pub fn take(&mut self) -> Vec<String> {
         let Some(file) = &mut self.0 else { return Vec::new() };
         let mut messages = Vec::new();
@@ -38,7 +38,7 @@ impl KernelLog {
                         messages.push(message.lines().next().unwrap_or_default().to_owned());
                     }
                 }
-                // EPIPE: older records were overwritten; reading goes on with the next one.
+                // EPIPE: older records were overwritten; the next read continues after them.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => break,
             }

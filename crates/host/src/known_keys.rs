@@ -1,7 +1,7 @@
-//! Reads a value that another version of flashfit may have written, and leaves out the keys that
-//! this version does not know, also of types that refuse them in the files that people write.
+//! Deserializes a value that another version of flashfit may have written, ignoring keys that this
+//! version does not know, even for types with `deny_unknown_fields`.
 //!
-//! Limit: the value goes through a `serde_json::Value`, so it suits single objects, not long files.
+//! Limit: the value is buffered as a `serde_json::Value`, so this suits objects, not long files.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// For `#[serde(deserialize_with = "…")]`.
 ///
 /// # Errors
-/// When the value is not a `T` for another reason than keys that `T` does not have.
+/// When the value is not a valid `T` for a reason other than unknown keys.
 pub fn known_keys<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -104,7 +104,7 @@ impl<'de> Deserializer<'de> for KnownKeys {
 }
 
 fn no_variant() -> JsonError {
-    JsonError::custom("expected the name of a variant, or an object with that name as its only key")
+    JsonError::custom("expected a variant name, or an object with a variant name as its only key")
 }
 
 struct Variant {
@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_left_out_at_every_level() {
+    fn unknown_keys_are_ignored_at_every_level() {
         let value = json!({
             "number": 1, "new": [1],
             "inner": {"number": 2, "new": null},
             "kinds": ["plain", {"wrapped": 3}, {"pair": [4, 5]}, {"full": {"size": 6, "new": 0}}],
             "named": {"any": {"number": 7, "new": {}}},
         });
-        assert!(serde_json::from_value::<Strict>(value.clone()).is_err(), "it is strict elsewhere");
+        assert!(serde_json::from_value::<Strict>(value.clone()).is_err(), "strict by default");
         let expected = Strict {
             number: 1,
             inner: Some(Box::new(plain(2))),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_that_is_wrong_stays_wrong() {
+    fn other_errors_are_still_reported() {
         for value in [
             json!({}),
             json!({"number": "one"}),

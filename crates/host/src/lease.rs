@@ -1,18 +1,17 @@
-//! Whether anybody else has a file open, in whichever process or namespace: the kernel grants a
-//! write lease only where nobody has (fcntl(2), `F_SETLEASE`).
+//! Checks whether any other process has a file open: the kernel grants a write lease only to the
+//! sole opener (fcntl(2), `F_SETLEASE`).
 //!
-//! Limits: leases are for regular files of the caller's own, or with `CAP_LEASE`, on file systems
-//! that have them; from Linux 5.3 on, descriptors that were opened with `O_PATH` do not count.
+//! Limits: works for regular files owned by the caller, or with `CAP_LEASE`, on file systems that
+//! support leases. Since Linux 5.3, descriptors opened with `O_PATH` do not count.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Whether this is the only open description of the file; `None` where that cannot be found out.
-/// The lease is given back at once.
+/// Whether this is the only open file description of the file; `None` if that is unknown.
 pub fn is_only_opener(file: &File) -> Option<bool> {
     match set(file, libc::F_WRLCK) {
         Ok(()) => {
-            // Without a lease there is nothing to give back.
+            // Fails only without a lease, in which case there is nothing to release.
             let _ = set(file, libc::F_UNLCK);
             Some(true)
         }
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_opener_shows() {
+    fn another_opener_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "x").unwrap();

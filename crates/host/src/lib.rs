@@ -1,13 +1,14 @@
-//! What the machine lends: programs to run, mounts, loop devices, memory limits, interrupts.
+//! Access to the host: programs, mounts, loop devices, memory limits, signals, durable files.
 //!
-//! This room knows nothing of flash. Every external program goes through [`program`], so that it
-//! is recorded, bounded in time, ended with its whole process group, and replaceable in tests.
+//! Every external program runs through [`program`], which records the command, limits its run time,
+//! kills its whole process group, and can be replaced in tests.
 
 pub mod capability;
 pub mod dir;
 pub mod durable;
 pub mod error_trace;
 mod exchange;
+pub mod free_space;
 pub mod input_file;
 pub mod interrupt;
 pub mod kernel_log;
@@ -23,7 +24,6 @@ pub mod private_folder;
 pub mod processor;
 pub mod program;
 mod program_path;
-pub mod room;
 mod scripted_runner;
 mod ssh_address;
 mod system_runner;

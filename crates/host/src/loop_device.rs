@@ -1,8 +1,8 @@
-//! A loop device over a file, for as long as the value lives (loop(4),
+//! Attaches a file to a loop device for the lifetime of a value (loop(4),
 //! `include/uapi/linux/loop.h`).
 //!
-//! It is set up with `LO_FLAGS_AUTOCLEAR`: when the last user of the device is gone, the kernel
-//! detaches it. So a killed flashfit leaves no loop device behind.
+//! The device is set up with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it after its last use, so a
+//! killed flashfit leaves no loop device behind.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -20,7 +20,7 @@ const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_PARTSCAN: u32 = 8;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
-/// Another process may take the free device between asking and configuring.
+/// Another process may take the free device before it is configured.
 const TRIES: u32 = 16;
 
 #[repr(C)]
@@ -68,7 +68,6 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// Why there is no loop device.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot attach {} to a loop device: {source}", file.display())]
 pub struct LoopError {
@@ -85,7 +84,7 @@ impl UserError for LoopError {
         match self.source.kind() {
             std::io::ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
             std::io::ErrorKind::NotFound => {
-                Some("this kernel or container offers no loop devices (/dev/loop-control)".into())
+                Some("this kernel or container has no loop devices (/dev/loop-control)".into())
             }
             _ => None,
         }
@@ -94,11 +93,10 @@ impl UserError for LoopError {
 
 #[derive(Debug, Clone, Copy)]
 pub struct LoopOptions {
-    /// Sector size that the kernel shows, in bytes: 512 or 4096.
+    /// Logical sector size in bytes: 512 or 4096.
     pub sector_bytes: u32,
     /// Whether requests bypass the page cache of the backing file.
     pub direct_io: bool,
-    /// Whether writes are refused.
     pub read_only: bool,
 }
 
@@ -112,7 +110,7 @@ impl Default for LoopOptions {
 #[derive(Debug)]
 pub struct LoopDevice {
     node: PathBuf,
-    /// Keeps the device attached; the kernel clears it when this and all other users are gone.
+    /// Keeps the device attached; the kernel detaches it after the last close.
     _open: File,
 }
 
@@ -120,26 +118,25 @@ impl LoopDevice {
     /// Attaches `file` to a free loop device.
     ///
     /// # Errors
-    /// When the kernel has no free loop device, or refuses the file or the options.
+    /// When no loop device is free, or the kernel rejects the file or the options.
     pub fn attach(file: &Path, options: LoopOptions) -> Result<Self, LoopError> {
         let failed = |source| LoopError { file: file.to_owned(), source };
         let opened = OpenOptions::new().read(true).write(!options.read_only).open(file);
         attach(&opened.map_err(failed)?, file, options).map_err(failed)
     }
 
-    /// Attaches a file that is open, whatever `name` is now; the name only shows in errors and in
-    /// what the device reports of itself.
+    /// Attaches an open file. `name` only appears in errors and in the device's status.
     ///
     /// # Errors
-    /// As [`LoopDevice::attach`]; also when the kernel reports another file behind the device.
+    /// Those of [`LoopDevice::attach`], and when another file ends up attached.
     pub fn attach_file(file: &File, name: &Path, options: LoopOptions) -> Result<Self, LoopError> {
         let failed = |source| LoopError { file: name.to_owned(), source };
         let device = attach(file, name, options).map_err(failed)?;
-        let wanted = file.metadata().map_err(failed)?;
-        if backing_of(&device._open) == Some((wanted.dev(), wanted.ino())) {
+        let expected = file.metadata().map_err(failed)?;
+        if backing_of(&device._open) == Some((expected.dev(), expected.ino())) {
             return Ok(device);
         }
-        Err(failed(std::io::Error::other("another file is behind the loop device")))
+        Err(failed(std::io::Error::other("the kernel attached another file")))
     }
 
     /// The device node, `/dev/loopN`.
@@ -147,20 +144,20 @@ impl LoopDevice {
         &self.node
     }
 
-    /// The folder of its queue attributes in sysfs.
+    /// The sysfs folder of the queue attributes.
     pub fn queue(&self) -> PathBuf {
         let name = self.node.file_name().unwrap_or_default();
         Path::new("/sys/block").join(name).join("queue")
     }
 }
 
-/// The device and inode number of the file behind a loop device, whatever it is called now; `None`
-/// when nothing is attached to `node`, or it cannot be asked.
+/// Device and inode number of the backing file of the loop device at `node`; `None` if nothing is
+/// attached or the device cannot be queried.
 pub fn backing_file(node: &Path) -> Option<(u64, u64)> {
     backing_of(&File::open(node).ok()?)
 }
 
-/// The same of a loop device that is open.
+/// Device and inode number of the backing file of an open loop device.
 pub fn backing_of(device: &File) -> Option<(u64, u64)> {
     let mut info = LoopInfo64::default();
     ioctl(device, LOOP_GET_STATUS64, std::ptr::from_mut(&mut info).cast()).ok()?;
@@ -187,9 +184,9 @@ fn attach(backing: &File, file: &Path, options: LoopOptions) -> std::io::Result<
     Err(last)
 }
 
-/// Clears the device's own flag: it outlives the attachment, so an earlier user may have left it
-/// on, and for the same reason it is not what protects a file that is attached read-only; that is
-/// the disk's flag, which the kernel sets with each attachment.
+/// Clears the block device's read-only flag, which survives detaching and may be left over from an
+/// earlier user. The protection of a file attached read-only is the disk's flag, which the kernel
+/// sets for each attachment.
 fn clear_own_read_only(device: &File) -> std::io::Result<()> {
     let mut flag: i32 = 0;
     ioctl(device, BLKROSET, std::ptr::from_mut(&mut flag).cast()).map(drop)
@@ -208,7 +205,7 @@ fn config_for(backing: &File, file: &Path, options: LoopOptions) -> LoopConfig {
     let length = name.len().min(63);
     file_name[..length].copy_from_slice(&name[..length]);
     LoopConfig {
-        fd: u32::try_from(backing.as_raw_fd()).expect("an open file's number is not negative"),
+        fd: u32::try_from(backing.as_raw_fd()).expect("descriptors are not negative"),
         block_size: options.sector_bytes,
         info: LoopInfo64 { flags, file_name, ..LoopInfo64::default() },
         reserved: [0; 8],
@@ -227,14 +224,14 @@ fn ioctl(file: &File, request: libc::c_ulong, argument: *mut libc::c_void) -> st
 mod tests {
     use super::*;
 
-    /// Whether the next user of the node is refused to write, whoever attaches what.
+    /// Whether the disk is read-only for every opener.
     fn is_read_only(node: &Path) -> bool {
         let name = node.file_name().unwrap().to_string_lossy().into_owned();
         std::fs::read_to_string(format!("/sys/block/{name}/ro")).unwrap().trim() == "1"
     }
 
     #[test]
-    fn a_file_attached_read_only_is_protected_and_leaves_no_flag_behind() {
+    fn a_read_only_attachment_is_protected_and_leaves_no_flag() {
         if flashfit_test_support::skip(flashfit_test_support::block_devices()) {
             return;
         }
@@ -252,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn structures_have_the_kernels_size() {
+    fn structures_have_the_size_that_the_kernel_expects() {
         assert_eq!(size_of::<LoopInfo64>(), 232);
         assert_eq!(size_of::<LoopConfig>(), 304);
     }

@@ -1,10 +1,8 @@
-//! A limit on the memory, page cache included, of the programs of a trial (cgroups v2 and v1).
+//! Limits the memory of a trial's programs, including page cache, with cgroups v2 or v1.
 //!
-//! The CELF methodology wanted to pin memory with mlock and found that fragile; the kernel's memory
-//! controller does what was meant. Where there is none, the limit is absent and says so.
-//!
-//! A lock on a group's folder says that it is in use. Process ids would not do: containers that
-//! share the hierarchy have them in common.
+//! A lock on a group's folder marks it as in use. Process IDs would not suffice: containers with
+//! separate PID namespaces may share the cgroup hierarchy. Limit: requires the kernel's memory
+//! controller; [`MemoryLimit::new`] fails without it.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,20 +13,20 @@ use crate::private_folder;
 
 const PREFIX: &str = "flashfit-";
 
-/// A control group with a memory limit; removed when dropped.
+/// A control group with a memory limit, removed when dropped.
 #[derive(Debug)]
 pub struct MemoryLimit {
     folder: PathBuf,
     limit_bytes: u64,
-    /// Open for the lock on it.
+    /// The open folder carries the lock.
     _lock: File,
 }
 
 impl MemoryLimit {
-    /// Makes a group that may use `limit_bytes`.
+    /// Creates a group that may use `limit_bytes`.
     ///
     /// # Errors
-    /// When the machine has no memory controller or denies its use; the error says which.
+    /// When the memory controller is missing or access to it is denied.
     pub fn new(limit_bytes: u64) -> std::io::Result<Self> {
         let (root, limit_file) = controller()?;
         remove_stale(&root);
@@ -38,12 +36,11 @@ impl MemoryLimit {
         Ok(limit)
     }
 
-    /// How much memory there is, in bytes.
     pub fn limit_bytes(&self) -> u64 {
         self.limit_bytes
     }
 
-    /// The file through which a process joins, for [`crate::Program::inside`].
+    /// The files that a process writes to in order to join the group, for [`crate::Program::inside`].
     pub fn procs(&self) -> Vec<PathBuf> {
         vec![self.folder.join("cgroup.procs")]
     }
@@ -51,12 +48,12 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // Its processes have ended with their trial; a group that is still busy is left empty.
+        // The trial's processes have ended. A group that is still busy remains and is empty later.
         let _ = std::fs::remove_dir(&self.folder);
     }
 }
 
-/// Makes a group that no other process has, and locks it.
+/// Creates and locks a group with an unused name.
 fn make_group(root: &Path) -> std::io::Result<(PathBuf, File)> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -67,30 +64,30 @@ fn make_group(root: &Path) -> std::io::Result<(PathBuf, File)> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
         }
-        // Another process may remove it as abandoned before the lock is on it.
+        // Another process may remove the group as stale before it is locked.
         if let Some(lock) = private_folder::lock(&folder) {
             return Ok((folder, lock));
         }
     }
 }
 
-/// Removes the empty groups of processes that were killed.
+/// Removes the empty groups of killed processes.
 fn remove_stale(root: &Path) {
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        let is_named_so = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if is_named_so && private_folder::lock(&entry.path()).is_some() {
-            // One that is not empty stays.
+        let has_prefix = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if has_prefix && private_folder::lock(&entry.path()).is_some() {
+            // Fails for a group that still has processes.
             let _ = std::fs::remove_dir(entry.path());
         }
     }
 }
 
-/// The folder in which groups can be made, and the name of the limit's file.
+/// The folder for new groups, and the name of the limit's file.
 fn controller() -> std::io::Result<(PathBuf, &'static str)> {
     let v2 = Path::new("/sys/fs/cgroup");
     if let Ok(controllers) = std::fs::read_to_string(v2.join("cgroup.controllers")) {
         if controllers.split_whitespace().any(|name| name == "memory") {
-            // The root group must hand the controller down; systemd has usually done so.
+            // Groups only get the controller if the root delegates it; systemd usually does.
             let _ = std::fs::write(v2.join("cgroup.subtree_control"), "+memory");
             return Ok((v2.to_owned(), "memory.max"));
         }
@@ -101,7 +98,7 @@ fn controller() -> std::io::Result<(PathBuf, &'static str)> {
     }
     Err(std::io::Error::new(
         std::io::ErrorKind::Unsupported,
-        "the kernel offers no memory controller under /sys/fs/cgroup",
+        "no memory controller in /sys/fs/cgroup",
     ))
 }
 
@@ -110,11 +107,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_left_alone_while_its_process_lives() {
-        // Any folder does: a lock is a lock.
+    fn a_locked_group_is_not_removed() {
+        // Locks work in any folder; no cgroup file system is needed.
         let root = tempfile::tempdir().unwrap();
         let (one, lock) = make_group(root.path()).unwrap();
-        // As made by a process of the same id elsewhere.
+        // Simulates a process with the same ID in another PID namespace.
         let name = one.to_str().unwrap();
         let (start, count) = name.rsplit_once('-').unwrap();
         let next = PathBuf::from(format!("{start}-{}", count.parse::<u32>().unwrap() + 1));

@@ -1,7 +1,8 @@
-//! Mounting for the length of a trial, where no other process sees it and nothing is left behind.
+//! Mounts file systems for the duration of a trial, invisible to other processes.
 //!
-//! [`enter_private_namespace`] gives this process mounts of its own (mount_namespaces(7)): when the
-//! process and its children are gone, however they went, the kernel takes the mounts down.
+//! [`enter_private_namespace`] gives this process a private mount namespace
+//! (mount_namespaces(7)): the kernel unmounts everything when the process and its children end,
+//! even if they are killed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,17 +13,15 @@ use crate::mountinfo;
 use crate::program::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, UserError};
 
-/// Why a file system is not mounted, or not as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     #[error("cannot make a private mount namespace: {0}")]
     Namespace(std::io::Error),
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// mount(8) succeeded, but the file system is not there.
+    /// mount(8) succeeded, but the file system is not mounted.
     #[error("{} is not mounted on {} although mount succeeded", node.display(), point.display())]
-    NotThere { node: PathBuf, point: PathBuf },
-    /// The system refused in another way.
+    NotMounted { node: PathBuf, point: PathBuf },
     #[error("{}: {source}", point.display())]
     System { point: PathBuf, source: std::io::Error },
 }
@@ -32,7 +31,7 @@ impl UserError for MountError {
         match self {
             Self::Namespace(_) => ExitClass::Environment,
             Self::Program(error) => error.class(),
-            Self::NotThere { .. } | Self::System { .. } => ExitClass::Io,
+            Self::NotMounted { .. } | Self::System { .. } => ExitClass::Io,
         }
     }
 
@@ -40,28 +39,28 @@ impl UserError for MountError {
         match self {
             Self::Namespace(_) => Some("run it as root".to_owned()),
             Self::Program(error) => error.hint(),
-            Self::NotThere { .. } | Self::System { .. } => None,
+            Self::NotMounted { .. } | Self::System { .. } => None,
         }
     }
 }
 
-/// Gives this process its own mounts. To be called before any thread is started.
+/// Enters a private mount namespace. Call it before starting any thread.
 ///
 /// # Errors
-/// [`MountError::Namespace`], usually for want of rights.
-#[expect(unsafe_code, reason = "unsharing can unshare the file table too; NEWNS does not")]
+/// [`MountError::Namespace`], usually without root.
+#[expect(unsafe_code, reason = "unshare_unsafe is unsafe for flags other than NEWNS")]
 pub fn enter_private_namespace() -> Result<(), MountError> {
     let namespace = |error: rustix::io::Errno| MountError::Namespace(error.into());
     // SAFETY: NEWNS leaves the table of open files shared, so no I/O-safety rule is touched.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
         .map_err(namespace)?;
-    // What is unmounted outside must go here too, or a device that the user has unmounted and taken
-    // out would still be mounted here. Nothing goes the other way.
-    let inward = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    mount_change("/", inward).map_err(namespace)
+    // Unmounts outside propagate in: otherwise a card that the user unmounted and removed would stay
+    // mounted here. Mounts made here do not propagate out.
+    let receive_only = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change("/", receive_only).map_err(namespace)
 }
 
-/// A mounted file system; unmounted when dropped.
+/// A mounted file system, unmounted when dropped.
 #[derive(Debug)]
 pub struct Mounted {
     point: PathBuf,
@@ -69,7 +68,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `node` on the existing folder `point` and looks whether it is really there.
+    /// Mounts `node` on the existing folder `point` and verifies the mount.
     pub fn new(
         runner: &dyn Runner,
         node: &Path,
@@ -90,36 +89,36 @@ impl Mounted {
         if mounted.is_there(node).map_err(system)? {
             Ok(mounted)
         } else {
-            Err(MountError::NotThere { node: node.to_owned(), point: mounted.point.clone() })
+            Err(MountError::NotMounted { node: node.to_owned(), point: mounted.point.clone() })
         }
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn point(&self) -> &Path {
         &self.point
     }
 
-    /// Whether `node` is what is mounted here now.
+    /// Whether `node` is currently mounted at the mount point.
     ///
     /// # Errors
     /// When `/proc` or the node cannot be read.
     pub fn is_there(&self, node: &Path) -> std::io::Result<bool> {
         let Some(entry) = mountinfo::at(&self.point)? else { return Ok(false) };
-        let wanted = std::fs::metadata(node)?.rdev();
-        let wanted = (rustix::fs::major(wanted), rustix::fs::minor(wanted));
+        let expected = std::fs::metadata(node)?.rdev();
+        let expected = (rustix::fs::major(expected), rustix::fs::minor(expected));
         // btrfs reports an anonymous device number; its source is the node.
-        Ok(entry.device == wanted || Path::new(&entry.source) == node)
+        Ok(entry.device == expected || Path::new(&entry.source) == node)
     }
 
-    /// Leaves it mounted: the user wants it there.
+    /// Leaves the file system mounted after the drop.
     pub fn keep(mut self) {
         self.mounted = false;
     }
 
-    /// Unmounts, writing back what is dirty.
+    /// Unmounts the file system, which writes back dirty data.
     ///
     /// # Errors
-    /// When the kernel refuses; it is then tried once more, lazily, when the value is dropped.
+    /// When the kernel refuses. Dropping the value then tries again, at last with a lazy unmount.
     pub fn unmount(mut self) -> Result<(), MountError> {
         unmount(&self.point, UnmountFlags::empty()).map_err(|error| MountError::System {
             point: self.point.clone(),
@@ -133,7 +132,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.mounted && unmount(&self.point, UnmountFlags::empty()).is_err() {
-            // Busy or broken: off the tree at once, gone when its last user is.
+            // Busy or broken: detach it now; the kernel unmounts it after its last use.
             let _ = unmount(&self.point, UnmountFlags::DETACH);
         }
     }

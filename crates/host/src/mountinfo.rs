@@ -1,34 +1,33 @@
-//! What is mounted, as `/proc/PID/mountinfo` tells it (proc(5)).
+//! Parses `/proc/PID/mountinfo`, the list of mounts (proc(5)).
 
 use std::path::{Path, PathBuf};
 
-/// One mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountEntry {
-    /// `major:minor` of its device; btrfs reports an anonymous one (major 0).
+    /// `major:minor` of the device; anonymous (major 0) for btrfs.
     pub device: (u32, u32),
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
-    /// Mount options of this mount point.
+    /// Per-mount options.
     pub options: String,
-    /// The kind of file system.
+    /// The file system type.
     pub kind: String,
-    /// What was mounted, as given to mount(2): usually a device node.
+    /// The source as given to mount(2), usually a device node.
     pub source: String,
-    /// Options of the file system itself.
+    /// Options of the file system.
     pub super_options: String,
 }
 
-/// All mounts that this process sees.
+/// All mounts in this thread's namespace.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn read() -> std::io::Result<Vec<MountEntry>> {
-    // Of the thread, because a private namespace is entered by one thread.
+    // Per thread, because only one thread may have entered a private namespace.
     Ok(parse(&std::fs::read_to_string("/proc/thread-self/mountinfo")?))
 }
 
-/// The mount whose point is exactly `point`; the newest where several are stacked.
+/// The mount at exactly `point`; the topmost one if several are stacked.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
@@ -36,7 +35,7 @@ pub fn at(point: &Path) -> std::io::Result<Option<MountEntry>> {
     Ok(read()?.into_iter().rev().find(|entry| entry.point == point))
 }
 
-/// Reads the text of a mountinfo file; lines of another form are passed over.
+/// Parses the text of a mountinfo file and skips malformed lines.
 pub fn parse(text: &str) -> Vec<MountEntry> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -56,7 +55,7 @@ fn parse_line(line: &str) -> Option<MountEntry> {
     })
 }
 
-/// Undoes the octal escapes for space, tab, newline and backslash, as in `/proc/swaps`, too.
+/// Decodes the octal escapes of space, tab, newline and backslash; `/proc/swaps` uses them too.
 pub fn unescape(word: &str) -> String {
     let mut plain = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_and_without_optional_fields() {
+    fn lines_with_and_without_optional_fields_are_parsed() {
         let text = "36 35 98:0 /mnt1 /mnt/a\\040b rw,noatime master:1 - ext4 /dev/sda1 rw,errors=x\n\
                     37 35 0:40 / /m rw - btrfs /dev/loop0 rw,ssd\nnonsense\n";
         let entries = parse(text);
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_a_root() {
+    fn this_machine_has_a_root_mount() {
         assert!(read().unwrap().iter().any(|entry| entry.point == Path::new("/")));
     }
 }

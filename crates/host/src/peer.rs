@@ -1,15 +1,15 @@
-//! Who is at the other end of a unix socket (`SO_PEERCRED`, unix(7)): the process that connected or
-//! listened, as it was then.
+//! Identifies the user at the other end of a Unix socket (`SO_PEERCRED`, unix(7)), as of when the
+//! peer connected or listened.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-/// The effective user of the peer; `None` when the kernel does not say.
+/// The peer's effective user ID; `None` if the kernel does not report it.
 #[expect(unsafe_code, reason = "the standard library's peer_cred is not stable")]
 pub fn user(stream: &UnixStream) -> Option<u32> {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut size = libc::socklen_t::try_from(size_of::<libc::ucred>()).expect("a few bytes");
-    // SAFETY: the option fills a `ucred`, and `size` says how large ours is.
+    // SAFETY: the option fills a `ucred`, and `size` is the size of `peer`.
     let result = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
@@ -22,7 +22,7 @@ pub fn user(stream: &UnixStream) -> Option<u32> {
     (result == 0).then_some(peer.uid)
 }
 
-/// Whether the peer runs as this user or as root.
+/// Whether the peer runs as the same user or as root.
 pub fn is_trusted(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     user(stream).is_some_and(|user| user == own || user == 0)

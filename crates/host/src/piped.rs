@@ -1,8 +1,7 @@
-//! A program that is talked to while it runs: its input and output are the caller's, what it
-//! complains of is kept.
+//! A program whose input and output the caller uses while it runs; its error output is collected.
 //!
-//! It has a process group of its own, so that an interrupt from the terminal does not take it away,
-//! and it is killed when the thread that started it dies, and when the value goes.
+//! It has its own process group, so an interrupt from the terminal does not kill it. It is killed
+//! when the thread that started it ends or the value is dropped.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
@@ -20,20 +19,20 @@ use crate::program_path::{find, for_children};
 use crate::system_runner::prepare_child;
 use crate::waiting;
 
-/// After its input has ended.
+/// Time to end after its input was closed.
 const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub struct PipedProgram {
     child: Child,
     last_line: Arc<Mutex<String>>,
-    complaints: Option<JoinHandle<()>>,
-    /// Closed when only what has been written so far is to be read.
+    reader: Option<JoinHandle<()>>,
+    /// Closing it makes the reader stop at the end of the available output.
     stopping: Option<UnixStream>,
 }
 
-/// Reads until the end, or until there is nothing more and the other end of `stop` is closed: a
-/// process that the program left behind may keep the pipe open for ever.
+/// Reads until the end of the output, or until no output is available and the other end of `stop` is
+/// closed: a descendant of the program may keep the pipe open forever.
 struct UntilStopped {
     errors: ChildStderr,
     stop: UnixStream,
@@ -54,10 +53,10 @@ impl Read for UntilStopped {
 }
 
 impl PipedProgram {
-    /// Starts a program; its environment and arguments are used, and nothing else of it.
+    /// Starts a program with its environment and arguments; other settings are ignored.
     ///
     /// # Errors
-    /// When it is not there or cannot be started.
+    /// When it is missing or cannot be started.
     pub fn start(program: &Program) -> Result<(Self, ChildStdout, ChildStdin), ProgramError> {
         let path = find(&program.name)
             .ok_or_else(|| ProgramError::Missing { name: program.name.clone() })?;
@@ -74,39 +73,40 @@ impl PipedProgram {
         let start_error =
             |source| ProgramError::Start { command_line: program.command_line(), source };
         let mut child = command.spawn().map_err(start_error)?;
-        let input = child.stdin.take().expect("it was asked for");
-        let output = child.stdout.take().expect("it was asked for");
-        let errors = child.stderr.take().expect("it was asked for");
+        let input = child.stdin.take().expect("stdin is piped");
+        let output = child.stdout.take().expect("stdout is piped");
+        let errors = child.stderr.take().expect("stderr is piped");
         let (stopping, stop) = UnixStream::pair().map_err(start_error)?;
         let last_line = Arc::new(Mutex::new(String::new()));
-        let kept = Arc::clone(&last_line);
-        let complaints = std::thread::spawn(move || {
+        let shared_line = Arc::clone(&last_line);
+        let reader = std::thread::spawn(move || {
             for line in BufReader::new(UntilStopped { errors, stop }).lines().map_while(Result::ok)
             {
                 if !line.trim().is_empty() {
-                    *kept.lock().unwrap_or_else(PoisonError::into_inner) = line.trim().to_owned();
+                    *shared_line.lock().unwrap_or_else(PoisonError::into_inner) =
+                        line.trim().to_owned();
                 }
             }
         });
-        let complaints = Some(complaints);
-        Ok((Self { child, last_line, complaints, stopping: Some(stopping) }, output, input))
+        let reader = Some(reader);
+        Ok((Self { child, last_line, reader, stopping: Some(stopping) }, output, input))
     }
 
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The last line of what it complained of, once it has ended; empty if it never did.
-    pub fn last_words(&mut self) -> String {
+    /// Ends the program and returns the last line of its error output, or an empty string.
+    pub fn last_error_line(&mut self) -> String {
         self.end();
         self.stopping = None;
-        if let Some(thread) = self.complaints.take() {
+        if let Some(thread) = self.reader.take() {
             let _ = thread.join();
         }
         self.last_line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits a moment for it to end by itself, and then makes it.
+    /// Waits briefly for the program to end, then kills its process group.
     fn end(&mut self) {
         if !matches!(waiting::child(&mut self.child, None, GRACE), Ok(None)) {
             return;
@@ -130,29 +130,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_talked_to() {
+    fn input_is_answered_with_output() {
         let (piped, mut output, mut input) =
             PipedProgram::start(&Program::new("cat")).expect("cat");
-        input.write_all(b"hello").expect("it listens");
+        input.write_all(b"hello").expect("cat reads its input");
         drop(input);
         let mut text = String::new();
-        output.read_to_string(&mut text).expect("it answers");
+        output.read_to_string(&mut text).expect("cat writes its output");
         assert_eq!(text, "hello");
         drop(piped);
     }
 
     #[test]
-    fn what_it_complains_of_is_kept() {
+    fn the_last_line_of_its_errors_is_kept() {
         let program = Program::new("sh").args(["-c", "echo first >&2; echo last >&2; exit 3"]);
         let (mut piped, _output, _input) = PipedProgram::start(&program).expect("sh");
-        assert_eq!(piped.last_words(), "last");
+        assert_eq!(piped.last_error_line(), "last");
     }
     #[test]
-    fn what_it_left_behind_is_not_waited_for() {
+    fn a_process_left_behind_does_not_block() {
         let program = Program::new("sh").args(["-c", "echo last >&2; setsid sleep 20 & exit 3"]);
         let (mut piped, _output, _input) = PipedProgram::start(&program).expect("sh");
-        let began = std::time::Instant::now();
-        assert_eq!(piped.last_words(), "last");
-        assert!(began.elapsed() < Duration::from_secs(15));
+        let start = std::time::Instant::now();
+        assert_eq!(piped.last_error_line(), "last");
+        assert!(start.elapsed() < Duration::from_secs(15));
     }
 }

@@ -1,9 +1,8 @@
-//! A folder for what is only needed while a process runs, sockets and logs: its user's alone, and
-//! gone with the value.
+//! A private temporary folder for sockets and logs, removed when the value is dropped.
 //!
-//! A lock on the folder says that it is in use. What a killed process has left is known by its
-//! name, its owner and its free lock, and removed by the next start. Limits: names of sockets are
-//! short (108 bytes with the path), so the folder is in `/tmp` where `$TMPDIR` is long.
+//! A lock on the folder marks it as in use. The next start removes the folders of killed processes,
+//! recognized by name, owner and free lock. Limit: a socket path has at most 108 bytes, so the
+//! folder is in `/tmp` if `$TMPDIR` is long.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -14,25 +13,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{FlockOperation, flock};
 
 const PREFIX: &str = "flashfit-tmp-";
-/// What remains of 108 bytes for the folder, with a socket's name after it.
-const LONGEST: usize = 80;
+/// Leaves room for a socket name within 108 bytes.
+const MAX_PARENT_BYTES: usize = 80;
 
-/// A folder of one's own; removed when dropped.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// Open for the lock on it.
+    /// The open folder carries the lock.
     _lock: File,
 }
 
 impl PrivateFolder {
-    /// Makes one, and removes those that killed processes have left.
+    /// Creates a folder and removes those of killed processes.
     ///
     /// # Errors
-    /// When the temporary folder cannot be written to.
+    /// When the temporary folder is not writable.
     pub fn new() -> io::Result<Self> {
-        let usual = std::env::temp_dir();
-        let parent = if usual.as_os_str().len() > LONGEST { PathBuf::from("/tmp") } else { usual };
+        let default = std::env::temp_dir();
+        let is_long = default.as_os_str().len() > MAX_PARENT_BYTES;
+        let parent = if is_long { PathBuf::from("/tmp") } else { default };
         remove_stale(&parent);
         Self::inside(&parent)
     }
@@ -47,7 +46,7 @@ impl PrivateFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             }
-            // Another process that tidies may take it for a stale one before the lock is on it.
+            // Another process may remove the folder as stale before it is locked.
             if let Some(lock) = lock(&path) {
                 return Ok(Self { path, _lock: lock });
             }
@@ -58,7 +57,6 @@ impl PrivateFolder {
         &self.path
     }
 
-    /// A path in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -66,28 +64,28 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is by the next start.
+        // The next start removes what is left.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// The folder's lock, if it is free and the folder is still at its path.
+/// Locks the folder; `None` if it is locked already or no longer at its path.
 pub(crate) fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let (locked, there) = (folder.metadata().ok()?, std::fs::metadata(path).ok()?);
-    (locked.ino() == there.ino() && locked.dev() == there.dev()).then_some(folder)
+    let (locked, current) = (folder.metadata().ok()?, std::fs::metadata(path).ok()?);
+    (locked.ino() == current.ino() && locked.dev() == current.dev()).then_some(folder)
 }
 
 fn remove_stale(parent: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_named_so = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let has_prefix = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let is_own = || {
             std::fs::symlink_metadata(entry.path())
                 .is_ok_and(|facts| facts.is_dir() && facts.uid() == own)
         };
-        if is_named_so && is_own() {
+        if has_prefix && is_own() {
             if let Some(_lock) = lock(&entry.path()) {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
@@ -100,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_its_owners_and_goes() {
+    fn a_folder_is_private_and_removed_on_drop() {
         let parent = tempfile::tempdir().unwrap();
         let folder = PrivateFolder::inside(parent.path()).unwrap();
         let path = folder.path().to_owned();
@@ -111,15 +109,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_is_removed() {
+    fn only_unlocked_folders_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let held = PrivateFolder::inside(parent.path()).unwrap();
+        let locked = PrivateFolder::inside(parent.path()).unwrap();
         let stale = parent.path().join(format!("{PREFIX}1-0"));
         let other = parent.path().join("flashfit-else");
         std::fs::create_dir(&stale).unwrap();
         std::fs::write(stale.join("console"), "x").unwrap();
         std::fs::create_dir(&other).unwrap();
         remove_stale(parent.path());
-        assert!(!stale.exists() && other.exists() && held.path().exists());
+        assert!(!stale.exists() && other.exists() && locked.path().exists());
     }
 }

@@ -1,31 +1,31 @@
-//! How busy this machine's processors are.
+//! Measures how busy this machine's processors are.
 //!
-//! Source: `/proc/stat` (Documentation/filesystems/proc.rst, 1.7), whose first line adds up what
-//! all processors did, in hundredths of a second. Limits: what waits for I/O counts as idle, time
-//! that a hypervisor took as neither; over a few hundredths of a second a share is coarse.
+//! Source: the first line of `/proc/stat` (Documentation/filesystems/proc.rst, 1.7), the sum over
+//! all processors in units of 10 ms. Limits: waiting for I/O counts as idle; time stolen by a
+//! hypervisor is not counted; over less than about 100 ms the share is coarse.
 
 use serde::{Deserialize, Serialize};
 
 const TICK_NS: u64 = 10_000_000;
-/// Places on the line: user, nice, system, idle, iowait, irq, softirq.
+/// Fields of the line: user, nice, system, idle, iowait, irq, softirq.
 const COUNTED: usize = 7;
 const IDLE: [usize; 2] = [3, 4];
 
-/// Time of all processors together, in nanoseconds: since the machine started, or over a span.
+/// Time of all processors together in nanoseconds, since boot or within a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorTime {
-    /// In which they worked.
+    /// Time spent working.
     pub busy_ns: u64,
     pub all_ns: u64,
 }
 
 impl ProcessorTime {
-    /// Since the machine started; `None` where the kernel does not tell.
+    /// Time since boot; `None` if `/proc/stat` cannot be parsed.
     pub fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// From an earlier reading to this one.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl ProcessorTime {
         Self { busy_ns: self.busy_ns + other.busy_ns, all_ns: self.all_ns + other.all_ns }
     }
 
-    /// The share in which they worked, 0 to 1; `None` of no time at all.
+    /// The busy share, 0 to 1; `None` for an empty period.
     pub fn share(self) -> Option<f64> {
         (self.all_ns > 0).then(|| self.busy_ns as f64 / self.all_ns as f64)
     }
@@ -49,9 +49,9 @@ impl ProcessorTime {
         let ticks: Option<Vec<u64>> =
             all.split_whitespace().take(COUNTED).map(|field| field.parse().ok()).collect();
         let ticks = ticks.filter(|ticks| ticks.len() == COUNTED)?;
-        let whole: u64 = ticks.iter().sum();
-        let idle: u64 = IDLE.iter().map(|&place| ticks[place]).sum();
-        Some(Self { busy_ns: (whole - idle) * TICK_NS, all_ns: whole * TICK_NS })
+        let total: u64 = ticks.iter().sum();
+        let idle: u64 = IDLE.iter().map(|&field| ticks[field]).sum();
+        Some(Self { busy_ns: (total - idle) * TICK_NS, all_ns: total * TICK_NS })
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_for_a_medium_is_not_work() {
+    fn waiting_for_io_is_idle_time() {
         let before = ProcessorTime::parse("cpu  10 0 20 100 5 1 2 0 0 0\ncpu0 1 2\n").unwrap();
         let after = ProcessorTime::parse("cpu  20 0 25 120 45 1 2 9 0 0\n").unwrap();
         let span = after.since(before);
@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_line_tells_nothing() {
+    fn malformed_lines_are_rejected() {
         for text in ["", "cpu0 1 2 3 4 5 6 7\n", "cpu  1 2 3\n", "cpu  1 2 x 4 5 6 7\n"] {
             assert_eq!(ProcessorTime::parse(text), None, "{text:?}");
         }
     }
 
     #[test]
-    fn this_machine_tells() {
+    fn this_machine_has_processor_times() {
         let now = ProcessorTime::now().expect("Linux has /proc/stat");
         assert!(now.busy_ns > 0 && now.busy_ns <= now.all_ns);
     }

@@ -1,6 +1,7 @@
-//! Running external programs (fio, mkfs, sfdisk, mount …): what is run, how it ended, and the seam.
+//! Describes external programs (fio, mkfs, sfdisk, mount …) and their outcome, and the [`Runner`]
+//! trait that runs them.
 //!
-//! Limits: output is held in memory, so this is for programs that print little.
+//! Limit: output is kept in memory, so this suits programs with little output.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +12,6 @@ pub use crate::scripted_runner::ScriptedRunner;
 pub use crate::system_runner::SystemRunner;
 use flashfit_user_error::{ExitClass, UserError};
 
-/// A program with its arguments, not yet run.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// `name` is looked up as [`find`] does.
+    /// `name` is looked up with [`find`].
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -54,28 +54,27 @@ impl Program {
         self
     }
 
-    /// Text for its standard input; without it, `/dev/null`.
+    /// Text for the standard input; the default is `/dev/null`.
     #[must_use]
     pub fn stdin(mut self, text: impl Into<String>) -> Self {
         self.stdin = Some(text.into());
         self
     }
 
-    /// How long it may run; ten minutes unless told.
+    /// Time limit; ten minutes by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Runs it inside the control groups whose `cgroup.procs` files these are.
+    /// Runs the program in the control groups with these `cgroup.procs` files.
     #[must_use]
     pub fn inside(mut self, cgroup_procs: &[PathBuf]) -> Self {
         self.cgroup_procs = cgroup_procs.to_vec();
         self
     }
 
-    /// The program's name as given.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -84,17 +83,16 @@ impl Program {
         &self.args
     }
 
-    /// The text for its standard input, where it is given one.
     pub fn standard_input(&self) -> Option<&str> {
         self.stdin.as_deref()
     }
 
-    /// The environment variables set for it.
+    /// Variables set in addition to the inherited ones.
     pub fn environment(&self) -> &[(String, String)] {
         &self.env
     }
 
-    /// The command as a user could type it, quoted for a POSIX shell.
+    /// The command line, quoted for a POSIX shell.
     pub fn command_line(&self) -> String {
         std::iter::once(&self.name)
             .chain(&self.args)
@@ -104,7 +102,7 @@ impl Program {
     }
 }
 
-/// Quotes one word for a POSIX shell, where it needs it.
+/// Quotes a word for a POSIX shell if necessary.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -114,52 +112,40 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// How a program ended.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramOutcome {
-    /// Its exit code; `None` when a signal ended it.
+    /// Exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// The signal that ended it, if one did.
     pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
-    /// From start to end.
     pub elapsed: Duration,
-    /// The command as it was run.
     pub command_line: String,
 }
 
 impl ProgramOutcome {
-    /// Whether it exited with 0.
     pub fn success(&self) -> bool {
         self.code == Some(0)
     }
 }
 
-/// Why a program could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not installed.
     #[error("the program `{name}` was not found")]
     Missing { name: String },
     /// It could not be started or waited for.
     #[error("cannot run `{command_line}`: {source}")]
     Start { command_line: String, source: std::io::Error },
-    /// It ran longer than it may.
-    #[error("`{command_line}` was ended after {} s", limit.as_secs())]
-    TimedOut {
-        command_line: String,
-        /// What it was given.
-        limit: Duration,
-    },
+    #[error("`{command_line}` was terminated: it ran longer than {} s", limit.as_secs())]
+    TimedOut { command_line: String, limit: Duration },
     #[error("interrupted during `{command_line}`")]
     Interrupted { command_line: String },
     #[error("`{command_line}` failed ({how}): {message}")]
     Failed {
         command_line: String,
-        /// Its exit code or signal, in words.
+        /// Exit code or signal, in words.
         how: String,
-        /// The last lines of what it printed.
+        /// The last lines of its output.
         message: String,
     },
 }
@@ -175,10 +161,10 @@ impl UserError for ProgramError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Missing { name } => match program_path::passed_over(name) {
+            Self::Missing { name } => match program_path::find_outside_system_path(name) {
                 Some(path) => Some(format!(
-                    "root does not use PATH, where it is {}; name folders that only root can \
-                     write to: export {}=DIR:/usr/sbin:/usr/bin",
+                    "root does not search PATH, where the program is {}; name folders that only \
+                     root can write to: export {}=DIR:/usr/sbin:/usr/bin",
                     path.display(),
                     program_path::VARIABLE
                 )),
@@ -189,7 +175,7 @@ impl UserError for ProgramError {
     }
 }
 
-/// The Debian package that brings a program that flashfit runs.
+/// The Debian package of a program that flashfit runs.
 fn package_of(program: &str) -> Option<&'static str> {
     Some(match program {
         "fio" => "fio",
@@ -213,38 +199,38 @@ fn package_of(program: &str) -> Option<&'static str> {
     })
 }
 
-/// Runs programs. The real one is [`SystemRunner`]; tests use [`ScriptedRunner`].
+/// Runs programs: [`SystemRunner`] in production, [`ScriptedRunner`] in tests.
 pub trait Runner: Send + Sync {
-    /// Runs to the end and returns how it ended, whatever its exit code.
+    /// Runs a program to its end. A non-zero exit code is not an error.
     ///
     /// # Errors
-    /// When it cannot be started, runs too long, or the user interrupts.
+    /// When it cannot be started, exceeds its time limit, or the user interrupts.
     fn run(&self, program: &Program) -> Result<ProgramOutcome, ProgramError>;
 
-    /// As [`Runner::run`], and an exit code other than 0 is an error.
+    /// Runs a program; a non-zero exit code is an error.
     ///
     /// # Errors
-    /// As [`Runner::run`], and [`ProgramError::Failed`].
+    /// Those of [`Runner::run`], and [`ProgramError::Failed`].
     fn run_checked(&self, program: &Program) -> Result<ProgramOutcome, ProgramError> {
         let outcome = self.run(program)?;
         if outcome.success() { Ok(outcome) } else { Err(failed(&outcome)) }
     }
 }
 
-/// The error for an outcome that was not a success.
+/// The error for an unsuccessful outcome.
 pub fn failed(outcome: &ProgramOutcome) -> ProgramError {
     let how = match (outcome.code, outcome.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "unknown status".to_owned(),
     };
-    let said = if outcome.stderr.trim().is_empty() { &outcome.stdout } else { &outcome.stderr };
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let output = if outcome.stderr.trim().is_empty() { &outcome.stdout } else { &outcome.stderr };
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let message = lines[lines.len().saturating_sub(3)..].join(" / ");
     ProgramError::Failed { command_line: outcome.command_line.clone(), how, message }
 }
 
-/// What a program says of its version: the first line of what it prints for `args`.
+/// A program's version: the first line that it prints for `args`.
 pub fn version(runner: &dyn Runner, name: &str, args: &[String]) -> Option<String> {
     let outcome = runner.run(&Program::new(name).args(args.to_vec())).ok()?;
     let line = |text: &str| text.lines().next().map(|line| line.trim().to_owned());

@@ -1,24 +1,24 @@
-//! Where programs are looked for.
+//! Finds programs.
 //!
-//! An ordinary user's `PATH` is used, with the `sbin` next to each `bin`. Root may have inherited
-//! the `PATH` of another user (`su`, `sudo` without `secure_path`), so as root only the system's
-//! folders are searched, or those in `FLASHFIT_PATH`; each must belong to root and must not be
-//! writable by others, and neither may the folders above it, unless they have the sticky bit.
+//! An unprivileged user's `PATH` is used, with the `sbin` next to each `bin`. Root may have
+//! inherited the `PATH` of another user (`su`, `sudo` without `secure_path`), so root searches only
+//! the system folders or those in `FLASHFIT_PATH`. Each folder must belong to root and must not be
+//! writable by others; the same holds for its parents unless they have the sticky bit.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What root uses in place of `PATH`.
+/// Replaces `PATH` for root.
 pub const VARIABLE: &str = "FLASHFIT_PATH";
-/// Where programs are looked for without a `PATH`.
+/// Used without a `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Group and others may write.
-const FOREIGN_WRITE: u32 = 0o022;
+/// Writable by group or others.
+const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Where a program is. A name with a slash is a path already.
+/// The path of a program. A name with a slash is used as is.
 pub fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Path::new(name).exists().then(|| PathBuf::from(name));
@@ -26,18 +26,18 @@ pub fn find(name: &str) -> Option<PathBuf> {
     find_among(&folders(), name)
 }
 
-/// The `PATH` for programs that are run: they find theirs in the same folders.
+/// The `PATH` for child processes, so that they search the same folders.
 pub(crate) fn for_children() -> Option<OsString> {
     let folders = rustix::process::geteuid().is_root().then(folders)?;
     std::env::join_paths(folders).ok()
 }
 
-/// Where root finds a program on its `PATH` that is not searched.
-pub(crate) fn passed_over(name: &str) -> Option<PathBuf> {
+/// Where a program is on root's `PATH`, which is not searched.
+pub(crate) fn find_outside_system_path(name: &str) -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     let path = std::env::var_os("PATH").filter(|_| is_root && !name.contains('/'))?;
     if find(name).is_some() {
-        // It was installed since.
+        // Installed in the meantime.
         return None;
     }
     find_among(&split(&path), name)
@@ -52,13 +52,13 @@ fn folders() -> Vec<PathBuf> {
     with_sbin(split(&path))
 }
 
-/// The working directory is never searched.
+/// Drops relative folders: the working directory is never searched.
 fn split(path: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// An ordinary user's path leaves out the folders of the administrator's programs; one without the
-/// ordinary ones too was made so on purpose.
+/// The `PATH` of an unprivileged user usually lacks the `sbin` folders. A `PATH` without any `bin`
+/// folder was set on purpose and is not extended.
 fn with_sbin(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     let bins = folders.iter().filter(|folder| folder.ends_with("bin"));
     let sbins: Vec<PathBuf> = bins.map(|folder| folder.with_file_name("sbin")).collect();
@@ -70,16 +70,16 @@ fn find_among(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     folders.iter().map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
 }
 
-/// Whether nobody but root can put a program into `folder` or replace the folder.
+/// Whether only root can add programs to `folder` or replace the folder.
 fn only_root_writes(folder: &Path) -> bool {
     let Ok(real) = folder.canonicalize() else { return false };
     let safe = |path: &Path, may_be_sticky: bool| {
         std::fs::metadata(path).is_ok_and(|found| {
             let is_sticky = may_be_sticky && found.mode() & STICKY != 0;
-            found.uid() == 0 && (found.mode() & FOREIGN_WRITE == 0 || is_sticky)
+            found.uid() == 0 && (found.mode() & GROUP_OR_OTHERS_WRITE == 0 || is_sticky)
         })
     };
-    safe(&real, false) && real.ancestors().skip(1).all(|above| safe(above, true))
+    safe(&real, false) && real.ancestors().skip(1).all(|parent| safe(parent, true))
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_administrators_programs_are_looked_for_beside_the_ordinary_ones() {
+    fn sbin_next_to_bin_is_searched() {
         let root = tempfile::tempdir().unwrap();
         let (bin, sbin) = (root.path().join("bin"), root.path().join("sbin"));
         let other = root.path().join("other");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_to_is_not_searched_as_root() {
+    fn root_does_not_search_folders_that_others_can_write_to() {
         if !rustix::process::geteuid().is_root() {
             return;
         }

@@ -1,10 +1,9 @@
-//! A runner for tests that runs nothing.
+//! A [`Runner`] for tests that returns scripted outcomes.
 
 use std::sync::Mutex;
 
 use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
 
-/// Answers from a script instead of running anything; for tests.
 #[derive(Debug, Default)]
 pub struct ScriptedRunner {
     answers: Vec<(String, ProgramOutcome)>,
@@ -12,19 +11,19 @@ pub struct ScriptedRunner {
 }
 
 impl ScriptedRunner {
-    /// A runner to which every program is missing.
+    /// Every program is missing until [`ScriptedRunner::answer`] adds it.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A command line that starts with `prefix` ends with `outcome`. The first match answers.
+    /// Returns `outcome` for command lines that start with `prefix`. The first match wins.
     #[must_use]
     pub fn answer(mut self, prefix: &str, outcome: ProgramOutcome) -> Self {
         self.answers.push((prefix.to_owned(), outcome));
         self
     }
 
-    /// The command lines that were asked for, in order.
+    /// The command lines of all calls, in order.
     pub fn calls(&self) -> Vec<String> {
         self.calls.lock().expect("no test panics while it holds the lock").clone()
     }

@@ -1,16 +1,15 @@
-//! How another machine is reached by ssh(1).
+//! The address of a machine for ssh(1).
 
-/// Where and how: what stands behind `ssh`, before a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshAddress {
-    /// As ssh takes it: `HOST`, `USER@HOST`, `ssh://USER@HOST:PORT`.
+    /// `HOST`, `USER@HOST` or `ssh://USER@HOST:PORT`.
     pub host: String,
-    /// Further arguments of ssh, before the host.
+    /// Further ssh arguments before the host.
     pub options: Vec<String>,
 }
 
 impl SshAddress {
-    /// The arguments of ssh that lead to the machine; a command may follow.
+    /// The arguments of ssh before the remote command.
     pub fn arguments(&self) -> Vec<String> {
         let words = ["--".to_owned(), self.host.clone()];
         self.options.iter().cloned().chain(words).collect()

@@ -1,7 +1,7 @@
-//! Running programs on this machine.
+//! Runs programs on this machine.
 //!
-//! A program runs in its own process group, which is killed as a whole when its time is up, when
-//! the user interrupts, or when flashfit itself dies. Its output is kept, never shown directly.
+//! A program runs in its own process group, which is killed as a whole when its time limit expires,
+//! when the user interrupts, or when flashfit itself dies. Its output is captured.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -14,19 +14,19 @@ use crate::interrupt::Interrupt;
 use crate::program::{Program, ProgramError, ProgramOutcome, Runner};
 use crate::program_path::{find, for_children};
 
-/// Runs programs on this machine.
+/// A [`Runner`] that runs programs on this machine.
 #[derive(Debug, Clone, Default)]
 pub struct SystemRunner {
     interrupt: Interrupt,
 }
 
 impl SystemRunner {
-    /// Programs are ended when `interrupt` is raised.
+    /// Programs are terminated when `interrupt` is raised.
     pub fn new(interrupt: Interrupt) -> Self {
         Self { interrupt }
     }
 
-    /// What ends the programs.
+    /// The interrupt that terminates the programs.
     pub fn interrupt(&self) -> &Interrupt {
         &self.interrupt
     }
@@ -79,8 +79,8 @@ fn open_cgroups(paths: &[PathBuf]) -> std::io::Result<Vec<std::fs::File>> {
     paths.iter().map(|path| std::fs::OpenOptions::new().write(true).open(path)).collect()
 }
 
-/// Makes the child die with its parent and join control groups before it runs anything.
-#[expect(unsafe_code, reason = "pre_exec is unsafe by nature")]
+/// Makes the child die with its parent and join the control groups before exec.
+#[expect(unsafe_code, reason = "Command::pre_exec is unsafe")]
 pub(crate) fn prepare_child(command: &mut Command, cgroup_fds: Vec<i32>) {
     // SAFETY: between fork and exec only async-signal-safe calls are made: prctl and write.
     unsafe {
@@ -114,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_missing() {
+    fn an_unknown_program_is_missing() {
         let outcome = SystemRunner::default().run(&Program::new("flashfit-no-such-program"));
         assert!(matches!(outcome, Err(ProgramError::Missing { .. })));
     }
 
     #[test]
-    fn a_timeout_ends_the_whole_group() {
+    fn a_timeout_kills_the_whole_process_group() {
         let marker = format!("{}.5", 86_000 + std::process::id() % 1000);
         let program = Program::new("sh")
             .args(["-c", &format!("sleep {marker} & wait")])
@@ -142,16 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn a_grandchild_that_keeps_the_output_open_is_not_waited_for() {
+    fn a_grandchild_that_keeps_the_output_open_does_not_block() {
         let marker = format!("{}.25", 85_000 + std::process::id() % 1000);
-        // The first is of the program's group and is killed; the second has left it.
+        // The first grandchild is in the process group and gets killed; the second has left it.
         for (start, is_killed) in [("", true), ("setsid ", false)] {
             let seconds = if is_killed { marker.as_str() } else { "20" };
             let script = format!("echo kept; {start}sleep {seconds} & exit 4");
             let program = Program::new("sh").args(["-c", &script]);
-            let began = Instant::now();
+            let start = Instant::now();
             let outcome = SystemRunner::default().run(&program).unwrap();
-            assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
             assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(4), "kept\n"));
         }
         let left = SystemRunner::default()
@@ -161,12 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_input_is_taken_while_output_comes() {
+    fn a_long_input_is_written_while_output_is_read() {
         let text = "0123456789abcdef\n".repeat(100_000);
         let outcome = SystemRunner::default().run(&Program::new("cat").stdin(text.clone()));
         assert!(outcome.unwrap().stdout == text);
-        let deaf = Program::new("sleep").arg("60").stdin(text).timeout(Duration::from_millis(100));
-        let error = SystemRunner::default().run(&deaf).unwrap_err();
+        let ignores_input =
+            Program::new("sleep").arg("60").stdin(text).timeout(Duration::from_millis(100));
+        let error = SystemRunner::default().run(&ignores_input).unwrap_err();
         assert!(matches!(error, ProgramError::TimedOut { .. }));
     }
 
@@ -179,7 +180,7 @@ mod tests {
         };
         let before = switches();
         SystemRunner::default().run(&Program::new("sleep").arg("0.5")).unwrap();
-        let woken = switches() - before;
-        assert!(woken < 40, "woken {woken} times");
+        let wakeups = switches() - before;
+        assert!(wakeups < 40, "{wakeups} wakeups");
     }
 }

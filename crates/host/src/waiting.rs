@@ -1,7 +1,7 @@
-//! Waiting for a child to end, for a pipe or for an interrupt, without waking up in between.
+//! Waits for a child, a pipe or an interrupt without polling.
 //!
-//! A child's end is seen through its pidfd (`pidfd_open(2)`, Linux 5.3). Limits: on an older
-//! kernel, and where no descriptor is left, the child is looked at every 50 ms instead.
+//! The end of a child is observed through its pidfd (`pidfd_open(2)`, Linux 5.3). Limit: on older
+//! kernels, or without free descriptors, the child is polled every 50 ms.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 
 const FALLBACK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Sees a child end without collecting its status, so that its process number stays taken.
+/// Detects the end of a child without reaping it, so that its process ID is not reused.
 #[derive(Debug)]
 pub(crate) struct ChildWatch {
     pid: Pid,
@@ -23,27 +23,24 @@ pub(crate) struct ChildWatch {
 }
 
 impl ChildWatch {
-    /// For a child whose status has not been collected.
+    /// The child must not have been reaped.
     pub(crate) fn new(child: &Child) -> Self {
         let pid = Pid::from_child(child);
         Self { pid, pidfd: rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok() }
     }
 
-    /// Readable once the child has ended.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether the child has ended.
     pub(crate) fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error means that there is no such child any more.
+        // An error means that the child no longer exists.
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 }
 
-/// Waits for a child to end, at most for `limit` and until `interrupt` is raised; `None` when it
-/// still runs.
+/// Waits until a child ends, `limit` expires or `interrupt` is raised; `None` if it still runs.
 ///
 /// # Errors
 /// When its status cannot be read.
@@ -73,24 +70,24 @@ pub fn child(
     }
 }
 
-/// Sleeps until one of `descriptors` is ready, or until the given time. When they cannot report
-/// everything that is waited for (`is_complete` is false), it returns every 50 ms.
+/// Sleeps until one of `descriptors` is ready or until the deadline. If the descriptors do not cover
+/// every event (`is_complete` is false), returns after at most 50 ms.
 ///
 /// # Errors
-/// When the kernel refuses to wait for them.
+/// When poll(2) fails.
 pub(crate) fn poll(
     descriptors: &[(BorrowedFd<'_>, PollFlags)],
     until: Option<Instant>,
     is_complete: bool,
 ) -> io::Result<Vec<bool>> {
-    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-    let most = (!is_complete).then_some(FALLBACK_INTERVAL);
-    let limit = [left, most].into_iter().flatten().min();
+    let remaining = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let interval = (!is_complete).then_some(FALLBACK_INTERVAL);
+    let limit = [remaining, interval].into_iter().flatten().min();
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let mut fds: Vec<_> =
         descriptors.iter().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
     match rustix::event::poll(&mut fds, limit.as_ref()) {
-        // A signal came in; whoever waits looks again.
+        // Interrupted by a signal: the caller checks its conditions again.
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
@@ -104,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_waited_for_as_long_as_allowed() {
+    fn waiting_for_a_child_ends_at_the_limit_or_with_the_child() {
         let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
         let none = child(&mut sleeper, None, Duration::from_millis(50)).unwrap();
         assert!(none.is_none());
@@ -112,7 +109,7 @@ mod tests {
         let status = child(&mut sleeper, None, Duration::from_secs(60)).unwrap();
         assert!(status.is_some_and(|status| !status.success()));
         let again = child(&mut sleeper, None, Duration::ZERO).unwrap();
-        assert_eq!(again, status, "what is known is known");
+        assert_eq!(again, status, "a second call returns the same status");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Random numbers and hashes that are the same on every machine, in every version.
+//! A random number generator and a hash that give the same values on every machine and version.
 //!
-//! Seeds, names of files and what is saved depend on them, so they are never changed. Limits:
-//! neither is cryptographic.
+//! Seeds, file names and saved data depend on them, so they must never change. Limit: neither is
+//! cryptographic.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,15 +37,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_numbers_are_the_published_ones() {
-        // The first outputs for the seed 1234567, as Vigna's reference code prints them.
+    fn random_numbers_match_the_published_ones() {
+        // The first outputs of Vigna's reference code for the seed 1234567.
         let mut random = SplitMix64::new(1_234_567);
         assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
         assert_eq!(random.next_u64(), 3_203_168_211_198_807_973);
     }
 
     #[test]
-    fn hashes_are_the_published_ones() {
+    fn hashes_match_the_published_ones() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);

@@ -1,5 +1,5 @@
-//! Runs tests like libtest, for test programs with their own main function: those that also are
-//! the program under test, or that enter a namespace before their first thread.
+//! Runs tests like libtest in test programs with their own main function: programs that are also the
+//! program under test, or that must enter a namespace before they start a thread.
 
 use std::process::ExitCode;
 
@@ -8,29 +8,29 @@ use libtest_mimic::{Arguments, Trial};
 use crate::need::MissingNeed;
 use crate::skip::{skip, with_test_name};
 
-/// One test of a test program with its own main function.
+/// A test for [`run_tests`].
 pub struct HarnessTest {
     name: String,
-    full: bool,
+    is_long: bool,
     run: Box<dyn FnOnce() + Send>,
 }
 
 impl HarnessTest {
     /// A test that fails by panicking.
     pub fn new(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Self {
-        Self { name: name.into(), full: false, run: Box::new(run) }
+        Self { name: name.into(), is_long: false, run: Box::new(run) }
     }
 
-    /// Ignored unless all tests are run.
+    /// Marks the test as ignored unless ignored tests are included.
     #[must_use]
     pub fn only_in_full(mut self) -> Self {
-        self.full = true;
+        self.is_long = true;
         self
     }
 }
 
-/// Runs what the arguments select, at most so many at a time. All are skipped where `missing`,
-/// which is not called for a list, names something.
+/// Runs the tests selected on the command line, at most `at_a_time` at once. All are skipped if
+/// `missing` returns a need; it is not called for `--list`.
 pub fn run_tests(
     tests: Vec<HarnessTest>,
     at_a_time: usize,
@@ -39,7 +39,7 @@ pub fn run_tests(
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(at_a_time);
     let missing = if arguments.list { None } else { missing() };
-    // scripts/run-tests.sh computes durations with it.
+    // Parsed by scripts/run-tests.sh to compute durations.
     println!("at most {} at a time", arguments.test_threads.unwrap_or(at_a_time));
     let trials = tests.into_iter().map(|test| trial(test, missing.clone())).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -55,5 +55,5 @@ fn trial(test: HarnessTest, missing: Option<MissingNeed>) -> Trial {
         });
         Ok(())
     };
-    Trial::test(test.name, guarded).with_ignored_flag(test.full)
+    Trial::test(test.name, guarded).with_ignored_flag(test.is_long)
 }

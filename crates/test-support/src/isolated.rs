@@ -1,12 +1,11 @@
-//! Tests in namespaces of their own, so that tests which start agents, servers or virtual machines
-//! can run at the same time and leave no process behind.
+//! Runs tests in their test_program namespaces, so that tests which start agents, servers or virtual machines
+//! can run concurrently and leave no process behind.
 //!
-//! [`isolated`] runs the test again in a new process of the same test program, with its own process
-//! ids, mounts, loopback network and temporary folder (`$TMPDIR`, in memory). Its first process
-//! starts the test program; when that ends, the kernel kills everything else in there, detaches the
-//! mounts and frees the temporary folder. Limits: loop devices, other devices and control groups
-//! are still shared with the machine, and so are `/tmp` and `/run`. There is no network but
-//! loopback, so what a test downloads must be there before.
+//! [`isolated`] reruns the test in a new process of the same test program, with its test_program PID, mount
+//! and network namespaces and its test_program temporary folder (`$TMPDIR`, in memory). When the test program
+//! ends, the kernel kills all other processes of the namespace, removes the mounts and frees the
+//! temporary folder. Limits: devices, control groups, `/tmp` and `/run` are shared with the host.
+//! Only the loopback network is available, so downloads must be present already.
 
 use std::any::type_name;
 use std::time::Duration;
@@ -16,25 +15,25 @@ use flashfit_host::{Program, Runner, SystemRunner, program as host_program};
 use crate::need::{self, MissingNeed, TestNeed};
 use crate::skip::{skip, with_test_name};
 
-/// Names the test inside, for the new process.
-const INSIDE: &str = "FLASHFIT_TEST_ISOLATED";
-/// Beyond this a test hangs; the longest campaigns take two hours.
-const LIMIT: Duration = Duration::from_secs(6 * 3600);
-/// The first process in there. The shell waits for the test program and for orphans.
-const FIRST_PROCESS: &str = "exec 2>&1\n\
+/// Environment variable: name of the test to run inside the namespaces.
+const ISOLATED_TEST: &str = "FLASHFIT_TEST_ISOLATED";
+/// A test that runs longer hangs; the longest campaigns take two hours.
+const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
+/// PID 1 of the namespace. The shell waits for the test program and reaps orphans.
+const INIT_SCRIPT: &str = "exec 2>&1\n\
     mount -t tmpfs -o mode=1777 tmpfs \"$TMPDIR\" || exit\n\
     (PATH=$PATH:/usr/sbin:/sbin; ip link set lo up || busybox ip link set lo up) || exit\n\
     \"$@\"; exit $?\n";
 
-/// Runs the body of a test isolated; skips the test where that is not possible.
+/// Runs the body of a test isolated; skips the test if that is not possible.
 ///
-/// To be called with a closure by the test function itself: the closure's type has the test's name.
+/// The test function itself must create the closure, because the test's name is derived from it.
 #[track_caller]
 pub fn isolated<F: FnOnce()>(test: F) {
     isolated_as(name_of(&test), test);
 }
 
-/// The same for a test of this name.
+/// Like [`isolated`], with an explicit test name.
 #[track_caller]
 pub fn isolated_as(name: &str, test: impl FnOnce()) {
     if is_isolated() || !skip(missing()) {
@@ -42,13 +41,13 @@ pub fn isolated_as(name: &str, test: impl FnOnce()) {
     }
 }
 
-/// The same for a test that does not depend on it: without root it runs in this process.
+/// Like [`isolated`], but runs the test in this process without root.
 #[track_caller]
 pub fn isolated_if_root<F: FnOnce()>(test: F) {
     isolated_if_root_as(name_of(&test), test);
 }
 
-/// The same for a test of this name.
+/// Like [`isolated_if_root`], with an explicit test name.
 #[track_caller]
 pub fn isolated_if_root_as(name: &str, test: impl FnOnce()) {
     if is_isolated() {
@@ -57,24 +56,23 @@ pub fn isolated_if_root_as(name: &str, test: impl FnOnce()) {
     } else if missing().is_some() {
         test();
     } else {
-        run_again(name);
+        rerun_isolated(name);
     }
 }
 
-/// Whether this process is the one that an isolated test runs in.
+/// Whether this process runs an isolated test.
 pub fn is_isolated() -> bool {
-    std::env::var_os(INSIDE).is_some()
+    std::env::var_os(ISOLATED_TEST).is_some()
 }
 
-/// The name of the test function that a closure is in: without the crate, without what is in the
-/// function.
+/// The path of the test function that contains a closure, without the crate name.
 pub fn name_of<F>(_: &F) -> &'static str {
     let path = type_name::<F>();
     let path = path.split_once("::").map_or(path, |(_, path)| path);
     path.split_once("::{{closure}}").map_or(path, |(path, _)| path)
 }
 
-/// What is printed when the test has run: its name could have matched none.
+/// Printed after the test ran. Without it, the name may have matched no test.
 fn end_mark(name: &str) -> String {
     format!("isolated {name}: done")
 }
@@ -90,18 +88,18 @@ fn missing() -> Option<MissingNeed> {
 }
 
 #[track_caller]
-fn run_again(name: &str) {
-    // The names of sockets are short, so this one is too.
+fn rerun_isolated(name: &str) {
+    // A short name, because the paths of sockets are limited to 108 bytes.
     let temporary = tempfile::Builder::new().prefix("ff-").tempdir().expect("a temporary folder");
-    let own = std::env::current_exe().expect("the test program has a path");
+    let test_program = std::env::current_exe().expect("the test program has a path");
     let program = Program::new("unshare")
         .args(["--pid", "--mount", "--net", "--fork", "--mount-proc", "--kill-child", "--"])
-        .args(["sh", "-c", FIRST_PROCESS, "sh"])
-        .arg(own.to_string_lossy())
+        .args(["sh", "-c", INIT_SCRIPT, "sh"])
+        .arg(test_program.to_string_lossy())
         .args(["--exact", name, "--include-ignored", "--nocapture"])
         .env("TMPDIR", temporary.path().to_string_lossy())
-        .env(INSIDE, name)
-        .timeout(LIMIT);
+        .env(ISOLATED_TEST, name)
+        .timeout(TIMEOUT);
     let outcome = SystemRunner::default().run(&program).expect("unshare runs");
     print!("{}{}", outcome.stdout, outcome.stderr);
     let is_done = outcome.stdout.lines().any(|line| line.ends_with(&end_mark(name)));

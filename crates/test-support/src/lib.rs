@@ -1,10 +1,9 @@
-//! What a test needs of the machine, and what happens without it: the test is skipped and the skip
-//! is recorded, or it fails where the environment requires the need.
+//! Skips tests that the machine cannot run, and isolates tests from each other.
 //!
-//! `FLASHFIT_REQUIRE=root,loop,fuse` lists needs whose absence is a failure. `FLASHFIT_SKIP_LOG`
-//! names a file to which each skip is appended as `TEST<TAB>REASON`; the reason of a test that ran
-//! in part starts with `in part: `. [`isolated`] gives a test its own namespaces. Only for
-//! tests and benchmarks.
+//! A skip is recorded, or fails the test if the environment requires the need:
+//! `FLASHFIT_REQUIRE=root,loop,fuse` lists required needs. `FLASHFIT_SKIP_LOG` names a file to which
+//! each skip is appended as `TEST<TAB>REASON`; the reason of a test that ran in part starts with
+//! `in part: `. [`isolated`] runs a test in its own namespaces. Only for tests and benchmarks.
 
 #![expect(clippy::print_stdout, reason = "it prints for tests")]
 
@@ -23,8 +22,7 @@ pub use isolated::{
 pub use need::{MissingNeed, TestNeed, block_devices, program, programs, simulated_cards};
 pub use skip::{IN_PART, REQUIRE, SKIP_LOG, skip, skip_part, with_test_name};
 
-/// A temporary folder where syncing costs nothing, for tests that are not about the disk; on the
-/// disk where there is no such place.
+/// A temporary folder in memory, for tests that do not need a disk; falls back to the disk.
 pub fn tempdir_in_memory() -> std::io::Result<TempDir> {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
 }

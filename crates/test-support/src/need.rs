@@ -1,33 +1,32 @@
-//! The needs by name, and the checks for those that several tests share.
+//! Names the needs of tests and checks for common ones.
 
 use std::path::Path;
 
 use flashfit_host::{capability, program as host_program};
 
-/// Something that the machine must offer.
+/// A precondition of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestNeed {
-    /// To run as root.
     Root,
     Loop,
     Fuse,
-    /// A virtual machine: QEMU, busybox and a kernel to boot.
+    /// QEMU, busybox and a kernel to boot.
     Qemu,
     /// An SSH client and server.
     Ssh,
-    /// A lab: labgrid, which needs Python and an SSH server.
+    /// labgrid, which needs Python and an SSH server.
     Labgrid,
-    /// fio, with the engine that the test uses.
+    /// fio with the I/O engine that the test uses.
     Fio,
-    /// A program that makes, checks or serves devices and file systems.
+    /// Another program that creates, checks or serves devices and file systems.
     Tool,
     /// A file system, scheduler or other feature of the running kernel.
     Kernel,
-    /// To start a program as another user.
+    /// Permission to start a program as another user.
     User,
-    /// What some containers lack: namespaces, control groups, the system's disk.
+    /// Features that some containers lack: namespaces, control groups, the system disk.
     Isolation,
-    /// A test bed that the test does not name: any of qemu, ssh and labgrid.
+    /// Any of qemu, ssh and labgrid.
     TestBed,
 }
 
@@ -47,7 +46,7 @@ impl TestNeed {
         Self::TestBed,
     ];
 
-    /// Its name in `FLASHFIT_REQUIRE`.
+    /// The name in `FLASHFIT_REQUIRE`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Root => "root",
@@ -65,28 +64,26 @@ impl TestNeed {
         }
     }
 
-    /// The need of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|need| need.name() == name)
     }
 
-    /// Whether requiring `other` requires this too.
+    /// Whether requiring `other` also requires this need.
     pub(crate) fn is_required_by(self, other: Self) -> bool {
         let beds = [Self::Qemu, Self::Ssh, Self::Labgrid];
         self == other || (self == Self::TestBed && beds.contains(&other))
     }
 
-    /// This need as missing, for a reason.
     pub fn missing(self, reason: impl Into<String>) -> MissingNeed {
         MissingNeed { need: self, reason: reason.into() }
     }
 }
 
-/// A need that this machine does not meet.
+/// A need that is not met here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingNeed {
     pub need: TestNeed,
-    /// Why, for the reader of the list of skipped tests.
+    /// Shown in the list of skipped tests.
     pub reason: String,
 }
 
@@ -96,19 +93,19 @@ pub fn block_devices() -> Option<MissingNeed> {
     capability::missing_for_block_devices().map(|reason| need.missing(reason))
 }
 
-/// What is missing to attach simulated cards to this kernel.
+/// What is missing to attach simulated cards.
 pub fn simulated_cards() -> Option<MissingNeed> {
     let fuse = || capability::missing_for_simulated_cards().map(|why| TestNeed::Fuse.missing(why));
     block_devices().or_else(fuse)
 }
 
-/// The file belongs to the effective user.
+/// `/proc/self/status` belongs to the effective user.
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     Path::new("/proc/self/status").metadata().is_ok_and(|status| status.uid() == 0)
 }
 
-/// What is missing where this program is not installed.
+/// The need for a program that is not installed.
 pub fn program(name: &str) -> Option<MissingNeed> {
     let need = match name {
         "fio" => TestNeed::Fio,
@@ -120,7 +117,7 @@ pub fn program(name: &str) -> Option<MissingNeed> {
     host_program::find(name).is_none().then(|| need.missing(format!("{name} is not installed")))
 }
 
-/// The first of these programs that is not installed.
+/// The need for the first program that is not installed.
 pub fn programs(names: &[&str]) -> Option<MissingNeed> {
     names.iter().find_map(|name| program(name))
 }

@@ -1,4 +1,4 @@
-//! Skipping a test, and recording it.
+//! Skips a test and records the skip.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -7,32 +7,32 @@ use std::sync::OnceLock;
 
 use crate::need::{MissingNeed, TestNeed};
 
-/// The environment variable that lists the needs that must be met.
+/// Environment variable: needs that must be met.
 pub const REQUIRE: &str = "FLASHFIT_REQUIRE";
-/// The environment variable that names the file of skips.
+/// Environment variable: file to which skips are appended.
 pub const SKIP_LOG: &str = "FLASHFIT_SKIP_LOG";
-/// How the recorded reason of a test that ran in part starts.
+/// Prefix of the recorded reason of a test that ran in part.
 pub const IN_PART: &str = "in part: ";
 
 thread_local! {
     static TEST_NAME: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Whether something is missing, so that the test returns. Panics where it is required.
+/// Returns whether the test must be skipped. Panics if the missing need is required.
 #[must_use]
 #[track_caller]
 pub fn skip(missing: Option<MissingNeed>) -> bool {
     record(missing, "")
 }
 
-/// The same for a part of a test, which goes on without it.
+/// Like [`skip`], for a part of a test; the rest of the test still runs.
 #[must_use]
 #[track_caller]
 pub fn skip_part(missing: Option<MissingNeed>) -> bool {
     record(missing, IN_PART)
 }
 
-/// Runs a test under this name, for test programs with their own main function.
+/// Sets the name recorded for skips, for test programs with their own main function.
 pub fn with_test_name<T>(name: &str, test: impl FnOnce() -> T) -> T {
     TEST_NAME.with_borrow_mut(|current| *current = Some(name.to_owned()));
     let result = test();
@@ -66,19 +66,19 @@ fn parse(list: &str) -> Result<Vec<TestNeed>, String> {
     let known = || TestNeed::ALL.map(TestNeed::name).join(", ");
     names
         .map(|name| {
-            TestNeed::named(name)
+            TestNeed::from_name(name)
                 .ok_or_else(|| format!("{REQUIRE}: unknown need `{name}`, expected {}", known()))
         })
         .collect()
 }
 
-/// One write, so that lines of tests that run at the same time stay whole.
+/// Appends with one write, so that lines of concurrent tests do not mix.
 fn append(path: &OsStr, line: &str) -> std::io::Result<()> {
     let mut file = std::fs::File::options().create(true).append(true).open(path)?;
     file.write_all(line.as_bytes())
 }
 
-/// libtest gives the thread of a test its name, except with `--test-threads=1`.
+/// libtest names the thread after its test, except with `--test-threads=1`.
 fn test_name() -> String {
     let explicit = TEST_NAME.with_borrow(Clone::clone);
     let thread = || std::thread::current().name().map(str::to_owned);
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_needs_is_parsed_and_an_unknown_name_is_an_error() {
+    fn a_list_of_needs_is_parsed_and_an_unknown_name_is_rejected() {
         assert_eq!(parse(""), Ok(vec![]));
         assert_eq!(parse("root, fuse"), Ok(vec![TestNeed::Root, TestNeed::Fuse]));
         let error = parse("root,floop").unwrap_err();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_bed_is_required_where_any_of_them_is() {
+    fn requiring_any_test_bed_requires_the_generic_need() {
         for bed in [TestNeed::Qemu, TestNeed::Ssh, TestNeed::Labgrid] {
             assert!(
                 TestNeed::TestBed.is_required_by(bed) && !bed.is_required_by(TestNeed::TestBed)
@@ -108,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_a_name_takes_that_of_the_test() {
-        assert!(test_name().ends_with("a_thread_without_a_name_takes_that_of_the_test"));
+    fn the_thread_name_is_used_without_an_explicit_name() {
+        assert!(test_name().ends_with("the_thread_name_is_used_without_an_explicit_name"));
         assert_eq!(with_test_name("other", test_name), "other");
     }
 }

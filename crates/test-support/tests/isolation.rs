@@ -1,5 +1,5 @@
-//! An isolated test sees its own processes alone, leaves none, and fails where its body does. The
-//! cases are this program again, so that what is left can be looked for from outside.
+//! An isolated test sees only its own processes, leaves none behind, and fails if its body fails.
+//! Each case reruns this program, so that leftovers can be observed from outside.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ fn case() -> Option<String> {
     std::env::var(CASE).ok()
 }
 
-/// Does nothing by itself; the tests below run it with `CASE` set.
+/// Does nothing unless another test sets `CASE`.
 #[test]
 fn a_case() {
     let Some(case) = case() else { return };
     isolated(|| match case.as_str() {
-        "fails" => panic!("as it should"),
+        "fails" => panic!("the expected failure"),
         mark => {
             let left = Command::new("sleep").arg(format!("600.{mark}")).spawn();
             std::mem::forget(left.expect("sleep"));
-            // It has no arguments for a moment.
+            // A new process has no arguments until exec.
             let started = Instant::now();
             while processes_with(mark) != 1 {
                 assert!(started.elapsed() < Duration::from_secs(60), "{:?}", command_lines());
@@ -37,7 +37,7 @@ fn run(case: &str) -> Output {
         .args(["--exact", "a_case", "--nocapture"])
         .env(CASE, case)
         .output()
-        .expect("it can be started")
+        .expect("the test program starts")
 }
 
 fn command_lines() -> Vec<String> {
@@ -57,9 +57,9 @@ fn processes_with(mark: &str) -> usize {
 #[test]
 fn an_isolated_test_has_its_own_processes_network_and_temporary_folder() {
     isolated(|| {
-        // The shell, the test and nothing of the machine.
+        // Only the shell and the test.
         assert_eq!(command_lines().len(), 2, "{:?}", command_lines());
-        let listener = TcpListener::bind("127.0.0.1:22").expect("nobody has this port");
+        let listener = TcpListener::bind("127.0.0.1:22").expect("the port is free");
         TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback is up");
         let mounts = std::fs::read_to_string("/proc/self/mounts").expect("procfs");
         let temporary = std::env::temp_dir();
@@ -69,7 +69,7 @@ fn an_isolated_test_has_its_own_processes_network_and_temporary_folder() {
 }
 
 #[test]
-fn what_an_isolated_test_leaves_ends_with_it() {
+fn processes_left_by_an_isolated_test_end_with_it() {
     let mark = std::process::id().to_string();
     let output = run(&mark);
     assert!(output.status.success(), "{output:?}");
@@ -77,10 +77,10 @@ fn what_an_isolated_test_leaves_ends_with_it() {
 }
 
 #[test]
-fn an_isolated_test_that_fails_fails_outside_and_shows_why() {
-    // Without root it is skipped.
+fn a_failing_isolated_test_fails_outside_and_shows_why() {
+    // Without root the test is skipped.
     let output = run("fails");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("skipped: ") || !output.status.success(), "{output:?}");
-    assert!(said.contains("skipped: ") || said.contains("as it should"), "{output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.contains("skipped: ") || !output.status.success(), "{output:?}");
+    assert!(stdout.contains("skipped: ") || stdout.contains("the expected failure"), "{output:?}");
 }

@@ -1,11 +1,11 @@
-//! `scripts/run-tests.sh` on test programs that are shell scripts, named by a cargo that is one.
+//! `scripts/run-tests.sh`, run on shell scripts that stand in for test programs and for cargo.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Passes, skips, ignores, and does as `HOW` says.
+/// Passes one test, skips one, ignores one, and then fails, dies or hangs as `HOW` says.
 const PROGRAM: &str = r#"#!/bin/sh
 case "$*" in *--list*) printf 'a: test\nb: test\nslow: test\n'; exit;; esac
 echo "at most 1 at a time"
@@ -62,7 +62,8 @@ impl Suite {
     fn file(&self, name: &str, text: &str) {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).expect("the folder is writable");
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755))
+            .expect("our own file or process");
     }
 
     fn command(&self, mode: &str, how: &str) -> Command {
@@ -79,7 +80,7 @@ impl Suite {
 
     fn run(&self, mode: &str, how: &str) -> (Option<i32>, String) {
         let Output { status, stdout, stderr } =
-            self.command(mode, how).output().expect("bash is there");
+            self.command(mode, how).output().expect("bash is installed");
         let text = String::from_utf8_lossy(&stdout).into_owned();
         assert_eq!(String::from_utf8_lossy(&stderr), "", "{text}");
         (status.code(), text)
@@ -87,7 +88,7 @@ impl Suite {
 }
 
 #[test]
-fn it_ends_with_one_line_of_counts() {
+fn the_output_ends_with_one_line_of_counts() {
     let suite = Suite::new();
     let (code, text) = suite.run("daily", "");
     assert_eq!(code, Some(0), "{text}");
@@ -118,7 +119,7 @@ fn a_failure_is_shown_with_its_output() {
 }
 
 #[test]
-fn a_program_that_dies_is_a_failure() {
+fn a_killed_program_is_a_failure() {
     let (code, text) = Suite::new().run("full", "die");
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("(the program ended with 137)"), "{text}");
@@ -126,18 +127,18 @@ fn a_program_that_dies_is_a_failure() {
 }
 
 #[test]
-fn an_interrupt_ends_what_was_started() {
+fn an_interrupt_ends_the_test_programs() {
     let suite = Suite::new();
-    let mut runner = suite.command("daily", "hang").spawn().expect("bash is there");
+    let mut runner = suite.command("daily", "hang").spawn().expect("bash is installed");
     let pid_file = suite.folder.path().join("pid");
-    let begun = Instant::now();
+    let start = Instant::now();
     while !pid_file.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no test program was started");
+        assert!(start.elapsed() < Duration::from_secs(60), "no test program was started");
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = std::fs::read_to_string(&pid_file).expect("it was renamed");
     let kill = |pid: &str| Command::new("kill").args(["-INT", pid]).status();
-    assert!(kill(&runner.id().to_string()).expect("kill is there").success());
-    assert_eq!(runner.wait().expect("it is ours").code(), Some(130));
-    assert!(!Path::new("/proc").join(pid.trim()).exists(), "process {pid} is left");
+    assert!(kill(&runner.id().to_string()).expect("kill is installed").success());
+    assert_eq!(runner.wait().expect("our own file or process").code(), Some(130));
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "process {pid} is still running");
 }

@@ -1,5 +1,5 @@
-//! A skip is recorded, or is a failure where the need is required. Each case is this program again
-//! with another environment.
+//! A skip is recorded, or fails the test if the need is required. Each case reruns this program in
+//! another environment.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use flashfit_test_support::{REQUIRE, SKIP_LOG, TestNeed, skip, skip_part};
 
 const CASE: &str = "FLASHFIT_TEST_CASE";
 
-/// Does nothing by itself; the tests below run it with `CASE` set.
+/// Does nothing unless another test sets `CASE`.
 #[test]
 fn a_case() {
     match std::env::var(CASE).as_deref() {
@@ -26,7 +26,7 @@ fn run(case: &str, require: &str, log: &Path) -> Output {
         .env(REQUIRE, require)
         .env(SKIP_LOG, log)
         .output()
-        .expect("it can be started")
+        .expect("the test program starts")
 }
 
 #[test]
@@ -41,23 +41,23 @@ fn a_skip_is_recorded_with_the_name_of_its_test() {
 }
 
 #[test]
-fn a_skip_for_a_required_need_is_a_failure() {
+fn a_skip_of_a_required_need_is_a_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     for (case, require) in [("whole", "root,qemu"), ("part", "tool")] {
         let output = run(case, require, &log);
         assert!(!output.status.success(), "{case}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("FLASHFIT_REQUIRE lists"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("FLASHFIT_REQUIRE lists"), "{stderr}");
     }
     assert!(!log.exists());
 }
 
 #[test]
-fn an_unknown_need_is_a_failure_even_where_nothing_is_missing() {
+fn an_unknown_need_is_a_failure_even_if_nothing_is_missing() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run("none", "qemo", &folder.path().join("log"));
     assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("unknown need `qemo`"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("unknown need `qemo`"), "{stderr}");
 }

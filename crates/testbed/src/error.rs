@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashfit_device::Refusal;
-use flashfit_host::{ProgramError, room};
+use flashfit_host::{ProgramError, free_space};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::TrialReport;
@@ -59,7 +59,7 @@ impl TrialError {
     /// The disk under this image is full: what the image returns then is no error of a device.
     /// `None` where it has room.
     pub fn without_room_below(image: &Path) -> Option<Self> {
-        room::is_full(image).then(|| Self::Stopped {
+        free_space::is_full(image).then(|| Self::Stopped {
             message: format!(
                 "no space left on the disk under the image {}, which grows as it is written",
                 image.display()

@@ -54,7 +54,7 @@ impl Link for Pipe {
         Duration::ZERO
     }
 
-    fn last_words(&mut self) -> Option<String> {
+    fn last_error_line(&mut self) -> Option<String> {
         None
     }
 
@@ -106,7 +106,7 @@ impl Link for Breaking {
         Duration::from_millis(20)
     }
 
-    fn last_words(&mut self) -> Option<String> {
+    fn last_error_line(&mut self) -> Option<String> {
         None
     }
 
@@ -321,7 +321,7 @@ impl Link for Says {
         Duration::ZERO
     }
 
-    fn last_words(&mut self) -> Option<String> {
+    fn last_error_line(&mut self) -> Option<String> {
         None
     }
 

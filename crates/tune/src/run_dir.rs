@@ -81,7 +81,7 @@ impl RunDir {
         let lock = lock(&folder)?;
         let mut trials = folder.open_log(TRIALS)?;
         let (records, whole_bytes) = reading::trials(&folder)?;
-        trials.cut(whole_bytes)?;
+        trials.truncate(whole_bytes)?;
         let run = StoredRun { header, trials: records };
         let (fio, kernel) = (folder.create_dir(FIO)?, folder.create_dir(KERNEL)?);
         Ok((Self { folder, fio, kernel, trials, _lock: lock }, run))

@@ -155,7 +155,7 @@ impl Vm {
 
     /// What of its console tells best why it ended: that the guest was out of memory, or what was
     /// printed last.
-    pub fn last_words(&self) -> Option<String> {
+    pub fn last_error_line(&self) -> Option<String> {
         telling(&self.console())
     }
 

@@ -1,4 +1,4 @@
-//! A file that grows by whole lines, each synced before the next begins.
+//! A file that grows by whole lines, each of which is synced before the next one.
 
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom, Write};
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use super::DirError;
 
-/// A file that is appended to.
 #[derive(Debug)]
 pub struct LogFile {
     file: File,
@@ -22,19 +21,19 @@ impl LogFile {
         }
     }
 
-    /// Cuts off what is behind the first `length_bytes` bytes.
+    /// Truncates the file to its first `length_bytes` bytes.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn cut(&mut self, length_bytes: u64) -> Result<(), DirError> {
-        // Synced before more is written where the cut part was.
-        let cut = self.file.set_len(length_bytes).and_then(|()| self.file.sync_all());
-        let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(length_bytes)));
-        self.length_bytes = cut.map_err(|source| DirError::system(&self.path, source))?;
+    pub fn truncate(&mut self, length_bytes: u64) -> Result<(), DirError> {
+        // Synced before new data is written in place of the removed part.
+        let length = self.file.set_len(length_bytes).and_then(|()| self.file.sync_all());
+        let length = length.and_then(|()| self.file.seek(SeekFrom::Start(length_bytes)));
+        self.length_bytes = length.map_err(|source| DirError::system(&self.path, source))?;
         Ok(())
     }
 
-    /// Appends `bytes` and syncs them. Where that fails they are cut off again.
+    /// Appends `bytes` and syncs them; truncates them again on failure.
     ///
     /// # Errors
     /// When the disk is full or fails.
@@ -46,14 +45,14 @@ impl LogFile {
                 Ok(())
             }
             Err(source) => {
-                // What cannot be cut off now is cut off when the file is opened next.
-                let _ = self.cut(before);
+                // If this fails as well, the next open truncates the file.
+                let _ = self.truncate(before);
                 Err(DirError::system(&self.path, source))
             }
         }
     }
 
-    /// Reads it from its beginning.
+    /// Reads the file from its beginning.
     ///
     /// # Errors
     /// When the disk fails.

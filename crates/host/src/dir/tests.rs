@@ -1,4 +1,4 @@
-//! Links, pipes and folders of others in a folder of data.
+//! Links, FIFOs and folders of other users in a data folder.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -11,12 +11,12 @@ const CAP: u64 = 1 << 20;
 
 fn obstacle<T: std::fmt::Debug>(result: Result<T, DirError>) -> DirObstacle {
     match result.expect_err("it is refused") {
-        DirError::Not { obstacle, .. } => obstacle,
+        DirError::Invalid { obstacle, .. } => obstacle,
         other => panic!("{other}"),
     }
 }
 
-/// A folder, and beside it a file of somebody else that nothing may change.
+/// A data folder, and outside of it another user's file that must not change.
 fn folder() -> (tempfile::TempDir, DirHandle, PathBuf) {
     let root = tempfile::tempdir().expect("a folder");
     let theirs = root.path().join("theirs");
@@ -26,23 +26,23 @@ fn folder() -> (tempfile::TempDir, DirHandle, PathBuf) {
 }
 
 #[test]
-fn a_file_is_written_whole_and_read() {
+fn a_file_is_written_and_read() {
     let (_root, dir, _) = folder();
-    assert_eq!(dir.read("f", CAP).expect("nothing is wrong"), None);
-    dir.write("f", b"one", 0o600).expect("there is room");
-    dir.write("f", b"two", 0o600).expect("there is room");
-    assert_eq!(dir.read("f", CAP).expect("it is there").as_deref(), Some(&b"two"[..]));
+    assert_eq!(dir.read("f", CAP).expect("a readable folder"), None);
+    dir.write("f", b"one", 0o600).expect("enough space");
+    dir.write("f", b"two", 0o600).expect("enough space");
+    assert_eq!(dir.read("f", CAP).expect("it exists").as_deref(), Some(&b"two"[..]));
     assert_eq!(dir.names().expect("readable"), ["f"], "no draft is left");
     let mode = std::fs::metadata(dir.path().join("f")).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(obstacle(dir.read("f", 2)), DirObstacle::Larger(2));
     dir.remove("f").expect("it is a file");
-    dir.remove("f").expect("it is no error when it is gone");
+    dir.remove("f").expect("a missing file is not an error");
     assert!(!dir.has("f"));
 }
 
 #[test]
-fn links_in_it_are_not_followed() {
+fn links_to_files_are_not_followed() {
     let (_root, dir, theirs) = folder();
     for name in ["f", "f.part", "log", "lock"] {
         symlink(&theirs, dir.path().join(name)).expect("a link");
@@ -50,11 +50,11 @@ fn links_in_it_are_not_followed() {
     assert_eq!(obstacle(dir.read("f", CAP)), DirObstacle::NotAFile);
     assert_eq!(obstacle(dir.open_log("log")), DirObstacle::NotAFile);
     assert_eq!(obstacle(dir.lock("lock")), DirObstacle::NotAFile);
-    // The link is replaced, not what it leads to.
-    dir.write("f", b"ours", 0o600).expect("there is room");
+    // The link is replaced, not its target.
+    dir.write("f", b"ours", 0o600).expect("enough space");
     assert_eq!(dir.read("f", CAP).expect("a file now").as_deref(), Some(&b"ours"[..]));
-    assert_eq!(std::fs::read(&theirs).expect("it is there"), b"theirs");
-    // Also one that leads nowhere is there, and nothing is made where it leads.
+    assert_eq!(std::fs::read(&theirs).expect("it exists"), b"theirs");
+    // A dangling link exists, and its target is not created.
     let nowhere = theirs.with_file_name("nowhere");
     symlink(&nowhere, dir.path().join("dangling")).expect("a link");
     assert!(dir.has("dangling"));
@@ -63,7 +63,7 @@ fn links_in_it_are_not_followed() {
 }
 
 #[test]
-fn links_in_place_of_folders_are_not_followed() {
+fn links_to_folders_are_not_followed() {
     let (root, dir, _) = folder();
     let link = root.path().join("link");
     symlink(dir.path(), &link).expect("a link");
@@ -76,7 +76,7 @@ fn links_in_place_of_folders_are_not_followed() {
 }
 
 #[test]
-fn pipes_and_folders_are_no_files_and_nothing_waits_for_them() {
+fn pipes_and_folders_are_rejected_as_files_without_blocking() {
     let (_root, dir, _) = folder();
     let mode = Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(CWD, dir.path().join("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
@@ -99,29 +99,29 @@ fn names_do_not_lead_out() {
 }
 
 #[test]
-fn a_folder_of_somebody_else_is_refused() {
+fn a_folder_of_another_user_is_refused() {
     let (_root, dir, _) = folder();
     let other = 12_345;
     if std::os::unix::fs::chown(dir.path(), Some(other), None).is_err() {
         assert!(skip(Some(TestNeed::Root.missing("only root can give a folder away"))));
         return;
     }
-    let error = DirHandle::open(dir.path()).expect_err("it is theirs");
+    let error = DirHandle::open(dir.path()).expect_err("it belongs to another user");
     assert_eq!(error.class(), ExitClass::Refused);
-    assert!(error.hint().expect("a way out").contains("cp -r"), "{error}");
+    assert!(error.hint().expect("a hint").contains("cp -r"), "{error}");
     assert_eq!(obstacle(DirHandle::open(dir.path())), DirObstacle::Owner(other));
 }
 
 #[test]
-fn a_log_grows_is_cut_and_has_one_name() {
+fn a_log_is_appended_to_truncated_and_has_one_name() {
     let (_root, dir, _) = folder();
     let mut log = dir.open_log("log").expect("a new file");
-    log.append(b"one\n").expect("there is room");
+    log.append(b"one\n").expect("enough space");
     drop(log);
-    let mut log = dir.open_log("log").expect("it is there");
-    log.append(b"two\n").expect("there is room");
-    log.cut(4).expect("it is longer");
-    log.append(b"three\n").expect("there is room");
+    let mut log = dir.open_log("log").expect("it exists");
+    log.append(b"two\n").expect("enough space");
+    log.truncate(4).expect("it is longer");
+    log.append(b"three\n").expect("enough space");
     let mut text = String::new();
     log.reader().expect("readable").read_to_string(&mut text).expect("text");
     assert_eq!(text, "one\nthree\n");
@@ -132,7 +132,7 @@ fn a_log_grows_is_cut_and_has_one_name() {
 }
 
 #[test]
-fn one_process_has_the_lock() {
+fn only_one_opener_gets_the_lock() {
     let (_root, dir, _) = folder();
     let first = dir.lock("lock").expect("a file").expect("free");
     assert!(dir.lock("lock").expect("a file").is_none());

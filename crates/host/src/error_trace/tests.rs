@@ -1,4 +1,4 @@
-//! The tracepoint's lines as recorded, and the real one on loop devices that fail.
+//! Parses recorded tracepoint lines, and traces failing loop devices.
 
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use crate::loop_device::{LoopDevice, LoopOptions};
 use crate::{Program, Runner, SystemRunner};
 
 const BLOCK_BYTES: u64 = 4096;
-/// Ten times what the kernel log prints in five seconds.
+/// Ten times the kernel log's limit within five seconds.
 const MANY: u64 = 100;
 
 #[test]
-fn recorded_lines() {
+fn recorded_lines_are_parsed() {
     let error = |operation: &str, sector, errno| {
         Some(BlockError { operation: operation.into(), sector, errno })
     };
@@ -48,7 +48,7 @@ fn recorded_lines() {
 }
 
 #[test]
-fn errors_without_details_count() {
+fn errors_without_details_are_counted() {
     let mut errors = BlockErrors::default();
     for line in [
         "CPU:0 [LOST 12 EVENTS]",
@@ -63,11 +63,11 @@ fn errors_without_details_count() {
 }
 
 #[test]
-fn threads_share_no_instance() {
+fn concurrent_traces_have_different_instances() {
     if skip_without_tracepoint() {
         return;
     }
-    // Each start removes what another thread has made and not yet opened.
+    // Each start removes instances that another thread created but has not opened yet.
     for _ in 0..5 {
         let names: Vec<String> = std::thread::scope(|scope| {
             let start = || ErrorTrace::of_disk((7, 0)).unwrap();
@@ -79,7 +79,7 @@ fn threads_share_no_instance() {
     }
 }
 
-/// A loop device whose writes and discards fail: the file in memory behind it is sealed.
+/// A loop device on which writes and discards fail, because its backing memfd is sealed.
 struct Failing {
     device: LoopDevice,
     number: (u32, u32),
@@ -97,7 +97,7 @@ impl Failing {
         Self { device, number: (rustix::fs::major(rdev), rustix::fs::minor(rdev)) }
     }
 
-    /// Writes each block by a request of its own.
+    /// Writes each block with a separate request.
     fn fail(&self, blocks: u64) {
         #[repr(align(4096))]
         struct Aligned([u8; BLOCK_BYTES as usize]);
@@ -134,7 +134,7 @@ fn is_there(tracefs: &OwnedFd, instance: &str) -> bool {
 }
 
 #[test]
-fn every_error_of_the_disk_is_counted_where_the_log_loses_some() {
+fn errors_are_counted_beyond_the_rate_limit_of_the_log() {
     if skip_without_tracepoint() {
         return;
     }
@@ -158,7 +158,7 @@ fn every_error_of_the_disk_is_counted_where_the_log_loses_some() {
 }
 
 #[test]
-fn more_errors_than_the_buffer_holds_are_counted() {
+fn errors_beyond_the_buffer_are_counted() {
     if skip_without_tracepoint() {
         return;
     }
@@ -172,7 +172,7 @@ fn more_errors_than_the_buffer_holds_are_counted() {
 }
 
 #[test]
-fn failed_discards_are_left_out() {
+fn failed_discards_are_ignored() {
     if skip_without_tracepoint() {
         return;
     }
@@ -191,7 +191,7 @@ fn failed_discards_are_left_out() {
 }
 
 #[test]
-fn instances_end_with_their_owner_or_at_the_next_start() {
+fn instances_are_removed_with_their_owner_or_at_the_next_start() {
     if skip_without_tracepoint() {
         return;
     }

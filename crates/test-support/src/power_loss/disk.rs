@@ -1,5 +1,5 @@
-//! The disk of the model: files of blocks and directories, each with what was synced and what has
-//! changed since.
+//! The modeled disk: files of blocks, and directories, each with its synced state and the changes
+//! since the last sync.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -14,7 +14,7 @@ pub(super) const BLOCK: u64 = 4096;
 const BLOCK_BYTES: usize = 4096;
 pub(super) const SECTOR_BYTES: usize = 512;
 
-/// 4 KiB of a file, and their hash.
+/// A 4 KiB block of a file and its hash.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BlockData {
     bytes: Box<[u8]>,
@@ -35,8 +35,8 @@ impl BlockData {
 
 pub(super) type Blocks = BTreeMap<u64, Arc<BlockData>>;
 
-/// A block's share of its file's hash.
-fn share(number: u64, block: &BlockData) -> u64 {
+/// The contribution of a block to the hash of its file.
+fn hash_part(number: u64, block: &BlockData) -> u64 {
     let mut hasher = DefaultHasher::new();
     (number, block.hash).hash(&mut hasher);
     hasher.finish()
@@ -49,7 +49,7 @@ pub(super) struct FileNode {
     base_length: u64,
     /// The lengths since the last sync.
     pub(super) lengths: Vec<u64>,
-    /// The versions of each block since the last sync, with the page cache that each went through.
+    /// The versions of each block since the last sync, each with the page cache it went through.
     pub(super) versions: BTreeMap<u64, Vec<(u8, Arc<BlockData>)>>,
 }
 
@@ -82,7 +82,7 @@ impl FileNode {
         }
     }
 
-    /// What is cut off reads as zeros if the file grows again.
+    /// Truncated data reads as zeros if the file grows again.
     fn set_length(&mut self, length: u64) {
         if length == self.length() {
             return;
@@ -105,9 +105,9 @@ impl FileNode {
             };
             let Some((_, block)) = versions.drain(..=last).next_back() else { continue };
             if let Some(old) = base.get(number) {
-                self.base_hash ^= share(*number, old);
+                self.base_hash ^= hash_part(*number, old);
             }
-            self.base_hash ^= share(*number, &block);
+            self.base_hash ^= hash_part(*number, &block);
             base.insert(*number, block);
         }
         self.versions.retain(|_, versions| !versions.is_empty());
@@ -116,7 +116,7 @@ impl FileNode {
     }
 }
 
-/// Changes of a directory that happen at once: names and what they lead to.
+/// Directory changes that happen atomically: names and the nodes they refer to.
 type EntryChange = Vec<(String, Option<usize>)>;
 
 #[derive(Debug, Default)]
@@ -149,52 +149,52 @@ pub(super) enum DiskNode {
     Dir(DirNode),
 }
 
-/// A directory tree with what was synced of it and what has changed since.
+/// A directory tree with its synced state and the changes since.
 #[derive(Debug)]
 pub struct CrashDisk {
     root: PathBuf,
     pub(super) nodes: Vec<DiskNode>,
 }
 
-/// What is chosen of a file's changes since its last sync.
+/// Which changes of a file since its last sync reach the disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileChoice {
-    /// How many changes of the length happened, and how many bytes of the next one.
+    /// How many length changes happen, and how many bytes of the next one.
     pub(super) lengths: usize,
     pub(super) more_bytes: u64,
-    /// Of each changed block, how many changes happened, and the sectors that lack the last one.
+    /// For each changed block, how many changes happen, and the sectors that miss the last one.
     pub(super) blocks: BTreeMap<u64, (usize, u8)>,
 }
 
-/// What is chosen of all changes, by the numbers of the nodes.
+/// Which changes reach the disk, by node number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choice {
     pub(super) files: BTreeMap<usize, FileChoice>,
     pub(super) dirs: BTreeMap<usize, usize>,
 }
 
-/// A file or directory of a state.
+/// A file or directory of a [`CrashState`].
 #[derive(Debug, Clone)]
 pub enum StateEntry {
     Dir,
     File {
-        /// Its length in bytes.
+        /// In bytes.
         length: u64,
-        /// What tells its contents apart from others.
+        /// Identifies the contents.
         hash: u64,
-        /// Its synced blocks, and those that differ.
+        /// The synced blocks, and those that differ.
         blocks: StateBlocks,
     },
 }
 
-/// The contents of a file in a state.
+/// The contents of a file in a [`CrashState`].
 #[derive(Debug, Clone)]
 pub struct StateBlocks {
     base: Arc<Blocks>,
     changed: Blocks,
 }
 
-/// What a power cut may leave: paths below the root with what they are.
+/// A possible disk state after a power cut: paths below the root and their entries.
 #[derive(Debug, Clone)]
 pub struct CrashState {
     /// Everything below the root, parents first.
@@ -202,7 +202,7 @@ pub struct CrashState {
 }
 
 impl StateEntry {
-    /// The bytes of a file; `None` of a directory.
+    /// The contents of a file; `None` for a directory.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let Self::File { length, blocks, .. } = self else { return None };
         let mut bytes = vec![0; usize::try_from(*length).ok()?];
@@ -216,7 +216,7 @@ impl StateEntry {
         Some(bytes)
     }
 
-    /// What tells it apart from others.
+    /// Identifies the entry.
     pub fn hash(&self) -> u64 {
         match self {
             Self::Dir => 1,
@@ -226,7 +226,7 @@ impl StateEntry {
 }
 
 impl CrashState {
-    /// What tells it apart from other states.
+    /// Identifies the state.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (path, entry) in &self.entries {
@@ -235,19 +235,19 @@ impl CrashState {
         hasher.finish()
     }
 
-    /// The file at this path below the root.
+    /// The contents of the file at a path below the root.
     pub fn file(&self, path: &str) -> Option<Vec<u8>> {
         self.entries.get(Path::new(path)).and_then(StateEntry::bytes)
     }
 }
 
 impl CrashDisk {
-    /// A disk that holds what is below `root` now, all of it synced, without what is `ignored`.
+    /// Reads everything below `root` except `ignored`, as synced.
     pub fn read(root: &Path, ignored: &[PathBuf]) -> io::Result<Self> {
         Self::read_as(root, root, ignored)
     }
 
-    /// The same of a copy, which takes the place of `root`.
+    /// Reads a copy that stands for `root`.
     pub fn read_as(copy: &Path, root: &Path, ignored: &[PathBuf]) -> io::Result<Self> {
         let mut disk = Self { root: root.to_owned(), nodes: Vec::new() };
         disk.read_dir(copy, ignored)?;
@@ -279,12 +279,12 @@ impl CrashDisk {
         Ok(own)
     }
 
-    /// Makes an operation happen, as a program sees it.
+    /// Applies an operation as a program observes it.
     pub fn apply(&mut self, op: &DiskOp) -> Result<(), String> {
-        self.carry_out(op).ok_or_else(|| format!("there is nothing for {}", short(op)))
+        self.try_apply(op).ok_or_else(|| format!("missing file or directory: {}", short(op)))
     }
 
-    fn carry_out(&mut self, op: &DiskOp) -> Option<()> {
+    fn try_apply(&mut self, op: &DiskOp) -> Option<()> {
         match op {
             DiskOp::MakeDir(path) => {
                 self.enter(path, DiskNode::Dir(DirNode::default()))?;
@@ -414,9 +414,9 @@ fn file_state(file: &FileNode, choice: &FileChoice) -> StateEntry {
             block = BlockData::new(bytes);
         }
         if let Some(old) = old {
-            hash ^= share(*number, old);
+            hash ^= hash_part(*number, old);
         }
-        hash ^= share(*number, &block);
+        hash ^= hash_part(*number, &block);
         changed.insert(*number, block);
     }
     let mut hasher = DefaultHasher::new();

@@ -1,27 +1,26 @@
-//! What a power cut may leave of the files and devices that a program wrote.
+//! Models which states of files and devices a power cut may leave.
 //!
-//! [`record`] runs a program under strace(1) and keeps its writes, syncs, renames and removals as
-//! [`DiskOp`]s. [`CrashDisk`] replays them, and [`CrashDisk::states`] gives what the disk may hold
-//! if the power fails between two of them.
+//! [`record`] runs a program under strace(1) and records its writes, syncs, renames and removals as
+//! [`DiskOp`]s. [`CrashDisk`] replays them, and [`CrashDisk::states`] returns possible disk contents
+//! after a power cut between two of them.
 //!
-//! The model is the weakest that POSIX and the kernel's block layer allow, not what ext4 does:
+//! The model is the weakest that POSIX and the kernel's block layer allow, not that of ext4:
 //!
-//! - A write changes blocks of 4 KiB. Until the file is synced, each block may hold any version
-//!   since the last sync, each independently of the others, or a mix of two versions in sectors of
-//!   512 bytes.
-//! - The length of a file changes in order, by blocks or to any byte between; it is independent of
-//!   the blocks, so a longer file may hold zeros.
-//! - Creation, renaming and removal change the directory. Until the directory is synced, any prefix
-//!   of its changes may be lost, independently of other directories and of the files. To sync a
-//!   file does not make its name survive.
-//! - The same holds for a device: between two syncs its blocks are written in any order. To sync a
-//!   partition does not sync what was written through the whole device.
+//! - A write changes blocks of 4 KiB. Until the file is synced, each block may independently have
+//!   any version since the last sync, or a mix of two versions in sectors of 512 bytes.
+//! - The length of a file changes in order, by whole changes or to any byte in between,
+//!   independently of the blocks, so a longer file may contain zeros.
+//! - Creation, renaming and removal change the directory. Until the directory is synced, any suffix
+//!   of its changes may be lost, independently of other directories and of the files. Syncing a
+//!   file does not sync its name.
+//! - For a device, blocks written between two syncs reach it in any order. Syncing a partition does
+//!   not sync what was written through the whole device.
 //!
 //! Sources: Pillai et al., "All File Systems Are Not Created Equal" (OSDI 2014), whose abstract
 //! persistence model this is; fsync(2), rename(2), and Documentation/block/writeback_cache_control.
 //!
-//! Limits: a sector is never torn; what was synced is never lost (a device that lies about flushes
-//! is another fault); old contents of freed blocks do not show up in files; no links.
+//! Limits: sectors are not torn; synced data is never lost (a device that lies about flushes is a
+//! different fault); old contents of freed blocks do not appear in files; no links.
 
 mod disk;
 mod states;
@@ -33,35 +32,31 @@ pub use disk::{CrashDisk, CrashState, StateEntry};
 pub use states::CrashEffort;
 pub use strace::{Recorder, TracedDevice, record};
 
-/// A change to the disk or a sync. Paths are absolute.
+/// A change to the disk or a sync, with absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskOp {
-    /// A directory is made.
     MakeDir(PathBuf),
-    /// A file is opened: made where it is missing, and emptied if asked.
+    /// A file is opened, and created or truncated if requested.
     Open {
         path: PathBuf,
-        /// Whether its contents are dropped.
+        /// Whether the file is truncated.
         truncates: bool,
     },
     Write {
-        /// The file or device.
         path: PathBuf,
-        /// The page cache: 0 for the file itself or the whole device, 1 for its partition.
+        /// Page cache: 0 for the file itself or the whole device, 1 for its partition.
         cache: u8,
-        /// Where; `None` for the end of the file.
+        /// `None` for the end of the file.
         offset: Option<u64>,
         data: Vec<u8>,
     },
     SetLength(PathBuf, u64),
-    /// Something gets another name in the same directory.
+    /// A file or directory is renamed within its directory.
     Rename(PathBuf, PathBuf),
-    /// A file or an empty directory is removed.
     Remove(PathBuf),
-    /// A file, device or directory is synced.
     Sync {
         path: PathBuf,
-        /// The page cache, as for a write.
+        /// Page cache, as for a write.
         cache: u8,
     },
 }

@@ -1,4 +1,4 @@
-//! Choosing what happened of the changes since the last syncs.
+//! Chooses which changes since the last syncs reach the disk.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use flashfit_numbers::SplitMix64;
 
 use super::disk::{Choice, CrashDisk, CrashState, DiskNode, FileChoice};
 
-/// How many states are made of each prefix of the operations.
+/// How many states are generated for each prefix of the operations.
 #[derive(Debug, Clone, Copy)]
 pub struct CrashEffort {
-    /// Of how many changes each is left out, and each is the only one.
+    /// How many changes are tried alone and left out alone.
     pub singles: usize,
-    /// How many random choices are made.
+    /// Number of random choices.
     pub random: usize,
-    /// Where the random choices start.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
-/// Something that a choice is made of.
+/// A sequence of changes of which a prefix is chosen.
 #[derive(Debug, Clone, Copy)]
 enum Group {
     Dir(usize, usize),
@@ -25,9 +25,9 @@ enum Group {
     Block(usize, u64, usize),
 }
 
-struct Chance(SplitMix64);
+struct ChoiceRng(SplitMix64);
 
-impl Chance {
+impl ChoiceRng {
     fn next(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -38,15 +38,15 @@ impl Chance {
 }
 
 impl CrashDisk {
-    /// What the disk may hold after a power cut now: nothing of what was not synced, all of it,
-    /// all but one change, only one, each prefix of a directory's changes and of a file's lengths,
-    /// and random choices with torn blocks. States may be equal.
+    /// Possible disk contents after a power cut: no unsynced change, all of them, all but one, only
+    /// one, each prefix of a directory's changes and of a file's lengths, and random choices with
+    /// torn blocks. States may be equal.
     pub fn states(&self, effort: CrashEffort) -> Vec<CrashState> {
         let groups = self.groups();
         let (none, all) = (Choice::default(), self.everything());
         let mut choices = vec![none.clone(), all.clone()];
-        let mut chance = Chance(SplitMix64::new(effort.seed));
-        for group in sample(&groups, effort.singles, &mut chance) {
+        let mut rng = ChoiceRng(SplitMix64::new(effort.seed));
+        for group in sample(&groups, effort.singles, &mut rng) {
             let (mut without, mut only) = (all.clone(), none.clone());
             set(&mut without, group, 0, &mut None);
             set(&mut only, group, most(group), &mut None);
@@ -55,14 +55,14 @@ impl CrashDisk {
         let prefixes = groups.iter().filter(|group| !matches!(group, Group::Block(..)));
         let prefixes: Vec<(Group, usize)> =
             prefixes.flat_map(|group| (0..=most(*group)).map(|count| (*group, count))).collect();
-        for (group, count) in sample(&prefixes, 2 * effort.singles, &mut chance) {
+        for (group, count) in sample(&prefixes, 2 * effort.singles, &mut rng) {
             let (mut upto, mut only) = (all.clone(), none.clone());
             set(&mut upto, group, count, &mut None);
             set(&mut only, group, count, &mut None);
             choices.extend([upto, only]);
         }
         for _ in 0..if groups.is_empty() { 0 } else { effort.random } {
-            choices.push(random(&groups, &mut chance));
+            choices.push(random(&groups, &mut rng));
         }
         choices.iter().map(|choice| self.state(choice)).collect()
     }
@@ -100,8 +100,8 @@ fn most(group: Group) -> usize {
     }
 }
 
-/// Chooses `count` changes; by chance, a part of one more.
-fn set(choice: &mut Choice, group: Group, count: usize, chance: &mut Option<&mut Chance>) {
+/// Chooses `count` changes and, at random, a part of one more.
+fn set(choice: &mut Choice, group: Group, count: usize, rng: &mut Option<&mut ChoiceRng>) {
     let files: &mut BTreeMap<usize, FileChoice> = &mut choice.files;
     match group {
         Group::Dir(node, _) => {
@@ -110,11 +110,11 @@ fn set(choice: &mut Choice, group: Group, count: usize, chance: &mut Option<&mut
         Group::Length(node, _) => {
             let file = files.entry(node).or_default();
             file.lengths = count;
-            let more = chance.as_mut().map_or(0, |it| if it.below(4) == 0 { it.next() } else { 0 });
+            let more = rng.as_mut().map_or(0, |it| if it.below(4) == 0 { it.next() } else { 0 });
             file.more_bytes = more;
         }
         Group::Block(node, block, _) => {
-            let torn = chance
+            let torn = rng
                 .as_mut()
                 .map_or(0, |it| if it.below(8) == 0 { it.next().to_le_bytes()[0] } else { 0 });
             files.entry(node).or_default().blocks.insert(block, (count, torn));
@@ -122,26 +122,26 @@ fn set(choice: &mut Choice, group: Group, count: usize, chance: &mut Option<&mut
     }
 }
 
-/// Mostly all, mostly nothing, or as many as not.
-fn random(groups: &[Group], chance: &mut Chance) -> Choice {
+/// Chooses at random among three ways: almost all, almost none, or an even mix.
+fn random(groups: &[Group], rng: &mut ChoiceRng) -> Choice {
     let mut choice = Choice::default();
-    let percent = [3, 50, 50, 97][chance.below(4)];
+    let percent = [3, 50, 50, 97][rng.below(4)];
     for group in groups {
-        let count = match (chance.below(100) < percent, chance.below(2)) {
+        let count = match (rng.below(100) < percent, rng.below(2)) {
             (true, 0) => most(*group),
             (false, 0) => 0,
-            _ => chance.below(most(*group) + 1),
+            _ => rng.below(most(*group) + 1),
         };
-        set(&mut choice, *group, count, &mut Some(chance));
+        set(&mut choice, *group, count, &mut Some(rng));
     }
     choice
 }
 
-/// At most `count` of the items, all of them where there are no more.
-fn sample<T: Copy>(items: &[T], count: usize, chance: &mut Chance) -> Vec<T> {
+/// At most `count` of the items.
+fn sample<T: Copy>(items: &[T], count: usize, rng: &mut ChoiceRng) -> Vec<T> {
     let mut items = items.to_vec();
     while items.len() > count {
-        items.swap_remove(chance.below(items.len()));
+        items.swap_remove(rng.below(items.len()));
     }
     items
 }
@@ -168,7 +168,7 @@ mod tests {
         DiskOp::Sync { path: path.into(), cache: 0 }
     }
 
-    /// All texts that a file may have, `None` where it may be missing.
+    /// All possible contents of a file, `None` if it may be missing.
     fn texts(ops: &[DiskOp], file: &str) -> BTreeSet<Option<Vec<u8>>> {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_not_synced_may_be_missing_empty_short_or_zeros() {
+    fn an_unsynced_file_may_be_missing_empty_short_or_zeros() {
         let found = texts(&[open("f"), write("f", b"abc")], "f");
         for text in [None, Some(&b""[..]), Some(b"a"), Some(b"abc"), Some(b"\0\0\0")] {
             assert!(found.contains(&text.map(<[u8]>::to_vec)), "{text:?} in {found:?}");
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_synced_file_may_still_be_missing_until_its_directory_is_synced() {
+    fn a_synced_file_may_be_missing_until_its_directory_is_synced() {
         let ops = [open("f"), write("f", b"abc"), sync("f"), sync("")];
         assert_eq!(texts(&ops[..3], "f"), [None, Some(b"abc".to_vec())].into());
         assert_eq!(texts(&ops, "f"), [Some(b"abc".to_vec())].into());
     }
 
     #[test]
-    fn a_rename_of_a_file_that_was_not_synced_may_leave_half_of_it() {
+    fn renaming_an_unsynced_file_may_leave_a_part_of_it() {
         let old = [open("f"), write("f", b"old"), sync("f"), sync("")];
         let rename = DiskOp::Rename("n".into(), "f".into());
         let careless = [&old[..], &[open("n"), write("n", b"new"), rename.clone()]].concat();

@@ -1,7 +1,7 @@
-//! Recording a program with strace(1), and reading what strace prints with `-f -y -xx`.
+//! Records a program with strace(1) and parses the output of `strace -f -y -xx`.
 //!
-//! Whatever could change a watched file in a way that is not understood is an error: a shared
-//! mapping, a link, a copy inside the kernel.
+//! A call that may change a watched file in a way that is not modeled is an error: a shared mapping,
+//! a link, a copy within the kernel.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,21 +19,21 @@ const CALLS: &str = "trace=openat,openat2,open,creat,write,pwrite64,writev,pwrit
 #[derive(Debug, Clone)]
 pub struct TracedDevice {
     pub image: PathBuf,
-    /// Where its partition starts.
+    /// Offset of its partition.
     pub partition_start: u64,
 }
 
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    /// Everything below this directory.
+    /// Watched directory.
     pub root: PathBuf,
-    /// But nothing below these.
+    /// Ignored paths below the root.
     pub ignored: Vec<PathBuf>,
-    /// The device, which the children write to as well; without one they are not followed.
+    /// The device, to which child processes write as well; without one they are not traced.
     pub device: Option<TracedDevice>,
 }
 
-/// Runs the command in the watched directory and returns how it ended, and its operations.
+/// Runs the command in the watched directory; returns its output and the recorded operations.
 pub fn record(recorder: &Recorder, command: &Command) -> Result<(Output, Vec<DiskOp>), String> {
     let log = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
     let mut traced = Command::new("strace");
@@ -76,13 +76,13 @@ fn parse(recorder: &Recorder, text: &[u8]) -> Result<Vec<DiskOp>, String> {
 
 struct TraceReader<'a> {
     recorder: &'a Recorder,
-    /// The position of each open file, by its number and path; processes that share a number and a
+    /// The position of each open file, by descriptor and path. Processes with the same descriptor and
     /// path share the position or use it one after the other.
     offsets: HashMap<(Vec<u8>, PathBuf), u64>,
     ops: Vec<DiskOp>,
 }
 
-/// Where a call acts: the path, its page cache, and the offset of that cache in the file.
+/// The target of a call: path, page cache, and the offset of that cache in the file.
 type Target = (PathBuf, u8, u64);
 
 impl TraceReader<'_> {
@@ -180,14 +180,14 @@ impl TraceReader<'_> {
                 let mut data = strings(arg(1)?);
                 data.truncate(written);
                 if data.len() != written {
-                    return Err(format!("{written} bytes were written, {} shown", data.len()));
+                    return Err(format!("{written} bytes were written, {} traced", data.len()));
                 }
                 let offset = if name.starts_with('p') {
                     Some(number(arg(if name == "pwrite64" { 3 } else { 3.min(args.len() - 1) })?)?)
                 } else {
                     let offset = self.offsets.entry(key).or_insert(0);
                     let at = *offset;
-                    // `u64::MAX` test beds for a file that is only appended to.
+                    // `u64::MAX` marks a file that is opened for appending.
                     if at != u64::MAX {
                         *offset += u64::try_from(written).map_err(|e| e.to_string())?;
                     }
@@ -253,15 +253,15 @@ impl TraceReader<'_> {
         self.is_watched(&path).then_some((path, 0, 0))
     }
 
-    /// The path at an index of the arguments; at 1, the one before is the directory.
+    /// The path argument at `index`; with index 1, the argument before it is the directory.
     fn path_of(&self, args: &[&[u8]], index: usize) -> Result<PathBuf, String> {
         let path = text(args.get(index).ok_or("no path")?);
         let folder = (index > 0).then(|| self.descriptor_path(args[index - 1])).flatten();
         Ok(folder.map_or_else(|| self.absolute(&path), |folder| plain(&folder.join(&path))))
     }
 
-    /// The path of a descriptor. If the program has its own mount namespace, the kernel shows the
-    /// path from the root of its file system; the watched directory gives the mount point.
+    /// The path of a descriptor. In a private mount namespace the kernel reports the path from the
+    /// root of its file system; the watched directory gives the mount point.
     fn descriptor_path(&self, descriptor: &[u8]) -> Option<PathBuf> {
         let path = descriptor_path(descriptor)?;
         let inside = path.strip_prefix("/").unwrap_or(&path).to_owned();
@@ -285,12 +285,12 @@ fn descriptor_path(descriptor: &[u8]) -> Option<PathBuf> {
     let open = descriptor.iter().position(|byte| *byte == b'<')?;
     let end = descriptor.iter().position(|byte| *byte == b'>')?;
     let inside = descriptor.get(open + 1..end)?;
-    // A device has its number behind its name: `<\x2f…<block 7:0>`.
+    // A device's path is followed by its number: `<\x2f…<block 7:0>`.
     let name = inside.split(|byte| *byte == b'<').next()?;
     Some(PathBuf::from(OsString::from_vec(unescaped(name))))
 }
 
-/// The arguments up to the closing parenthesis, and what follows it.
+/// The arguments up to the closing parenthesis, and the rest.
 fn arguments(text: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let (mut depth, mut quoted, mut begin) = (0_u32, false, 0);
     let mut args = Vec::new();
@@ -314,7 +314,7 @@ fn arguments(text: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     (args, &[])
 }
 
-/// The contents of all strings in an argument, one behind the other.
+/// The contents of all strings in an argument, concatenated.
 fn strings(arg: &[u8]) -> Vec<u8> {
     arg.split(|byte| *byte == b'"').skip(1).step_by(2).flat_map(unescaped).collect()
 }
@@ -323,7 +323,7 @@ fn text(arg: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(strings(arg)))
 }
 
-/// `\x2f\x61` as bytes.
+/// Decodes `\x2f\x61`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
     let byte = |four: &[u8]| Some(digit(four[2])? << 4 | digit(four[3])?);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_become_operations() {
+    fn calls_are_parsed_into_operations() {
         let (root, file, part) = (hex("/r"), hex("/r/a, (b)"), hex("/dev/loop3p1"));
         let log = [
             format!("7 openat(AT_FDCWD<{root}>, \"{file}\", O_WRONLY|O_CREAT, 0666) = 5<{file}>"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error() {
+    fn calls_that_are_not_modeled_are_errors() {
         let file = hex("/r/f");
         let map = format!("7 mmap(NULL, 9, PROT_READ|PROT_WRITE, MAP_SHARED, 3<{file}>, 0) = 0x7f");
         let link = format!("7 linkat(AT_FDCWD, \"{file}\", AT_FDCWD, \"{file}\", 0) = 0");

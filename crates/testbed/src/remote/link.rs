@@ -48,7 +48,7 @@ pub trait Link {
     }
 
     /// What is known of why the agent does not answer: the last words of its machine.
-    fn last_words(&mut self) -> Option<String>;
+    fn last_error_line(&mut self) -> Option<String>;
 
     /// What helps against an error there, where that is something else than on other machines.
     fn advice(&self, error: &TrialError) -> Option<String> {

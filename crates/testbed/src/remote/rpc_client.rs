@@ -237,7 +237,7 @@ impl<L: Link> RpcClient<L> {
 
     fn lost_words(&mut self) -> String {
         self.connection = None;
-        self.link.last_words().unwrap_or_else(|| "the connection was lost".to_owned())
+        self.link.last_error_line().unwrap_or_else(|| "the connection was lost".to_owned())
     }
 
     /// With the hint that helps there, for errors that are the machine's.

@@ -232,8 +232,8 @@ impl Link for SshLink {
         true
     }
 
-    fn last_words(&mut self) -> Option<String> {
-        let words = self.process.as_mut().map(PipedProgram::last_words)?;
+    fn last_error_line(&mut self) -> Option<String> {
+        let words = self.process.as_mut().map(PipedProgram::last_error_line)?;
         (!words.is_empty()).then(|| format!("{}: {words}", self.place()))
     }
 

@@ -53,8 +53,8 @@ impl Link for VmLink {
         }
     }
 
-    fn last_words(&mut self) -> Option<String> {
-        Some(format!("its console said last: {}", self.vm.last_words()?))
+    fn last_error_line(&mut self) -> Option<String> {
+        Some(format!("its console said last: {}", self.vm.last_error_line()?))
     }
 
     fn advice(&self, error: &TrialError) -> Option<String> {

@@ -363,7 +363,7 @@ fn a_run_of_before_there_were_limits_and_batches_is_read() {
 
 fn obstacle<T: std::fmt::Debug>(result: Result<T, RunDirError>) -> DirObstacle {
     match result.unwrap_err() {
-        RunDirError::Dir(error @ DirError::Not { obstacle, .. }) => {
+        RunDirError::Dir(error @ DirError::Invalid { obstacle, .. }) => {
             let class = RunDirError::Dir(error).class();
             let is_folder = obstacle == DirObstacle::NotAFolder;
             assert_eq!(class, if is_folder { ExitClass::Usage } else { ExitClass::Refused });
