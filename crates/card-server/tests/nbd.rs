@@ -184,7 +184,8 @@ fn fio_verifies_what_it_wrote() {
         let fixture = Fixture::new(more);
         let uri = format!("--uri={}", fixture.uri());
         let job = ["--name=x", "--ioengine=nbd", "--rw=randwrite", "--bs=4k", "--size=8m"];
-        let rest = ["--iodepth=16", "--verify=crc32c", "--do_verify=1", &uri];
+        let rest =
+            ["--iodepth=16", "--verify=crc32c", "--do_verify=1", "--verify_state_save=0", &uri];
         output_of("fio", &[&job[..], &rest].concat()).unwrap();
         assert!(fixture.card.counters().unwrap().host_written_bytes >= 8 << 20);
         fixture.goes_on();
