@@ -1,10 +1,10 @@
 //! The catalog of file systems and options, setups, the layout, and the commands that make a
 //! setup true.
 //!
-//! This room only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
-//! [`option_probe`] runs them itself, on scratch images of its own: an option is offered by what the
-//! device is like ([`Conditions`]), and there by what the kernel and the installed programs make
-//! of it.
+//! This crate only builds commands ([`flashfit_host::Program`]); who runs them has the consent. Only
+//! [`facts`] and [`check`] run programs, and those only read. An option is offered by what the
+//! device is like ([`Conditions`]); what the kernel and the installed programs make of it is found
+//! out by `flashfit-option-probe`.
 
 pub mod catalog;
 pub mod check;
@@ -15,7 +15,6 @@ pub mod facts;
 pub mod filesystem;
 pub mod layered;
 pub mod layout;
-pub mod option_probe;
 pub mod plan;
 mod quantity;
 pub mod recipe;

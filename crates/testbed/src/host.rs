@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use flashfit_card::CardModel;
 use flashfit_device::{Bytes, ConsentMethod, Device};
-use flashfit_filesystem::option_probe::OptionFindings;
 use flashfit_filesystem::{Conditions, FileSystemCatalog, LayoutPlan};
 use flashfit_geometry::Geometry;
+use flashfit_option_probe::OptionFindings;
 use serde::{Deserialize, Serialize};
 
 use crate::{TestBed, TrialError};

@@ -8,13 +8,11 @@ use flashfit_card::CardModel;
 use flashfit_device::{
     ConsentMethod, Device, DeviceKind, Refusal, SystemRoots, Target, WriteConsent, list,
 };
-use flashfit_filesystem::option_probe::{
-    Cache, OptionFindings, OptionProbeTools, find_out, kernel,
-};
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner, capability, mount};
+use flashfit_option_probe::{Cache, OptionFindings, OptionProbeTools, find_out, kernel};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::host::{

@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use flashfit_device::Bytes;
-use flashfit_filesystem::option_probe::{
-    Cache, OptionFinding, OptionProbeTools, ProbedOptions, find_out, kernel,
-};
 use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_option_probe::{
+    Cache, OptionFinding, OptionProbeTools, ProbedOptions, find_out, kernel,
+};
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
 

@@ -1,9 +1,7 @@
 //! What was found of options, as plain text: a line an option, with its evidence below where there
 //! is more than one piece.
 
-use flashfit_filesystem::option_probe::{
-    EvidenceSource, OptionFinding, OptionFindings, OptionVerdict,
-};
+use flashfit_option_probe::{EvidenceSource, OptionFinding, OptionFindings, OptionVerdict};
 use flashfit_report::text::{plain, width as columns_of, wrap};
 
 /// Evidence is broken to at least this many columns, however narrow the terminal.
@@ -97,7 +95,7 @@ fn widest(cells: impl Iterator<Item = String>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flashfit_filesystem::option_probe::OptionEvidence;
+    use flashfit_option_probe::OptionEvidence;
 
     use super::*;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_device::Target;
-use flashfit_filesystem::option_probe::OptionFindings;
+use flashfit_option_probe::OptionFindings;
 use flashfit_testbed::Host;
 use flashfit_tune::RunSpec;
 use flashfit_user_error::{ExitClass, UserError};

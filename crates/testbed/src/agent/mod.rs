@@ -20,10 +20,10 @@ use std::sync::Arc;
 use flashfit_bench::{Workload, Workloads};
 use flashfit_device::ConsentMethod;
 use flashfit_filesystem::FileSystemCatalog;
-use flashfit_filesystem::option_probe::kernel;
 use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::private_folder::PrivateFolder;
+use flashfit_option_probe::kernel;
 use flashfit_user_error::ExitClass;
 
 use crate::host::{CardProgram, Host, LocalHost};

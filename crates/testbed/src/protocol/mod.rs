@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 
 use flashfit_bench::{MeasurementLength, PointProfile, StartingState};
 use flashfit_device::{Bytes, Device};
-use flashfit_filesystem::option_probe::OptionFindings;
 use flashfit_filesystem::{Conditions, Setup};
+use flashfit_option_probe::OptionFindings;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Capabilities, OpenRequest, ProbeRequest, ProbeResult, Requirements};

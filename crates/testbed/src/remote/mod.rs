@@ -11,8 +11,8 @@ use std::time::Duration;
 use flashfit_catalog::FOLDERS;
 use flashfit_device::{ConsentMethod, Device};
 use flashfit_filesystem::Conditions;
-use flashfit_filesystem::option_probe::OptionFindings;
 use flashfit_host::interrupt::Interrupt;
+use flashfit_option_probe::OptionFindings;
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::host::{Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements};

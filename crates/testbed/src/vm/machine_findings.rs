@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use flashfit_filesystem::option_probe::{Cache, OptionCacheKey, OptionFindings, key_elsewhere};
 use flashfit_filesystem::{Conditions, FileSystem};
 use flashfit_host::Runner;
+use flashfit_option_probe::{Cache, OptionCacheKey, OptionFindings, key_elsewhere};
 use flashfit_vm::Kernel;
 
 /// Findings of earlier machines.

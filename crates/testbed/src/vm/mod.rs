@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flashfit_device::{Bytes, ConsentMethod, Device};
-use flashfit_filesystem::option_probe::OptionFindings;
 use flashfit_filesystem::{Conditions, FileSystemCatalog};
 use flashfit_host::SystemRunner;
 use flashfit_host::program::find;
+use flashfit_option_probe::OptionFindings;
 use flashfit_user_error::ExitClass;
 use flashfit_vm::doctor::{self, DoctorNeeds, Examination};
 use flashfit_vm::{Accelerator, ClockSpeed, DiskInterface, Kernel, Vm, VmFacts, VmOptions};

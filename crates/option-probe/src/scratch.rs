@@ -13,7 +13,7 @@ use flashfit_device::Bytes;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use tempfile::TempDir;
 
-use super::OptionProbeError;
+use crate::OptionProbeError;
 
 /// Below this a file system of any kind that was refused may have been refused for want of room.
 const LEAST_ROOM: Bytes = Bytes::mib(8);

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::finding::{EvidenceSource, OptionEvidence, OptionVerdict};
-use crate::filesystem::FsOption;
-use crate::recipe::Recipe;
+use flashfit_filesystem::{FsOption, Recipe};
+
+use crate::finding::{EvidenceSource, OptionEvidence, OptionVerdict};
 
 /// The verdict on an option of which mkfs and mount are told nothing; `None` where it sets nothing
 /// of the machine either.

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use flashfit_device::Bytes;
+use flashfit_filesystem::Recipe;
 use flashfit_host::kernel_log::KernelLog;
 use flashfit_host::mount::{MountError, Mounted};
 use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, mountinfo};
 
-use super::finding::{EvidenceSource, OptionEvidence};
-use super::judge::{ObservedFileSystem, ObservedMount};
-use super::scratch::{Image, ScratchImages};
-use super::trace::MountTrace;
-use super::{OptionProbeError, kernel_words, superblock};
-use crate::recipe::Recipe;
+use crate::finding::{EvidenceSource, OptionEvidence};
+use crate::judge::{ObservedFileSystem, ObservedMount};
+use crate::scratch::{Image, ScratchImages};
+use crate::trace::MountTrace;
+use crate::{OptionProbeError, kernel_words, superblock};
 
 /// Making or mounting an empty file system takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);

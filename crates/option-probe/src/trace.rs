@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flashfit_host::mountinfo::MountEntry;
 
-use super::finding::{EvidenceSource, OptionEvidence};
+use crate::finding::{EvidenceSource, OptionEvidence};
 
 /// What is seen of one mount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

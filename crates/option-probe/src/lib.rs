@@ -26,15 +26,12 @@ mod trace;
 mod trial;
 
 use flashfit_device::Bytes;
+use flashfit_filesystem::plan::{self, fitted_conditions};
+use flashfit_filesystem::{
+    Conditions, FileSystem, FsOption, Recipe, Scheduler, Setup, SetupError, Variable,
+};
 use flashfit_host::{ProgramError, Runner, program};
 
-use crate::conditions::Conditions;
-use crate::filesystem::{FileSystem, FsOption};
-use crate::plan::{self, fitted_conditions};
-use crate::recipe::Recipe;
-use crate::scheduler::Scheduler;
-use crate::setup::{Setup, SetupError};
-use crate::template::Variable;
 use attempt::AttemptTools;
 use cache::hash;
 pub use cache::{Cache, OptionCacheKey};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{OptionFinding, OptionFindings, OptionVerdict};
+use crate::finding::{OptionFinding, OptionFindings, OptionVerdict};
 
 const SCHEMA: &str = "flashfit.options-cache";
 const VERSION: u32 = 1;

@@ -1,10 +1,10 @@
 //! From what was seen with and without an option to a verdict.
 
-use super::finding::{EvidenceSource, OptionEvidence, OptionVerdict};
-use super::guard::is_kept_by_mount;
-use super::kernel_words::{says_nothing_done, speaks_of};
-use super::superblock;
-use super::trace::MountTrace;
+use crate::finding::{EvidenceSource, OptionEvidence, OptionVerdict};
+use crate::guard::is_kept_by_mount;
+use crate::kernel_words::{says_nothing_done, speaks_of};
+use crate::superblock;
+use crate::trace::MountTrace;
 
 /// What was seen of a file system that was made, and mounted where it can be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,18 +1,15 @@
 //! The options of one file system, tried one after another.
 
+use flashfit_filesystem::{Conditions, FileSystem, FsOption, Recipe, SetupError};
 use flashfit_host::ProgramError;
+use flashfit_user_error::UserError;
 
-use super::attempt::{self, AttemptResult, AttemptTools};
-use super::finding::{
+use crate::attempt::{self, AttemptResult, AttemptTools};
+use crate::finding::{
     EvidenceSource, OptionEvidence, OptionFinding, OptionFindings, OptionVerdict,
 };
-use super::judge::{self, ObservedFileSystem, OptionParts};
-use super::{OptionProbeError, guard, recipe, settings};
-use crate::conditions::Conditions;
-use crate::filesystem::{FileSystem, FsOption};
-use crate::recipe::Recipe;
-use crate::setup::SetupError;
-use flashfit_user_error::UserError;
+use crate::judge::{self, ObservedFileSystem, OptionParts};
+use crate::{OptionProbeError, guard, recipe, settings};
 
 /// The same kind of finding for every option.
 pub(super) fn all(

@@ -8,15 +8,15 @@ use std::path::Path;
 
 use flashfit_catalog::{CatalogEntry, Origin};
 use flashfit_device::Bytes;
-use flashfit_filesystem::option_probe::{
-    Cache, EvidenceSource, OptionFinding, OptionFindings, OptionProbeError, OptionProbeTools,
-    OptionVerdict, find_out, kernel, measure,
-};
 use flashfit_filesystem::{Conditions, FileSystem, FileSystemCatalog};
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_host::interrupt::Interrupt;
 use flashfit_host::program::ScriptedRunner;
 use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
+use flashfit_option_probe::{
+    Cache, EvidenceSource, OptionFinding, OptionFindings, OptionProbeError, OptionProbeTools,
+    OptionVerdict, find_out, kernel, measure,
+};
 use flashfit_test_support::{self as test_support, TestNeed, block_devices, skip, skip_part};
 use flashfit_user_error::{ExitClass, UserError};
 

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
+use flashfit_filesystem::SetupError;
 use flashfit_host::ProgramError;
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, UserError};
-
-use crate::setup::SetupError;
 
 /// Why nothing was found out.
 #[derive(Debug, thiserror::Error)]
