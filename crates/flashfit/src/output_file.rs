@@ -132,9 +132,10 @@ impl<'a> OutputFile<'a> {
         let what = match rustix::fs::FileType::from_raw_mode(found.st_mode) {
             rustix::fs::FileType::RegularFile => None,
             rustix::fs::FileType::Symlink => Some("a symbolic link"),
-            _ => {
-                Some(std::fs::metadata(self.path).map_or("not a file", |it| named(it.file_type())))
-            }
+            _ => Some(
+                std::fs::metadata(self.path)
+                    .map_or("not a file", |it| describe_type(it.file_type())),
+            ),
         };
         let shown = self.path.display();
         if let Some(what) = what {
