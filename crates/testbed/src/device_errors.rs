@@ -1,8 +1,8 @@
-//! Counts the I/O errors of a device: by the kernel's tracepoint where it can be used, else from
+//! Counts the I/O errors of a device with the kernel's tracepoint or, if that is not available, from
 //! the kernel log.
 //!
-//! Limit: the kernel log is rate-limited to ten lines in five seconds over all devices. A count
-//! from there may be too low, and an error that is missing there is blamed on the setup.
+//! Limit: the kernel log is rate-limited to ten lines in five seconds for all devices. A count from
+//! the log may be too low, and a trial that fails without a logged error is blamed on the setup.
 
 use flashfit_device::SystemRoots;
 use flashfit_host::error_trace::{BlockErrors, ErrorTrace};
@@ -16,7 +16,7 @@ pub enum ErrorSource {
     Tracepoint,
     /// The kernel log, which is rate-limited.
     KernelLog,
-    /// One that this version does not have.
+    /// Written by a later version.
     #[serde(other)]
     Unknown,
 }
@@ -24,13 +24,11 @@ pub enum ErrorSource {
 /// The I/O errors of the device in a trial, except for discards and unsupported requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceErrors {
-    /// Where they were counted.
     pub source: ErrorSource,
-    /// How many requests failed.
+    /// Number of failed requests.
     pub count: u64,
 }
 
-/// Counts the errors of one disk.
 #[derive(Debug)]
 pub(crate) struct ErrorCounter {
     disk: String,
@@ -38,21 +36,21 @@ pub(crate) struct ErrorCounter {
 }
 
 impl ErrorCounter {
-    /// Starts the trace, where that is possible.
+    /// Starts the trace if possible.
     pub(crate) fn of(disk: &str) -> Self {
         let system = SystemRoots::default();
         let number = system.attribute(&system.block(disk).join("dev"));
         let trace = number.as_deref().and_then(parse_number).map(ErrorTrace::of_disk);
-        // Without root, tracefs or the tracepoint there is the log.
+        // Without root, tracefs or the tracepoint, the log is used.
         Self { disk: disk.to_owned(), trace: trace.and_then(Result::ok) }
     }
 
-    /// Forgets the errors until now.
+    /// Drops the errors counted so far.
     pub(crate) fn reset(&mut self) {
         self.traced();
     }
 
-    /// The errors since the last call, and the first of them; `log` is what the kernel logged.
+    /// The errors since the last call and the first of them. `log`: new lines of the kernel log.
     pub(crate) fn take(&mut self, log: &[String]) -> (DeviceErrors, Option<String>) {
         if let Some(BlockErrors { count, first }) = self.traced() {
             let first = first.map(|error| error.to_string());
@@ -66,7 +64,7 @@ impl ErrorCounter {
         (DeviceErrors { source: ErrorSource::KernelLog, count }, first)
     }
 
-    /// A trace that cannot be read any more is given up.
+    /// Stops tracing after a read error.
     fn traced(&mut self) -> Option<BlockErrors> {
         let errors = self.trace.as_mut()?.take().ok();
         if errors.is_none() {
@@ -82,8 +80,8 @@ fn parse_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Whether the kernel says in this line that `disk` failed. What it says of discards and of
-/// requests that are not supported is about a setup.
+/// Whether this line reports a failure of `disk`. Failed discards and unsupported requests are
+/// caused by the setup.
 fn is_error_of(disk: &str, line: &str) -> bool {
     let about = line.contains(&format!(" error, dev {disk},"));
     about && !line.contains("operation not supported") && !line.contains("(DISCARD)")
@@ -94,14 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_says_of_a_failing_medium() {
+    fn errors_of_a_failing_device_are_recognized() {
         let errors = [
             "I/O error, dev sda, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
             "critical medium error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1",
             "critical space allocation error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0",
         ];
         assert!(errors.iter().all(|line| is_error_of("sda", line)));
-        assert!(!errors.iter().any(|line| is_error_of("sd", line)), "another medium's");
+        assert!(!errors.iter().any(|line| is_error_of("sd", line)), "another device");
         let others = [
             "operation not supported error, dev sda, sector 8 op 0x9:(WRITE_ZEROES) flags 0x0",
             "critical target error, dev sda, sector 8 op 0x3:(DISCARD) flags 0x800",
@@ -111,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_trace_the_log_counts() {
+    fn without_a_trace_errors_are_counted_from_the_log() {
         let mut counter = ErrorCounter { disk: "sda".into(), trace: None };
         let line = |sector: u32| format!("I/O error, dev sda, sector {sector} op 0x1:(WRITE)");
         let log = ["mounted".to_owned(), line(1), line(2)];
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn device_numbers() {
+    fn device_numbers_are_parsed() {
         assert_eq!(parse_number("179:8"), Some((179, 8)));
         assert_eq!(parse_number("179"), None);
         assert_eq!(parse_number("a:b"), None);

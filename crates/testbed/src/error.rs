@@ -1,4 +1,4 @@
-//! Why a trial yields nothing: the setup's fault, or everybody's.
+//! Errors of a trial: a setup that fails, or an error that ends the run.
 
 use std::path::Path;
 
@@ -9,67 +9,50 @@ use flashfit_user_error::{ExitClass, UserError};
 use crate::TrialReport;
 use crate::writable_device::WritableBlockDeviceError;
 
-/// What helps where a disk is full.
-pub(crate) const MAKE_ROOM: &str = "make room, then: flashfit tune --resume DIR";
+pub(crate) const MAKE_ROOM_HINT: &str = "make room, then: flashfit tune --resume DIR";
 
-/// Why a trial was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// This setup does not work; the run can go on with others.
+    /// This setup does not work; the run continues with others.
     #[error("{message}")]
     Setup {
-        /// What went wrong.
         message: String,
-        /// How far it came.
+        /// What was measured before the failure.
         report: Box<TrialReport>,
     },
-    /// The device returned errors or is gone.
-    #[error("the medium {what}")]
-    Medium {
-        /// What it did.
-        what: String,
-    },
-    /// The guard refuses.
+    /// The device returned errors or disappeared.
+    #[error("the device {what}")]
+    Device { what: String },
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Nothing but the user's word is missing.
+    /// The user has not confirmed yet; nothing else prevents the write.
     #[error("{message}")]
     NotAgreed {
-        /// What would be lost.
+        /// Names the data that would be lost.
         message: String,
-        /// How to agree.
         hint: Option<String>,
     },
-    /// The device's device is not there to begin with.
     #[error(transparent)]
     Backing(#[from] WritableBlockDeviceError),
-    /// The machine lacks something, or the user interrupted.
+    /// The machine lacks something, or the user interrupted the run.
     #[error("{message}")]
-    Stopped {
-        /// What happened.
-        message: String,
-        /// The exit class.
-        class: ExitClass,
-        /// What to do.
-        hint: Option<String>,
-    },
+    Stopped { message: String, class: ExitClass, hint: Option<String> },
 }
 
 impl TrialError {
-    /// The disk under this image is full: what the image returns then is no error of a device.
-    /// `None` where it has room.
-    pub fn without_room_below(image: &Path) -> Option<Self> {
+    /// The error for a full disk under a sparse image, whose I/O errors are then not the device's.
+    /// `None` if the disk has free space.
+    pub fn disk_full_under(image: &Path) -> Option<Self> {
         free_space::is_full(image).then(|| Self::Stopped {
             message: format!(
                 "no space left on the disk under the image {}, which grows as it is written",
                 image.display()
             ),
             class: ExitClass::Environment,
-            hint: Some(MAKE_ROOM.to_owned()),
+            hint: Some(MAKE_ROOM_HINT.to_owned()),
         })
     }
 
-    /// An error that ends the run.
     pub fn stopped(error: &dyn UserError) -> Self {
         Self::Stopped { message: error.to_string(), class: error.class(), hint: error.hint() }
     }
@@ -85,7 +68,7 @@ impl UserError for TrialError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Setup { .. } => ExitClass::BadVerdict,
-            Self::Medium { .. } => ExitClass::Io,
+            Self::Device { .. } => ExitClass::Io,
             Self::Refused(error) => error.class(),
             Self::NotAgreed { .. } => ExitClass::Refused,
             Self::Backing(error) => error.class(),
@@ -96,8 +79,8 @@ impl UserError for TrialError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Setup { .. } => None,
-            Self::Medium { .. } => {
-                Some("look at dmesg and at the contacts; then: flashfit tune --resume DIR".into())
+            Self::Device { .. } => {
+                Some("check dmesg and the contacts, then: flashfit tune --resume DIR".into())
             }
             Self::Refused(error) => error.hint(),
             Self::Backing(error) => error.hint(),

@@ -1,8 +1,7 @@
-//! A place where trials can be made, seen before a device is taken: what its kernel and its
-//! programs offer, which devices it has, and the way to a [`TestBed`] there.
+//! The interface to a machine that can run trials: what its kernel and programs support, which
+//! devices it has, and how to open a [`TestBed`] there.
 //!
-//! This machine is one ([`LocalHost`]); another is reached through an agent
-//! ([`crate::RemoteHost`]). Whoever tunes does not know which it is.
+//! Implementations: [`LocalHost`], [`crate::RemoteHost`] and [`crate::vm::VmHost`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,23 +17,22 @@ use crate::{TestBed, TrialError};
 
 pub use crate::local::{CardProgram, LocalHost};
 
-/// What a trial needs besides the programs of its file system.
+/// Programs that every trial needs, in addition to those of its file system.
 const TRIAL_PROGRAMS: [&str; 4] = ["fio", "mount", "blkdiscard", "sfdisk"];
 
-/// What is asked of a place: whether it has these.
+/// What trials need from a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirements {
-    /// Programs by name.
     pub programs: BTreeSet<String>,
-    /// File systems as mount(8) calls them.
+    /// File system types as in mount(8).
     pub kinds: BTreeSet<String>,
 }
 
 impl Requirements {
-    /// All that trials with the file systems of a catalog need.
-    pub fn of(catalogue: &FileSystemCatalog) -> Self {
-        let filesystems = || catalogue.filesystems().iter();
+    /// The requirements of trials with all file systems of a catalog.
+    pub fn of(catalog: &FileSystemCatalog) -> Self {
+        let filesystems = || catalog.filesystems().iter();
         let mkfs = filesystems().map(|found| found.mkfs.tool.program.clone());
         Self {
             programs: TRIAL_PROGRAMS.map(str::to_owned).into_iter().chain(mkfs).collect(),
@@ -43,132 +41,129 @@ impl Requirements {
     }
 }
 
-/// What a place offers of what was asked for.
+/// Which [`Requirements`] a host meets, and its devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// The kernel's release.
     pub kernel: String,
-    /// The machine's architecture.
     pub machine: String,
-    /// Why block devices are out of reach there; `None` where they are not.
+    /// Why block devices cannot be used there, if so.
     pub lacks_devices: Option<String>,
-    /// Why simulated cards cannot be attached there; `None` where they can.
+    /// Why simulated cards cannot be attached there, if so.
     pub lacks_cards: Option<String>,
-    /// The programs that are there.
+    /// The installed ones of the required programs.
     pub programs: BTreeSet<String>,
-    /// The file systems that its kernel has.
+    /// The required file systems that its kernel supports.
     pub kinds: BTreeSet<String>,
-    /// The devices there.
-    #[serde(default)]
-    pub media: Vec<Device>,
+    #[serde(default, rename = "media")]
+    pub devices: Vec<Device>,
 }
 
 impl Capabilities {
-    /// Whether a program is there.
     pub fn has_program(&self, name: &str) -> bool {
         self.programs.contains(name)
     }
 
-    /// Whether the kernel has a file system.
+    /// Whether the kernel supports this file system.
     pub fn has_kind(&self, kind: &str) -> bool {
         self.kinds.contains(kind)
     }
 }
 
-/// Leave to write to a device, on its way to where the device is; the guard there looks again.
+/// Permission to write to a device, sent to its host, where the guard checks it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WriteGrant {
-    /// The user saw this device and agreed to lose what is on it.
+    /// The user saw this device and agreed to lose its content.
     Named {
-        /// As it was shown.
-        shown: Box<Device>,
-        /// The name that the user gave.
-        named: String,
+        #[serde(rename = "shown")]
+        device: Box<Device>,
+        /// The name that the user entered.
+        #[serde(rename = "named")]
+        name: String,
     },
-    /// A disk that whoever asks has attached under this serial number, with leave for what is
-    /// behind it.
+    /// A disk that the client attached to the host and has permission to overwrite.
     Attached {
-        /// The serial number, which nobody could guess.
+        /// An unguessable serial number.
         serial: String,
-        /// Its size.
         capacity: Bytes,
     },
-    /// A simulated card that the place serves to itself. Nothing can be lost.
+    /// A simulated card that the host serves to itself. No data can be lost.
     Card {
-        /// Its name in the catalog, or its file.
+        /// Name in the catalog, or a file.
         name: String,
-        /// Its model.
         model: Box<CardModel>,
     },
 }
 
-/// What is asked of a place to become a test bed.
+/// A request to take over a device for trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenRequest {
-    /// The device, with leave to write to it.
-    pub leave: WriteGrant,
-    /// Geometry that goes before what the device declares.
-    pub given: Geometry,
-    /// Where on the device the file systems go.
+    #[serde(rename = "leave")]
+    pub grant: WriteGrant,
+    /// Takes precedence over what the device declares.
+    #[serde(rename = "given")]
+    pub geometry_override: Geometry,
+    /// Where on the device file systems are created.
     pub layout: LayoutPlan,
-    /// How much memory a workload may use, in bytes.
+    /// Memory limit of a workload.
     pub memory_bytes: u64,
-    /// Where file systems are mounted, where that matters to the user.
+    /// Mount point, if the user chose one.
     pub mount_dir: Option<PathBuf>,
 }
 
-/// A probe to be made: `flashfit probe` with these arguments.
+/// A request to run `flashfit probe` with these arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeRequest {
-    /// The arguments behind `probe`, leave to write among them, which the guard there looks at.
+    /// Arguments after `probe`, including the confirmation that the guard there checks.
     pub args: Vec<String>,
-    /// Those of them that are the names of files to be written, and brought back.
+    /// Which of the arguments name output files, whose content is returned.
     pub files: BTreeSet<String>,
 }
 
-/// A probe that was made.
+/// The result of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeResult {
-    /// The exit code; `None` when a signal ended it.
+    /// Exit code; `None` if a signal killed it.
     pub code: Option<i32>,
-    /// What it printed.
     pub stdout: String,
-    /// What it told beside.
     pub stderr: String,
-    /// The files that it wrote, by the names that were asked for.
+    /// Content of the written files, by the requested name.
     pub files: BTreeMap<String, String>,
 }
 
-/// A place where trials can be made.
+/// A machine that can run trials.
 pub trait Host {
-    /// What it has of what is wanted.
+    /// Finds out which requirements are met.
     ///
     /// # Errors
-    /// When it cannot be asked.
-    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError>;
+    /// If the host cannot be reached.
+    fn describe(&mut self, requirements: &Requirements) -> Result<Capabilities, TrialError>;
 
-    /// A device there, by its node or image file.
+    /// Describes a device of the host, given by its node or image file.
     ///
     /// # Errors
-    /// When there is none.
-    fn look(&mut self, target: &str) -> Result<Device, TrialError>;
+    /// If it does not exist.
+    fn inspect(&mut self, target: &str) -> Result<Device, TrialError>;
 
-    /// Asks the guard there whether the device may be written to.
+    /// Checks with the guard there whether the device may be overwritten.
     ///
     /// # Errors
-    /// [`TrialError::NotAgreed`] when only the user's word is missing; the guard's refusal
-    /// otherwise.
-    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError>;
+    /// [`TrialError::NotAgreed`] if only the user's confirmation is missing; otherwise the guard's
+    /// refusal.
+    fn check_consent(
+        &mut self,
+        device: &Device,
+        consent_method: &ConsentMethod,
+    ) -> Result<(), TrialError>;
 
-    /// What is found there of a file system's options.
+    /// Tests which options of a file system work there.
     ///
     /// # Errors
-    /// When it cannot be found out.
-    fn findings(
+    /// If the test cannot run.
+    fn option_findings(
         &mut self,
         filesystem: &str,
         conditions: &Conditions,
@@ -178,22 +173,21 @@ pub trait Host {
     /// Probes a device there.
     ///
     /// # Errors
-    /// When it cannot be begun there.
-    fn probe(&mut self, wanted: &ProbeRequest) -> Result<ProbeResult, TrialError>;
+    /// If the probe cannot be started.
+    fn probe(&mut self, request: &ProbeRequest) -> Result<ProbeResult, TrialError>;
 
-    /// Makes ready for what will be asked, where the place has to be made for it first. Nothing is
-    /// written yet.
+    /// Starts the host if needed. Nothing is written yet.
     ///
     /// # Errors
-    /// When the place cannot be made.
-    fn prepare(&mut self, leave: &WriteGrant) -> Result<(), TrialError> {
-        let _ = leave;
+    /// If the host cannot be started.
+    fn prepare(&mut self, grant: &WriteGrant) -> Result<(), TrialError> {
+        let _ = grant;
         Ok(())
     }
 
-    /// Takes the device over.
+    /// Takes over the device.
     ///
     /// # Errors
-    /// As [`TrialError`] tells; [`TrialError::Setup`] does not occur.
-    fn open<'a>(&'a mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError>;
+    /// Any [`TrialError`] except [`TrialError::Setup`].
+    fn open<'a>(&'a mut self, request: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError>;
 }

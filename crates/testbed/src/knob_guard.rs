@@ -1,46 +1,45 @@
-//! Setting knobs of the machine for a trial (sysctl keys, attributes of a queue), and putting back
-//! what was there.
+//! Sets kernel knobs for a trial (sysctl keys, queue attributes) and restores the previous values.
 //!
-//! Source: Documentation/admin-guide/sysctl/vm.rst: `vm.dirty_bytes` and `vm.dirty_ratio` are two
-//! forms of one limit; setting one sets the other to 0, and 0 cannot be written. Limit: a process
-//! that is killed outright puts nothing back.
+//! `vm.dirty_bytes` and `vm.dirty_ratio` are two forms of one limit: setting one sets the other to
+//! 0, and 0 cannot be written (Documentation/admin-guide/sysctl/vm.rst). Limit: a process killed by
+//! SIGKILL restores nothing.
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// Two forms of one knob: of these the one that is not 0 is in force.
+/// Pairs of forms of one knob; the one that is not 0 applies.
 const FORMS: [(&str, &str); 2] =
     [("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")];
 
-/// Where the files of knobs lie.
+/// Base directories of the knobs.
 #[derive(Debug, Clone)]
 pub struct KnobPaths {
     /// `/proc/sys`.
     pub sysctl: PathBuf,
-    /// The device's folder in `/sys/block`.
+    /// The device's directory in `/sys/block`.
     pub block: PathBuf,
 }
 
-/// Knobs that are set as long as this lives.
+/// Restores the knobs on drop.
 #[derive(Debug)]
 pub struct KnobGuard {
-    /// In the order they were set: the file to write back, and what.
+    /// Files and their previous values, in the order they were set.
     before: Vec<(PathBuf, String)>,
 }
 
 impl KnobGuard {
-    /// Sets keys of sysctl(8) and attributes below the device's folder, each with its value.
+    /// Sets sysctl keys and attributes of the device to their values.
     ///
     /// # Errors
-    /// When one cannot be read or set, or reads back as something else; what was set is put back.
+    /// If one cannot be read or set, or reads back differently; the others are restored.
     pub fn set(
-        places: &KnobPaths,
+        paths: &KnobPaths,
         sysctl: &[(String, String)],
         sysfs: &[(String, String)],
     ) -> Result<Self> {
         let keys =
-            sysctl.iter().map(|(key, value)| (places.sysctl.join(key.replace('.', "/")), value));
-        let attributes = sysfs.iter().map(|(path, value)| (places.block.join(path), value));
+            sysctl.iter().map(|(key, value)| (paths.sysctl.join(key.replace('.', "/")), value));
+        let attributes = sysfs.iter().map(|(path, value)| (paths.block.join(path), value));
         let mut guard = Self { before: Vec::new() };
         for (file, value) in keys.chain(attributes) {
             guard.set_one(&file, value).map_err(|error| {
@@ -64,13 +63,13 @@ impl KnobGuard {
 impl Drop for KnobGuard {
     fn drop(&mut self) {
         for (file, value) in self.before.iter().rev() {
-            // The device may be gone, and its attributes with it.
+            // The device and its attributes may have disappeared.
             let _ = std::fs::write(file, value);
         }
     }
 }
 
-/// What to write, and where, to have this knob as it is now.
+/// The file and value that restore the current state of this knob.
 fn in_force(file: &Path) -> Result<(PathBuf, String)> {
     let value = read(file)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -93,12 +92,12 @@ fn read(file: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn places() -> (tempfile::TempDir, KnobPaths) {
+    fn paths() -> (tempfile::TempDir, KnobPaths) {
         let folder = tempfile::tempdir().unwrap();
-        let places =
+        let paths =
             KnobPaths { sysctl: folder.path().join("sys"), block: folder.path().join("block") };
-        std::fs::create_dir_all(places.sysctl.join("vm")).unwrap();
-        std::fs::create_dir_all(places.block.join("queue")).unwrap();
+        std::fs::create_dir_all(paths.sysctl.join("vm")).unwrap();
+        std::fs::create_dir_all(paths.block.join("queue")).unwrap();
         for (file, value) in [
             ("sys/vm/dirty_bytes", "0\n"),
             ("sys/vm/dirty_ratio", "20\n"),
@@ -107,7 +106,7 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(file), value).unwrap();
         }
-        (folder, places)
+        (folder, paths)
     }
 
     fn knob(key: &str, value: &str) -> Vec<(String, String)> {
@@ -115,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn knobs_are_set_and_put_back() {
-        let (_folder, places) = places();
-        let expire = places.sysctl.join("vm/dirty_expire_centisecs");
-        let ahead = places.block.join("queue/read_ahead_kb");
+    fn knobs_are_set_and_restored() {
+        let (_folder, paths) = paths();
+        let expire = paths.sysctl.join("vm/dirty_expire_centisecs");
+        let ahead = paths.block.join("queue/read_ahead_kb");
         let guard = KnobGuard::set(
-            &places,
+            &paths,
             &knob("vm.dirty_expire_centisecs", "6000"),
             &knob("queue/read_ahead_kb", "1024"),
         )
@@ -131,24 +130,24 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_in_the_other_form_is_put_back_in_that_form() {
-        let (_folder, places) = places();
-        let file = places.sysctl.join("vm/dirty_bytes");
-        let guard = KnobGuard::set(&places, &knob("vm.dirty_bytes", "16777216"), &[]).unwrap();
-        assert_eq!(guard.before, [(places.sysctl.join("vm/dirty_ratio"), "20".to_owned())]);
-        std::fs::write(places.sysctl.join("vm/dirty_ratio"), "0").unwrap();
+    fn a_limit_in_the_other_form_is_restored_in_that_form() {
+        let (_folder, paths) = paths();
+        let file = paths.sysctl.join("vm/dirty_bytes");
+        let guard = KnobGuard::set(&paths, &knob("vm.dirty_bytes", "16777216"), &[]).unwrap();
+        assert_eq!(guard.before, [(paths.sysctl.join("vm/dirty_ratio"), "20".to_owned())]);
+        std::fs::write(paths.sysctl.join("vm/dirty_ratio"), "0").unwrap();
         drop(guard);
-        assert_eq!(read(&places.sysctl.join("vm/dirty_ratio")).unwrap(), "20");
+        assert_eq!(read(&paths.sysctl.join("vm/dirty_ratio")).unwrap(), "20");
         assert_eq!(read(&file).unwrap(), "16777216", "the kernel sets it to 0 by itself");
     }
 
     #[test]
-    fn what_was_set_is_put_back_when_the_next_cannot_be() {
-        let (_folder, places) = places();
+    fn knobs_are_restored_when_a_later_one_fails() {
+        let (_folder, paths) = paths();
         let mut keys = knob("vm.dirty_expire_centisecs", "6000");
         keys.extend(knob("vm.there_is_none", "1"));
-        let error = KnobGuard::set(&places, &keys, &[]).unwrap_err();
+        let error = KnobGuard::set(&paths, &keys, &[]).unwrap_err();
         assert!(error.to_string().contains("there_is_none"), "{error}");
-        assert_eq!(read(&places.sysctl.join("vm/dirty_expire_centisecs")).unwrap(), "3000");
+        assert_eq!(read(&paths.sysctl.join("vm/dirty_expire_centisecs")).unwrap(), "3000");
     }
 }

@@ -1,9 +1,8 @@
-//! Where a trial happens. A stand takes a setup to the device, makes it true there, has the
-//! workload measured, and brings back what was found.
+//! Test beds: a test bed applies a setup to a device, runs the workload and returns the
+//! measurements.
 //!
-//! A [`Host`] is where that can be: this machine ([`LocalHost`]), or one that is reached through
-//! an [`agent`] ([`RemoteHost`]), which is the same code behind a pair of pipes. What they say to
-//! each other is in [`protocol`].
+//! A [`Host`] is a machine with test beds: this one ([`LocalHost`]), or another one
+//! ([`RemoteHost`]), where an [`agent`] runs the same code and speaks [`protocol`].
 
 pub mod agent;
 mod device_errors;
@@ -41,56 +40,49 @@ pub use remote::RemoteHost;
 pub use spec::{TestBedSpec, UnknownTestBed, UnknownVmDisk, VmChoice, VmDisk};
 pub use writable_device::{WritableBlockDevice, WritableBlockDeviceError};
 
-/// What is asked of a test bed.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialRequest<'a> {
-    /// The setup to make.
     pub setup: &'a Setup,
-    /// The workload to measure under it.
     pub workload: &'a Workload,
-    /// How much of the workload.
+    /// Which points of the workload to measure.
     pub profile: flashfit_bench::PointProfile,
-    /// All of that, or a part.
+    /// Whether to measure all of them, or a part.
     pub length: MeasurementLength,
-    /// What the file system holds before the workload begins.
+    /// Content of the file system before the workload starts.
     pub state: StartingState,
-    /// How much data it uses.
     pub data_bytes: u64,
-    /// How much memory its programs and their page cache may use.
+    /// Limit for the workload's programs and their page cache.
     pub memory_bytes: u64,
-    /// When a stage ends although not all its data was moved.
+    /// Time limit of a stage.
     pub runtime_ns: u64,
-    /// The seed of its randomness.
     pub seed: u64,
 }
 
-/// How long the phases of a trial took, in nanoseconds; 0 where a run that others wrote lacks one.
+/// Durations of the phases of a trial; 0 if missing in a run from elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrialPhases {
-    /// Bringing the device to its initial state: the discard.
+    /// The discard that resets the device.
     pub prepare_ns: u64,
-    /// Making the file system.
     pub mkfs_ns: u64,
-    /// Mounting it.
     pub mount_ns: u64,
-    /// Filling and ageing it, where that was asked for.
+    /// Filling and aging the file system, if requested.
     #[serde(skip_serializing_if = "is_zero")]
     pub state_ns: u64,
-    /// Laying out files that the workload only reads.
+    /// Creating files that the workload only reads.
     pub fill_ns: u64,
-    /// Writing back and dropping caches between the parts of a workload.
+    /// Writeback and dropping caches between the parts of a workload.
     pub settle_ns: u64,
-    /// The workload's programs, and the writing back that is part of what they measure.
+    /// The workload's programs, including the writeback that they measure.
     pub fio_ns: u64,
-    /// Unmounting it, which writes back what is left.
+    /// The unmount, including the remaining writeback.
     pub unmount_ns: u64,
-    /// All of it, flashfit's own time included.
+    /// The whole trial, including flashfit's own time.
     pub total_ns: u64,
 }
 
 impl TrialPhases {
-    /// What flashfit itself took.
+    /// The time that flashfit itself used.
     pub fn own_ns(&self) -> u64 {
         let others = self.prepare_ns
             + self.mkfs_ns
@@ -109,54 +101,48 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// What was written to the device, in bytes, as its kernel counts it.
+/// Bytes written to the device, as counted by its kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BytesWritten {
-    /// In the whole trial, mkfs and state included.
+    /// In the whole trial, including mkfs and the initial state.
     pub trial_bytes: u64,
-    /// From when the file system was in its state to the end of the unmount: what the workload
-    /// made the device write.
+    /// From the initial state to the end of the unmount: what the workload caused.
     pub workload_bytes: u64,
 }
 
-/// What a test bed brings back.
+/// The result of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialReport {
-    /// How long its phases took; 0 for those that were not reached.
+    /// 0 for phases that were not reached.
     pub phases: TrialPhases,
-    /// The figures.
     pub points: Vec<PointResult>,
-    /// Bytes of files that were laid out for the workload, no part of any figure.
+    /// Bytes of files created for the workload, which are not part of any measurement.
     pub fill_bytes: u64,
-    /// In which state the workload began, where it was not an empty file system.
+    /// The initial state, if it was not an empty file system.
     pub state: Option<StateReached>,
-    /// What was written to the device, where the kernel counts that.
+    /// `None` if the kernel does not count it.
     pub written: Option<BytesWritten>,
-    /// The simulated card's counters from when the file system was in its state to the end of the
-    /// unmount.
+    /// Counters of the simulated card, from the initial state to the end of the unmount.
     pub counters: Option<Counters>,
-    /// What the processors did while the workload was measured, where the kernel tells.
+    /// Processor time during the workload, if the kernel reports it.
     #[serde(default)]
     pub processor: Option<ProcessorTime>,
-    /// What the kernel logged meanwhile.
+    /// Kernel log lines of the trial.
     pub kernel_messages: Vec<String>,
-    /// The device's I/O errors in the trial.
     #[serde(default)]
     pub device_errors: Option<DeviceErrors>,
-    /// What could not be done as it should have been; usually nothing.
+    /// Deviations from the procedure; usually empty.
     pub notes: Vec<String>,
 }
 
-/// A place where trials are made.
+/// A machine with a device that trials may overwrite.
 pub trait TestBed {
-    /// On what and where.
     fn facts(&self) -> &TestBedFacts;
 
-    /// Makes one trial.
+    /// Runs one trial. Leaves nothing mounted, even after an error.
     ///
     /// # Errors
-    /// [`TrialError::Setup`] when this setup does not work and others may; everything else ends the
-    /// run. Nothing stays mounted in any case.
+    /// [`TrialError::Setup`] if this setup fails; all other errors end the run.
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError>;
 }

@@ -1,4 +1,4 @@
-//! The stand that is this machine: its kernel, as root.
+//! The test bed on this machine: runs trials on its kernel, as root.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ use flashfit_host::{Program, ProgramError, Runner};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::device_errors::ErrorCounter;
-use crate::error::{MAKE_ROOM, TrialError};
+use crate::error::{MAKE_ROOM_HINT, TrialError};
 use crate::facts::{MemoryFacts, TestBedFacts};
 use crate::knob_guard::{KnobGuard, KnobPaths};
 use crate::partition;
@@ -31,31 +31,29 @@ use crate::scheduler_modules;
 use crate::writable_device::WritableBlockDevice;
 use crate::{BytesWritten, TestBed, TrialReport, TrialRequest, written};
 
-/// What a result of fio takes at the most, with job file and leftovers.
+/// Upper limit for a result of fio with its job file.
 const RESULT_BYTES: usize = 64 << 10;
 const LEAST_SECTOR_BYTES: u64 = 512;
 
-/// What [`LocalTestBed`] needs to know.
 #[derive(Debug)]
 pub struct LocalTestBedOptions {
-    /// Where file systems are mounted; made if it is not there.
+    /// Mount point; created if missing.
     pub mount_dir: PathBuf,
-    /// Where job files and their results are put meanwhile; not on the device.
+    /// For job files and results; not on the device.
     pub scratch_dir: PathBuf,
-    /// Geometry that goes before what the device declares.
-    pub given: Geometry,
-    /// Where on the device the file systems go.
+    /// Takes precedence over what the device declares.
+    pub geometry_override: Geometry,
+    /// Where on the device file systems are created.
     pub layout: LayoutPlan,
-    /// How much memory a workload may use, in bytes.
+    /// Memory limit of a workload.
     pub memory_bytes: u64,
 }
 
-/// This machine as a test bed.
 pub struct LocalTestBed<'a> {
     runner: &'a dyn Runner,
-    catalogue: &'a FileSystemCatalog,
-    /// Leave to write to the place of the file systems. It holds the device open, so it goes before
-    /// what the device is attached to.
+    catalog: &'a FileSystemCatalog,
+    /// Covers the partition or device of the file systems. It keeps the device open, so it must be
+    /// dropped before `backing`.
     consent: WriteConsent,
     backing: WritableBlockDevice,
     scheduler: SchedulerGuard,
@@ -64,17 +62,17 @@ pub struct LocalTestBed<'a> {
     scratch_dir: PathBuf,
     facts: TestBedFacts,
     errors: ErrorCounter,
-    on_state: Option<&'a dyn Fn()>,
+    on_initial_state: Option<&'a dyn Fn()>,
 }
 
 impl<'a> LocalTestBed<'a> {
-    /// Takes the device over: partitions it as the layout says and describes the whole.
+    /// Takes over the device and partitions it according to the layout.
     ///
     /// # Errors
-    /// As [`TrialError`] tells; [`TrialError::Setup`] does not occur.
+    /// Any [`TrialError`] except [`TrialError::Setup`].
     pub fn new(
         runner: &'a dyn Runner,
-        catalogue: &'a FileSystemCatalog,
+        catalog: &'a FileSystemCatalog,
         backing: WritableBlockDevice,
         options: LocalTestBedOptions,
     ) -> Result<Self, TrialError> {
@@ -83,7 +81,7 @@ impl<'a> LocalTestBed<'a> {
             class: ExitClass::Environment,
             hint: match error.kind() {
                 ErrorKind::PermissionDenied => Some("run it as root".to_owned()),
-                ErrorKind::StorageFull => Some("make room, and do it again".to_owned()),
+                ErrorKind::StorageFull => Some("make room and try again".to_owned()),
                 _ => None,
             },
         };
@@ -91,26 +89,26 @@ impl<'a> LocalTestBed<'a> {
             std::fs::create_dir_all(folder)
                 .map_err(|error| stopped(&folder.display().to_string(), &error))?;
         }
-        let medium = backing.consent().device().clone();
-        let queue = SystemRoots::default().block(&medium.disk).join("queue");
-        scheduler_modules::bring_in(runner, &queue);
+        let device = backing.consent().device().clone();
+        let queue = SystemRoots::default().block(&device.disk).join("queue");
+        scheduler_modules::load_missing(runner, &queue);
         let scheduler =
-            SchedulerGuard::new(queue.clone(), &medium.disk, medium.identity.disk_sequence)
+            SchedulerGuard::new(queue.clone(), &device.disk, device.identity.disk_sequence)
                 .map_err(|error| stopped("the I/O scheduler cannot be read", &error))?;
         let consent = partition::make(runner, backing.consent(), &options.layout)?;
         let limit = MemoryLimit::new(options.memory_bytes);
-        let geometry = options.given.clone().or(backing.geometry().clone());
+        let geometry = options.geometry_override.clone().or(backing.geometry().clone());
         let mut facts = TestBedFacts {
-            stand: "here".to_owned(),
+            test_bed: "here".to_owned(),
             kernel: read_line("/proc/sys/kernel/osrelease"),
             machine: std::env::consts::ARCH.to_owned(),
             processors: std::thread::available_parallelism()
                 .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
-            programs: programs(runner, catalogue),
+            programs: programs(runner, catalog),
             conditions: Conditions {
                 geometry: geometry.clone(),
-                discard: medium.queue.discards,
-                volatile_cache: medium.queue.volatile_cache(),
+                discard: device.queue.discards,
+                volatile_cache: device.queue.volatile_cache(),
                 ..Conditions::default()
             },
             planned: BTreeMap::new(),
@@ -124,33 +122,33 @@ impl<'a> LocalTestBed<'a> {
                 Ok(_) => MemoryFacts::Limited,
                 Err(error) => MemoryFacts::Unlimited(error.to_string()),
             },
-            medium,
+            device,
         };
-        facts.planned = planned(&facts, catalogue);
+        facts.planned = planned(&facts, catalog);
         let memory = limit.ok();
         let LocalTestBedOptions { mount_dir, scratch_dir, .. } = options;
         Ok(Self {
             runner,
-            catalogue,
+            catalog,
             consent,
             backing,
             scheduler,
             memory,
             mount_dir,
             scratch_dir,
-            errors: ErrorCounter::of(&facts.medium.disk),
+            errors: ErrorCounter::of(&facts.device.disk),
             facts,
-            on_state: None,
+            on_initial_state: None,
         })
     }
 
-    /// Calls this in each trial when the file system is in the state in which the workload begins.
+    /// Calls `call` in each trial after the initial state is reached, before the workload starts.
     #[must_use]
-    pub fn on_state(self, call: &'a dyn Fn()) -> Self {
-        Self { on_state: Some(call), ..self }
+    pub fn on_initial_state(self, call: &'a dyn Fn()) -> Self {
+        Self { on_initial_state: Some(call), ..self }
     }
 
-    /// The node that file systems are made on.
+    /// The node on which file systems are created.
     pub fn node(&self) -> &Path {
         self.consent.path()
     }
@@ -161,7 +159,7 @@ impl<'a> LocalTestBed<'a> {
             Failure::Setup(format!("the scheduler {}: {error}", request.setup.scheduler))
         })?;
         let filesystem = self
-            .catalogue
+            .catalog
             .filesystem(&request.setup.filesystem)
             .map_err(|error| Failure::Setup(error.to_string()))?;
         let conditions = self.facts.conditions_for(&filesystem.name);
@@ -172,7 +170,7 @@ impl<'a> LocalTestBed<'a> {
         timed(&mut report.phases.prepare_ns, || self.discard(&node))?;
         self.still_same()?;
         timed(&mut report.phases.mkfs_ns, || self.make(&recipe, &node))?;
-        // Put back when the trial is over, however it ends.
+        // Restored when the trial ends, even after an error.
         let _knobs = self.set_knobs(&recipe)?;
         self.still_same()?;
         let mounted = timed(&mut report.phases.mount_ns, || {
@@ -180,37 +178,38 @@ impl<'a> LocalTestBed<'a> {
             Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
                 .map_err(Failure::from)
         })?;
-        let in_state = self.bring_about(request, &mounted, &node, report);
-        let in_state = in_state.and_then(|()| self.still_same());
-        if let Some(call) = self.on_state {
+        let on_initial_state = self.reach_state(request, &mounted, &node, report);
+        let on_initial_state = on_initial_state.and_then(|()| self.still_same());
+        if let Some(call) = self.on_initial_state {
             call();
         }
-        let (before, written_in_state) = (self.counters(), self.written());
-        let measured = in_state.and_then(|()| self.measure(request, &mounted, &node, report));
+        let (before, written_initially) = (self.counters(), self.written());
+        let measured =
+            on_initial_state.and_then(|()| self.measure(request, &mounted, &node, report));
         let unmounted =
             timed(&mut report.phases.unmount_ns, || mounted.unmount().map_err(Failure::from));
         if let (Some(before), Some(after)) = (before, self.counters()) {
             report.counters = Some(after.since(&before));
         }
         if let (Some(first), Some(second), Some(last)) =
-            (written_before, written_in_state, self.written())
+            (written_before, written_initially, self.written())
         {
             report.written = Some(BytesWritten {
                 trial_bytes: last.saturating_sub(first),
                 workload_bytes: last.saturating_sub(second),
             });
         }
-        // What went wrong first explains the rest.
+        // The first error explains later ones.
         measured.and(unmounted)
     }
 
-    /// Whether what the next step writes to is still what was consented to, and as large.
+    /// Checks that the next step writes to the device of the consent, with the same size.
     fn still_same(&self) -> Result<(), Failure> {
         self.consent.check_same().map_err(|refusal| Failure::Fatal(refusal.into()))
     }
 
-    /// Fills and ages the file system, where that was asked for.
-    fn bring_about(
+    /// Fills and ages the file system, if requested.
+    fn reach_state(
         &self,
         request: &TrialRequest<'_>,
         mounted: &Mounted,
@@ -234,10 +233,10 @@ impl<'a> LocalTestBed<'a> {
     }
 
     fn written(&self) -> Option<u64> {
-        written::bytes(&SystemRoots::default().block(&self.facts.medium.disk))
+        written::bytes(&SystemRoots::default().block(&self.facts.device.disk))
     }
 
-    /// Tells the device that nothing on it is needed, so that every trial begins alike.
+    /// Discards everything, so that every trial starts from the same state.
     fn discard(&self, node: &Path) -> Result<(), Failure> {
         if !self.facts.conditions.discard {
             return Ok(());
@@ -257,11 +256,11 @@ impl<'a> LocalTestBed<'a> {
     }
 
     fn set_knobs(&self, recipe: &Recipe) -> Result<KnobGuard, Failure> {
-        let places = KnobPaths {
+        let paths = KnobPaths {
             sysctl: PathBuf::from("/proc/sys"),
-            block: SystemRoots::default().block(&self.facts.medium.disk),
+            block: SystemRoots::default().block(&self.facts.device.disk),
         };
-        KnobGuard::set(&places, recipe.sysctl(), recipe.sysfs())
+        KnobGuard::set(&paths, recipe.sysctl(), recipe.sysfs())
             .map_err(|error| Failure::Setup(error.to_string()))
     }
 
@@ -298,38 +297,39 @@ impl<'a> LocalTestBed<'a> {
         self.backing.card_process().and_then(|card| card.counters().ok())
     }
 
-    /// Whether a failure is the device's: it is gone, changed, or returned errors.
-    fn blame_medium(&self, first_error: Option<&str>, count: u64) -> Option<TrialError> {
-        if let Some(lost) = self.backing.lost() {
-            return Some(TrialError::Medium { what: format!("is gone: {lost}") });
+    /// The error if the device caused a failure: it disappeared, changed, or returned errors.
+    fn device_failure(&self, first_error: Option<&str>, count: u64) -> Option<TrialError> {
+        if let Some(lost) = self.backing.card_error() {
+            return Some(TrialError::Device { what: format!("disappeared: {lost}") });
         }
         if let Some(first) = first_error {
             let what = match count {
                 1 => format!("returned an error: {first}"),
                 _ => format!("returned an error: {first}; {count} requests failed"),
             };
-            return Some(TrialError::Medium { what });
+            return Some(TrialError::Device { what });
         }
         match self.consent.check(self.runner) {
             Ok(()) => None,
             Err(refusal) if refusal.class() == ExitClass::Refused => Some(refusal.into()),
-            Err(refusal) => Some(TrialError::Medium { what: format!("is gone: {refusal}") }),
+            Err(refusal) => Some(TrialError::Device { what: format!("disappeared: {refusal}") }),
         }
     }
 }
 
 impl LocalTestBed<'_> {
-    /// Whether there is no room for a result: fio then ends as if all were well, without one.
-    fn blame_scratch(&self) -> Option<TrialError> {
+    /// The error if the scratch directory is full: fio then exits with success, but without a
+    /// result.
+    fn scratch_full(&self) -> Option<TrialError> {
         let probe = self.scratch_dir.join("room");
         let written = std::fs::write(&probe, [0; RESULT_BYTES]);
-        // A probe that is left is overwritten by the next and removed with its folder.
+        // A leftover probe is overwritten by the next one and removed with the directory.
         let _ = std::fs::remove_file(&probe);
         written.err().filter(|error| error.kind() == ErrorKind::StorageFull).map(|_| {
             TrialError::Stopped {
                 message: format!("no space left in {}", self.scratch_dir.display()),
                 class: ExitClass::Environment,
-                hint: Some(MAKE_ROOM.to_owned()),
+                hint: Some(MAKE_ROOM_HINT.to_owned()),
             }
         })
     }
@@ -344,12 +344,12 @@ impl TestBed for LocalTestBed<'_> {
         self.errors.reset();
         let mut log = KernelLog::from_now();
         let mut report = TrialReport::default();
-        let began = Instant::now();
+        let start = Instant::now();
         let outcome = self.attempt(request, &mut report);
         report.kernel_messages = log.take();
         let (errors, first_error) = self.errors.take(&report.kernel_messages);
         report.device_errors = Some(errors);
-        report.phases.total_ns = nanoseconds(began);
+        report.phases.total_ns = nanoseconds(start);
         let failure = match outcome {
             Ok(()) => return Ok(report),
             Err(Failure::Fatal(error)) if error.class() == ExitClass::Interrupted => {
@@ -357,15 +357,15 @@ impl TestBed for LocalTestBed<'_> {
             }
             Err(failure) => failure,
         };
-        // What else went wrong came of it.
+        // Other errors are consequences of the new size.
         if let Err(resized @ Refusal::Resized { .. }) = self.consent.check_same() {
             return Err(resized.into());
         }
-        // Everything else may be the doing of the device, or of a disk without room for the image
-        // or for results.
-        let image = || self.backing.image_file().and_then(TrialError::without_room_below);
-        let cause = image().or_else(|| self.blame_medium(first_error.as_deref(), errors.count));
-        if let Some(cause) = cause.or_else(|| self.blame_scratch()) {
+        // Other failures may be caused by the device, or by a full disk under the image or the
+        // results.
+        let image = || self.backing.image_file().and_then(TrialError::disk_full_under);
+        let cause = image().or_else(|| self.device_failure(first_error.as_deref(), errors.count));
+        if let Some(cause) = cause.or_else(|| self.scratch_full()) {
             return Err(cause);
         }
         Err(match failure {
@@ -418,9 +418,9 @@ impl From<BenchError> for Failure {
 }
 
 fn timed<T>(into_ns: &mut u64, work: impl FnOnce() -> T) -> T {
-    let began = Instant::now();
+    let start = Instant::now();
     let result = work();
-    *into_ns = nanoseconds(began);
+    *into_ns = nanoseconds(start);
     result
 }
 
@@ -432,22 +432,22 @@ fn read_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// The numbers that a plan has for each file system there.
+/// The computed option values of each file system for this layout.
 fn planned(
     facts: &TestBedFacts,
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
 ) -> BTreeMap<String, BTreeMap<String, u64>> {
-    let sector_bytes = facts.medium.queue.logical_sector_bytes.max(LEAST_SECTOR_BYTES);
+    let sector_bytes = facts.device.queue.logical_sector_bytes.max(LEAST_SECTOR_BYTES);
     let of = |filesystem: &FileSystem| {
-        fitted_conditions(filesystem, &facts.conditions, facts.place(), sector_bytes).planned
+        fitted_conditions(filesystem, &facts.conditions, facts.placement(), sector_bytes).planned
     };
-    catalogue.filesystems().iter().map(|found| (found.name.clone(), of(found))).collect()
+    catalog.filesystems().iter().map(|found| (found.name.clone(), of(found))).collect()
 }
 
-fn programs(runner: &dyn Runner, catalogue: &FileSystemCatalog) -> BTreeMap<String, String> {
+fn programs(runner: &dyn Runner, catalog: &FileSystemCatalog) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let fio = ("fio".to_owned(), vec!["--version".to_owned()]);
-    let mkfs = catalogue
+    let mkfs = catalog
         .filesystems()
         .iter()
         .map(|fs| (fs.mkfs.tool.program.clone(), fs.mkfs.version_args.clone()));

@@ -1,4 +1,4 @@
-//! Making the layout of trials true: the partition table, and the partition's node.
+//! Writes the partition table for trials.
 
 use flashfit_apply::ApplyError;
 use flashfit_apply::partition::{self, NewPartition};
@@ -8,11 +8,11 @@ use flashfit_host::Runner;
 
 use crate::error::TrialError;
 
-/// Writes the partition table that the layout asks for and returns leave to write to where the file
-/// system goes: the partition, or the device itself.
+/// Writes the partition table of the layout and returns the consent for the target of the file
+/// systems: the partition, or the device itself.
 ///
 /// # Errors
-/// When the guard refuses, sfdisk fails, or the kernel does not show the partition.
+/// If the guard refuses, sfdisk fails, or the kernel does not show the partition.
 pub fn make(
     runner: &dyn Runner,
     consent: &WriteConsent,
@@ -33,7 +33,7 @@ pub fn make(
     };
     partition::make(runner, consent, &partition).map_err(|error| match error {
         ApplyError::Refused(refusal) => refusal.into(),
-        ApplyError::NotAsPlanned { what } => TrialError::Medium {
+        ApplyError::NotAsPlanned { what } => TrialError::Device {
             what: format!("was partitioned, but not as planned: {}", what.join("; ")),
         },
         other => TrialError::stopped(&other),

@@ -1,18 +1,18 @@
-//! Setting a queue's scheduler for a trial, and putting back what was there.
+//! Sets a queue's scheduler for a trial and restores the previous one.
 //!
-//! Before it is changed for the first time, the scheduler is written down in a folder of
-//! `/run`, which lives as long as the setting does: until the machine is switched off. What a
-//! killed process did not put back is so found by the next one and not taken for the default.
-//! Limit: where nothing can be written down there, a kill leaves the changed scheduler.
+//! The first change records the original scheduler in `/run`, which is cleared at boot like the
+//! setting. If a process was killed, the next one finds the original there and does not take the
+//! current scheduler for the default. Limit: if `/run` is not writable, a kill leaves the changed
+//! scheduler in place.
 
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::{Scheduler, scheduler};
 
-/// Where schedulers are written down as long as they are changed.
+/// Records of the original schedulers while they are changed.
 const FOLDER: &str = "/run/flashfit/schedulers";
 
-/// Restores the scheduler that a queue had when this was made.
+/// Restores the queue's scheduler on drop.
 #[derive(Debug)]
 pub struct SchedulerGuard {
     queue: PathBuf,
@@ -21,11 +21,11 @@ pub struct SchedulerGuard {
 }
 
 impl SchedulerGuard {
-    /// Remembers the scheduler of a disk's queue. `sequence` is the kernel's count of the disk, by
-    /// which another disk of the same name is known.
+    /// Remembers the scheduler of a disk's queue. `sequence` is the kernel's `diskseq`, which
+    /// distinguishes disks that had the same name.
     ///
     /// # Errors
-    /// When sysfs does not tell it.
+    /// If sysfs cannot be read.
     pub fn new(queue: PathBuf, disk: &str, sequence: Option<u64>) -> std::io::Result<Self> {
         Self::recorded_in(Path::new(FOLDER), queue, disk, sequence)
     }
@@ -40,7 +40,7 @@ impl SchedulerGuard {
         let left = std::fs::read_to_string(&record).ok().map(|name| name.trim().to_owned());
         let offered = || scheduler::available(&queue);
         let left = match left {
-            // Only what the queue offers: a record that was cut short is none.
+            // A truncated record names no scheduler of the queue.
             Some(name) => offered()?.into_iter().find(|offered| offered.name() == name),
             None => None,
         };
@@ -51,15 +51,15 @@ impl SchedulerGuard {
         Ok(Self { queue, before, record })
     }
 
-    /// The scheduler that the kernel chose.
+    /// The scheduler that the kernel selected.
     pub fn before(&self) -> &Scheduler {
         &self.before
     }
 
-    /// Sets another one, unless it is set already.
+    /// Selects a scheduler.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn set(&self, wanted: &Scheduler) -> std::io::Result<()> {
         if scheduler::current(&self.queue)? == *wanted {
             return Ok(());
@@ -74,7 +74,7 @@ impl SchedulerGuard {
         if self.record.exists() {
             return;
         }
-        // Without a record the trial is as good; only a kill is worse.
+        // The record only matters if this process is killed, so an error is not fatal.
         let _ = self.record.parent().map(std::fs::create_dir_all);
         let _ = std::fs::write(&self.record, self.before.name());
     }
@@ -82,7 +82,7 @@ impl SchedulerGuard {
 
 impl Drop for SchedulerGuard {
     fn drop(&mut self) {
-        // The device may be gone, and its queue with it.
+        // The device and its queue may have disappeared.
         if self.set(&self.before).is_ok() || !self.queue.exists() {
             let _ = std::fs::remove_file(&self.record);
         }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_is_not_taken_for_the_default() {
+    fn a_killed_process_does_not_change_the_default_scheduler() {
         let folder = tempfile::tempdir().unwrap();
         let (queue, records) = (folder.path().join("queue"), folder.path().join("records"));
         std::fs::create_dir(&queue).unwrap();
@@ -105,7 +105,7 @@ mod tests {
         };
         kernel_has("[mq-deadline] none\n");
         let killed = guard(7);
-        // The file of a test does not show what is set as the kernel's does.
+        // A regular file does not reflect the setting as the kernel's file does.
         let _ = killed.set(&Scheduler::new("none"));
         std::mem::forget(killed);
         kernel_has("mq-deadline [none]\n");
@@ -115,10 +115,10 @@ mod tests {
         kernel_has("[mq-deadline] none\n");
         drop(next);
         kernel_has("mq-deadline [none]\n");
-        assert_eq!(guard_before(&guard(7)), "none", "it was put back, and is no more remembered");
+        assert_eq!(guard_before(&guard(7)), "none", "restored, so the record was removed");
         std::fs::create_dir_all(&records).unwrap();
         std::fs::write(records.join("sda-7"), "mq-dea").unwrap();
-        assert_eq!(guard_before(&guard(7)), "none", "a record that was cut short");
+        assert_eq!(guard_before(&guard(7)), "none", "a truncated record");
     }
 
     fn guard_before(guard: &SchedulerGuard) -> String {

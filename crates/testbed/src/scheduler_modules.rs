@@ -1,17 +1,16 @@
-//! I/O schedulers that the kernel has as modules.
+//! Loads I/O schedulers that the kernel has as modules.
 //!
-//! A queue lists only those that are loaded: most distributions' kernels have bfq and kyber as
-//! modules, so that they would never be tried. Source: block/elevator.c, `elv_iosched_show`; the
-//! kernel's own request for `NAME-iosched` comes only when one is chosen.
+//! A queue lists only loaded schedulers (block/elevator.c, `elv_iosched_show`), and the kernel
+//! requests `NAME-iosched` only when one is selected. Most distributions build bfq and kyber as
+//! modules, so they would never be tried.
 
 use std::path::Path;
 
 use flashfit_filesystem::scheduler;
 use flashfit_host::{Program, Runner};
 
-/// Has modprobe bring in the schedulers that the queue does not list; those that the kernel does
-/// not have either stay away.
-pub fn bring_in(runner: &dyn Runner, queue_dir: &Path) {
+/// Loads the schedulers that the queue does not list, if the kernel has them.
+pub fn load_missing(runner: &dyn Runner, queue_dir: &Path) {
     let offered = scheduler::available(queue_dir).unwrap_or_default();
     for lacking in scheduler::mainline().filter(|name| !offered.contains(name)) {
         let module = format!("{lacking}-iosched");

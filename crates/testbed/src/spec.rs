@@ -1,4 +1,4 @@
-//! Which stand: the name by which a user chooses one.
+//! The name by which a user chooses a test bed: `here`, `vm`, `ssh:HOST` or `lab:TAGS`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,52 +6,50 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where trials are to be made.
+/// Where trials run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestBedSpec {
-    /// This machine.
     #[default]
     Here,
     /// A virtual machine on this machine.
     Vm(VmChoice),
-    /// A machine that is reached by SSH.
+    /// A machine reached by SSH.
     Ssh {
-        /// Its name, as ssh(1) takes it: `HOST`, `USER@HOST`.
+        /// A destination for ssh(1): `HOST` or `USER@HOST`.
         host: String,
     },
-    /// All boards of a lab that are free and have these tags.
+    /// All free boards of a lab with these tags.
     Lab {
-        /// The tags, `KEY=VALUE` with commas between them.
+        /// Comma-separated `KEY=VALUE`.
         tags: String,
     },
 }
 
-/// What can be chosen of a virtual machine.
+/// Options of a virtual machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmChoice {
-    /// The kernel's image; one that is found, or the distribution's, unless given.
+    /// Kernel image; `None` means the first one found, or the distribution's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<PathBuf>,
-    /// The speed of its processor in millions of instructions a second, counted; as fast as it goes
-    /// unless given.
+    /// Processor speed in millions of counted instructions per second; `None` means real time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_mips: Option<u32>,
-    /// As what the guest sees the device.
-    #[serde(default, skip_serializing_if = "VmDisk::is_usual")]
+    /// How the guest sees the device.
+    #[serde(default, skip_serializing_if = "VmDisk::is_default")]
     pub disk: VmDisk,
 }
 
-/// As what a guest sees the device.
+/// How a guest sees the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmDisk {
-    /// `/dev/vda`, which passes requests on as they are.
+    /// `/dev/vda`, which passes requests through unchanged.
     #[default]
     Virtio,
-    /// `/dev/mmcblk0` with an SD card's registers: for these, not for figures.
+    /// `/dev/mmcblk0` with the registers of an SD card; its timing means little.
     Sd,
-    /// `/dev/mmcblk0` with an eMMC's registers: for these, not for figures.
+    /// `/dev/mmcblk0` with the registers of an eMMC; its timing means little.
     Emmc,
     /// `/dev/nvme0n1`.
     Nvme,
@@ -68,16 +66,15 @@ const VM_DISKS: [(VmDisk, &str); 5] = [
 ];
 
 impl VmDisk {
-    /// Whether it is the one that is taken unless another is asked for.
-    pub fn is_usual(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Why figures of it say little of the device behind it, where that is so.
-    pub fn caution(self) -> Option<&'static str> {
+    /// Why measurements through this disk say little about the device, if that is so.
+    pub fn warning(self) -> Option<&'static str> {
         matches!(self, Self::Sd | Self::Emmc).then_some(
-            "QEMU's SD cards and eMMCs pass on 512 bytes at a time, never a flush and never a \
-             discard: they are for registers, and their figures say little of the medium behind",
+            "QEMU's SD cards and eMMCs split requests into 512 bytes and drop flushes and discards: \
+             use them to test registers; measurements with them say little about the device",
         )
     }
 }
@@ -89,9 +86,8 @@ impl fmt::Display for VmDisk {
     }
 }
 
-/// A text that names no disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no disk of a virtual machine: virtio, sd, emmc, nvme or usb")]
+#[error("unknown disk `{0}` of a virtual machine; expected virtio, sd, emmc, nvme or usb")]
 pub struct UnknownVmDisk(String);
 
 impl FromStr for VmDisk {
@@ -104,7 +100,6 @@ impl FromStr for VmDisk {
 }
 
 impl TestBedSpec {
-    /// Whether it is this very machine's kernel.
     pub fn is_here(&self) -> bool {
         *self == Self::Here
     }
@@ -121,9 +116,8 @@ impl fmt::Display for TestBedSpec {
     }
 }
 
-/// A text that names no stand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no stand: here, vm, ssh:HOST or lab:TAGS")]
+#[error("unknown test bed `{0}`; expected here, vm, ssh:HOST or lab:TAGS")]
 pub struct UnknownTestBed(String);
 
 impl FromStr for TestBedSpec {
@@ -133,7 +127,7 @@ impl FromStr for TestBedSpec {
         match text.split_once(':') {
             None if text == "here" => Ok(Self::Here),
             None if text == "vm" => Ok(Self::Vm(VmChoice::default())),
-            // What begins with a dash would be an option of ssh.
+            // ssh would take a leading dash as an option.
             Some(("ssh", host)) if !host.is_empty() && !host.starts_with('-') => {
                 Ok(Self::Ssh { host: host.to_owned() })
             }
@@ -157,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn stands_have_names() {
+    fn test_beds_have_names() {
         for name in ["here", "vm", "ssh:pi@board.local", "lab:board=imx8,media=sd"] {
-            assert_eq!(name.parse::<TestBedSpec>().expect("a stand").to_string(), name);
+            assert_eq!(name.parse::<TestBedSpec>().expect("a test bed").to_string(), name);
         }
         for name in ["", "ssh", "ssh:", "ssh:-oProxyCommand=x", "vm:big", "Here", "lab:", "lab:x"] {
             assert!(name.parse::<TestBedSpec>().is_err(), "{name}");

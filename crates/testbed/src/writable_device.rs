@@ -1,5 +1,5 @@
-//! The block device behind a target: the user's own, a loop device over an image, or a simulated
-//! card. Whatever was attached for it is detached when the value goes.
+//! A block device that trials may write to: a real device, a loop device over an image, or a
+//! simulated card. Loop devices and cards are detached on drop.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,12 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::facts::CardFacts;
 
-/// Why there is no device.
 #[derive(Debug, thiserror::Error)]
 pub enum WritableBlockDeviceError {
-    /// The guard refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It cannot be taken.
     #[error(transparent)]
-    Held(#[from] DeviceLockError),
-    /// No simulated card.
+    Locked(#[from] DeviceLockError),
     #[error(transparent)]
     Card(#[from] ProcessError),
 }
@@ -32,7 +28,7 @@ impl UserError for WritableBlockDeviceError {
     fn class(&self) -> ExitClass {
         match self {
             Self::Refused(error) => error.class(),
-            Self::Held(error) => error.class(),
+            Self::Locked(error) => error.class(),
             Self::Card(error) => error.class(),
         }
     }
@@ -40,7 +36,7 @@ impl UserError for WritableBlockDeviceError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(error) => error.hint(),
-            Self::Held(error) => error.hint(),
+            Self::Locked(error) => error.hint(),
             Self::Card(error) => error.hint(),
         }
     }
@@ -48,11 +44,10 @@ impl UserError for WritableBlockDeviceError {
 
 #[derive(Debug)]
 enum Attached {
-    Medium { held: Box<DeviceLock> },
+    Device { lock: Box<DeviceLock> },
     Card { process: CardProcess, facts: Box<CardFacts> },
 }
 
-/// A block device that may be written to.
 #[derive(Debug)]
 pub struct WritableBlockDevice {
     consent: WriteConsent,
@@ -61,36 +56,36 @@ pub struct WritableBlockDevice {
 }
 
 impl WritableBlockDevice {
-    /// The user's own device, held until the value goes.
+    /// A real device, locked until drop.
     ///
     /// # Errors
-    /// When it cannot be opened, or another process has locked it.
+    /// If it cannot be opened or another process has locked it.
     pub fn node(consent: WriteConsent) -> Result<Self, WritableBlockDeviceError> {
-        Ok(Self::held(DeviceLock::node(consent)?))
+        Ok(Self::lock(DeviceLock::node(consent)?))
     }
 
-    /// A loop device over the consented image.
+    /// A loop device over the image of `consent`.
     ///
     /// # Errors
-    /// When it cannot be attached or is used by someone else.
+    /// If it cannot be attached or another process uses the image.
     pub fn image(
         runner: &dyn Runner,
         consent: &WriteConsent,
     ) -> Result<Self, WritableBlockDeviceError> {
         let geometry = Geometry::default();
-        Ok(Self { geometry, ..Self::held(DeviceLock::image(runner, consent)?) })
+        Ok(Self { geometry, ..Self::lock(DeviceLock::image(runner, consent)?) })
     }
 
-    fn held(held: DeviceLock) -> Self {
-        let consent = held.consent().clone();
-        let geometry = declared(consent.device());
-        Self { consent, geometry, attached: Attached::Medium { held: Box::new(held) } }
+    fn lock(lock: DeviceLock) -> Self {
+        let consent = lock.consent().clone();
+        let geometry = declared_geometry(consent.device());
+        Self { consent, geometry, attached: Attached::Device { lock: Box::new(lock) } }
     }
 
-    /// A simulated card, served by a process of its own: `program` with `args` becomes the server.
+    /// A simulated card, served by a child process: `program` with `args`.
     ///
     /// # Errors
-    /// When the card cannot be attached to this kernel.
+    /// If the card cannot be attached to this kernel.
     pub fn card(
         system: &SystemRoots,
         runner: &dyn Runner,
@@ -109,64 +104,61 @@ impl WritableBlockDevice {
             model: Some(model.clone()),
         };
         let attached = Attached::Card { process, facts: Box::new(facts) };
-        Ok(Self { consent, geometry: modelled(model), attached })
+        Ok(Self { consent, geometry: modeled_geometry(model), attached })
     }
 
-    /// Leave to write to it.
     pub fn consent(&self) -> &WriteConsent {
         &self.consent
     }
 
-    /// Its node.
     pub fn path(&self) -> PathBuf {
         self.consent.path().to_owned()
     }
 
-    /// The image behind it, where it is one.
+    /// The image file, if the device is an image.
     pub(crate) fn image_file(&self) -> Option<&Path> {
         match &self.attached {
-            Attached::Medium { held } => held.image_file(),
+            Attached::Device { lock } => lock.image_file(),
             Attached::Card { .. } => None,
         }
     }
 
-    /// What it or its model says of how it is built.
+    /// The geometry that the device or card model declares.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// The simulated card, where it is one.
+    /// Set if the device is a simulated card.
     pub fn card_facts(&self) -> Option<&CardFacts> {
         match &self.attached {
             Attached::Card { facts, .. } => Some(facts),
-            Attached::Medium { .. } => None,
+            Attached::Device { .. } => None,
         }
     }
 
-    /// How the simulated card's process was lost, where it is one and has ended.
-    pub(crate) fn lost(&self) -> Option<ProcessError> {
+    /// Why the simulated card's process ended, if it did.
+    pub(crate) fn card_error(&self) -> Option<ProcessError> {
         self.card_process().and_then(|card| card.counters().err())
     }
 
-    /// The simulated card's process, where it is one.
     pub(crate) fn card_process(&self) -> Option<&CardProcess> {
         match &self.attached {
             Attached::Card { process, .. } => Some(process),
-            Attached::Medium { .. } => None,
+            Attached::Device { .. } => None,
         }
     }
 }
 
-/// What a device declares of its geometry.
-pub fn declared(medium: &Device) -> Geometry {
-    let erase_unit = medium.declared_erase_block.as_ref().map(|declared| {
+/// The geometry that a device declares.
+pub fn declared_geometry(device: &Device) -> Geometry {
+    let erase_unit = device.declared_erase_block.as_ref().map(|declared| {
         Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))
     });
     Geometry { erase_unit, write_unit: None }
 }
 
-/// What a card model states of its geometry.
-pub fn modelled(model: &CardModel) -> Geometry {
+/// The geometry of a card model.
+pub fn modeled_geometry(model: &CardModel) -> Geometry {
     let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Modelled));
     Geometry {
         erase_unit: known(model.erase_unit_bytes()),

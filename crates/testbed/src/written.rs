@@ -1,12 +1,13 @@
-//! What was written to a block device, from `/sys/block/DISK/stat` (Documentation/block/stat.rst):
-//! the seventh field counts sectors of 512 bytes, whatever the device's own sector is.
+//! Reads the bytes written to a block device from `/sys/block/DISK/stat`
+//! (Documentation/block/stat.rst): the seventh field counts sectors of 512 bytes, regardless of the
+//! device's own sector size.
 
 use std::path::Path;
 
 const SECTORS_WRITTEN: usize = 6;
 const SECTOR_BYTES: u64 = 512;
 
-/// Bytes written to the disk whose folder in sysfs this is; `None` where that is not told.
+/// Bytes written to the disk with this sysfs directory; `None` if the kernel does not count them.
 pub fn bytes(disk: &Path) -> Option<u64> {
     from(&std::fs::read_to_string(disk.join("stat")).ok()?)
 }

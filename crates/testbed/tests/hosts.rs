@@ -1,5 +1,5 @@
-//! One contract over every way to a place: this machine, an agent behind a pipe, and one behind a
-//! socket whose connection is cut again and again.
+//! One contract for every kind of host: this machine, an agent behind a pipe, and an agent behind a
+//! socket whose connection breaks repeatedly.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -35,7 +35,7 @@ fn no_cards() -> CardProgram {
     CardProgram { program: PathBuf::from("/bin/false"), args: Box::new(|_| Vec::new()) }
 }
 
-/// An agent in a thread, at the other end of a pipe.
+/// Connects to an agent in a thread of this process.
 struct Pipe(Interrupt);
 
 impl Link for Pipe {
@@ -50,7 +50,7 @@ impl Link for Pipe {
         Ok(LinkEnds { input: Box::new(near), output: Box::new(output) })
     }
 
-    fn patience(&self) -> Duration {
+    fn reconnect_timeout(&self) -> Duration {
         Duration::ZERO
     }
 
@@ -58,12 +58,12 @@ impl Link for Pipe {
         None
     }
 
-    fn place(&self) -> String {
+    fn label(&self) -> String {
         "a thread".to_owned()
     }
 }
 
-/// The socket of an agent; each connection breaks after some bytes of what it says.
+/// Connects to an agent's socket; each connection breaks after some received bytes.
 struct Breaking {
     socket: PathBuf,
     after_bytes: u64,
@@ -73,8 +73,8 @@ struct BreaksAfter(UnixStream, u64);
 
 impl Read for BreaksAfter {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let most = usize::try_from(self.1).unwrap_or(usize::MAX).min(buffer.len());
-        let read = self.0.read(&mut buffer[..most])?;
+        let limit = usize::try_from(self.1).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.0.read(&mut buffer[..limit])?;
         self.1 -= u64::try_from(read).expect("a length");
         if read == 0 {
             let _ = self.0.shutdown(std::net::Shutdown::Both);
@@ -86,19 +86,19 @@ impl Read for BreaksAfter {
 impl Link for Breaking {
     fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let near = UnixStream::connect(&self.socket).map_err(|error| LinkError {
-            message: format!("nobody listens: {error}"),
+            message: format!("no agent listens: {error}"),
             hint: None,
             class: ExitClass::Io,
-            may_pass: true,
+            is_transient: true,
         })?;
         let output = near.try_clone().expect("a second end");
         let input = BreaksAfter(near, self.after_bytes);
-        // The answer to the longest request must come through at last.
+        // Eventually the longest reply must get through.
         self.after_bytes *= 2;
         Ok(LinkEnds { input: Box::new(input), output: Box::new(output) })
     }
 
-    fn patience(&self) -> Duration {
+    fn reconnect_timeout(&self) -> Duration {
         Duration::from_secs(20)
     }
 
@@ -110,7 +110,7 @@ impl Link for Breaking {
         None
     }
 
-    fn place(&self) -> String {
+    fn label(&self) -> String {
         "a socket".to_owned()
     }
 }
@@ -127,30 +127,30 @@ fn is_mounted_below(folder: &Path) -> bool {
     mounts.iter().any(|mount| mount.point.starts_with(folder))
 }
 
-/// What every place does.
-fn contract(place: &mut dyn Host, image: &Path) {
-    let catalogue = FileSystemCatalog::load(None).expect("the catalogue");
+/// What every host must do.
+fn contract(host: &mut dyn Host, image: &Path) {
+    let catalog = FileSystemCatalog::load(None).expect("the catalog");
     let workloads = Workloads::load(None).expect("the workloads");
-    let offers = place.describe(&Requirements::of(&catalogue)).expect("it is described");
-    assert!(offers.has_program("mount") && offers.has_kind("ext4"), "{offers:?}");
-    assert!(!offers.has_program("mkfs.nonsense"));
+    let capabilities = host.describe(&Requirements::of(&catalog)).expect("it is described");
+    assert!(capabilities.has_program("mount") && capabilities.has_kind("ext4"), "{capabilities:?}");
+    assert!(!capabilities.has_program("mkfs.nonsense"));
 
-    let missing = place.look("/no/such/card.img").expect_err("there is none");
+    let missing = host.inspect("/no/such/card.img").expect_err("there is none");
     assert_eq!(missing.class(), ExitClass::Usage, "{missing}");
-    let shown = place.look(&image.display().to_string()).expect("an image");
-    assert_eq!(shown.capacity, Bytes(IMAGE_BYTES));
+    let device = host.inspect(&image.display().to_string()).expect("an image");
+    assert_eq!(device.capacity, Bytes(IMAGE_BYTES));
 
-    let refused = place.ask(&shown, &ConsentMethod::NotAsked).expect_err("nobody agreed");
+    let refused = host.check_consent(&device, &ConsentMethod::NotAsked).expect_err("nobody agreed");
     assert!(matches!(refused, TrialError::NotAgreed { .. }), "{refused}");
     let wrong = ConsentMethod::Named("sda".to_owned());
-    let refused = place.ask(&shown, &wrong).expect_err("another's name");
+    let refused = host.check_consent(&device, &wrong).expect_err("another's name");
     assert_eq!(refused.class(), ExitClass::Refused, "{refused}");
-    let named = shown.short_name();
-    place.ask(&shown, &ConsentMethod::Named(named.clone())).expect("agreed");
+    let name = device.short_name();
+    host.check_consent(&device, &ConsentMethod::Named(name.clone())).expect("agreed");
 
-    let opening = |named: &str| OpenRequest {
-        leave: WriteGrant::Named { shown: Box::new(shown.clone()), named: named.to_owned() },
-        given: Geometry::default(),
+    let open_request = |name: &str| OpenRequest {
+        grant: WriteGrant::Named { device: Box::new(device.clone()), name: name.to_owned() },
+        geometry_override: Geometry::default(),
         layout: LayoutPlan {
             layout: PartitionLayout::WholeMedium,
             unit: Bytes::mib(1),
@@ -159,12 +159,12 @@ fn contract(place: &mut dyn Host, image: &Path) {
         memory_bytes: 64 << 20,
         mount_dir: None,
     };
-    let refused = place.open(&opening("sda")).err().expect("the guard looks again");
+    let refused = host.open(&open_request("sda")).err().expect("the guard looks again");
     assert_eq!(refused.class(), ExitClass::Refused, "{refused}");
 
-    let mut stand = place.open(&opening(&named)).expect("it is taken over");
-    let ext4 = catalogue.filesystem("ext4").expect("ext4");
-    let conditions = stand.facts().conditions_for("ext4");
+    let mut test_bed = host.open(&open_request(&name)).expect("it is taken over");
+    let ext4 = catalog.filesystem("ext4").expect("ext4");
+    let conditions = test_bed.facts().conditions_for("ext4");
     let none = Scheduler::new("none");
     let setup = Setup::new::<&str>(ext4, [], none, &conditions).expect("a setup");
     let workload = workloads.find("sync-files").expect("a workload");
@@ -179,52 +179,52 @@ fn contract(place: &mut dyn Host, image: &Path) {
         runtime_ns: 100_000_000,
         seed: 1,
     };
-    let report = stand.run_trial(&request(&setup)).expect("it is measured");
+    let report = test_bed.run_trial(&request(&setup)).expect("it is measured");
     assert!(!report.points.is_empty() && !report.points[0].raw_json.is_empty(), "{report:?}");
     let nonsense = Setup { filesystem: "nonsensefs".to_owned(), ..setup.clone() };
-    match stand.run_trial(&request(&nonsense)) {
+    match test_bed.run_trial(&request(&nonsense)) {
         Err(TrialError::Setup { message, .. }) => assert!(message.contains("nonsensefs")),
         other => panic!("{other:?}"),
     }
-    stand.run_trial(&request(&setup)).expect("the next setup is not affected");
-    drop(stand);
-    let stand = place.open(&opening(&named)).expect("it was given back");
-    drop(stand);
+    test_bed.run_trial(&request(&setup)).expect("the next setup is not affected");
+    drop(test_bed);
+    let test_bed = host.open(&open_request(&name)).expect("it was given back");
+    drop(test_bed);
 }
 
-/// One at a time: between fork and exec a program that one thread starts holds the files that
-/// another has open on what it is about to unmount. An agent has one thread that starts programs.
+/// Serializes the tests: between fork and exec, a child of one thread keeps files open on what
+/// another thread is about to unmount. An agent has only one thread that starts programs.
 static ATTACHING: Mutex<()> = Mutex::new(());
 
-/// Leave to attach devices; `None`, with the reason printed, where that cannot be done.
-fn attaching() -> Option<MutexGuard<'static, ()>> {
+/// Locks [`ATTACHING`]; `None`, recorded as a skip, if this machine cannot attach devices.
+fn lock_attaching() -> Option<MutexGuard<'static, ()>> {
     (!skip(block_devices())).then(|| ATTACHING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[test]
 fn this_machine_keeps_the_contract() {
-    let Some(_alone) = attaching() else { return };
+    let Some(_alone) = lock_attaching() else { return };
     let folder = TempDir::new().expect("a folder");
-    let (runner, catalogue) =
+    let (runner, catalog) =
         (SystemRunner::default(), FileSystemCatalog::load(None).expect("catalogue"));
     let (mount_dir, scratch) = (folder.path().join("mnt"), folder.path().join("scratch"));
-    let mut place = LocalHost::new(&runner, &catalogue, no_cards(), &mount_dir, &scratch);
-    contract(&mut place, &image(&folder));
+    let mut host = LocalHost::new(&runner, &catalog, no_cards(), &mount_dir, &scratch);
+    contract(&mut host, &image(&folder));
     assert!(!is_mounted_below(folder.path()));
 }
 
 #[test]
 fn an_agent_behind_a_pipe_keeps_the_contract() {
-    let Some(_alone) = attaching() else { return };
+    let Some(_alone) = lock_attaching() else { return };
     let folder = TempDir::new().expect("a folder");
     let (ours, theirs) = (Interrupt::new(), Interrupt::new());
-    let mut place = RemoteHost::new(Pipe(theirs), "pipe", &ours, VERSION, None).expect("hello");
-    contract(&mut place, &image(&folder));
+    let mut host = RemoteHost::new(Pipe(theirs), "pipe", &ours, VERSION, None).expect("hello");
+    contract(&mut host, &image(&folder));
 }
 
 #[test]
 fn an_agent_whose_connection_breaks_keeps_the_contract() {
-    let Some(_alone) = attaching() else { return };
+    let Some(_alone) = lock_attaching() else { return };
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("agent");
     let (socket, interrupt) = (agent::socket_of(&path), Interrupt::new());
@@ -233,15 +233,15 @@ fn an_agent_whose_connection_breaks_keeps_the_contract() {
         let own = agent::AgentFolder::take(&path).expect("a new folder");
         agent::listen(own, Duration::from_secs(60), &about(), &theirs).expect("it listens");
     });
-    let began = Instant::now();
-    while !socket.exists() && began.elapsed() < Duration::from_secs(10) {
+    let start = Instant::now();
+    while !socket.exists() && start.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(5));
     }
     let link = Breaking { socket: socket.clone(), after_bytes: 100 };
-    let mut place =
+    let mut host =
         RemoteHost::new(link, "socket", &Interrupt::new(), VERSION, None).expect("hello");
-    contract(&mut place, &image(&folder));
-    drop(place);
+    contract(&mut host, &image(&folder));
+    drop(host);
     agent.join().expect("it ends when it is told to");
     assert!(!socket.exists());
 }
@@ -256,7 +256,7 @@ fn an_agent_of_another_version_is_refused() {
 }
 
 #[test]
-fn a_catalogue_of_the_users_goes_along() {
+fn the_users_catalog_is_sent_to_the_agent() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("filesystems/broken.toml");
     std::fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
@@ -269,8 +269,8 @@ fn a_catalogue_of_the_users_goes_along() {
     assert!(error.to_string().contains("broken.toml"), "{error}");
 }
 
-/// Speaks to an agent by hand; what it answers until its end.
-fn told(text: &str) -> String {
+/// Sends lines to an agent and returns all that it answers.
+fn exchange(text: &str) -> String {
     let (mut near, far) = UnixStream::pair().expect("a pair of sockets");
     let agent = std::thread::spawn(move || {
         let input = far.try_clone().expect("a second end");
@@ -278,7 +278,7 @@ fn told(text: &str) -> String {
     });
     near.write_all(text.as_bytes()).expect("it listens");
     std::thread::sleep(Duration::from_millis(300));
-    near.shutdown(std::net::Shutdown::Write).expect("the end of what it is told");
+    near.shutdown(std::net::Shutdown::Write).expect("the input is closed");
     let mut answers = String::new();
     near.read_to_string(&mut answers).expect("it answers");
     agent.join().expect("it ends with its pipe");
@@ -286,25 +286,25 @@ fn told(text: &str) -> String {
 }
 
 #[test]
-fn what_is_asked_twice_is_done_once() {
+fn a_repeated_request_is_executed_once() {
     let hello = format!(
         r#"{{"ask":{{"id":1,"request":{{"hello":{{"protocol":1,"version":"{VERSION}","catalogue":{{}}}}}}}}}}"#
     );
     let look = r#"{"ask":{"id":2,"request":{"look":{"target":"/dev/null"}}}}"#;
     let other = r#"{"ask":{"id":2,"request":{"look":{"target":"/dev/zero"}}}}"#;
-    let answers = told(&format!("{hello}\n{look}\nnonsense\n{look}\n{other}\n"));
+    let answers = exchange(&format!("{hello}\n{look}\nnonsense\n{look}\n{other}\n"));
     let lines: Vec<&str> = answers.lines().collect();
     let of_two: Vec<&&str> = lines.iter().filter(|line| line.contains(r#""id":2"#)).collect();
     assert_eq!(of_two.len(), 3, "{answers}");
-    assert_eq!(of_two[0], of_two[1], "the answer is kept");
+    assert_eq!(of_two[0], of_two[1], "the stored answer");
     assert!(of_two[2].contains("another request had the number 2"), "{answers}");
     assert!(lines.iter().any(|line| line.contains("unreadable")), "{answers}");
 }
 
-/// An agent that takes what it is told and says what it is given, again and again.
-struct Says(&'static str);
+/// An agent that ignores requests and repeats a fixed text.
+struct Repeating(&'static str);
 
-impl Link for Says {
+impl Link for Repeating {
     fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
         let text = self.0;
@@ -317,7 +317,7 @@ impl Link for Says {
         Ok(LinkEnds { input: Box::new(near), output: Box::new(output) })
     }
 
-    fn patience(&self) -> Duration {
+    fn reconnect_timeout(&self) -> Duration {
         Duration::ZERO
     }
 
@@ -325,29 +325,32 @@ impl Link for Says {
         None
     }
 
-    fn place(&self) -> String {
-        "a wall".to_owned()
+    fn label(&self) -> String {
+        "a stub".to_owned()
     }
 }
 
 #[test]
-fn an_agent_that_hangs_is_given_up() {
-    let waits =
+fn an_agent_that_hangs_is_reported_as_lost() {
+    let timeouts =
         Timeouts { silence: Duration::from_millis(300), answer: Duration::from_millis(900) };
     let asked = |says: &'static str| {
-        let mut talk = RpcClient::new(Says(says), &Interrupt::new());
-        talk.ask(AgentRequest::Close {}, waits, &mut || {}).expect_err("no answer").to_string()
+        let mut client = RpcClient::new(Repeating(says), &Interrupt::new());
+        client
+            .request(AgentRequest::Close {}, timeouts, &mut || {})
+            .expect_err("no answer")
+            .to_string()
     };
     let silent = asked("");
-    assert!(silent.contains("a wall is gone: it was silent"), "{silent}");
+    assert!(silent.contains("the agent on a stub was lost: it was silent"), "{silent}");
     let busy = asked("{\"working\":{\"id\":1}}\n");
     assert!(busy.contains("did not answer"), "{busy}");
     let mad = asked("mad\n");
-    assert!(mad.contains("a wall is gone"), "{mad}");
+    assert!(mad.contains("the agent on a stub was lost"), "{mad}");
 }
 
 #[test]
-fn nothing_is_done_before_a_greeting() {
-    let answers = told("{\"ask\":{\"id\":1,\"request\":{\"close\":{}}}}\n");
+fn requests_before_hello_are_refused() {
+    let answers = exchange("{\"ask\":{\"id\":1,\"request\":{\"close\":{}}}}\n");
     assert!(answers.contains("say hello first"), "{answers}");
 }

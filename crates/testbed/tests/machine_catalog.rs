@@ -1,8 +1,7 @@
-//! Every file system of the catalog in a virtual machine, whose kernel has them all: made,
-//! mounted, written to, checked, mounted again and read back; squashfs under its writable layer.
+//! Tests every file system of the catalog in a virtual machine: mkfs, mount, write, fsck, mount
+//! again and read; squashfs with its writable layer.
 //!
-//! Skipped, with the reason, where there is no QEMU, no busybox or no kernel; of a file system
-//! whose programs are not here that is said too.
+//! Skipped without QEMU, busybox or a kernel; in part for file systems without installed programs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,20 +19,20 @@ use flashfit_test_support::{TestNeed, skip_part};
 use flashfit_vm::{Disk, DiskInterface, Vm};
 use guest::{Guest, Talk, kernel_or_skip, options};
 
-/// xfs is not made on less than 300 MiB.
+/// mkfs.xfs needs at least 300 MiB.
 const DISK_BYTES: u64 = 512 << 20;
 const NODE: &str = "/dev/vda";
-const MOUNT: &str = "/mnt/medium";
+const MOUNT: &str = "/mnt/device";
 const FILES: &str = "/tmp/files";
 
-/// Does it in the guest; what it printed last where it fails.
+/// Runs a command in the guest; panics with its last output if it fails.
 #[track_caller]
-fn done(talk: &mut Talk, what: &str, command: &str) {
-    let said = talk.ask(&format!(
-        "if ( {command} ) >/tmp/said 2>&1 </dev/null; then echo done; \
-         else echo $(tail -n 4 /tmp/said); fi"
+fn run(guest_shell: &mut Talk, what: &str, command: &str) {
+    let output = guest_shell.ask(&format!(
+        "if ( {command} ) >/tmp/output 2>&1 </dev/null; then echo done; \
+         else echo $(tail -n 4 /tmp/output); fi"
     ));
-    assert_eq!(said, "done", "{what}: {command}");
+    assert_eq!(output, "done", "{what}: {command}");
 }
 
 fn lines(programs: &[Program]) -> String {
@@ -52,10 +51,10 @@ fn programs(filesystem: &FileSystem) -> [String; 2] {
 
 #[test]
 #[ignore = "full: a minute in a virtual machine"]
-fn every_file_system_goes_through_its_life() {
+fn every_file_system_can_be_made_mounted_and_checked() {
     let Some(kernel) = kernel_or_skip() else { return };
-    let catalogue = FileSystemCatalog::load(None).unwrap();
-    let (here, missing): (Vec<&FileSystem>, Vec<&FileSystem>) = catalogue
+    let catalog = FileSystemCatalog::load(None).unwrap();
+    let (here, missing): (Vec<&FileSystem>, Vec<&FileSystem>) = catalog
         .filesystems()
         .iter()
         .partition(|found| programs(found).iter().all(|name| program::find(name).is_some()));
@@ -69,7 +68,7 @@ fn every_file_system_goes_through_its_life() {
     let mut options = options(kernel, &guest);
     options.programs = ["mount", "umount"].map(str::to_owned).to_vec();
     options.programs.extend(here.iter().flat_map(|found| programs(found)));
-    // mount(8) has a file system's own program do it where there is one.
+    // mount(8) calls a file system's own helper if there is one.
     options.programs.extend(here.iter().map(|found| format!("mount.{}", found.kind)));
     options.modules = here.iter().map(|found| module(&found.kind).to_owned()).collect();
     options.modules.extend(["loop", "overlay"].map(str::to_owned));
@@ -77,14 +76,17 @@ fn every_file_system_goes_through_its_life() {
     options.memory_mib = 512;
     let vm = Vm::start(&options, &Interrupt::new()).unwrap();
     assert!(vm.facts().lacking_modules.is_empty(), "{:?}", vm.facts());
-    let mut talk = Talk::new(&vm);
-    // A busybox shell takes its own before those in the path.
+    let mut guest_shell = Talk::new(&vm);
+    // A busybox shell prefers its applets to programs in the path.
     for name in ["mount", "umount"] {
         let path = program::find(name).unwrap();
-        assert_eq!(talk.ask(&format!("{name}() {{ {} \"$@\"; }}; echo", path.display())), "");
+        assert_eq!(
+            guest_shell.ask(&format!("{name}() {{ {} \"$@\"; }}; echo", path.display())),
+            ""
+        );
     }
-    done(
-        &mut talk,
+    run(
+        &mut guest_shell,
         "files",
         &format!(
             "mkdir -p {MOUNT} {FILES}/folder && seq 1 300000 > {FILES}/large && \
@@ -93,60 +95,60 @@ fn every_file_system_goes_through_its_life() {
     );
     for filesystem in &here {
         if filesystem.layered.is_none() {
-            life(&mut talk, filesystem);
+            life(&mut guest_shell, filesystem);
         }
     }
     if let Some(squashfs) = here.iter().find(|found| found.layered.is_some()) {
-        layers(&mut talk, squashfs, catalogue.filesystem("ext4").unwrap());
+        layers(&mut guest_shell, squashfs, catalog.filesystem("ext4").unwrap());
     }
     vm.stop().unwrap();
 }
 
-/// ext4's module has the older two.
+/// Debian's kernels implement ext2 and ext3 with ext4.
 fn module(kind: &str) -> &str {
     if ["ext2", "ext3"].contains(&kind) { "ext4" } else { kind }
 }
 
-fn make_and_mount(talk: &mut Talk, filesystem: &FileSystem) -> Recipe {
+fn make_and_mount(guest_shell: &mut Talk, filesystem: &FileSystem) -> Recipe {
     let (name, recipe) = (&filesystem.name, recipe(filesystem));
     let node = Path::new(NODE);
-    done(talk, name, &lines(&[&[recipe.mkfs(node)], &recipe.tune(node)[..]].concat()));
-    done(talk, name, &recipe.mount(node, Path::new(MOUNT)).command_line());
+    run(guest_shell, name, &lines(&[&[recipe.mkfs(node)], &recipe.tune(node)[..]].concat()));
+    run(guest_shell, name, &recipe.mount(node, Path::new(MOUNT)).command_line());
     recipe
 }
 
-fn life(talk: &mut Talk, filesystem: &FileSystem) {
+fn life(guest_shell: &mut Talk, filesystem: &FileSystem) {
     let name = &filesystem.name;
-    let recipe = make_and_mount(talk, filesystem);
-    done(talk, name, &format!("cp -r {FILES} {MOUNT}/copy && sync && umount {MOUNT}"));
-    done(talk, name, &recipe.fsck(Path::new(NODE)).command_line());
-    done(talk, name, &recipe.mount(Path::new(NODE), Path::new(MOUNT)).command_line());
-    done(talk, name, "echo 3 > /proc/sys/vm/drop_caches");
-    done(talk, name, &format!("diff -r {FILES} {MOUNT}/copy"));
-    done(talk, name, &format!("umount {MOUNT}"));
+    let recipe = make_and_mount(guest_shell, filesystem);
+    run(guest_shell, name, &format!("cp -r {FILES} {MOUNT}/copy && sync && umount {MOUNT}"));
+    run(guest_shell, name, &recipe.fsck(Path::new(NODE)).command_line());
+    run(guest_shell, name, &recipe.mount(Path::new(NODE), Path::new(MOUNT)).command_line());
+    run(guest_shell, name, "echo 3 > /proc/sys/vm/drop_caches");
+    run(guest_shell, name, &format!("diff -r {FILES} {MOUNT}/copy"));
+    run(guest_shell, name, &format!("umount {MOUNT}"));
 }
 
-fn layers(talk: &mut Talk, squashfs: &FileSystem, host: &FileSystem) {
+fn layers(guest_shell: &mut Talk, squashfs: &FileSystem, host: &FileSystem) {
     let name = &squashfs.name;
-    make_and_mount(talk, host);
+    make_and_mount(guest_shell, host);
     let (recipe, point) = (recipe(squashfs), Path::new("/mnt/whole"));
     let layers = Layers::new(squashfs, Path::new(MOUNT)).unwrap();
-    done(talk, name, &lines(&layers.commands(&recipe, Path::new(FILES), point)));
-    done(talk, name, &format!("diff -r {FILES} {}", point.display()));
-    done(
-        talk,
+    run(guest_shell, name, &lines(&layers.commands(&recipe, Path::new(FILES), point)));
+    run(guest_shell, name, &format!("diff -r {FILES} {}", point.display()));
+    run(
+        guest_shell,
         name,
         &format!("echo new > {}/new && rm {}/large", point.display(), point.display()),
     );
     let unmount = format!("umount {} {}", point.display(), layers.lower().display());
-    done(talk, name, &unmount);
-    done(talk, name, &recipe.fsck(layers.image()).command_line());
-    done(talk, name, &lines(&layers.mounts(&recipe, point).map(|(_, program)| program)));
-    done(talk, name, &format!("diff -r {FILES}/folder {}/folder", point.display()));
-    done(
-        talk,
+    run(guest_shell, name, &unmount);
+    run(guest_shell, name, &recipe.fsck(layers.image()).command_line());
+    run(guest_shell, name, &lines(&layers.mounts(&recipe, point).map(|(_, program)| program)));
+    run(guest_shell, name, &format!("diff -r {FILES}/folder {}/folder", point.display()));
+    run(
+        guest_shell,
         name,
         &format!("[ $(cat {}/new) = new ] && [ ! -e {}/large ]", point.display(), point.display()),
     );
-    done(talk, name, &format!("{unmount} {MOUNT}"));
+    run(guest_shell, name, &format!("{unmount} {MOUNT}"));
 }

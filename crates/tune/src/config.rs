@@ -193,7 +193,7 @@ impl From<&RunSpec> for Config {
             on: Some(spec.on.to_string()),
             vm_kernel: vm.kernel,
             vm_speed_mips: vm.speed_mips,
-            vm_disk: (!vm.disk.is_usual()).then_some(vm.disk),
+            vm_disk: (!vm.disk.is_default()).then_some(vm.disk),
             device: Some(spec.target),
             mount_dir: spec.mount_dir,
             result_dir: None,

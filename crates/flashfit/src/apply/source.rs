@@ -131,8 +131,8 @@ fn of_run(
 
 /// The device of the run. An image was measured as the loop device over it.
 fn measured(header: &RunHeader, now: &Device) -> PlannedMedium {
-    let mut medium = PlannedMedium::of(&header.facts.medium);
-    let is_named = Path::new(&header.spec.target) == header.facts.medium.path;
+    let mut medium = PlannedMedium::of(&header.facts.device);
+    let is_named = Path::new(&header.spec.target) == header.facts.device.path;
     if medium.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
         medium.kind = DeviceKind::Image;
         medium.identity = DeviceIdentity::default();
@@ -142,7 +142,7 @@ fn measured(header: &RunHeader, now: &Device) -> PlannedMedium {
 }
 
 fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices {
-    let is_partition = header.facts.medium.partition_start.is_some();
+    let is_partition = header.facts.device.partition_start.is_some();
     let (table, start_bytes) = match header.facts.layout.layout {
         _ if is_partition => (None, None),
         PartitionLayout::WholeMedium => (Some(PartitionTable::None), None),

@@ -56,11 +56,11 @@ fn text(host: &str, wanted: &Requirements, offers: &Capabilities) -> String {
     if !lacking.is_empty() {
         lines.push(format!("File systems that it lacks: {}.", all(&lacking)));
     }
-    if offers.media.is_empty() {
+    if offers.devices.is_empty() {
         lines.push("It has no media.".to_owned());
     } else {
         lines.push("Its media:".to_owned());
-        let table = list::table(&offers.media);
+        let table = list::table(&offers.devices);
         lines.extend(table.lines().map(|line| format!("  {line}")));
     }
     lines.join("\n")

@@ -84,7 +84,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
     };
-    let declared = writable_device::declared(&medium);
+    let declared = writable_device::declared_geometry(&medium);
     let left = unfinished(&system, &medium)?;
     let examined = examine(&runner, &args.target, &medium, &nodes, (&given, &declared), left);
     let findings = check::check(&examined, &catalogue);

@@ -239,7 +239,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<PlanSubject, Command
             let model = flashfit_card::catalog::load(&name, catalog)?;
             return Ok(PlanSubject {
                 medium: simulated(&name, &model),
-                declared: writable_device::modelled(&model),
+                declared: writable_device::modeled_geometry(&model),
                 scheduler: None,
                 objection: None,
             });
@@ -248,7 +248,7 @@ pub fn look(target: &str, catalog: Option<&Path>) -> Result<PlanSubject, Command
         Target::Image(path) => Device::from_image(&runner, &path)?,
     };
     Ok(PlanSubject {
-        declared: writable_device::declared(&medium),
+        declared: writable_device::declared_geometry(&medium),
         scheduler: medium.queue.scheduler.clone(),
         objection: consent::would_be_refused(&medium),
         medium: PlannedMedium::of(&medium),

@@ -23,8 +23,8 @@ pub fn probe(args: &ProbeArgs, host: &str, catalog: Option<&Path>) -> Result<(),
     let mut place = ssh::reach(host, &token, &runner, catalog)?;
     let named = match args.write && !args.dry_run && !target.starts_with(SIMULATED) {
         true => {
-            let medium = place.look(target)?;
-            let mut guard = |given: &_| place.ask(&medium, given);
+            let medium = place.inspect(target)?;
+            let mut guard = |given: &_| place.check_consent(&medium, given);
             let named = consent::agreed(&medium, args.confirm.as_deref(), &mut guard)?;
             Some((named, ExpectedDevice::of(&medium).text()))
         }

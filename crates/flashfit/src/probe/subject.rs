@@ -35,12 +35,12 @@ impl ProbeSubject {
         let (medium, geometry, scheduler, declared) = match &what {
             TuneTarget::Medium(medium) => (
                 PlannedMedium::of(medium),
-                writable_device::declared(medium),
+                writable_device::declared_geometry(medium),
                 medium.queue.scheduler.clone(),
                 medium.declared.clone(),
             ),
             TuneTarget::Card(model) => {
-                let geometry = writable_device::modelled(model);
+                let geometry = writable_device::modeled_geometry(model);
                 let declared = modelled(model, &geometry);
                 (
                     plan::simulated(name.strip_prefix("sim:").unwrap_or(name), model),

@@ -122,10 +122,10 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
         Some(card) => fact("Device", format!("simulated card {}: {}", card.name, card.title)),
         None => fact(
             "Device",
-            format!("{} ({}, {})", spec.target, facts.medium.kind, facts.medium.identity.summary()),
+            format!("{} ({}, {})", spec.target, facts.device.kind, facts.device.identity.summary()),
         ),
     }
-    fact("Size", format!("{} ({})", facts.medium.capacity, facts.medium.capacity.si()));
+    fact("Size", format!("{} ({})", facts.device.capacity, facts.device.capacity.si()));
     let known = |known: &Option<flashfit_geometry::Sourced>| {
         known.as_ref().map_or_else(
             || "unknown".to_owned(),
@@ -135,7 +135,7 @@ fn facts(view: &RunView<'_>, dir: &Path) -> Vec<(String, String)> {
     fact("Erase block", known(&facts.geometry.erase_unit));
     fact("Write unit", known(&facts.geometry.write_unit));
     fact("Layout", facts.layout.reason.clone());
-    fact("Test bed", facts.stand.clone());
+    fact("Test bed", facts.test_bed.clone());
     fact("Kernel", format!("Linux {} on {}", facts.kernel, facts.machine));
     fact("Processors", facts.processors.to_string());
     let programs: Vec<&str> = facts.programs.values().map(String::as_str).collect();

@@ -14,7 +14,7 @@ pub fn finding(view: &RunView<'_>) -> ReportFinding {
         "The processor load during measurements (median of trials), other work included; the test \
          bed is `{}`. With a low load, results depend on the device. With a high load, they depend \
          on these processors, and another test bed or board may rank setups differently.",
-        view.header.facts.stand
+        view.header.facts.test_bed
     );
     let mut finding = ReportFinding::new(
         "Processor load",

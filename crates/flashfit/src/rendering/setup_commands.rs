@@ -34,12 +34,12 @@ pub fn commands(
     let facts = &header.facts;
     let real = real_node(header);
     let node = real.unwrap_or(Path::new(EXAMPLE_NODE));
-    let disk = if real.is_some() { &facts.medium.disk } else { "YOUR-CARD" };
+    let disk = if real.is_some() { &facts.device.disk } else { "YOUR-CARD" };
     let aside = if real.is_some() { "" } else { "; put the names of your card and its partition" };
     let mut list = Vec::new();
     let mut command = |caption: String, line: String| list.push(ReportCommand { caption, line });
     let place = facts.layout.layout.node(node);
-    let sector_bytes = facts.medium.queue.logical_sector_bytes;
+    let sector_bytes = facts.device.queue.logical_sector_bytes;
     if let Some(line) = partitioning_line(&facts.layout.layout, node, sector_bytes) {
         command(format!("Partition the medium (erases it{aside})"), line);
     }
@@ -77,9 +77,9 @@ pub fn commands(
 
 /// The node that the user named; `None` for a card or an image, whose loop device is gone by now.
 fn real_node(header: &RunHeader) -> Option<&Path> {
-    let (facts, path) = (&header.facts, header.facts.medium.path.as_path());
+    let (facts, path) = (&header.facts, header.facts.device.path.as_path());
     let is_named = Path::new(&header.spec.target) == path;
-    let is_node = match facts.medium.kind {
+    let is_node = match facts.device.kind {
         DeviceKind::Image => false,
         DeviceKind::Loop => is_named,
         _ => true,

@@ -252,7 +252,9 @@ fn link(lease: &mut PlaceLease, with: BoardAccess<'_>) -> Result<SshLink, Comman
     loop {
         match ssh::link(address.clone(), &token, with.runner) {
             Ok(link) => return Ok(link.one_of_several(&name, shortened(LOST_PATIENCE))),
-            Err(error) if !error.may_pass || began.elapsed() > limit => return Err(error.into()),
+            Err(error) if !error.is_transient || began.elapsed() > limit => {
+                return Err(error.into());
+            }
             Err(_) => std::thread::sleep(shortened(REACH_INTERVAL)),
         }
     }

@@ -52,10 +52,10 @@ pub fn link(address: SshAddress, token: &str, runner: &SystemRunner) -> Result<S
         message: format!("cannot find this program's own file: {error}"),
         hint: None,
         class: ExitClass::Environment,
-        may_pass: false,
+        is_transient: false,
     })?;
     let link = SshLink::new(runner, address, &own, env!("CARGO_PKG_VERSION"), token)?;
-    Ok(link.retried_every(shortened(RETRY_INTERVAL)))
+    Ok(link.with_retry_interval(shortened(RETRY_INTERVAL)))
 }
 
 /// Reaches a machine and starts an agent there, in the folder that `token` names.

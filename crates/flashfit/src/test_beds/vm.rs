@@ -22,8 +22,8 @@ pub fn place<'a>(
     })?;
     let means = VmContext {
         runner: means.runner,
-        catalogue: &means.catalogues.filesystems,
-        here: local(spec, means),
+        catalog: &means.catalogues.filesystems,
+        local: local(spec, means),
         program,
         card_args: Box::new(move |name, socket| {
             let mut args = card_server::args(name, catalog.as_deref());

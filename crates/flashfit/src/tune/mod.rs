@@ -118,7 +118,7 @@ fn in_one_place(
     announce::geometry(&subject);
     let named = match &subject.what {
         TuneTarget::Medium(medium) => {
-            let mut guard = |given: &ConsentMethod| place.ask(medium, given);
+            let mut guard = |given: &ConsentMethod| place.check_consent(medium, given);
             Some(consent::agreed(medium, confirmed(args)?, &mut guard)?)
         }
         TuneTarget::Card(_) => None,
@@ -176,7 +176,7 @@ fn resume(
 
 /// A run goes on only on the device on which it was begun.
 fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandError> {
-    let before = &header.facts.medium;
+    let before = &header.facts.device;
     let is_same = match &subject.what {
         TuneTarget::Card(model) => {
             let card = header.facts.card.as_ref();
@@ -329,8 +329,8 @@ fn take(
     };
     scratch::own_folders(dir)?;
     let opening = OpenRequest {
-        leave,
-        given: subject.geometry.clone(),
+        grant: leave,
+        geometry_override: subject.geometry.clone(),
         layout: subject.layout.clone(),
         memory_bytes: spec.memory.0,
         mount_dir: spec.mount_dir.clone(),
@@ -407,7 +407,7 @@ fn begin(
 fn warnings(on: &TestBedSpec, facts: &TestBedFacts) -> Vec<String> {
     let mut warnings = facts.card.as_ref().map(|card| card.notes.clone()).unwrap_or_default();
     if let TestBedSpec::Vm(choice) = on {
-        warnings.extend(choice.disk.caution().map(str::to_owned));
+        warnings.extend(choice.disk.warning().map(str::to_owned));
     }
     if let MemoryFacts::Unlimited(reason) = &facts.memory {
         warnings.push(format!(

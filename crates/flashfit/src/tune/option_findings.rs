@@ -37,7 +37,7 @@ impl RunOptionFindings {
             if filesystem.plan_only.is_some() {
                 continue;
             }
-            match place.findings(name, &subject.conditions, rotational(subject)) {
+            match place.option_findings(name, &subject.conditions, rotational(subject)) {
                 Ok(findings) => {
                     by_file_system.insert(name.clone(), findings);
                 }

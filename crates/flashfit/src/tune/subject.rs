@@ -68,11 +68,13 @@ impl TuneSubject {
             TuneTarget::Medium(medium) => (
                 medium.capacity,
                 medium.queue.logical_sector_bytes.max(512),
-                writable_device::declared(medium),
+                writable_device::declared_geometry(medium),
             ),
-            TuneTarget::Card(model) => {
-                (model.capacity, u64::from(model.sector_bytes), writable_device::modelled(model))
-            }
+            TuneTarget::Card(model) => (
+                model.capacity,
+                u64::from(model.sector_bytes),
+                writable_device::modeled_geometry(model),
+            ),
         };
         let (agreed, disagreements) = units::combine(&spec.probed, &declared);
         let geometry = given.or(agreed.used);
@@ -130,7 +132,7 @@ impl TuneSubject {
                 WriteGrant::Card { name: name.clone(), model: model.clone() }
             }
             (TuneTarget::Medium(medium), _, Some(named)) => {
-                WriteGrant::Named { shown: medium.clone(), named }
+                WriteGrant::Named { device: medium.clone(), name: named }
             }
             _ => unreachable!("a medium comes with a name, a card model with a simulated target"),
         }
@@ -151,7 +153,7 @@ fn found(
         let model = flashfit_card::catalog::load(name, spec.catalog_dir.as_deref())?;
         return Ok((Target::Simulated(name.to_owned()), TuneTarget::Card(Box::new(model))));
     }
-    let medium = place.look(&spec.target)?;
+    let medium = place.inspect(&spec.target)?;
     let target = match medium.kind {
         DeviceKind::Image => Target::Image(medium.path.clone()),
         _ => Target::Node(medium.path.clone()),

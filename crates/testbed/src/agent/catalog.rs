@@ -1,5 +1,4 @@
-//! The user's own catalog, which comes with the one who asks: an agent's machine knows only what
-//! is built in.
+//! Loads the user's catalog, which the client sends because the agent only has the built-in one.
 
 use std::path::{Component, Path};
 
@@ -9,16 +8,16 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::protocol::{ClientHello, WireFailure};
 
-/// Loads the built-in catalog with the files of `hello` over it, which are written to `folder`.
+/// Writes the files of `hello` to `folder` and loads them over the built-in catalog.
 pub fn load(
     hello: &ClientHello,
     folder: &Path,
 ) -> Result<(FileSystemCatalog, Workloads), WireFailure> {
-    for (path, text) in &hello.catalogue {
+    for (path, text) in &hello.catalog {
         let path = Path::new(path);
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
         if !path.components().all(plain) {
-            let why = format!("{} is no path of a catalogue", path.display());
+            let why = format!("{}: not a relative path inside a catalog", path.display());
             return Err(WireFailure::stopped(ExitClass::Usage, why, None));
         }
         let file = folder.join(path);

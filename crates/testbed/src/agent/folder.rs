@@ -1,10 +1,10 @@
-//! The folder of an agent that outlives its connections: its lock, its socket and, where it was
-//! copied there, its program.
+//! The directory of an agent that outlives its connections: lock file, socket and, if it was copied
+//! there, the program.
 //!
-//! An agent takes a new folder, an empty one, or one that an agent that has ended left behind,
-//! which its lock file shows. At the end it removes these three names, and the folder if nothing
-//! else is in it. Every name is looked up below one open descriptor and no link is followed.
-//! Limits: whoever runs an agent through sudo can change its folder, which they made.
+//! An agent uses a new directory, an empty one, or one with the lock file of an agent that ended.
+//! At the end it removes these three files, and the directory if it is then empty. All names are
+//! resolved below one open descriptor, and no link is followed.
+//! Limit: a user who runs the agent through sudo can change the directory.
 
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
@@ -19,48 +19,29 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The lock file: it shows that the folder is an agent's, and its lock that the agent runs.
+/// The file marks the directory of an agent; its lock shows that the agent runs.
 pub const LOCK: &str = "flashfit-agent.lock";
 const SOCKET: &str = "agent.socket";
-/// What a program that was copied into the folder is called.
+/// Name of a program copied into the directory.
 const PROGRAM: &str = "flashfit";
-/// An agent that ends lets go of its socket before its lock.
-const END_WAIT: Duration = Duration::from_secs(10);
+/// Time between closing the socket and releasing the lock.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Why a folder cannot be an agent's.
+/// Why a directory cannot be used by an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentFolderError {
-    /// It holds something that is not an agent's.
+    /// It contains other files.
     #[error("{}: the directory is not empty and not an agent's: it contains `{name}`", folder.display())]
-    Occupied {
-        /// The folder.
-        folder: PathBuf,
-        /// Something in it.
-        name: String,
-    },
-    /// It is not a folder that only its user can change.
+    Occupied { folder: PathBuf, name: String },
+    /// It is not a directory that only its user can change.
     #[error("{}: {reason}", folder.display())]
-    NotPrivate {
-        /// The folder.
-        folder: PathBuf,
-        /// What was found.
-        reason: String,
-    },
-    /// The lock is held.
+    NotPrivate { folder: PathBuf, reason: String },
+    /// Another agent holds the lock.
     #[error("{}: another agent uses the directory", folder.display())]
-    InUse {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The machine does not allow it.
+    InUse { folder: PathBuf },
     #[error("{}: {source}", folder.display())]
-    System {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    System { folder: PathBuf, source: std::io::Error },
 }
 
 impl UserError for AgentFolderError {
@@ -75,7 +56,7 @@ impl UserError for AgentFolderError {
         match self {
             Self::Occupied { .. } => Some("name a directory that does not exist yet".to_owned()),
             Self::NotPrivate { .. } => {
-                Some("name a new directory, or one of your own with mode 0700".to_owned())
+                Some("name a new directory, or one that belongs to you with mode 0700".to_owned())
             }
             Self::InUse { folder } => {
                 Some(format!("end that agent: flashfit agent --folder {} --end", folder.display()))
@@ -85,31 +66,30 @@ impl UserError for AgentFolderError {
     }
 }
 
-/// The socket in an agent's folder.
 pub fn socket_of(folder: &Path) -> PathBuf {
     folder.join(SOCKET)
 }
 
-/// An agent's folder, held for as long as the value lives.
+/// An agent's directory, locked until drop.
 #[derive(Debug)]
 pub struct AgentFolder {
     path: PathBuf,
     folder: File,
-    /// Open for the lock on it.
+    /// Open to hold the lock.
     _lock: File,
 }
 
 impl AgentFolder {
-    /// Makes the folder or takes the one that is there, and locks it.
+    /// Creates the directory if needed, and locks it.
     ///
     /// # Errors
     /// [`AgentFolderError`].
     pub fn take(path: &Path) -> Result<Self, AgentFolderError> {
-        let began = Instant::now();
+        let start = Instant::now();
         loop {
             match Self::try_take(path) {
-                // Its agent may be about to end, or to remove the folder.
-                Err(AgentFolderError::InUse { .. }) if began.elapsed() < END_WAIT => {
+                // The other agent may be about to end and remove the directory.
+                Err(AgentFolderError::InUse { .. }) if start.elapsed() < END_TIMEOUT => {
                     std::thread::sleep(POLL_INTERVAL);
                 }
                 other => return other,
@@ -149,11 +129,11 @@ impl AgentFolder {
             other => other.map_err(|error| failed(error.into()))?,
         }
         let this = Self { path: path.to_owned(), folder, _lock: lock };
-        // The agent before may have removed it since.
+        // The previous agent may have removed it in the meantime.
         if this.is_there() { Ok(this) } else { Err(in_use()) }
     }
 
-    /// Whether folder and lock file are still what their names lead to.
+    /// Whether the names of the directory and the lock file still lead to the open files.
     fn is_there(&self) -> bool {
         let same = |one: &File, other: Result<rustix::fs::Stat, Errno>| {
             let facts = one.metadata().ok().zip(other.ok());
@@ -163,8 +143,8 @@ impl AgentFolder {
             && same(&self._lock, statat(&self.folder, LOCK, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Where to bind the socket: below the open folder, whatever its path leads to by then. What an
-    /// agent that has ended left there is removed.
+    /// The path to bind the socket to, through the open descriptor of the directory. Removes the
+    /// socket of a previous agent.
     pub(super) fn socket(&self) -> PathBuf {
         self.remove_socket();
         PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", self.folder.as_raw_fd()))
@@ -173,13 +153,13 @@ impl AgentFolder {
     fn remove_socket(&self) {
         let found = statat(&self.folder, SOCKET, AtFlags::SYMLINK_NOFOLLOW);
         if found.is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket) {
-            // What stays is found and removed by the next agent.
+            // The next agent removes a leftover socket.
             let _ = unlinkat(&self.folder, SOCKET, AtFlags::empty());
         }
     }
 
-    /// Removes what is the agent's own: its socket, its program if it is the one that runs, its
-    /// lock file, and the folder once it is empty.
+    /// Removes the socket, the program if it is the running one, the lock file, and the directory
+    /// if it is then empty.
     pub fn remove_own(self) {
         self.remove_socket();
         let program = std::fs::metadata("/proc/self/exe");
@@ -188,10 +168,9 @@ impl AgentFolder {
             (program.dev(), program.ino()) == (copy.st_dev, copy.st_ino)
         });
         if is_running {
-            // What runs goes on without its name.
             let _ = unlinkat(&self.folder, PROGRAM, AtFlags::empty());
         }
-        // With anything else in it, it stays recognizable as an agent's.
+        // If other files remain, the lock file still marks the directory as an agent's.
         let only_lock = names(&self.path, &self.folder).is_ok_and(|names| names == [LOCK]);
         if only_lock && self.is_there() {
             let _ = unlinkat(&self.folder, LOCK, AtFlags::empty());
@@ -200,7 +179,7 @@ impl AgentFolder {
     }
 }
 
-/// Opens a folder that nobody else can change.
+/// Opens a directory that no other user can change.
 fn open_private(path: &Path) -> Result<File, AgentFolderError> {
     let refused = |reason: String| AgentFolderError::NotPrivate { folder: path.to_owned(), reason };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -227,7 +206,7 @@ fn open_private(path: &Path) -> Result<File, AgentFolderError> {
     Ok(folder)
 }
 
-/// Whether it is this process's user, or who became root through sudo.
+/// Whether `user` runs this process, directly or through sudo.
 fn is_own_user(user: u32) -> bool {
     let own = rustix::process::geteuid();
     let before_sudo = || std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
@@ -262,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_a_users_files_is_left_alone() {
+    fn a_folder_with_other_files_is_not_touched() {
         let parent = tempfile::tempdir().unwrap();
         let path = private(parent.path(), "photos");
         std::fs::write(path.join("one.jpg"), "x").unwrap();
@@ -273,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn new_empty_and_abandoned_folders_are_taken_and_removed() {
+    fn new_empty_and_abandoned_folders_are_locked_and_removed() {
         let parent = tempfile::tempdir().unwrap();
         for path in [parent.path().join("new"), private(parent.path(), "empty")] {
             let taken = AgentFolder::take(&path).unwrap();
             drop(UnixListener::bind(taken.socket()).unwrap());
-            // As a kill leaves it.
+            // The state after a kill.
             drop(taken);
             assert!(path.join(SOCKET).exists() && path.join(LOCK).exists());
             AgentFolder::take(&path).unwrap().remove_own();
@@ -287,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_own_names_are_removed() {
+    fn only_the_agents_files_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("agent");
         let taken = AgentFolder::take(&path).unwrap();
@@ -301,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_open_folders_are_refused() {
+    fn links_and_world_readable_folders_are_refused() {
         let parent = tempfile::tempdir().unwrap();
         let (open, link) = (private(parent.path(), "open"), parent.path().join("link"));
         symlink(private(parent.path(), "real"), &link).unwrap();
@@ -319,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_agent_keeps_its_folder() {
+    fn the_folder_of_a_running_agent_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("agent");
         let running = AgentFolder::take(&path).unwrap();

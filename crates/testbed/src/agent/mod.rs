@@ -1,9 +1,9 @@
-//! The agent: carries out at the place of the trials what a test bed elsewhere asks for. It is the
-//! same code as of a run on this machine, behind the messages of [`crate::protocol`].
+//! The agent: runs trials for a client on another machine, with the same code as a local run. The
+//! messages are in [`crate::protocol`].
 //!
-//! It ends, and leaves nothing mounted or attached, when it is told to, when a signal says so, and
-//! when its pipe does; one that listens on a socket waits a while for somebody to come back, and
-//! goes on meanwhile with what it was asked for.
+//! It ends on request, on a signal, or when its pipe is closed, and leaves nothing mounted or
+//! attached. An agent on a socket continues its work after a lost connection and waits for the
+//! client to reconnect.
 
 mod catalog;
 mod folder;
@@ -33,7 +33,7 @@ use crate::protocol::{
 };
 use crate::{TestBed, TrialError, TrialRequest};
 
-use receiver::{MessageReceiver, TrialGate, inbox};
+use receiver::{MessageReceiver, TrialGate, channels};
 use rpc_server::RpcServer;
 use sender::MessageSender;
 
@@ -41,93 +41,93 @@ pub use folder::{AgentFolder, AgentFolderError, LOCK, socket_of};
 pub use sender::WORKING_INTERVAL;
 pub use socket::{AgentLinger, attach, end, ended, listen};
 
-/// What an agent is told of its program.
+/// What the agent must know about the program it runs in.
 pub struct AgentInfo {
     /// The version of flashfit.
     pub version: String,
-    /// Makes the arguments that serve a simulated card, given a folder with the user's catalog.
+    /// Returns the program that serves simulated cards, given the directory of the user's catalog.
     pub cards: Box<dyn Fn(&Path) -> CardProgram>,
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it is closed.
 ///
 /// # Errors
-/// When there is no room for its own folder.
+/// If no temporary directory can be created.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
-    let outlet = MessageSender::new();
-    let (slot, inbox, go_on) = inbox(&outlet, interrupt, None);
-    let number = outlet.connect(Box::new(output));
-    std::thread::spawn(move || slot.read(input, number));
-    work(inbox, &outlet, go_on, about, interrupt)
+    let sender = MessageSender::new();
+    let (reader, receiver, gate) = channels(&sender, interrupt, None);
+    let number = sender.connect(Box::new(output));
+    std::thread::spawn(move || reader.read(input, number));
+    work(receiver, &sender, gate, about, interrupt)
 }
 
-/// Carries out what comes in, until there is nothing more to come.
+/// Handles requests until it is time to end.
 fn work(
-    inbox: MessageReceiver,
-    outlet: &Arc<MessageSender>,
-    go_on: TrialGate,
+    receiver: MessageReceiver,
+    sender: &Arc<MessageSender>,
+    gate: TrialGate,
     about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
-    let done = answer_all(inbox, outlet, go_on, about, interrupt);
-    outlet.send(&FromAgent::Ended {});
+    let done = answer_all(receiver, sender, gate, about, interrupt);
+    sender.send(&FromAgent::Ended {});
     done
 }
 
 fn answer_all(
-    inbox: MessageReceiver,
-    outlet: &Arc<MessageSender>,
-    go_on: TrialGate,
+    receiver: MessageReceiver,
+    sender: &Arc<MessageSender>,
+    gate: TrialGate,
     about: &AgentInfo,
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
     let folder = PrivateFolder::new()?;
-    let mut post = RpcServer::new(inbox, Arc::clone(outlet));
-    let Some(known) = greet(&mut post, about, &folder) else { return Ok(()) };
+    let mut server = RpcServer::new(receiver, Arc::clone(sender));
+    let Some(known) = greet(&mut server, about, &folder) else { return Ok(()) };
     let runner = SystemRunner::new(interrupt.clone());
     let cards = (about.cards)(folder.path());
-    let pause = Pause { go_on, trial: Cell::new(None) };
+    let pause = Pause { gate, trial: Cell::new(None) };
     let (mount_dir, scratch_dir) = (folder.path().join("mnt"), folder.path().join("scratch"));
-    let mut place = LocalHost::new(&runner, &known.filesystems, cards, &mount_dir, &scratch_dir)
-        .on_state(|| pause.here());
-    while let Some((id, request)) = post.next() {
+    let mut host = LocalHost::new(&runner, &known.filesystems, cards, &mount_dir, &scratch_dir)
+        .on_initial_state(|| pause.wait_if_requested());
+    while let Some((id, request)) = server.next() {
         match &request {
-            AgentRequest::Open(opening) => match place.open(opening) {
-                Ok(stand) => {
-                    let reply = Reply::Opened(Box::new(stand.facts().clone()));
-                    post.answer(id, request, reply);
-                    trials(&mut post, stand, &known.workloads, &pause);
+            AgentRequest::Open(open_request) => match host.open(open_request) {
+                Ok(test_bed) => {
+                    let reply = Reply::Opened(Box::new(test_bed.facts().clone()));
+                    server.answer(id, request, reply);
+                    trials(&mut server, test_bed, &known.workloads, &pause);
                 }
-                Err(error) => post.answer(id, request, failed(error)),
+                Err(error) => server.answer(id, request, failed(error)),
             },
             other => {
-                let reply = answer(&mut place, other).unwrap_or_else(failed);
-                post.answer(id, request, reply);
+                let reply = answer(&mut host, other).unwrap_or_else(failed);
+                server.answer(id, request, reply);
             }
         }
     }
     Ok(())
 }
 
-/// What is known once somebody has said who they are.
+/// The catalog, loaded after the client's hello.
 struct AgentKnowledge {
     filesystems: FileSystemCatalog,
     workloads: Workloads,
 }
 
 fn greet(
-    post: &mut RpcServer,
+    server: &mut RpcServer,
     about: &AgentInfo,
     folder: &PrivateFolder,
 ) -> Option<AgentKnowledge> {
-    while let Some((id, request)) = post.next() {
+    while let Some((id, request)) = server.next() {
         let AgentRequest::Hello(hello) = &request else {
-            post.answer(id, request, refused("say hello first"));
+            server.answer(id, request, refused("say hello first"));
             continue;
         };
         let known = check(hello, about).and_then(|()| catalog::load(hello, folder.path()));
@@ -138,10 +138,10 @@ fn greet(
                     version: about.version.clone(),
                     kernel: kernel::release(),
                 });
-                post.answer(id, request, reply);
+                server.answer(id, request, reply);
                 return Some(AgentKnowledge { filesystems, workloads });
             }
-            Err(failure) => post.answer(id, request, Reply::Failed(Box::new(failure))),
+            Err(failure) => server.answer(id, request, Reply::Failed(Box::new(failure))),
         }
     }
     None
@@ -154,59 +154,59 @@ fn check(hello: &ClientHello, about: &AgentInfo) -> Result<(), WireFailure> {
     Err(WireFailure::stopped(
         ExitClass::Environment,
         format!(
-            "the agent is flashfit {} (protocol {PROTOCOL_VERSION}), and it is asked by {} \
+            "the agent is flashfit {} (protocol {PROTOCOL_VERSION}), but the client is flashfit {} \
              (protocol {})",
             about.version, hello.version, hello.protocol
         ),
-        Some("use the same flashfit on both sides"),
+        Some("use the same version of flashfit on both machines"),
     ))
 }
 
-/// Answers what can be asked before a device is taken over.
-fn answer(place: &mut LocalHost<'_>, request: &AgentRequest) -> Result<Reply, TrialError> {
+/// Answers requests that need no open device.
+fn answer(host: &mut LocalHost<'_>, request: &AgentRequest) -> Result<Reply, TrialError> {
     Ok(match request {
-        AgentRequest::Describe(wanted) => Reply::Offers(place.describe(wanted)?),
-        AgentRequest::Look { target } => Reply::Medium(Box::new(place.look(target)?)),
-        AgentRequest::Ask { shown, named } => {
-            let agreement = named.clone().map_or(ConsentMethod::NotAsked, ConsentMethod::Named);
-            place.ask(shown, &agreement)?;
+        AgentRequest::Describe(wanted) => Reply::Capabilities(host.describe(wanted)?),
+        AgentRequest::Inspect { target } => Reply::Device(Box::new(host.inspect(target)?)),
+        AgentRequest::CheckConsent { device, name } => {
+            let consent_method = name.clone().map_or(ConsentMethod::NotAsked, ConsentMethod::Named);
+            host.check_consent(device, &consent_method)?;
             Reply::Done {}
         }
         AgentRequest::Findings { filesystem, conditions, rotational } => {
-            Reply::Findings(place.findings(filesystem, conditions, *rotational)?)
+            Reply::Findings(host.option_findings(filesystem, conditions, *rotational)?)
         }
-        AgentRequest::Probe(wanted) => Reply::Probed(place.probe(wanted)?),
+        AgentRequest::Probe(wanted) => Reply::Probed(host.probe(wanted)?),
         AgentRequest::Close {} => Reply::Done {},
-        AgentRequest::Hello(_) => refused("who asks is known already"),
-        AgentRequest::Trial(_) => refused("no medium was taken over"),
-        AgentRequest::Open(_) => unreachable!("opening is no question"),
+        AgentRequest::Hello(_) => refused("hello was already received"),
+        AgentRequest::Trial(_) => refused("no device is open"),
+        AgentRequest::Open(_) => unreachable!("handled by the caller"),
     })
 }
 
-/// Makes trials until the device is given back, or it is time to end.
+/// Runs trials until the device is closed or it is time to end.
 fn trials(
-    post: &mut RpcServer,
-    mut stand: Box<dyn TestBed + '_>,
+    server: &mut RpcServer,
+    mut test_bed: Box<dyn TestBed + '_>,
     workloads: &Workloads,
     pause: &Pause,
 ) {
-    while let Some((id, request)) = post.next() {
+    while let Some((id, request)) = server.next() {
         let reply = match &request {
             AgentRequest::Trial(wanted) => match workloads.find(&wanted.workload) {
                 Ok(workload) => {
-                    pause.trial.set(wanted.wait_in_state.then_some(id));
-                    let made = stand.run_trial(&of_wanted(wanted, workload));
+                    pause.trial.set(wanted.wait_before_workload.then_some(id));
+                    let made = test_bed.run_trial(&of_wanted(wanted, workload));
                     made.map_or_else(failed, |report| Reply::Trial(Box::new(report)))
                 }
                 Err(error) => failed(TrialError::stopped(&error)),
             },
             AgentRequest::Close {} => {
-                drop(stand);
-                return post.answer(id, request, Reply::Done {});
+                drop(test_bed);
+                return server.answer(id, request, Reply::Done {});
             }
-            _ => refused("a medium is taken over: only trials can be made"),
+            _ => refused("a device is open: only trials can be run"),
         };
-        post.answer(id, request, reply);
+        server.answer(id, request, reply);
     }
 }
 
@@ -224,16 +224,16 @@ fn of_wanted<'a>(wanted: &'a WireTrial, workload: &'a Workload) -> TrialRequest<
     }
 }
 
-/// Where a trial waits, if it was asked to, before its workload begins.
+/// Makes a trial wait before its workload, if the client requested it.
 struct Pause {
-    go_on: TrialGate,
+    gate: TrialGate,
     trial: Cell<Option<u64>>,
 }
 
 impl Pause {
-    fn here(&self) {
+    fn wait_if_requested(&self) {
         if let Some(id) = self.trial.take() {
-            self.go_on.wait(id);
+            self.gate.wait(id);
         }
     }
 }

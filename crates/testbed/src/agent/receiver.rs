@@ -1,5 +1,5 @@
-//! What comes in: each connection is read by a thread of its own, which hands requests on and ends
-//! what is under way when it is told to, also while the agent is busy.
+//! Receives messages. One thread per connection queues requests and interrupts the current one when
+//! the client says so, even while the agent is busy.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,59 +12,61 @@ use super::sender::MessageSender;
 use crate::protocol::{AgentRequest, FromAgent, MessageReader, ToAgent};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long whoever asked may take to say that the workload can begin.
-const GO_ON_WAIT: Duration = Duration::from_secs(30);
+/// How long a trial waits for the client before it starts the workload.
+const CONTINUE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the readers of connections hand on.
+/// Reads one connection and dispatches its messages.
 #[derive(Clone)]
-pub struct ConnectionEvent {
+pub struct ConnectionReader {
     requests: Sender<(u64, AgentRequest)>,
-    go_on: Sender<u64>,
+    gate: Sender<u64>,
     interrupt: Interrupt,
-    outlet: Arc<MessageSender>,
-    /// Whether the end of a connection is the end of all.
-    only_one: bool,
+    sender: Arc<MessageSender>,
+    /// Whether the agent ends with its connection.
+    ends_with_connection: bool,
 }
 
-/// What came in.
 pub struct MessageReceiver {
     requests: Receiver<(u64, AgentRequest)>,
     interrupt: Interrupt,
-    outlet: Arc<MessageSender>,
+    sender: Arc<MessageSender>,
     linger: Option<Duration>,
 }
 
-/// Who waits in a trial for leave to go on.
+/// Holds a trial until the client lets it continue.
 pub struct TrialGate {
-    go_on: Receiver<u64>,
+    gate: Receiver<u64>,
     interrupt: Interrupt,
-    outlet: Arc<MessageSender>,
+    sender: Arc<MessageSender>,
 }
 
-/// An inbox whose connections end with the process (`linger` is `None`), or one that waits that
-/// long for somebody to come back.
-pub fn inbox(
-    outlet: &Arc<MessageSender>,
+/// The ends of a new message queue. The agent ends with its connection if `linger` is `None`, else
+/// after being without a connection for that long.
+pub fn channels(
+    sender: &Arc<MessageSender>,
     interrupt: &Interrupt,
     linger: Option<Duration>,
-) -> (ConnectionEvent, MessageReceiver, TrialGate) {
+) -> (ConnectionReader, MessageReceiver, TrialGate) {
     let (requests, received) = channel();
-    let (go_on, told) = channel();
-    let (interrupt, outlet) = (interrupt.clone(), Arc::clone(outlet));
-    let slot = ConnectionEvent {
+    let (gate, received_go_on) = channel();
+    let (interrupt, sender) = (interrupt.clone(), Arc::clone(sender));
+    let reader = ConnectionReader {
         requests,
-        go_on,
+        gate,
         interrupt: interrupt.clone(),
-        outlet: Arc::clone(&outlet),
-        only_one: linger.is_none(),
+        sender: Arc::clone(&sender),
+        ends_with_connection: linger.is_none(),
     };
-    let waiting =
-        TrialGate { go_on: told, interrupt: interrupt.clone(), outlet: Arc::clone(&outlet) };
-    (slot, MessageReceiver { requests: received, interrupt, outlet, linger }, waiting)
+    let waiting = TrialGate {
+        gate: received_go_on,
+        interrupt: interrupt.clone(),
+        sender: Arc::clone(&sender),
+    };
+    (reader, MessageReceiver { requests: received, interrupt, sender, linger }, waiting)
 }
 
-impl ConnectionEvent {
-    /// Reads a connection to its end; `number` is what the outlet calls it.
+impl ConnectionReader {
+    /// Reads a connection until it is closed; `number` is from [`MessageSender::connect`].
     pub fn read(&self, input: impl Read, number: u64) {
         let mut lines = MessageReader::new(input);
         loop {
@@ -73,24 +75,24 @@ impl ConnectionEvent {
                 Ok(None) => break,
                 Err(error) => {
                     let reason = error.to_string();
-                    self.outlet.send(&FromAgent::Unreadable { reason });
-                    if !error.can_go_on() {
+                    self.sender.send(&FromAgent::Unreadable { reason });
+                    if !error.is_recoverable() {
                         break;
                     }
                 }
             }
         }
-        self.outlet.disconnect(number);
-        if self.only_one {
+        self.sender.disconnect(number);
+        if self.ends_with_connection {
             self.interrupt.raise();
         }
     }
 
     fn take(&self, message: ToAgent) {
-        // Whoever would receive it has ended, and the process is about to.
+        // If the receiver is gone, the process is about to end.
         let _ = match message {
             ToAgent::Ask { id, request } => self.requests.send((id, *request)).is_ok(),
-            ToAgent::GoOn { id } => self.go_on.send(id).is_ok(),
+            ToAgent::Continue { id } => self.gate.send(id).is_ok(),
             ToAgent::End {} => {
                 self.interrupt.raise();
                 true
@@ -100,7 +102,7 @@ impl ConnectionEvent {
 }
 
 impl MessageReceiver {
-    /// The next request; `None` when it is time to end.
+    /// The next request, or `None` when it is time to end.
     pub fn next(&self) -> Option<(u64, AgentRequest)> {
         loop {
             match self.requests.recv_timeout(POLL_INTERVAL) {
@@ -108,11 +110,11 @@ impl MessageReceiver {
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let forsaken = match (self.linger, self.outlet.alone_for()) {
+            let is_abandoned = match (self.linger, self.sender.disconnected_for()) {
                 (Some(linger), Some(alone)) => alone > linger,
                 _ => false,
             };
-            if forsaken || self.interrupt.is_raised() {
+            if is_abandoned || self.interrupt.is_raised() {
                 return None;
             }
         }
@@ -120,12 +122,13 @@ impl MessageReceiver {
 }
 
 impl TrialGate {
-    /// Tells that trial `id` is in its state and waits until it may go on, for a bounded time.
+    /// Reports that trial `id` reached its initial state and waits for the client to continue it,
+    /// for a bounded time.
     pub fn wait(&self, id: u64) {
-        self.outlet.send(&FromAgent::InState { id });
+        self.sender.send(&FromAgent::InState { id });
         let asked = Instant::now();
-        while asked.elapsed() < GO_ON_WAIT && !self.interrupt.is_raised() {
-            if self.go_on.recv_timeout(POLL_INTERVAL) == Ok(id) {
+        while asked.elapsed() < CONTINUE_TIMEOUT && !self.interrupt.is_raised() {
+            if self.gate.recv_timeout(POLL_INTERVAL) == Ok(id) {
                 return;
             }
         }

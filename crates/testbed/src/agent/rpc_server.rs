@@ -1,5 +1,5 @@
-//! Requests and their answers. An answer is kept for a while: a request that comes again under its
-//! number, after a lost connection, gets it and is not carried out again.
+//! Delivers requests and sends answers. A request that the client repeats after a lost connection
+//! gets the stored answer and is not executed again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use super::receiver::MessageReceiver;
 use super::sender::MessageSender;
 use crate::protocol::{AgentRequest, FromAgent, Reply, WireFailure, line};
 
-/// Whoever asks has one request under way, so more are never asked for again.
-const KEPT: usize = 4;
+/// A client repeats only its latest request; a few more are kept for error messages.
+const KEPT_ANSWERS: usize = 4;
 
-/// Requests to be carried out.
 pub struct RpcServer {
-    inbox: MessageReceiver,
-    outlet: Arc<MessageSender>,
+    receiver: MessageReceiver,
+    sender: Arc<MessageSender>,
     done: VecDeque<Done>,
     last: u64,
 }
@@ -28,47 +27,45 @@ struct Done {
 }
 
 impl RpcServer {
-    /// Over this inbox and outlet.
-    pub fn new(inbox: MessageReceiver, outlet: Arc<MessageSender>) -> Self {
-        Self { inbox, outlet, done: VecDeque::new(), last: 0 }
+    pub fn new(receiver: MessageReceiver, sender: Arc<MessageSender>) -> Self {
+        Self { receiver, sender, done: VecDeque::new(), last: 0 }
     }
 
-    /// The next request that is to be carried out; `None` when it is time to end.
+    /// The next new request, or `None` when it is time to end.
     pub fn next(&mut self) -> Option<(u64, AgentRequest)> {
         loop {
-            let (id, request) = self.inbox.next()?;
+            let (id, request) = self.receiver.next()?;
             if id > self.last {
                 self.last = id;
-                self.outlet.begins(id);
+                self.sender.start_request(id);
                 return Some((id, request));
             }
-            self.again(id, &request);
+            self.repeat_answer(id, &request);
         }
     }
 
-    /// Answers a request, which is then done.
     pub fn answer(&mut self, id: u64, request: AgentRequest, reply: Reply) {
         let answer = line(&FromAgent::Answer { id, reply: Box::new(reply) });
-        self.outlet.is_idle();
-        self.outlet.send_line(&answer);
+        self.sender.end_request();
+        self.sender.send_line(&answer);
         self.done.push_back(Done { id, request, answer });
-        if self.done.len() > KEPT {
+        if self.done.len() > KEPT_ANSWERS {
             self.done.pop_front();
         }
     }
 
-    fn again(&self, id: u64, request: &AgentRequest) {
+    fn repeat_answer(&self, id: u64, request: &AgentRequest) {
         let known = self.done.iter().find(|done| done.id == id);
         if let Some(done) = known.filter(|done| done.request == *request) {
-            self.outlet.send_line(&done.answer);
+            self.sender.send_line(&done.answer);
             return;
         }
         let why = match known {
             Some(_) => format!("another request had the number {id}"),
-            None => format!("the request {id} is not the next, and its answer is not kept"),
+            None => format!("request {id} is out of order, and its answer is no longer stored"),
         };
         let failure = WireFailure::stopped(ExitClass::Bug, why, None);
         let reply = Box::new(Reply::Failed(Box::new(failure)));
-        self.outlet.send(&FromAgent::Answer { id, reply });
+        self.sender.send(&FromAgent::Answer { id, reply });
     }
 }

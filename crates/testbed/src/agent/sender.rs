@@ -1,5 +1,5 @@
-//! The way out of an agent: the connection that there is at the moment, if there is one. While a
-//! request is under way, who asked is told so, that a slow trial can be told from a dead agent.
+//! Sends messages over the current connection, if there is one. During a request it sends a
+//! heartbeat, which distinguishes a slow trial from a dead agent.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::{FromAgent, line};
 
-/// How often who asked is told that the agent is at it.
+/// Interval of heartbeats during a request.
 pub const WORKING_INTERVAL: Duration = Duration::from_secs(2);
-/// No request has this number.
+/// Not a valid request number.
 const NONE: u64 = 0;
 
-/// The way out.
 pub struct MessageSender {
     connection: Mutex<Connection>,
     under_way: AtomicU64,
@@ -21,24 +20,24 @@ pub struct MessageSender {
 
 struct Connection {
     output: Option<Box<dyn Write + Send>>,
-    /// Counts connections, so that the end of an old one is not taken for that of its successor.
+    /// Counts connections, so that closing an old one does not affect its successor.
     number: u64,
-    /// When the last one was lost, or since when there is none.
+    /// Start of the time without a connection.
     lost: Instant,
 }
 
 impl MessageSender {
-    /// Without a connection. A thread of its own tells what is under way, until the value goes.
+    /// A sender without a connection. A thread sends heartbeats until the sender is dropped.
     pub fn new() -> Arc<Self> {
         let connection = Connection { output: None, number: 0, lost: Instant::now() };
-        let outlet =
+        let sender =
             Arc::new(Self { connection: Mutex::new(connection), under_way: AtomicU64::new(NONE) });
-        let weak = Arc::downgrade(&outlet);
-        std::thread::spawn(move || tell_working(&weak));
-        outlet
+        let weak = Arc::downgrade(&sender);
+        std::thread::spawn(move || report_working(&weak));
+        sender
     }
 
-    /// A new connection takes the place of the one before; its number.
+    /// Replaces the connection and returns the number of the new one.
     pub fn connect(&self, output: Box<dyn Write + Send>) -> u64 {
         let mut connection = self.connection();
         connection.output = Some(output);
@@ -46,7 +45,7 @@ impl MessageSender {
         connection.number
     }
 
-    /// The connection of that number is at its end.
+    /// Drops the connection with that number if it is the current one.
     pub fn disconnect(&self, number: u64) {
         let mut connection = self.connection();
         if connection.number == number {
@@ -55,23 +54,22 @@ impl MessageSender {
         }
     }
 
-    /// Ends the connection that there is.
     pub fn close(&self) {
         self.connection().output = None;
     }
 
-    /// For how long there has been nobody; `None` while there is somebody.
-    pub fn alone_for(&self) -> Option<Duration> {
+    /// Time without a connection; `None` while connected.
+    pub fn disconnected_for(&self) -> Option<Duration> {
         let connection = self.connection();
         connection.output.is_none().then(|| connection.lost.elapsed())
     }
 
-    /// Sends a message, if there is anybody; an answer is kept by who sends it.
+    /// Sends a message if connected.
     pub fn send(&self, message: &FromAgent) {
         self.send_line(&line(message));
     }
 
-    /// Sends what is a line already.
+    /// Sends a serialized message if connected.
     pub fn send_line(&self, text: &str) {
         let mut connection = self.connection();
         let Some(output) = &mut connection.output else { return };
@@ -81,13 +79,12 @@ impl MessageSender {
         }
     }
 
-    /// A request begins.
-    pub fn begins(&self, id: u64) {
+    pub fn start_request(&self, id: u64) {
         self.under_way.store(id, Ordering::SeqCst);
     }
 
-    /// None is under way any more. Being alone counts from here.
-    pub fn is_idle(&self) {
+    /// Stops the heartbeats. The time without a connection restarts here.
+    pub fn end_request(&self) {
         self.under_way.store(NONE, Ordering::SeqCst);
         let mut connection = self.connection();
         if connection.output.is_none() {
@@ -100,13 +97,13 @@ impl MessageSender {
     }
 }
 
-fn tell_working(outlet: &Weak<MessageSender>) {
+fn report_working(sender: &Weak<MessageSender>) {
     loop {
         std::thread::sleep(WORKING_INTERVAL);
-        let Some(outlet) = outlet.upgrade() else { return };
-        let id = outlet.under_way.load(Ordering::SeqCst);
+        let Some(sender) = sender.upgrade() else { return };
+        let id = sender.under_way.load(Ordering::SeqCst);
         if id != NONE {
-            outlet.send(&FromAgent::Working { id });
+            sender.send(&FromAgent::Working { id });
         }
     }
 }

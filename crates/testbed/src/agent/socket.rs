@@ -1,5 +1,5 @@
-//! An agent that outlives its connections: it listens on a socket, and who was cut off comes back.
-//! It goes on meanwhile with what it was asked for, and ends when nobody has come for a while.
+//! An agent that listens on a socket and outlives its connections: it continues its request after a
+//! lost connection and ends if no client reconnects for some time.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,28 +11,28 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::peer;
 
 use super::folder::AgentFolder;
-use super::receiver::{ConnectionEvent, inbox};
+use super::receiver::{ConnectionReader, channels};
 use super::sender::MessageSender;
 use super::{AgentInfo, work};
 use crate::protocol::{FromAgent, ToAgent, line};
 
-/// A trial that is under way is undone first.
-const END_WAIT: Duration = Duration::from_secs(30);
+/// Includes cleaning up a running trial.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After an accept that failed, most likely for want of file descriptors.
-const RETRY_WAIT: Duration = Duration::from_millis(50);
-/// How long a client may leave what it is sent unread.
-const WRITE_WAIT: Duration = Duration::from_secs(30);
-/// Connections at the same time; more have to wait. One is in use, others are about to end.
-const MOST_CONNECTIONS: usize = 8;
+/// Delay after a failed accept, most likely for lack of file descriptors.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// How long a client may leave messages unread.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Concurrent connections; others wait. One is current, the others are closing.
+const MAX_CONNECTIONS: usize = 8;
 
-/// How long an agent waits for somebody to come back.
+/// How long an agent without a connection waits for a client.
 pub type AgentLinger = Duration;
 
-/// Listens in `folder` until it is time to end. What is the agent's own there is removed then.
+/// Listens in `folder` until it is time to end, then removes the agent's files there.
 ///
 /// # Errors
-/// When the socket cannot be made.
+/// If the socket cannot be created.
 pub fn listen(
     folder: AgentFolder,
     linger: AgentLinger,
@@ -40,47 +40,47 @@ pub fn listen(
     interrupt: &Interrupt,
 ) -> std::io::Result<()> {
     let listener = UnixListener::bind(folder.socket())?;
-    let outlet = MessageSender::new();
-    let (slot, inbox, go_on) = inbox(&outlet, interrupt, Some(linger));
-    let accepting = Arc::clone(&outlet);
-    std::thread::spawn(move || accept_all(&listener, &accepting, &slot));
-    let done = work(inbox, &outlet, go_on, about, interrupt);
-    // Who comes now finds nobody, rather than an agent that ends.
+    let sender = MessageSender::new();
+    let (reader, receiver, gate) = channels(&sender, interrupt, Some(linger));
+    let accepting = Arc::clone(&sender);
+    std::thread::spawn(move || accept_all(&listener, &accepting, &reader));
+    let done = work(receiver, &sender, gate, about, interrupt);
+    // A client that connects now finds no socket, rather than an agent that is ending.
     folder.remove_own();
-    // Who waits for the end may use the folder from now on.
-    outlet.close();
+    // From here on, a process that waits for the end may use the directory.
+    sender.close();
     done
 }
 
-fn accept_all(listener: &UnixListener, outlet: &Arc<MessageSender>, slot: &ConnectionEvent) {
+fn accept_all(listener: &UnixListener, sender: &Arc<MessageSender>, reader: &ConnectionReader) {
     let open = Arc::new(());
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            std::thread::sleep(RETRY_WAIT);
+            std::thread::sleep(RETRY_DELAY);
             continue;
         };
-        while Arc::strong_count(&open) > MOST_CONNECTIONS {
-            // Each new connection has closed the one before, so this is over soon.
-            std::thread::sleep(RETRY_WAIT);
+        while Arc::strong_count(&open) > MAX_CONNECTIONS {
+            // Each new connection closes the previous one, so this does not take long.
+            std::thread::sleep(RETRY_DELAY);
         }
         let usable =
-            peer::is_trusted(&stream) && stream.set_write_timeout(Some(WRITE_WAIT)).is_ok();
+            peer::is_trusted(&stream) && stream.set_write_timeout(Some(WRITE_TIMEOUT)).is_ok();
         let Ok(output) = stream.try_clone() else { continue };
         if usable {
-            let number = outlet.connect(Box::new(Closing(output)));
-            let (slot, counted) = (slot.clone(), Arc::clone(&open));
+            let number = sender.connect(Box::new(Closing(output)));
+            let (reader, counted) = (reader.clone(), Arc::clone(&open));
             let started = std::thread::Builder::new().spawn(move || {
-                slot.read(stream, number);
+                reader.read(stream, number);
                 drop(counted);
             });
             if started.is_err() {
-                outlet.disconnect(number);
+                sender.disconnect(number);
             }
         }
     }
 }
 
-/// A connection that is closed when another takes its place.
+/// Closes the connection on drop, when another replaces it.
 struct Closing(UnixStream);
 
 impl Write for Closing {
@@ -99,28 +99,27 @@ impl Drop for Closing {
     }
 }
 
-/// Ends the agent that listens on `path`, if there is one, and waits until it has undone what it
-/// was at.
+/// Ends the agent that listens on `path`, if there is one, and waits until it has cleaned up.
 ///
 /// # Errors
-/// When it does not end.
+/// If it does not end.
 pub fn end(path: &Path) -> std::io::Result<()> {
     let Ok(mut stream) = UnixStream::connect(path) else { return Ok(()) };
-    stream.set_read_timeout(Some(END_WAIT))?;
+    stream.set_read_timeout(Some(END_TIMEOUT))?;
     stream.write_all(line(&ToAgent::End {}).as_bytes())?;
-    // It closes the connection at its end.
+    // The agent closes the connection when it ends.
     std::io::copy(&mut stream, &mut std::io::sink()).map(drop)
 }
 
-/// What an agent says last, as a line.
+/// The last message of an agent, serialized.
 pub fn ended() -> String {
     line(&FromAgent::Ended {})
 }
 
-/// Carries a pair of pipes to the agent that listens on `path`, until either side ends.
+/// Connects a pair of pipes to the agent that listens on `path`, until either side closes.
 ///
 /// # Errors
-/// When nobody listens there.
+/// If no agent listens there.
 pub fn attach(
     path: &Path,
     mut input: impl Read + Send + 'static,
@@ -129,7 +128,6 @@ pub fn attach(
     let mut stream = UnixStream::connect(path)?;
     let mut sending = stream.try_clone()?;
     std::thread::spawn(move || {
-        // Either side's end is the end.
         let _ = std::io::copy(&mut input, &mut sending);
         let _ = sending.shutdown(std::net::Shutdown::Both);
     });
@@ -153,11 +151,11 @@ mod tests {
     use super::*;
     use crate::agent::socket_of;
 
-    /// Sends what it is given, and keeps the connection.
+    /// Sends `sent` and returns the open connection.
     fn client(folder: &Path, sent: &[u8]) -> UnixStream {
         let mut stream = UnixStream::connect(socket_of(folder)).unwrap();
-        stream.set_read_timeout(Some(END_WAIT)).unwrap();
-        // The agent may end the connection before all is sent.
+        stream.set_read_timeout(Some(END_TIMEOUT)).unwrap();
+        // The agent may close the connection before all is sent.
         let _ = stream.write_all(sent);
         stream
     }
@@ -171,14 +169,14 @@ mod tests {
         let agent = std::thread::spawn(move || {
             let about = AgentInfo {
                 version: "0".to_owned(),
-                cards: Box::new(|_| panic!("nobody said a proper hello")),
+                cards: Box::new(|_| panic!("no client sent a valid hello")),
             };
             listen(folder, Duration::from_secs(60), &about, &interrupt)
         });
         while !socket_of(&path).exists() {
-            std::thread::sleep(RETRY_WAIT);
+            std::thread::sleep(RETRY_DELAY);
         }
-        let too_long = vec![b'x'; crate::protocol::LONGEST_LINE_BYTES + (1 << 16)];
+        let too_long = vec![b'x'; crate::protocol::MAX_LINE_BYTES + (1 << 16)];
         let sent: [&[u8]; 5] = [b"", b"{\"end\"", b"\0\xff\xfe\n\n{}\n", b"[[[[[[\n", &too_long];
         let mut kept: Vec<UnixStream> = sent.iter().map(|sent| client(&path, sent)).collect();
         kept.extend((0..50).map(|_| client(&path, b"{")));

@@ -1,21 +1,21 @@
-//! What a test bed and the place of its trials say to each other: lines of JSON over any pair of
-//! pipes, be they a virtual machine's port, an SSH channel or a local process.
+//! The protocol between a client and an agent: lines of JSON over any pair of pipes, such as a port
+//! of a virtual machine or an SSH channel.
 //!
 //! ```text
-//! {"ask":{"id":7,"request":{"trial":{…}}}}      to the agent
-//! {"working":{"id":7}}                           from it, every two seconds meanwhile
-//! {"in-state":{"id":7}}                          the workload begins, once whoever asked says
-//! {"go-on":{"id":7}}                             so; only where that was asked for
-//! {"answer":{"id":7,"reply":{"trial":{…}}}}
+//! {"ask":{"id":7,"request":{"trial":{…}}}}      client: a request
+//! {"working":{"id":7}}                           agent: heartbeat every two seconds
+//! {"in-state":{"id":7}}                          agent: ready for the workload, if requested
+//! {"go-on":{"id":7}}                             client: start the workload
+//! {"answer":{"id":7,"reply":{"trial":{…}}}}     agent: the reply
 //! ```
 //!
-//! One request is under way at a time, and their numbers grow. One that is sent again under its
-//! number, because a connection was lost, is not carried out again: its answer is. `{"end":{}}`, or
-//! the end of the pipe where nobody can come back, ends what is under way and undoes what it did;
-//! `{"ended":{}}` is the last that is heard.
+//! One request is active at a time, and request numbers increase. If a request is repeated under its
+//! number after a lost connection, only its answer is repeated. `{"end":{}}`, or a closed pipe if
+//! the client cannot reconnect, cancels the active request and cleans up. `{"ended":{}}` is the
+//! agent's last message.
 //!
-//! Limits: a line holds at most [`LONGEST_LINE_BYTES`]; an agent speaks one version of the
-//! protocol, of one build of flashfit.
+//! Limits: a line has at most [`MAX_LINE_BYTES`]. Client and agent must be the same version of
+//! flashfit.
 
 mod failure;
 mod line;
@@ -32,101 +32,87 @@ use crate::host::{Capabilities, OpenRequest, ProbeRequest, ProbeResult, Requirem
 use crate::{TestBedFacts, TrialReport};
 
 pub use failure::WireFailure;
-pub use line::{LONGEST_LINE_BYTES, LineError, MessageReader, line};
+pub use line::{LineError, MAX_LINE_BYTES, MessageReader, line};
 
-/// Changes whenever a message does.
+/// Incremented when a message changes.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// To the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ToAgent {
-    /// Do this.
     Ask {
-        /// Its number, larger than those before.
+        /// Larger than all earlier numbers.
         id: u64,
-        /// What.
         request: Box<AgentRequest>,
     },
     /// The answer to [`FromAgent::InState`].
-    GoOn {
-        /// The request that waits.
-        id: u64,
-    },
-    /// End what is under way, undo it, and end.
+    #[serde(rename = "go-on")]
+    Continue { id: u64 },
+    /// Cancel the active request, clean up, and end.
     End {},
 }
 
-/// From the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FromAgent {
-    /// It is done, or why not.
     Answer {
-        /// The request.
         id: u64,
-        /// What came of it.
         reply: Box<Reply>,
     },
-    /// It is still at it.
+    /// Heartbeat of the active request.
     Working {
-        /// The request.
         id: u64,
     },
-    /// The file system is in its state, and the workload begins when it is told to go on.
+    /// The initial state is reached; the trial waits for [`ToAgent::Continue`].
     InState {
-        /// The trial.
         id: u64,
     },
-    /// It has undone what was under way, and ends.
+    /// The agent has cleaned up and ends.
     Ended {},
-    /// What it was sent is no message of this protocol.
+    /// The agent received an invalid message.
     Unreadable {
-        /// Why.
         reason: String,
     },
 }
 
-/// What an agent can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AgentRequest {
-    /// Who are you? Comes first.
+    /// Must be the first request.
     Hello(ClientHello),
-    /// What is there of this?
+    /// See [`crate::Host::describe`].
     Describe(Requirements),
-    /// What is this device like?
-    Look {
-        /// Its node or image file.
+    /// See [`crate::Host::inspect`].
+    #[serde(rename = "look")]
+    Inspect {
+        /// Node or image file.
         target: String,
     },
-    /// Would the guard let this device be written to, if the user agreed?
-    Ask {
-        /// As it was shown.
-        shown: Box<Device>,
-        /// The name that the user gave, where one was asked.
-        named: Option<String>,
+    /// See [`crate::Host::check_consent`].
+    #[serde(rename = "ask")]
+    CheckConsent {
+        #[serde(rename = "shown")]
+        device: Box<Device>,
+        /// The name that the user entered, if asked.
+        #[serde(rename = "named")]
+        name: Option<String>,
     },
-    /// What do this file system's options do?
+    /// See [`crate::Host::option_findings`].
     Findings {
-        /// Its name in the catalog.
+        /// Name in the catalog.
         filesystem: String,
-        /// What its place offers.
         conditions: Conditions,
-        /// What the kernel takes the device for, where that is known.
+        /// The queue's `rotational` attribute, if known.
         rotational: Option<bool>,
     },
-    /// Probe a device.
     Probe(ProbeRequest),
-    /// Take this device over.
+    /// Take over a device.
     Open(Box<OpenRequest>),
-    /// Make a trial on it.
+    /// Run a trial on the open device.
     Trial(Box<WireTrial>),
-    /// Give it back.
     Close {},
 }
 
-/// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientHello {
@@ -134,11 +120,11 @@ pub struct ClientHello {
     pub protocol: u32,
     /// The version of flashfit.
     pub version: String,
-    /// The files of the user's own catalog, by their path in it.
-    pub catalogue: BTreeMap<String, String>,
+    /// The files of the user's catalog, by their path in it.
+    #[serde(rename = "catalogue")]
+    pub catalog: BTreeMap<String, String>,
 }
 
-/// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentHello {
@@ -146,47 +132,39 @@ pub struct AgentHello {
     pub protocol: u32,
     /// The version of flashfit.
     pub version: String,
-    /// The kernel's release.
     pub kernel: String,
 }
 
-/// What a trial is; see [`crate::TrialRequest`].
+/// [`crate::TrialRequest`] in serializable form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireTrial {
-    /// The setup to make.
     pub setup: Setup,
-    /// The name of the workload to measure.
     pub workload: String,
-    /// How much of the workload.
     pub profile: PointProfile,
-    /// All of that, or a part.
     pub length: MeasurementLength,
-    /// What the file system holds before the workload begins.
     pub state: StartingState,
-    /// How much data it uses.
     pub data_bytes: u64,
-    /// How much memory its programs and their page cache may use, in bytes.
     pub memory_bytes: u64,
-    /// When a stage ends although not all its data was moved.
     pub runtime_ns: u64,
-    /// The seed of its randomness.
     pub seed: u64,
-    /// Whether to wait before the workload begins, until told to go on.
-    pub wait_in_state: bool,
+    /// Whether to wait for [`ToAgent::Continue`] before the workload.
+    #[serde(rename = "wait_in_state")]
+    pub wait_before_workload: bool,
 }
 
-/// What came of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reply {
     /// To [`AgentRequest::Hello`].
     Hello(AgentHello),
     /// To [`AgentRequest::Describe`].
-    Offers(Capabilities),
-    /// To [`AgentRequest::Look`].
-    Medium(Box<Device>),
-    /// To [`AgentRequest::Ask`] and [`AgentRequest::Close`].
+    #[serde(rename = "offers")]
+    Capabilities(Capabilities),
+    /// To [`AgentRequest::Inspect`].
+    #[serde(rename = "medium")]
+    Device(Box<Device>),
+    /// To [`AgentRequest::CheckConsent`] and [`AgentRequest::Close`].
     Done {},
     /// To [`AgentRequest::Findings`].
     Findings(OptionFindings),
@@ -196,17 +174,16 @@ pub enum Reply {
     Opened(Box<TestBedFacts>),
     /// To [`AgentRequest::Trial`].
     Trial(Box<TrialReport>),
-    /// Why not.
     Failed(Box<WireFailure>),
 }
 
 impl Reply {
-    /// Its kind, for messages.
+    /// The key in JSON, for error messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hello(_) => "hello",
-            Self::Offers(_) => "offers",
-            Self::Medium(_) => "medium",
+            Self::Capabilities(_) => "offers",
+            Self::Device(_) => "medium",
             Self::Done {} => "done",
             Self::Findings(_) => "findings",
             Self::Probed(_) => "probed",
@@ -217,7 +194,6 @@ impl Reply {
     }
 }
 
-/// A size as it is said in messages.
-pub(crate) fn longest_line() -> Bytes {
-    Bytes(LONGEST_LINE_BYTES as u64)
+pub(crate) fn max_line_size() -> Bytes {
+    Bytes(MAX_LINE_BYTES as u64)
 }

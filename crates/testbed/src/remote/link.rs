@@ -1,4 +1,4 @@
-//! The way to an agent: a pair of pipes that can break, and that some can make again.
+//! The transport to an agent: a pair of pipes, which some implementations can reconnect.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -7,71 +7,64 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::TrialError;
 
-/// How long an agent may say nothing.
-pub const SILENCE: Duration = Duration::from_secs(60);
-/// The usual time between two tries to connect again.
+/// Default of [`Link::silence_timeout`].
+pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Default of [`Link::retry_interval`].
 pub const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Two ends of a connection.
 pub struct LinkEnds {
-    /// What the agent says.
+    /// From the agent.
     pub input: Box<dyn Read + Send>,
-    /// What it is told. Its end is the end of the connection.
+    /// To the agent. Dropping it closes the connection.
     pub output: Box<dyn Write + Send>,
 }
 
-/// A way to one agent.
 pub trait Link {
-    /// Connects, for the first time or again.
+    /// Connects or reconnects.
     ///
     /// # Errors
-    /// As [`LinkError`] tells.
+    /// [`LinkError`].
     fn connect(&mut self) -> Result<LinkEnds, LinkError>;
 
-    /// For how long connecting again is tried after a loss; zero where a loss is the end.
-    fn patience(&self) -> Duration;
+    /// How long to try to reconnect; zero if the link cannot reconnect.
+    fn reconnect_timeout(&self) -> Duration;
 
-    /// The time between two tries to connect again.
+    /// Time between two attempts to reconnect.
     fn retry_interval(&self) -> Duration {
         RETRY_INTERVAL
     }
 
-    /// How long it may say nothing: an agent that is at it says so every two seconds.
-    fn silence(&self) -> Duration {
-        SILENCE
+    /// How long to wait for a message. A busy agent sends a heartbeat every two seconds.
+    fn silence_timeout(&self) -> Duration {
+        SILENCE_TIMEOUT
     }
 
-    /// Lets the next connection begin another agent, the one before being gone; `false` where there
-    /// can be none, or none any more.
-    fn renew(&mut self) -> bool {
+    /// Makes the next connection start a new agent; `false` if that is not possible.
+    fn restart(&mut self) -> bool {
         false
     }
 
-    /// What is known of why the agent does not answer: the last words of its machine.
+    /// The last output of the agent's machine, which may explain why it does not answer.
     fn last_error_line(&mut self) -> Option<String>;
 
-    /// What helps against an error there, where that is something else than on other machines.
-    fn advice(&self, error: &TrialError) -> Option<String> {
+    /// A hint that replaces the usual one for errors on this machine.
+    fn hint_for(&self, error: &TrialError) -> Option<String> {
         let _ = error;
         None
     }
 
-    /// Where the agent is, for people.
-    fn place(&self) -> String;
+    /// Names the agent's machine in messages.
+    fn label(&self) -> String;
 }
 
-/// Why there is no connection.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct LinkError {
-    /// What happened, and where.
     pub message: String,
-    /// What to do.
     pub hint: Option<String>,
-    /// The exit class.
     pub class: ExitClass,
-    /// Whether trying again may help.
-    pub may_pass: bool,
+    /// Whether a retry may succeed.
+    pub is_transient: bool,
 }
 
 impl UserError for LinkError {

@@ -1,4 +1,4 @@
-//! A place that is reached through an agent, and the test bed there.
+//! A host that is reached through an agent, and its test bed.
 
 mod link;
 mod rpc_client;
@@ -16,54 +16,53 @@ use flashfit_option_probe::OptionFindings;
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::host::{Capabilities, Host, OpenRequest, ProbeRequest, ProbeResult, Requirements};
-use crate::local::LONGEST_PROBE;
+use crate::local::PROBE_TIMEOUT;
 use crate::protocol::{AgentRequest, ClientHello, PROTOCOL_VERSION, Reply, WireTrial};
 use crate::{TestBed, TestBedFacts, TrialError, TrialReport, TrialRequest};
 
-pub use link::{Link, LinkEnds, LinkError, RETRY_INTERVAL, SILENCE};
+pub use link::{Link, LinkEnds, LinkError, RETRY_INTERVAL, SILENCE_TIMEOUT};
 pub use rpc_client::{RpcClient, Timeouts};
 pub use ssh::SshLink;
 
-/// What should be answered at once, on a machine that may be slow and busy.
-const QUESTION: Duration = Duration::from_secs(120);
-/// Scratch images are made and mounted for each option.
-const FINDINGS: Duration = Duration::from_secs(1200);
+/// For requests that take little time, even on a slow and busy machine.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Scratch images are created and mounted for each option.
+const FINDINGS_TIMEOUT: Duration = Duration::from_secs(1200);
 /// A large device is discarded first.
-const OPENING: Duration = Duration::from_secs(600);
-/// Beside what a trial measures: what its programs may take at most, each of them.
-const TRIAL: Duration = Duration::from_secs(3600);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(600);
+/// A trial includes programs whose time is not limited by the request.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Looks at what is behind a device while a trial is made elsewhere.
+/// Monitors the backing device on this machine while a remote trial uses it.
 pub trait HostMonitor: Send {
-    /// The workload begins.
-    fn in_state(&mut self);
-    /// The trial is over; what was seen goes into its report.
-    fn ended(&mut self, report: &mut TrialReport);
-    /// What the test bed is told to be, beside what its agent says.
-    fn complete(&self, facts: &mut TestBedFacts);
-    /// Whether what is behind the device is lost, and how.
-    fn lost(&self) -> Option<String>;
-    /// What is behind the device may be why a trial failed that says it was the device.
-    fn cause(&self) -> Option<TrialError>;
+    fn on_initial_state(&mut self);
+    /// Adds observations to the report at the end of a trial.
+    fn on_trial_end(&mut self, report: &mut TrialReport);
+    /// Adds what the agent cannot know.
+    fn complete_facts(&self, facts: &mut TestBedFacts);
+    /// Why the backing device was lost, if it was.
+    fn loss_reason(&self) -> Option<String>;
+    /// The error if the backing device caused a failed trial.
+    fn failure_cause(&self) -> Option<TrialError>;
 }
 
-/// A place with an agent.
+/// A machine that runs an agent.
 pub struct RemoteHost<L: Link> {
-    talk: RpcClient<L>,
-    /// What the test bed is called in the records of a run.
+    client: RpcClient<L>,
+    /// Name of the test bed in the records of a run.
     name: String,
-    beside: Option<Box<dyn HostMonitor>>,
-    /// What an agent is told first, and what it has taken over, for one that follows it.
+    monitor: Option<Box<dyn HostMonitor>>,
+    /// Sent again to a restarted agent, like `open_request`.
     hello: ClientHello,
-    opening: Option<OpenRequest>,
+    open_request: Option<OpenRequest>,
 }
 
 impl<L: Link> RemoteHost<L> {
-    /// Connects and says hello; `name` is what the test bed is called in the records of a run,
-    /// `catalog` the user's own catalog, `version` that of flashfit.
+    /// Connects to the agent. `name` is the name of the test bed in the records of a run, `version`
+    /// is flashfit's, and `catalog` is the directory of the user's catalog.
     ///
     /// # Errors
-    /// When the agent cannot be reached or is another flashfit's.
+    /// If the agent cannot be reached or has another version.
     pub fn new(
         link: L,
         name: &str,
@@ -71,173 +70,180 @@ impl<L: Link> RemoteHost<L> {
         version: &str,
         catalog: Option<&Path>,
     ) -> Result<Self, TrialError> {
-        let waits = Timeouts { silence: link.silence(), answer: QUESTION };
-        let mut talk = RpcClient::new(link, interrupt);
+        let timeouts = Timeouts { silence: link.silence_timeout(), answer: QUERY_TIMEOUT };
+        let mut client = RpcClient::new(link, interrupt);
         let hello = ClientHello {
             protocol: PROTOCOL_VERSION,
             version: version.to_owned(),
-            catalogue: files(catalog)?,
+            catalog: files(catalog)?,
         };
-        let reply = talk.ask(AgentRequest::Hello(hello.clone()), waits, &mut || {})?;
+        let reply = client.request(AgentRequest::Hello(hello.clone()), timeouts, &mut || {})?;
         let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
-        Ok(Self { talk, name: name.to_owned(), beside: None, hello, opening: None })
+        Ok(Self { client, name: name.to_owned(), monitor: None, hello, open_request: None })
     }
 
-    /// Has another agent take the device over, the one before having died; `false` where there can
-    /// be none. What it finds must be what `facts` has.
-    fn renew(&mut self, facts: &TestBedFacts) -> Result<bool, TrialError> {
-        let Some(opening) = self.opening.clone() else { return Ok(false) };
-        if !self.talk.renew() {
+    /// Starts a new agent after the old one died, and opens the device again; `false` if that is
+    /// not possible. The new agent must find the same `facts`.
+    fn restart_agent(&mut self, facts: &TestBedFacts) -> Result<bool, TrialError> {
+        let Some(open_request) = self.open_request.clone() else { return Ok(false) };
+        if !self.client.restart() {
             return Ok(false);
         }
-        let reply = self.ask(AgentRequest::Hello(self.hello.clone()), QUESTION)?;
+        let reply = self.request(AgentRequest::Hello(self.hello.clone()), QUERY_TIMEOUT)?;
         let Reply::Hello(_) = reply else { return Err(unexpected(&reply)) };
-        let now = match self.ask(AgentRequest::Open(Box::new(opening)), OPENING)? {
+        let now = match self.request(AgentRequest::Open(Box::new(open_request)), OPEN_TIMEOUT)? {
             Reply::Opened(now) => now,
             other => return Err(unexpected(&other)),
         };
-        let told = |facts: &TestBedFacts| {
+        let comparable = |facts: &TestBedFacts| {
             let TestBedFacts { kernel, programs, conditions, planned, schedulers, .. } =
                 facts.clone();
-            (kernel, programs, conditions, planned, schedulers, facts.medium.capacity)
+            (kernel, programs, conditions, planned, schedulers, facts.device.capacity)
         };
-        if told(&now) == told(facts) {
+        if comparable(&now) == comparable(facts) {
             return Ok(true);
         }
         Err(TrialError::Stopped {
             message: format!(
-                "the agent on {} died, and the one that followed it does not find there what was \
-                 there before",
-                self.talk.link().place()
+                "the agent on {} died, and a new agent finds a different kernel, device or programs",
+                self.client.link().label()
             ),
             class: ExitClass::Environment,
-            hint: Some("look at what has changed there, or begin a new run".to_owned()),
+            hint: Some("undo the change there, or start a new run".to_owned()),
         })
     }
 
-    /// With somebody who looks at what is behind the device.
     #[must_use]
-    pub fn beside(mut self, beside: Box<dyn HostMonitor>) -> Self {
-        self.beside = Some(beside);
+    pub fn with_monitor(mut self, monitor: Box<dyn HostMonitor>) -> Self {
+        self.monitor = Some(monitor);
         self
     }
 
-    fn ask(&mut self, request: AgentRequest, wait: Duration) -> Result<Reply, TrialError> {
-        let waits = Timeouts { silence: self.talk.link().silence(), answer: wait };
-        self.talk.ask(request, waits, &mut || {})
+    fn request(&mut self, request: AgentRequest, wait: Duration) -> Result<Reply, TrialError> {
+        let timeouts = Timeouts { silence: self.client.link().silence_timeout(), answer: wait };
+        self.client.request(request, timeouts, &mut || {})
     }
 }
 
 impl<L: Link> Host for RemoteHost<L> {
-    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError> {
-        match self.ask(AgentRequest::Describe(wanted.clone()), QUESTION)? {
-            Reply::Offers(offers) => Ok(offers),
+    fn describe(&mut self, requirements: &Requirements) -> Result<Capabilities, TrialError> {
+        match self.request(AgentRequest::Describe(requirements.clone()), QUERY_TIMEOUT)? {
+            Reply::Capabilities(capabilities) => Ok(capabilities),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn look(&mut self, target: &str) -> Result<Device, TrialError> {
-        match self.ask(AgentRequest::Look { target: target.to_owned() }, QUESTION)? {
-            Reply::Medium(medium) => Ok(*medium),
+    fn inspect(&mut self, target: &str) -> Result<Device, TrialError> {
+        match self.request(AgentRequest::Inspect { target: target.to_owned() }, QUERY_TIMEOUT)? {
+            Reply::Device(device) => Ok(*device),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError> {
-        let named = match agreement {
+    fn check_consent(
+        &mut self,
+        device: &Device,
+        consent_method: &ConsentMethod,
+    ) -> Result<(), TrialError> {
+        let name = match consent_method {
             ConsentMethod::Named(name) => Some(name.clone()),
             ConsentMethod::NotAsked => None,
         };
-        let request = AgentRequest::Ask { shown: Box::new(shown.clone()), named };
-        match self.ask(request, QUESTION)? {
+        let request = AgentRequest::CheckConsent { device: Box::new(device.clone()), name };
+        match self.request(request, QUERY_TIMEOUT)? {
             Reply::Done {} => Ok(()),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn findings(
+    fn option_findings(
         &mut self,
         filesystem: &str,
         conditions: &Conditions,
         rotational: Option<bool>,
     ) -> Result<OptionFindings, TrialError> {
         let (filesystem, conditions) = (filesystem.to_owned(), conditions.clone());
-        match self.ask(AgentRequest::Findings { filesystem, conditions, rotational }, FINDINGS)? {
+        match self.request(
+            AgentRequest::Findings { filesystem, conditions, rotational },
+            FINDINGS_TIMEOUT,
+        )? {
             Reply::Findings(findings) => Ok(findings),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn probe(&mut self, wanted: &ProbeRequest) -> Result<ProbeResult, TrialError> {
-        match self.ask(AgentRequest::Probe(wanted.clone()), LONGEST_PROBE)? {
-            Reply::Probed(made) => Ok(made),
+    fn probe(&mut self, request: &ProbeRequest) -> Result<ProbeResult, TrialError> {
+        match self.request(AgentRequest::Probe(request.clone()), PROBE_TIMEOUT)? {
+            Reply::Probed(result) => Ok(result),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn open<'a>(&'a mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError> {
-        match self.ask(AgentRequest::Open(Box::new(opening.clone())), OPENING)? {
+    fn open<'a>(&'a mut self, request: &OpenRequest) -> Result<Box<dyn TestBed + 'a>, TrialError> {
+        match self.request(AgentRequest::Open(Box::new(request.clone())), OPEN_TIMEOUT)? {
             Reply::Opened(mut facts) => {
-                self.opening = Some(opening.clone());
-                facts.stand.clone_from(&self.name);
-                if let Some(beside) = &self.beside {
-                    beside.complete(&mut facts);
+                self.open_request = Some(request.clone());
+                facts.test_bed.clone_from(&self.name);
+                if let Some(monitor) = &self.monitor {
+                    monitor.complete_facts(&mut facts);
                 }
-                Ok(Box::new(RemoteStand { place: self, facts: *facts }))
+                Ok(Box::new(RemoteTestBed { host: self, facts: *facts }))
             }
             other => Err(unexpected(&other)),
         }
     }
 }
 
-/// A stand behind an agent; the device is given back when it goes.
-struct RemoteStand<'a, L: Link> {
-    place: &'a mut RemoteHost<L>,
+/// A test bed behind an agent. Closes the device on drop.
+struct RemoteTestBed<'a, L: Link> {
+    host: &'a mut RemoteHost<L>,
     facts: TestBedFacts,
 }
 
-impl<L: Link> TestBed for RemoteStand<'_, L> {
+impl<L: Link> TestBed for RemoteTestBed<'_, L> {
     fn facts(&self) -> &TestBedFacts {
         &self.facts
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
         match self.attempt(request) {
-            Err(error) if error.class() == ExitClass::Io && self.place.renew(&self.facts)? => {
+            Err(error)
+                if error.class() == ExitClass::Io && self.host.restart_agent(&self.facts)? =>
+            {
                 let mut report = self.attempt(request)?;
                 report.notes.push(
-                    "the agent died during this trial; another was started, and made it again"
+                    "the agent died during this trial; it was restarted and repeated the trial"
                         .to_owned(),
                 );
                 Ok(report)
             }
-            made => made,
+            result => result,
         }
     }
 }
 
-impl<L: Link> RemoteStand<'_, L> {
+impl<L: Link> RemoteTestBed<'_, L> {
     fn attempt(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
-        let RemoteHost { talk, beside, .. } = &mut *self.place;
-        let wanted = AgentRequest::Trial(Box::new(wanted(request, beside.is_some())));
-        let mut in_state = || {
-            if let Some(beside) = beside.as_deref_mut() {
-                beside.in_state();
+        let RemoteHost { client, monitor, .. } = &mut *self.host;
+        let trial = AgentRequest::Trial(Box::new(wire_trial(request, monitor.is_some())));
+        let mut on_initial_state = || {
+            if let Some(monitor) = monitor.as_deref_mut() {
+                monitor.on_initial_state();
             }
         };
-        let waits = Timeouts { silence: talk.link().silence(), answer: TRIAL };
-        let made = talk.ask(wanted, waits, &mut in_state);
-        if let Some(lost) = beside.as_ref().and_then(|beside| beside.lost()) {
-            return Err(TrialError::Medium { what: format!("is gone: {lost}") });
+        let timeouts = Timeouts { silence: client.link().silence_timeout(), answer: TRIAL_TIMEOUT };
+        let result = client.request(trial, timeouts, &mut on_initial_state);
+        if let Some(lost) = monitor.as_ref().and_then(|monitor| monitor.loss_reason()) {
+            return Err(TrialError::Device { what: format!("disappeared: {lost}") });
         }
-        let made = made.map_err(|error| match (error.class(), beside.as_deref()) {
+        let result = result.map_err(|error| match (error.class(), monitor.as_deref()) {
             (ExitClass::Interrupted, _) | (_, None) => error,
-            (_, Some(beside)) => beside.cause().unwrap_or(error),
+            (_, Some(monitor)) => monitor.failure_cause().unwrap_or(error),
         });
-        match made? {
+        match result? {
             Reply::Trial(mut report) => {
-                if let Some(beside) = beside {
-                    beside.ended(&mut report);
+                if let Some(monitor) = monitor {
+                    monitor.on_trial_end(&mut report);
                 }
                 Ok(*report)
             }
@@ -246,14 +252,14 @@ impl<L: Link> RemoteStand<'_, L> {
     }
 }
 
-impl<L: Link> Drop for RemoteStand<'_, L> {
+impl<L: Link> Drop for RemoteTestBed<'_, L> {
     fn drop(&mut self) {
-        // An agent that is gone has given it back, or its machine is gone too.
-        let _ = self.place.ask(AgentRequest::Close {}, QUESTION);
+        // If the agent does not answer, it has closed the device or its machine is down.
+        let _ = self.host.request(AgentRequest::Close {}, QUERY_TIMEOUT);
     }
 }
 
-fn wanted(request: &TrialRequest<'_>, wait_in_state: bool) -> WireTrial {
+fn wire_trial(request: &TrialRequest<'_>, wait_before_workload: bool) -> WireTrial {
     WireTrial {
         setup: request.setup.clone(),
         workload: request.workload.name.clone(),
@@ -264,19 +270,19 @@ fn wanted(request: &TrialRequest<'_>, wait_in_state: bool) -> WireTrial {
         memory_bytes: request.memory_bytes,
         runtime_ns: request.runtime_ns,
         seed: request.seed,
-        wait_in_state,
+        wait_before_workload,
     }
 }
 
 fn unexpected(reply: &Reply) -> TrialError {
     TrialError::Stopped {
-        message: format!("the agent answered with `{}`, which was not asked for", reply.name()),
+        message: format!("the agent sent `{}`, which does not answer the request", reply.name()),
         class: ExitClass::Bug,
         hint: None,
     }
 }
 
-/// The files of a catalog of the user's, by their path in it.
+/// The files of the user's catalog, by their path in it.
 fn files(catalog: Option<&Path>) -> Result<BTreeMap<String, String>, TrialError> {
     let mut found = BTreeMap::new();
     let Some(catalog) = catalog else { return Ok(found) };
@@ -290,7 +296,7 @@ fn files(catalog: Option<&Path>) -> Result<BTreeMap<String, String>, TrialError>
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
             let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
-            let inside = path.strip_prefix(catalog).expect("it is in the catalogue");
+            let inside = path.strip_prefix(catalog).expect("it is in the catalog");
             found.insert(inside.display().to_string(), text);
         }
     }

@@ -1,5 +1,5 @@
-//! Questions to an agent, one at a time, and their answers. A lost connection is made again where
-//! that can be, and the question is asked again under its number: the agent does not carry it out
+//! Sends requests to an agent, one at a time, and receives the replies. After a lost connection it
+//! reconnects if possible and repeats the request under its number, which the agent does not execute
 //! twice.
 
 use std::io::Write;
@@ -13,212 +13,211 @@ use super::link::{Link, LinkEnds, LinkError};
 use crate::TrialError;
 use crate::protocol::{AgentRequest, FromAgent, MessageReader, Reply, ToAgent, line};
 
-/// Interval of checks for interrupts and limits; long, because fio is measuring meanwhile.
+/// Interval of checks for interrupts and timeouts; long, to disturb measurements little.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// What it may take to undo what is under way.
-const UNDO_WAIT: Duration = Duration::from_secs(30);
+/// How long the agent may take to clean up.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long answers are waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// For a sign of life.
+    /// For any message.
     pub silence: Duration,
-    /// For the answer itself.
+    /// For the reply.
     pub answer: Duration,
 }
 
-/// A conversation with an agent.
 pub struct RpcClient<L> {
     link: L,
     interrupt: Interrupt,
     connection: Option<Connection>,
     last: u64,
-    /// Whether the agent was told to end, or is given up.
-    over: bool,
-    /// Whether the agent ended, although nobody told it to, where it can be reached.
-    died: bool,
+    /// Whether the agent was told to end or is lost.
+    is_closed: bool,
+    /// Whether the agent ended without being told to.
+    agent_ended: bool,
 }
 
 struct Connection {
     output: Box<dyn Write + Send>,
-    received: Receiver<Result<FromAgent, String>>,
+    messages: Receiver<Result<FromAgent, String>>,
 }
 
-/// What a received message means for the question that waits.
-enum Heard {
+/// What a received message means for the current request.
+enum Event {
     Answer(Reply),
-    Life,
+    Alive,
     Lost(String),
     Ended,
 }
 
 impl<L: Link> RpcClient<L> {
-    /// Over this link; nothing is sent yet.
+    /// Does not connect yet.
     pub fn new(link: L, interrupt: &Interrupt) -> Self {
         Self {
             link,
             interrupt: interrupt.clone(),
             connection: None,
             last: 0,
-            over: false,
-            died: false,
+            is_closed: false,
+            agent_ended: false,
         }
     }
 
-    /// The way to the agent.
     pub fn link(&mut self) -> &mut L {
         &mut self.link
     }
 
-    /// Makes ready to talk to another agent in the place of one that died; `false` where this one
-    /// did not, or there can be no other. It has to be told everything again.
-    pub fn renew(&mut self) -> bool {
-        if !self.died || self.interrupt.is_raised() || !self.link.renew() {
+    /// Prepares to start a new agent after the old one died; `false` if the old one did not die or
+    /// the link cannot restart it.
+    pub fn restart(&mut self) -> bool {
+        if !self.agent_ended || self.interrupt.is_raised() || !self.link.restart() {
             return false;
         }
-        (self.connection, self.over, self.died) = (None, false, false);
+        (self.connection, self.is_closed, self.agent_ended) = (None, false, false);
         true
     }
 
-    /// Asks and waits. `in_state` is called when a trial that was asked to wait is ready to begin.
+    /// Sends a request and waits for the reply. Calls `on_initial_state` when a trial reports its
+    /// initial state.
     ///
     /// # Errors
-    /// What the agent says went wrong, or [`TrialError::Stopped`] when it is lost or the user
-    /// interrupts.
-    pub fn ask(
+    /// The agent's error, or [`TrialError::Stopped`] if the agent is lost or the user interrupts.
+    pub fn request(
         &mut self,
         request: AgentRequest,
-        waits: Timeouts,
-        in_state: &mut dyn FnMut(),
+        timeouts: Timeouts,
+        on_initial_state: &mut dyn FnMut(),
     ) -> Result<Reply, TrialError> {
-        if self.over {
-            return Err(self.gone("it was told to end, or is lost"));
+        if self.is_closed {
+            return Err(self.lost_error("it was told to end or was lost earlier"));
         }
         self.last += 1;
         let id = self.last;
         let text = line(&ToAgent::Ask { id, request: Box::new(request) });
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let mut lost_since: Option<Instant> = None;
         let mut why = String::new();
         loop {
             if self.connection.is_none() {
                 self.reconnect(&why)?;
             }
-            let (told, heard) = self.once(id, &text, asked, waits, in_state)?;
-            match told {
-                Some(Reply::Failed(failure)) => return Err(self.advised((*failure).into())),
+            let (reply, received) = self.attempt(id, &text, sent_at, timeouts, on_initial_state)?;
+            match reply {
+                Some(Reply::Failed(failure)) => return Err(self.with_link_hint((*failure).into())),
                 Some(reply) => return Ok(reply),
-                None => why = self.lost_words(),
+                None => why = self.loss_reason(),
             }
-            if heard {
+            if received {
                 lost_since = None;
             }
             let lost_for = lost_since.get_or_insert_with(Instant::now).elapsed();
-            if lost_for >= self.link.patience() {
-                return Err(self.gone(&why));
+            if lost_for >= self.link.reconnect_timeout() {
+                return Err(self.lost_error(&why));
             }
-            if !heard {
+            if !received {
                 self.pause()?;
             }
         }
     }
 
-    /// Sends the question and waits for its answer, which is `None` when the connection was lost;
-    /// and whether anything was heard.
-    fn once(
+    /// Sends the request and waits for the reply, which is `None` if the connection was lost. Also
+    /// returns whether any message was received.
+    fn attempt(
         &mut self,
         id: u64,
         text: &str,
-        asked: Instant,
-        waits: Timeouts,
-        in_state: &mut dyn FnMut(),
+        sent_at: Instant,
+        timeouts: Timeouts,
+        on_initial_state: &mut dyn FnMut(),
     ) -> Result<(Option<Reply>, bool), TrialError> {
         self.send(text);
-        let mut heard = false;
-        let mut heard_last = Instant::now();
-        let mut cancelled = None;
+        let mut received = false;
+        let mut last_message = Instant::now();
+        let mut canceled_at = None;
         loop {
-            match self.hear(id, in_state) {
-                Some(Heard::Answer(reply)) => return Ok((Some(reply), true)),
-                Some(Heard::Life) => (heard, heard_last) = (true, Instant::now()),
-                Some(Heard::Lost(why)) if cancelled.is_some() => {
+            match self.receive(id, on_initial_state) {
+                Some(Event::Answer(reply)) => return Ok((Some(reply), true)),
+                Some(Event::Alive) => (received, last_message) = (true, Instant::now()),
+                Some(Event::Lost(why)) if canceled_at.is_some() => {
                     self.connection = None;
                     return Err(self.interrupted(&why));
                 }
-                Some(Heard::Lost(_)) => return Ok((None, heard)),
-                Some(Heard::Ended) if cancelled.is_some() => {
+                Some(Event::Lost(_)) => return Ok((None, received)),
+                Some(Event::Ended) if canceled_at.is_some() => {
                     return Err(self.interrupted("it ended"));
                 }
-                Some(Heard::Ended) => {
-                    self.died = true;
-                    return Err(self.gone("it has ended"));
+                Some(Event::Ended) => {
+                    self.agent_ended = true;
+                    return Err(self.lost_error("it has ended"));
                 }
                 None => {}
             }
-            if self.interrupt.is_raised() && cancelled.is_none() {
-                self.over = true;
+            if self.interrupt.is_raised() && canceled_at.is_none() {
+                self.is_closed = true;
                 self.send(&line(&ToAgent::End {}));
-                cancelled = Some(Instant::now());
+                canceled_at = Some(Instant::now());
             }
-            if cancelled.is_some_and(|since| since.elapsed() > UNDO_WAIT) {
-                return Err(self.interrupted("it does not end what is under way"));
+            if canceled_at.is_some_and(|since| since.elapsed() > CLEANUP_TIMEOUT) {
+                return Err(self.interrupted("it did not stop the current request"));
             }
-            let (silent, late) = (heard_last.elapsed(), asked.elapsed());
-            if silent > waits.silence || late > waits.answer {
-                let (what, span) = if late > waits.answer {
+            let (silent, late) = (last_message.elapsed(), sent_at.elapsed());
+            if silent > timeouts.silence || late > timeouts.answer {
+                let (what, span) = if late > timeouts.answer {
                     ("did not answer", late)
                 } else {
                     ("was silent", silent)
                 };
                 self.connection = None;
-                return Err(self.gone(&format!("it {what} for {} s", span.as_secs())));
+                return Err(self.lost_error(&format!("it {what} for {} s", span.as_secs())));
             }
         }
     }
 
-    fn hear(&mut self, id: u64, in_state: &mut dyn FnMut()) -> Option<Heard> {
+    fn receive(&mut self, id: u64, on_initial_state: &mut dyn FnMut()) -> Option<Event> {
         let Some(connection) = &self.connection else {
-            return Some(Heard::Lost("the connection was lost".to_owned()));
+            return Some(Event::Lost("the connection was lost".to_owned()));
         };
-        let message = match connection.received.recv_timeout(POLL_INTERVAL) {
+        let message = match connection.messages.recv_timeout(POLL_INTERVAL) {
             Ok(Ok(message)) => message,
-            Ok(Err(why)) => return Some(Heard::Lost(why)),
+            Ok(Err(why)) => return Some(Event::Lost(why)),
             Err(RecvTimeoutError::Timeout) => return None,
             Err(RecvTimeoutError::Disconnected) => {
                 self.connection = None;
-                return Some(Heard::Lost("the connection was lost".to_owned()));
+                return Some(Event::Lost("the connection was lost".to_owned()));
             }
         };
         Some(match message {
-            FromAgent::Answer { id: answered, reply } if answered == id => Heard::Answer(*reply),
+            FromAgent::Answer { id: answered, reply } if answered == id => Event::Answer(*reply),
             FromAgent::InState { id: trial } if trial == id => {
-                in_state();
-                self.send(&line(&ToAgent::GoOn { id }));
-                Heard::Life
+                on_initial_state();
+                self.send(&line(&ToAgent::Continue { id }));
+                Event::Alive
             }
             FromAgent::Ended {} => {
                 self.connection = None;
-                Heard::Ended
+                Event::Ended
             }
-            FromAgent::Unreadable { reason } => Heard::Lost(format!("it says that we {reason}")),
-            // Of a question whose answer was not waited for.
+            FromAgent::Unreadable { reason } => {
+                Event::Lost(format!("the agent reports that the client {reason}"))
+            }
+            // Late messages of an earlier request still show that the agent is alive.
             FromAgent::Answer { .. } | FromAgent::InState { .. } | FromAgent::Working { .. } => {
-                Heard::Life
+                Event::Alive
             }
         })
     }
 
     fn reconnect(&mut self, why: &str) -> Result<(), TrialError> {
-        let (began, patience) = (Instant::now(), self.link.patience());
+        let (start, reconnect_timeout) = (Instant::now(), self.link.reconnect_timeout());
         loop {
             match self.link.connect() {
                 Ok(ends) => {
                     self.connection = Some(Connection::new(ends));
                     return Ok(());
                 }
-                Err(error) if !error.may_pass || began.elapsed() > patience => {
-                    self.over = true;
-                    return Err(unreachable_place(&error, why));
+                Err(error) if !error.is_transient || start.elapsed() > reconnect_timeout => {
+                    self.is_closed = true;
+                    return Err(unreachable_host(&error, why));
                 }
                 Err(_) => {}
             }
@@ -226,45 +225,44 @@ impl<L: Link> RpcClient<L> {
         }
     }
 
-    /// Waits a moment before the next try.
     fn pause(&mut self) -> Result<(), TrialError> {
         if self.interrupt.sleep(self.link.retry_interval()) {
-            self.over = true;
+            self.is_closed = true;
             return Err(self.interrupted("it cannot be reached"));
         }
         Ok(())
     }
 
-    fn lost_words(&mut self) -> String {
+    fn loss_reason(&mut self) -> String {
         self.connection = None;
         self.link.last_error_line().unwrap_or_else(|| "the connection was lost".to_owned())
     }
 
-    /// With the hint that helps there, for errors that are the machine's.
-    fn advised(&self, error: TrialError) -> TrialError {
-        let advice = self.link.advice(&error);
-        match (error, advice) {
-            (TrialError::Stopped { message, class, .. }, Some(advice)) => {
-                TrialError::Stopped { message, class, hint: Some(advice) }
+    /// Replaces the hint of an error if the link has a better one.
+    fn with_link_hint(&self, error: TrialError) -> TrialError {
+        let hint = self.link.hint_for(&error);
+        match (error, hint) {
+            (TrialError::Stopped { message, class, .. }, Some(hint)) => {
+                TrialError::Stopped { message, class, hint: Some(hint) }
             }
             (error, _) => error,
         }
     }
 
-    fn gone(&mut self, why: &str) -> TrialError {
-        self.over = true;
-        let place = self.link.place();
-        self.advised(TrialError::Stopped {
-            message: format!("the agent on {place} is gone: {why}"),
+    fn lost_error(&mut self, why: &str) -> TrialError {
+        self.is_closed = true;
+        let host = self.link.label();
+        self.with_link_hint(TrialError::Stopped {
+            message: format!("the agent on {host} was lost: {why}"),
             class: ExitClass::Io,
-            hint: Some("go on when it is back: flashfit tune --resume DIR".to_owned()),
+            hint: Some("when it is reachable again: flashfit tune --resume DIR".to_owned()),
         })
     }
 
     fn interrupted(&mut self, why: &str) -> TrialError {
-        let place = self.link.place();
+        let host = self.link.label();
         TrialError::Stopped {
-            message: format!("interrupted; of {place} it is not known what is left there: {why}"),
+            message: format!("interrupted; {host} may not be cleaned up: {why}"),
             class: ExitClass::Interrupted,
             hint: None,
         }
@@ -272,14 +270,14 @@ impl<L: Link> RpcClient<L> {
 }
 
 impl<L> RpcClient<L> {
-    /// Tells the agent to end, and waits until it has undone what is under way.
+    /// Tells the agent to end and waits until it has cleaned up.
     fn end(&mut self) {
-        self.over = true;
+        self.is_closed = true;
         self.send(&line(&ToAgent::End {}));
-        let asked = Instant::now();
-        while asked.elapsed() < UNDO_WAIT {
+        let sent_at = Instant::now();
+        while sent_at.elapsed() < CLEANUP_TIMEOUT {
             let Some(connection) = &self.connection else { return };
-            match connection.received.recv_timeout(POLL_INTERVAL) {
+            match connection.messages.recv_timeout(POLL_INTERVAL) {
                 Err(RecvTimeoutError::Disconnected) | Ok(Err(_) | Ok(FromAgent::Ended {})) => break,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
@@ -302,11 +300,11 @@ impl<L> Drop for RpcClient<L> {
     }
 }
 
-fn unreachable_place(error: &LinkError, why: &str) -> TrialError {
+fn unreachable_host(error: &LinkError, why: &str) -> TrialError {
     let message = if why.is_empty() {
         error.to_string()
     } else {
-        format!("{why}; and there is no way back: {error}")
+        format!("{why}; reconnecting failed: {error}")
     };
     TrialError::Stopped { message, class: error.class(), hint: error.hint() }
 }
@@ -314,7 +312,7 @@ fn unreachable_place(error: &LinkError, why: &str) -> TrialError {
 impl Connection {
     fn new(ends: LinkEnds) -> Self {
         let LinkEnds { input, output } = ends;
-        let (sender, received) = channel();
+        let (sender, messages) = channel();
         std::thread::spawn(move || {
             let mut lines = MessageReader::new(input);
             loop {
@@ -329,6 +327,6 @@ impl Connection {
                 }
             }
         });
-        Self { output, received }
+        Self { output, messages }
     }
 }

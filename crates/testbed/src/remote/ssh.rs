@@ -1,11 +1,11 @@
-//! The way to an agent on another machine, by ssh(1) with the user's own configuration and keys.
+//! The link to an agent on another machine, through ssh(1) with the user's configuration and keys.
 //!
-//! This very program is copied to a folder of its own there, unless the same flashfit is there
-//! already, and started as an agent that outlives the connection: who is cut off connects again
-//! and finds what was done meanwhile. When the agent ends it removes the folder.
+//! Copies this program to a new directory there, unless the same version is installed, and starts
+//! it as an agent that outlives the connection, so a lost connection does not lose work. The agent
+//! removes the directory when it ends.
 //!
-//! Limits: the machine there has the processor of this one and a POSIX shell; who logs in is root
-//! or may use sudo without a password.
+//! Limits: the machine must have the processor architecture of this one and a POSIX shell; the user
+//! must be root or may use sudo without a password.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,39 +18,36 @@ use flashfit_user_error::{ExitClass, UserError};
 use super::link::{Link, LinkEnds, LinkError, RETRY_INTERVAL};
 use crate::agent::LOCK;
 
-/// ssh's own exit code for a connection that failed.
+/// Exit code of ssh(1) if the connection failed.
 const CONNECTION_FAILED: i32 = 255;
-/// How long a lost connection is tried again.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// A slow line takes a while for a program of some megabytes.
-const COPY_WAIT: Duration = Duration::from_secs(600);
-/// What kills an agent twice is not over by itself.
-const SUCCESSORS: u32 = 1;
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(300);
+/// For a program of some megabytes over a slow network.
+const COPY_TIMEOUT: Duration = Duration::from_secs(600);
+/// An agent that dies twice is not restarted again.
+const MAX_RESTARTS: u32 = 1;
 
-/// The way to one machine.
 #[derive(Debug)]
 pub struct SshLink {
     address: SshAddress,
-    /// The agent's folder there.
+    /// The agent's directory there.
     folder: String,
-    /// The program there that becomes the agent.
+    /// The program there that runs as the agent.
     program: String,
     process: Option<PipedProgram>,
     connected: bool,
-    /// How often an agent that is gone may be followed by another.
-    successors: u32,
-    patience: Duration,
+    restarts_left: u32,
+    reconnect_timeout: Duration,
     retry_interval: Duration,
-    /// What people call it, where that is not the host.
+    /// Label, if it is not the host name.
     name: Option<String>,
 }
 
 impl SshLink {
-    /// Looks at the machine and puts `own`, this program of version `version`, there if need be.
-    /// `token` names the folder there; an agent that is left there by who used it before is ended.
+    /// Checks the machine and copies `own`, this program in version `version`, if needed. `token`
+    /// names the directory there; an agent left there by an earlier connection is ended.
     ///
     /// # Errors
-    /// When the machine cannot be reached, or `own` does not run there.
+    /// If the machine cannot be reached, or `own` does not run there.
     pub fn new(
         runner: &dyn Runner,
         address: SshAddress,
@@ -65,22 +62,22 @@ impl SshLink {
             program: String::new(),
             process: None,
             connected: false,
-            successors: SUCCESSORS,
-            patience: PATIENCE,
+            restarts_left: MAX_RESTARTS,
+            reconnect_timeout: RECONNECT_TIMEOUT,
             retry_interval: RETRY_INTERVAL,
             name: None,
         };
-        let place = quote(&link.folder);
-        // An agent that an earlier connection has left would keep its device. Its folder has a name
-        // that others there can have seen: what they put into one of their own is not run.
-        let (ours, theirs) = (is_ours(&place), is_theirs(&place));
-        let look = format!(
+        let folder_arg = quote(&link.folder);
+        // An agent left by an earlier connection would keep its device locked. Other users may know
+        // the name of the directory, so nothing is run from one that belongs to them.
+        let (own_test, refusal) = (is_own_test(&folder_arg), report_not_owned(&folder_arg));
+        let script = format!(
             "uname -m; flashfit --version 2>/dev/null || echo none; {AS_ROOT} true || exit; \
-             if [ -e {place} ] && ! {ours}; then {theirs}; exit 1; fi; \
-             if [ -S {place}/agent.socket ]; then own={place}/flashfit; [ -x $own ] || own=flashfit; \
-             {AS_ROOT} $own agent --folder {place} --end; fi"
+             if [ -e {folder_arg} ] && ! {own_test}; then {refusal}; exit 1; fi; \
+             if [ -S {folder_arg}/agent.socket ]; then own={folder_arg}/flashfit; [ -x $own ] || own=flashfit; \
+             {AS_ROOT} $own agent --folder {folder_arg} --end; fi"
         );
-        let seen = link.run(runner, &link.command(&look))?;
+        let seen = link.run(runner, &link.command(&script))?;
         let mut lines = seen.stdout.lines().map(str::trim);
         let (machine, found) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
         if found == format!("flashfit {version}") {
@@ -89,8 +86,8 @@ impl SshLink {
         }
         if machine != std::env::consts::ARCH {
             return Err(link.error(
-                format!("it is a machine of the kind {machine}, and this program is not for it"),
-                Some("put a flashfit for it there as `flashfit` (see docs/test-beds.md)"),
+                format!("its architecture is {machine}, and this program is not built for that"),
+                Some("install a flashfit for it there as `flashfit` (see docs/test-beds.md)"),
                 ExitClass::Environment,
             ));
         }
@@ -99,44 +96,43 @@ impl SshLink {
         Ok(link)
     }
 
-    /// Called `name` in messages, and given up when it was lost for `patience`: for one of several
-    /// machines, the others of which go on.
+    /// For one of several machines: labels it `name`, does not restart its agent, and gives up after
+    /// `reconnect_timeout`.
     #[must_use]
-    pub fn one_of_several(self, name: &str, patience: Duration) -> Self {
-        Self { name: Some(name.to_owned()), patience, successors: 0, ..self }
+    pub fn one_of_several(self, name: &str, reconnect_timeout: Duration) -> Self {
+        Self { name: Some(name.to_owned()), reconnect_timeout, restarts_left: 0, ..self }
     }
 
-    /// With this time between two tries to connect again.
     #[must_use]
-    pub fn retried_every(self, retry_interval: Duration) -> Self {
+    pub fn with_retry_interval(self, retry_interval: Duration) -> Self {
         Self { retry_interval, ..self }
     }
 
     fn copy(&self, runner: &dyn Runner, own: &Path) -> Result<(), LinkError> {
         let (folder, program) = (quote(&self.folder), quote(&self.program));
-        // Read by the shell that ssh is started from, so that it goes through a pipe.
+        // `sh` redirects the file to the standard input of ssh.
         let there = format!(
             "umask 077; mkdir -p {folder} || exit; if ! {}; then {}; exit 1; fi; \
              : >> {folder}/{LOCK} && cat > {program} && chmod 700 {program} && {program} --version",
-            is_ours(&folder),
-            is_theirs(&folder)
+            is_own_test(&folder),
+            report_not_owned(&folder)
         );
         let ssh = self.command(&there).command_line();
         let program = Program::new("sh")
             .args(["-c", &format!("{ssh} < {}", quote(&own.display().to_string()))])
-            .timeout(COPY_WAIT);
+            .timeout(COPY_TIMEOUT);
         let outcome = runner.run(&program).map_err(|error| self.of_program(&error))?;
         if outcome.success() {
             return Ok(());
         }
         let why = last_line(&outcome);
         let hint = if why.contains("No space left on device") {
-            "make room in /tmp there, and do it again"
+            "make room in /tmp there and try again"
         } else {
-            "a program without libraries runs everywhere: make static, and use that one"
+            "build a program without shared libraries and use it: make static"
         };
         Err(self.error(
-            format!("flashfit cannot be put there: {why}"),
+            format!("flashfit cannot be copied there: {why}"),
             Some(hint),
             ExitClass::Environment,
         ))
@@ -149,21 +145,20 @@ impl SshLink {
         }
         let why = last_line(&outcome);
         if outcome.code == Some(CONNECTION_FAILED) {
-            let hint = format!("ssh {} should work without a question", self.address.host);
+            let hint = format!("ssh {} must work without a password prompt", self.address.host);
             let mut error = self.error(why, Some(&hint), ExitClass::Environment);
-            error.may_pass = true;
+            error.is_transient = true;
             return Err(error);
         }
-        let (what, hint) = if why.ends_with(SOMEBODY_ELSES) {
-            (why, "look at what is there, and remove it")
+        let (what, hint) = if why.ends_with(NOT_OWNED) {
+            (why, "check what is there and remove it")
         } else {
-            let hint = "log in as root, or let the user there use sudo without a password";
-            (format!("there are no rights to mount: {why}"), hint)
+            let hint = "log in as root, or allow the user there to use sudo without a password";
+            (format!("the user may not mount file systems: {why}"), hint)
         };
         Err(self.error(what, Some(hint), ExitClass::Environment))
     }
 
-    /// ssh with what is to be done there.
     fn command(&self, there: &str) -> Program {
         let options = [
             "-T",
@@ -181,30 +176,30 @@ impl SshLink {
     }
 
     fn error(&self, message: String, hint: Option<&str>, class: ExitClass) -> LinkError {
-        let message = format!("{}: {message}", self.place());
-        LinkError { message, hint: hint.map(str::to_owned), class, may_pass: false }
+        let message = format!("{}: {message}", self.label());
+        LinkError { message, hint: hint.map(str::to_owned), class, is_transient: false }
     }
 }
 
-/// Runs what follows as root.
+/// Prefix that runs a command as root.
 const AS_ROOT: &str = "$([ \"$(id -u)\" = 0 ] || echo sudo -n)";
 
-const SOMEBODY_ELSES: &str = "is somebody else's";
+const NOT_OWNED: &str = "belongs to another user";
 
-/// A condition for the shell there: who logs in, or root for them, has made this folder.
-fn is_ours(folder: &str) -> String {
+/// A shell condition: the directory belongs to the user, or to root and the user may use sudo.
+fn is_own_test(folder: &str) -> String {
     format!("{{ [ ! -L {folder} ] && {{ [ -O {folder} ] || {AS_ROOT} test -O {folder}; }}; }}")
 }
 
-/// What the shell there says of a folder that is not ours.
-fn is_theirs(folder: &str) -> String {
-    format!("echo {folder} \"{SOMEBODY_ELSES}\" >&2")
+/// A shell command that reports a directory of another user.
+fn report_not_owned(folder: &str) -> String {
+    format!("echo {folder} \"{NOT_OWNED}\" >&2")
 }
 
 impl Link for SshLink {
     fn connect(&mut self) -> Result<LinkEnds, LinkError> {
         self.process = None;
-        // What is lost is not made up for by another agent.
+        // On a reconnect, the agent must still run; its state would be missing in a new one.
         let again = if self.connected { " --again" } else { "" };
         self.connected = true;
         let (program, folder) = (quote(&self.program), quote(&self.folder));
@@ -215,39 +210,39 @@ impl Link for SshLink {
         Ok(LinkEnds { input: Box::new(output), output: Box::new(input) })
     }
 
-    fn patience(&self) -> Duration {
-        self.patience
+    fn reconnect_timeout(&self) -> Duration {
+        self.reconnect_timeout
     }
 
     fn retry_interval(&self) -> Duration {
         self.retry_interval
     }
 
-    fn renew(&mut self) -> bool {
-        if self.successors == 0 {
+    fn restart(&mut self) -> bool {
+        if self.restarts_left == 0 {
             return false;
         }
-        self.successors -= 1;
+        self.restarts_left -= 1;
         self.connected = false;
         true
     }
 
     fn last_error_line(&mut self) -> Option<String> {
         let words = self.process.as_mut().map(PipedProgram::last_error_line)?;
-        (!words.is_empty()).then(|| format!("{}: {words}", self.place()))
+        (!words.is_empty()).then(|| format!("{}: {words}", self.label()))
     }
 
-    fn place(&self) -> String {
+    fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.address.host.clone())
     }
 }
 
-/// What was said last, of errors where there are any.
+/// The last line of standard error or, if that is empty, of standard output.
 fn last_line(outcome: &ProgramOutcome) -> String {
     let last =
         |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
-    let said = last(&outcome.stderr).or_else(|| last(&outcome.stdout));
-    said.unwrap_or_else(|| "it said nothing".to_owned())
+    let output = last(&outcome.stderr).or_else(|| last(&outcome.stdout));
+    output.unwrap_or_else(|| "no output".to_owned())
 }
 
 #[cfg(test)]
@@ -255,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_before_what_else_was_said() {
+    fn the_last_line_prefers_standard_error() {
         let outcome = ProgramOutcome {
             stdout: "x86_64\nnone\n".to_owned(),
             stderr: "sudo: a password is required\n\n".to_owned(),

@@ -1,5 +1,5 @@
-//! What is behind a disk of a virtual machine: a simulated card that is served here over NBD, or a
-//! device of this machine with leave to write to it; watched while trials are made inside.
+//! The backing device of a virtual machine's disk: a simulated card served over NBD, or a device of
+//! this machine. It is monitored while trials run in the machine.
 
 use flashfit_card::{CardModel, Counters};
 use flashfit_card_server::CardProcess;
@@ -13,50 +13,48 @@ use crate::host::WriteGrant;
 use crate::remote::HostMonitor;
 use crate::{CardFacts, TestBedFacts, TrialError, TrialReport};
 
-/// A disk of the machine, and what is behind it.
+/// A disk of the machine with its backing device.
 pub struct Attached {
-    /// The disk.
     pub disk: Disk,
-    /// What is behind it.
-    pub behind: BackingDevice,
+    pub backing: BackingDevice,
 }
 
 impl Attached {
-    /// Takes what is to be behind a disk here.
+    /// Locks the device or starts the card's server.
     ///
     /// # Errors
-    /// When the guard refuses, or the card cannot be served.
+    /// If the guard refuses, or the card cannot be served.
     pub fn new(
-        means: &VmContext<'_>,
-        leave: &WriteGrant,
-        device: DiskInterface,
+        context: &VmContext<'_>,
+        grant: &WriteGrant,
+        interface: DiskInterface,
     ) -> Result<Attached, TrialError> {
-        match leave {
-            WriteGrant::Card { name, model } => card(means, name, model, device),
-            WriteGrant::Named { shown, named } => medium(means, shown, named, device),
-            WriteGrant::Attached { .. } => unreachable!("nobody attaches to a machine of ours"),
+        match grant {
+            WriteGrant::Card { name, model } => card(context, name, model, interface),
+            WriteGrant::Named { device, name } => real_device(context, device, name, interface),
+            WriteGrant::Attached { .. } => unreachable!("only agents receive attached disks"),
         }
     }
 }
 
 fn card(
-    means: &VmContext<'_>,
+    context: &VmContext<'_>,
     name: &str,
     model: &CardModel,
-    device: DiskInterface,
+    interface: DiskInterface,
 ) -> Result<Attached, TrialError> {
     let folder = PrivateFolder::new().map_err(no_folder)?;
     let socket = folder.join("card");
-    let args = (means.card_args)(name, &socket);
+    let args = (context.card_args)(name, &socket);
     let process =
-        CardProcess::start(&means.program, &args).map_err(|error| TrialError::stopped(&error))?;
+        CardProcess::start(&context.program, &args).map_err(|error| TrialError::stopped(&error))?;
     let disk = Disk {
         sector_bytes: model.sector_bytes,
         discard_bytes: model
             .discard
             .as_ref()
             .and_then(|discard| u32::try_from(discard.granularity.0).ok()),
-        ..Disk::nbd(socket, device)
+        ..Disk::nbd(socket, interface)
     };
     let facts = CardFacts {
         name: model.name.clone(),
@@ -66,46 +64,48 @@ fn card(
         model: Some(model.clone()),
     };
     let card = ServedCard { process, facts, before: None, _folder: folder };
-    Ok(Attached { disk, behind: BackingDevice::Card(Box::new(card)) })
+    Ok(Attached { disk, backing: BackingDevice::Card(Box::new(card)) })
 }
 
-fn medium(
-    means: &VmContext<'_>,
-    shown: &Device,
-    named: &str,
-    device: DiskInterface,
+fn real_device(
+    context: &VmContext<'_>,
+    device: &Device,
+    name: &str,
+    interface: DiskInterface,
 ) -> Result<Attached, TrialError> {
-    let agreement = ConsentMethod::Named(named.to_owned());
-    let consent = WriteConsent::ask(&SystemRoots::default(), means.runner, shown, &agreement)?;
+    let consent_method = ConsentMethod::Named(name.to_owned());
+    let consent =
+        WriteConsent::ask(&SystemRoots::default(), context.runner, device, &consent_method)?;
     let sector_bytes =
-        u32::try_from(shown.queue.logical_sector_bytes.max(512)).expect("a sector is small");
-    // The machine opens what is held here, whatever its path names by then.
+        u32::try_from(device.queue.logical_sector_bytes.max(512)).expect("a sector is small");
+    // QEMU opens the locked device through this descriptor, even if its path changes.
     let path = consent.path_for_programs();
-    let held = DeviceLock::node(consent).map_err(|error| TrialError::stopped(&error))?;
-    let disk = Disk { sector_bytes, ..Disk::file(path, false, device) };
-    let behind = BackingDevice::Medium { shown: Box::new(shown.clone()), _held: Box::new(held) };
-    Ok(Attached { disk, behind })
+    let lock = DeviceLock::node(consent).map_err(|error| TrialError::stopped(&error))?;
+    let disk = Disk { sector_bytes, ..Disk::file(path, false, interface) };
+    let backing = BackingDevice::Medium { device: Box::new(device.clone()), _held: Box::new(lock) };
+    Ok(Attached { disk, backing })
 }
 
 fn no_folder(error: std::io::Error) -> TrialError {
     TrialError::Stopped {
-        message: format!("cannot make a temporary folder: {error}"),
+        message: format!("cannot create a temporary directory: {error}"),
         class: ExitClass::Environment,
         hint: Some(
-            "make room in /tmp, or name another folder: TMPDIR=/var/tmp flashfit ...".into(),
+            "make room in /tmp, or use another directory: TMPDIR=/var/tmp flashfit ...".into(),
         ),
     }
 }
 
-/// What is behind a disk.
 pub enum BackingDevice {
-    /// A simulated card.
     Card(Box<ServedCard>),
-    /// The user's own device, locked as long as the machine has it.
-    Medium { shown: Box<Device>, _held: Box<DeviceLock> },
+    /// A real device, locked while the machine uses it.
+    Medium {
+        device: Box<Device>,
+        _held: Box<DeviceLock>,
+    },
 }
 
-/// A simulated card that is served here.
+/// A simulated card served by a child process.
 pub struct ServedCard {
     process: CardProcess,
     facts: CardFacts,
@@ -114,49 +114,49 @@ pub struct ServedCard {
 }
 
 impl HostMonitor for BackingDevice {
-    fn in_state(&mut self) {
+    fn on_initial_state(&mut self) {
         if let Self::Card(card) = self {
             card.before = card.process.counters().ok();
         }
     }
 
-    fn ended(&mut self, report: &mut TrialReport) {
+    fn on_trial_end(&mut self, report: &mut TrialReport) {
         let Self::Card(card) = self else { return };
         if let (Some(before), Ok(after)) = (card.before.take(), card.process.counters()) {
             report.counters = Some(after.since(&before));
         }
     }
 
-    fn complete(&self, facts: &mut TestBedFacts) {
+    fn complete_facts(&self, facts: &mut TestBedFacts) {
         match self {
             Self::Card(card) => {
                 facts.card = Some(card.facts.clone());
-                facts.medium.identity.serial = None;
+                facts.device.identity.serial = None;
             }
-            Self::Medium { shown, .. } => {
-                facts.medium.identity.clone_from(&shown.identity);
-                facts.medium.kind = shown.kind;
-                // Commands are told for the node here: the guest's name may be another disk's here.
-                facts.medium.path.clone_from(&shown.path);
-                facts.medium.disk.clone_from(&shown.disk);
-                facts.medium.object = shown.object;
-                facts.medium.backing = shown.backing;
+            Self::Medium { device, .. } => {
+                facts.device.identity.clone_from(&device.identity);
+                facts.device.kind = device.kind;
+                // Reports contain commands for this machine, so they need its device names.
+                facts.device.path.clone_from(&device.path);
+                facts.device.disk.clone_from(&device.disk);
+                facts.device.object = device.object;
+                facts.device.backing = device.backing;
             }
         }
-        facts.medium.identity.disk_sequence = None;
+        facts.device.identity.disk_sequence = None;
     }
 
-    fn lost(&self) -> Option<String> {
+    fn loss_reason(&self) -> Option<String> {
         match self {
             Self::Card(card) => card.process.counters().err().map(|error| error.to_string()),
             Self::Medium { .. } => None,
         }
     }
 
-    fn cause(&self) -> Option<TrialError> {
+    fn failure_cause(&self) -> Option<TrialError> {
         match self {
-            Self::Medium { shown, .. } if shown.kind == DeviceKind::Image => {
-                TrialError::without_room_below(&shown.path)
+            Self::Medium { device, .. } if device.kind == DeviceKind::Image => {
+                TrialError::disk_full_under(&device.path)
             }
             Self::Medium { .. } | Self::Card(_) => None,
         }

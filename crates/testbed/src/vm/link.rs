@@ -1,4 +1,4 @@
-//! The way to the agent in a virtual machine: its channel.
+//! The link to the agent in a virtual machine, through a virtio port.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use flashfit_user_error::ExitClass;
 use flashfit_vm::{ClockSpeed, Vm};
 
 use crate::TrialError;
-use crate::remote::{Link, LinkEnds, LinkError, SILENCE};
+use crate::remote::{Link, LinkEnds, LinkError, SILENCE_TIMEOUT};
 
-/// A sign of life every two seconds of the machine's own time may be long in coming.
-const COUNTED_SILENCE: Duration = Duration::from_secs(900);
+/// With counted instructions, two seconds of the machine's clock may take minutes.
+const COUNTED_SILENCE_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// The machine's channel. A machine that is gone does not come back.
+/// Cannot reconnect: a machine that ended is not restarted.
 #[derive(Debug)]
 pub struct VmLink {
     vm: Vm,
@@ -19,7 +19,6 @@ pub struct VmLink {
 }
 
 impl VmLink {
-    /// The channel of a machine that runs.
     pub fn new(vm: Vm) -> Self {
         Self { vm, connected: false }
     }
@@ -27,46 +26,47 @@ impl VmLink {
 
 impl Link for VmLink {
     fn connect(&mut self) -> Result<LinkEnds, LinkError> {
-        let gone = |message: String| LinkError {
+        let link_error = |message: String| LinkError {
             message,
             hint: None,
             class: ExitClass::Io,
-            may_pass: false,
+            is_transient: false,
         };
         if self.connected {
-            return Err(gone("the virtual machine is gone".to_owned()));
+            return Err(link_error("the virtual machine has ended".to_owned()));
         }
         self.connected = true;
         let ends = || Ok((self.vm.channel()?, self.vm.channel()?));
-        let (input, output) = ends().map_err(|error: std::io::Error| gone(error.to_string()))?;
+        let (input, output) =
+            ends().map_err(|error: std::io::Error| link_error(error.to_string()))?;
         Ok(LinkEnds { input: Box::new(input), output: Box::new(output) })
     }
 
-    fn patience(&self) -> Duration {
+    fn reconnect_timeout(&self) -> Duration {
         Duration::ZERO
     }
 
-    fn silence(&self) -> Duration {
+    fn silence_timeout(&self) -> Duration {
         match self.vm.facts().speed {
-            ClockSpeed::RealTime => SILENCE,
-            ClockSpeed::Counted { .. } => COUNTED_SILENCE,
+            ClockSpeed::RealTime => SILENCE_TIMEOUT,
+            ClockSpeed::Counted { .. } => COUNTED_SILENCE_TIMEOUT,
         }
     }
 
     fn last_error_line(&mut self) -> Option<String> {
-        Some(format!("its console said last: {}", self.vm.last_error_line()?))
+        Some(format!("its last console output: {}", self.vm.last_error_line()?))
     }
 
-    fn advice(&self, error: &TrialError) -> Option<String> {
+    fn hint_for(&self, error: &TrialError) -> Option<String> {
         let message = error.to_string();
         let signs = ["no space left", "No space left", "Out of memory"];
         signs.iter().any(|sign| message.contains(sign)).then(|| {
-            "a virtual machine has its files in its memory; begin a run with more: --memory SIZE"
+            "a virtual machine keeps its files in memory; start a run with more: --memory SIZE"
                 .to_owned()
         })
     }
 
-    fn place(&self) -> String {
+    fn label(&self) -> String {
         "the virtual machine".to_owned()
     }
 }

@@ -1,6 +1,5 @@
-//! What was found of options in earlier virtual machines, kept in the user's cache beside what is
-//! known of this machine's own kernel: it holds for one kernel's files, the modules that are
-//! brought in, the programs of this machine and one catalog. A dry run then needs no machine.
+//! Caches the option findings of earlier virtual machines, so that a dry run needs no machine. An
+//! entry is valid for one kernel, its modules, the programs of this machine and one catalog.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,14 +10,13 @@ use flashfit_host::Runner;
 use flashfit_option_probe::{Cache, OptionCacheKey, OptionFindings, key_elsewhere};
 use flashfit_vm::Kernel;
 
-/// Findings of earlier machines.
-pub struct MachineFindings {
+pub struct VmFindingsCache {
     cache: Cache,
 }
 
-/// A file system under conditions in a machine with this kernel and these modules.
+/// What findings depend on.
 #[derive(Clone, Copy)]
-pub struct MachineCase<'a> {
+pub struct VmFindingsCase<'a> {
     pub filesystem: &'a FileSystem,
     pub conditions: &'a Conditions,
     pub rotational: Option<bool>,
@@ -26,41 +24,40 @@ pub struct MachineCase<'a> {
     pub modules: &'a [String],
 }
 
-impl MachineFindings {
-    /// Those of the user.
+impl VmFindingsCache {
     pub fn of_user() -> Self {
         Self { cache: Cache::of_user() }
     }
 
-    /// The findings kept for a case, and the key to keep others under.
+    /// The key of a case and its cached findings.
     pub fn find(
         &self,
         runner: &dyn Runner,
-        case: &MachineCase<'_>,
+        case: &VmFindingsCase<'_>,
     ) -> (OptionCacheKey, Option<OptionFindings>) {
-        let words = kernel_words(case.kernel, case.modules);
+        let words = kernel_key(case.kernel, case.modules);
         let key = key_elsewhere(runner, case.filesystem, case.conditions, case.rotational, words);
         let found = self.cache.get(&key);
         (key, found)
     }
 
-    /// Keeps findings for later machines; where that cannot be, they are found out again.
-    pub fn keep(&self, key: OptionCacheKey, findings: &OptionFindings) {
+    /// Stores findings. Ignores errors: a missing entry is found again.
+    pub fn store(&self, key: OptionCacheKey, findings: &OptionFindings) {
         let _ = self.cache.keep(key, findings);
     }
 }
 
-/// A kernel by its release and its files: one of the same release that was built again is another.
-fn kernel_words(kernel: &Kernel, modules: &[String]) -> String {
+/// Identifies a kernel by release and files, because a rebuilt kernel may have the same release.
+fn kernel_key(kernel: &Kernel, modules: &[String]) -> String {
     let mut words = format!("{} in a virtual machine", kernel.release);
     for file in [kernel.image.clone(), kernel.modules.join("modules.dep")] {
-        let _ = write!(words, ", {}", file_words(&file));
+        let _ = write!(words, ", {}", file_key(&file));
     }
     let _ = write!(words, ", with {}", modules.join(" "));
     words
 }
 
-fn file_words(file: &Path) -> String {
+fn file_key(file: &Path) -> String {
     let facts = std::fs::metadata(file).ok();
     let changed = facts.as_ref().and_then(|facts| facts.modified().ok());
     let seconds = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -80,36 +77,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_of_one_kernel_file_one_set_of_modules_and_one_geometry() {
+    fn findings_depend_on_kernel_modules_and_conditions() {
         let folder = tempfile::tempdir().expect("a folder");
         let image = folder.path().join("vmlinuz");
         std::fs::write(&image, "one").expect("a file");
-        let known = MachineFindings { cache: Cache::at(&folder.path().join("options.json")) };
-        let catalogue = FileSystemCatalog::load(None).expect("it is built in");
+        let cache = VmFindingsCache { cache: Cache::at(&folder.path().join("options.json")) };
+        let catalog = FileSystemCatalog::load(None).expect("it is built in");
         let runner = ScriptedRunner::new();
-        let filesystem = catalogue.filesystem("ext4").expect("it is built in");
+        let filesystem = catalog.filesystem("ext4").expect("it is built in");
         let kernel =
             Kernel { image: image.clone(), modules: folder.path().into(), release: "6.1".into() };
         let conditions = Conditions::default();
         let modules = ["ext4".to_owned()];
-        let case = MachineCase {
+        let case = VmFindingsCase {
             filesystem,
             conditions: &conditions,
             rotational: Some(false),
             kernel: &kernel,
             modules: &modules,
         };
-        let find = |case: &MachineCase<'_>| known.find(&runner, case).1;
-        let (key, none) = known.find(&runner, &case);
+        let find = |case: &VmFindingsCase<'_>| cache.find(&runner, case).1;
+        let (key, none) = cache.find(&runner, &case);
         assert_eq!(none, None);
         let findings =
             OptionFindings { filesystem: "ext4".into(), not_mounted: None, options: Vec::new() };
-        known.keep(key, &findings);
+        cache.store(key, &findings);
         assert_eq!(find(&case), Some(findings.clone()));
-        assert_eq!(find(&MachineCase { rotational: None, ..case }), None);
-        assert_eq!(find(&MachineCase { modules: &[], ..case }), None);
+        assert_eq!(find(&VmFindingsCase { rotational: None, ..case }), None);
+        assert_eq!(find(&VmFindingsCase { modules: &[], ..case }), None);
         let discards = Conditions { discard: true, ..conditions.clone() };
-        assert_eq!(find(&MachineCase { conditions: &discards, ..case }), None);
+        assert_eq!(find(&VmFindingsCase { conditions: &discards, ..case }), None);
         std::fs::write(&image, "another").expect("a file");
         assert_eq!(find(&case), None);
     }

@@ -1,14 +1,14 @@
-//! A virtual machine as a place for trials: this machine's device, image or simulated card under
-//! another kernel, for which nobody needs to be root.
+//! A virtual machine as a host for trials: a device, image or simulated card of this machine under
+//! another kernel, without root.
 //!
-//! What a device is and whether it may be written to is seen here, before the machine is started;
-//! it is then attached to it, locked here, and taken over there. A simulated card is served here
-//! over NBD, so that its counters are read here too. Where the machine's instructions are counted,
-//! its clock is not this machine's: a simulated card is then served inside, and its delays and the
-//! processor's time go in true proportion, however busy this machine is.
+//! The device is inspected, checked by the guard and locked on this machine, then attached to the
+//! virtual machine. A simulated card is served on this machine over NBD, which makes its counters
+//! available. With counted instructions, the guest's clock is independent of this machine: the card
+//! is then served inside the guest, so that card delays and processor time keep their proportion
+//! even if this machine is busy.
 //!
-//! Limits: the machine has the programs of this one. Under emulation its processor is slow, so its
-//! figures are compared with nothing but their like.
+//! Limits: the guest uses the programs of this machine. An emulated processor is slow, so its
+//! results can only be compared with each other.
 
 mod backing_device;
 mod link;
@@ -28,7 +28,7 @@ use flashfit_vm::{Accelerator, ClockSpeed, DiskInterface, Kernel, Vm, VmFacts, V
 
 use backing_device::Attached;
 use link::VmLink;
-use machine_findings::{MachineCase, MachineFindings};
+use machine_findings::{VmFindingsCache, VmFindingsCase};
 
 use crate::host::{
     Capabilities, Host, LocalHost, OpenRequest, ProbeRequest, ProbeResult, Requirements, WriteGrant,
@@ -37,18 +37,17 @@ use crate::remote::RemoteHost;
 use crate::spec::{VmChoice, VmDisk};
 use crate::{TestBed, TrialError};
 
-/// The machine's one disk.
 const FIRST_DISK: usize = 0;
-/// Beside what workloads may use.
+/// In addition to the memory limit of workloads.
 const MEMORY_MIB: u32 = 512;
-/// For a card that is served in the machine, by its capacity: its bytes, and the page cache of the
-/// file that it serves. More than the second number no trial writes.
+/// Memory for a card served inside the guest, as a multiple of its capacity: its content, and the
+/// page cache of the served file.
 const CARD_MEMORY: u64 = 2;
 const CARD_MEMORY_MIB_MAX: u64 = 8192;
-/// Under emulation, on a busy machine.
-const READY_WAIT: Duration = Duration::from_secs(120);
-/// What drives file systems, loop devices and queues beside their own modules.
-const FURTHER_MODULES: [&str; 10] = [
+/// Enough for an emulated guest on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Modules in addition to those of the file systems.
+const EXTRA_MODULES: [&str; 10] = [
     "loop",
     "fuse",
     "bfq",
@@ -60,141 +59,136 @@ const FURTHER_MODULES: [&str; 10] = [
     "nls_utf8",
     "crc32c_generic",
 ];
-/// What trials run beside the programs of file systems.
-const FURTHER_PROGRAMS: [&str; 8] =
+/// Programs in addition to mkfs and fsck.
+const EXTRA_PROGRAMS: [&str; 8] =
     ["umount", "losetup", "blkid", "partx", "tune2fs", "wipefs", "sync", "btrfs"];
 
-/// Makes the arguments that serve the card of that name on that socket.
+/// Returns the arguments that serve the card of that name on that socket.
 pub type NbdCardCommandLine<'a> = Box<dyn Fn(&str, &Path) -> Vec<String> + 'a>;
 
-/// What a machine is made with.
 pub struct VmContext<'a> {
-    /// Runs programs here.
     pub runner: &'a SystemRunner,
-    /// The file systems to be tried.
-    pub catalogue: &'a FileSystemCatalog,
-    /// This machine, which is asked about devices.
-    pub here: LocalHost<'a>,
-    /// This very program, which becomes the agent, and the server of simulated cards.
+    pub catalog: &'a FileSystemCatalog,
+    /// This machine, where the device is.
+    pub local: LocalHost<'a>,
+    /// This program, which runs as the agent and serves simulated cards.
     pub program: PathBuf,
-    /// Makes the arguments that serve the card of that name over NBD on a socket.
     pub card_args: NbdCardCommandLine<'a>,
     /// The version of flashfit.
     pub version: String,
-    /// The user's own catalog.
+    /// Directory of the user's catalog.
     pub catalog_dir: Option<PathBuf>,
-    /// The seed of what is random in the machine.
+    /// Seed of QEMU's random number generator.
     pub seed: u64,
-    /// What a workload's programs and their page cache may use, in bytes.
+    /// Memory limit of a workload.
     pub memory_bytes: u64,
-    /// How much data a workload uses, in bytes.
     pub data_bytes: u64,
-    /// The share of a device that is filled beforehand, in hundredths of a percent.
+    /// Share of a device that is filled before the workload, in hundredths of a percent.
     pub fill_hundredths: u32,
 }
 
-/// A virtual machine, started when it is first needed.
+/// A virtual machine, started on first use.
 pub struct VmHost<'a> {
-    means: VmContext<'a>,
+    context: VmContext<'a>,
     choice: VmChoice,
     kernel: Option<Kernel>,
-    /// The file of a simulated card that is served in the machine, where it has one.
+    /// The file of a simulated card that is served inside the guest.
     card_file: Option<PathBuf>,
-    /// What it needs of memory.
+    /// Memory for a card that is served inside the guest.
     card_mib: u32,
     running: Option<RemoteHost<VmLink>>,
 }
 
-/// What trials with this catalog's file systems need of a virtual machine, and what is there.
+/// Checks what virtual machines need for trials with the file systems of this catalog.
 pub fn examine(
     runner: &SystemRunner,
-    catalogue: &FileSystemCatalog,
+    catalog: &FileSystemCatalog,
     choice: &VmChoice,
 ) -> Result<Examination, TrialError> {
-    let kernel = given_kernel(choice)?;
-    let wanted = Requirements::of(catalogue);
+    let kernel = chosen_kernel(choice)?;
+    let wanted = Requirements::of(catalog);
     let modules = modules(&wanted.kinds);
     let programs = wanted.programs.into_iter().collect();
     Ok(doctor::examine(&DoctorNeeds { kernel, modules, programs }, runner))
 }
 
-fn given_kernel(choice: &VmChoice) -> Result<Option<Kernel>, TrialError> {
+fn chosen_kernel(choice: &VmChoice) -> Result<Option<Kernel>, TrialError> {
     let given = choice.kernel.as_deref().map(|image| Kernel::given(image, None));
     given.transpose().map_err(|error| TrialError::stopped(&error))
 }
 
-fn capacity(leave: &WriteGrant) -> Bytes {
-    match leave {
+fn capacity(grant: &WriteGrant) -> Bytes {
+    match grant {
         WriteGrant::Card { model, .. } => model.capacity,
-        WriteGrant::Named { shown, .. } => shown.capacity,
+        WriteGrant::Named { device, .. } => device.capacity,
         WriteGrant::Attached { capacity, .. } => *capacity,
     }
 }
 
-/// The modules of file systems, and what they need beside.
+/// The modules of file systems and their dependencies.
 fn modules<'a>(kinds: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let of_kinds = kinds.into_iter().map(|kind| module_of(kind).to_owned());
-    let mut names: Vec<String> = of_kinds.chain(FURTHER_MODULES.map(str::to_owned)).collect();
+    let mut names: Vec<String> = of_kinds.chain(EXTRA_MODULES.map(str::to_owned)).collect();
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// The module of a file system; Debian's kernels have the older two from ext4's.
+/// The module of a file system. Debian's kernels implement ext2 and ext3 with ext4.
 fn module_of(kind: &str) -> &str {
     if ["ext2", "ext3"].contains(&kind) { "ext4" } else { kind }
 }
 
 impl<'a> VmHost<'a> {
-    /// A machine that is not started yet.
-    pub fn new(means: VmContext<'a>, choice: VmChoice) -> Self {
-        Self { means, choice, kernel: None, card_file: None, card_mib: 0, running: None }
+    /// Does not start the machine yet.
+    pub fn new(context: VmContext<'a>, choice: VmChoice) -> Self {
+        Self { context, choice, kernel: None, card_file: None, card_mib: 0, running: None }
     }
 
-    /// Whether a simulated card is served in the machine, whose clock is not this machine's.
+    /// Whether a simulated card is served inside the guest.
     fn serves_inside(&self) -> bool {
         self.choice.speed_mips.is_some()
     }
 
-    /// Whether the disk that was chosen can have this behind it.
-    fn takes(&self, leave: &WriteGrant) -> Result<(), TrialError> {
+    /// Checks whether the chosen disk can have this backing device.
+    fn check_disk(&self, grant: &WriteGrant) -> Result<(), TrialError> {
         let refused = |message: String, hint: &str| TrialError::Stopped {
             message,
             class: ExitClass::Usage,
             hint: Some(hint.to_owned()),
         };
         let disk = self.choice.disk;
-        if !disk.is_usual() && self.serves_inside() && matches!(leave, WriteGrant::Card { .. }) {
+        if !disk.is_default() && self.serves_inside() && matches!(grant, WriteGrant::Card { .. }) {
             return Err(refused(
                 format!(
-                    "with counted instructions a simulated card is served in the virtual machine, \
-                     which then has no disk to be attached as {disk}"
+                    "a simulated card cannot be attached as {disk}: with counted instructions it \
+                     is served inside the virtual machine"
                 ),
-                "leave out --vm-disk or --vm-speed-mips",
+                "omit --vm-disk or --vm-speed-mips",
             ));
         }
-        match device(disk).refuses_size(capacity(leave).0) {
-            Some(why) => Err(refused(why, "take a medium of such a size, or another --vm-disk")),
+        match disk_interface(disk).refuses_size(capacity(grant).0) {
+            Some(why) => Err(refused(why, "use a device of such a size, or another --vm-disk")),
             None => Ok(()),
         }
     }
 
-    /// What a card of that capacity needs of the machine's memory, in MiB.
+    /// The guest memory that a card of that capacity needs, in MiB.
     fn card_mib_for(&self, capacity: Bytes) -> Result<u32, TrialError> {
-        let filled = capacity.0 / 10_000 * u64::from(self.means.fill_hundredths);
-        let written = filled.saturating_add(self.means.data_bytes).min(capacity.0);
+        let filled = capacity.0 / 10_000 * u64::from(self.context.fill_hundredths);
+        let written = filled.saturating_add(self.context.data_bytes).min(capacity.0);
         if written.saturating_mul(CARD_MEMORY) >> 20 > CARD_MEMORY_MIB_MAX {
             return Err(TrialError::Stopped {
                 message: format!(
-                    "a card that is served in the virtual machine is kept in its memory, where {} \
-                     would be written to it, and there is room for {}",
+                    "the simulated card does not fit into the memory of the virtual machine: {} \
+                     would be written, and {} fit",
                     Bytes(written),
                     Bytes::mib(CARD_MEMORY_MIB_MAX / CARD_MEMORY)
                 ),
                 class: ExitClass::Usage,
                 hint: Some(
-                    "fill less of it (--fill, --data-size), or leave --vm-speed-mips out: the card \
-                     is then served beside the machine"
+                    "write less (--fill, --data-size), or omit --vm-speed-mips: the card is then \
+                     served outside the virtual machine"
                         .to_owned(),
                 ),
             });
@@ -207,9 +201,9 @@ impl<'a> VmHost<'a> {
         if let Some(kernel) = &self.kernel {
             return Ok(kernel.clone());
         }
-        let kernel = match given_kernel(&self.choice)? {
+        let kernel = match chosen_kernel(&self.choice)? {
             Some(kernel) => kernel,
-            None => Kernel::find(&modules(kinds), self.means.runner)
+            None => Kernel::find(&modules(kinds), self.context.runner)
                 .map_err(|error| TrialError::stopped(&error))?,
         };
         self.kernel = Some(kernel.clone());
@@ -217,17 +211,17 @@ impl<'a> VmHost<'a> {
     }
 
     fn kinds(&self) -> Vec<String> {
-        Requirements::of(self.means.catalogue).kinds.into_iter().collect()
+        Requirements::of(self.context.catalog).kinds.into_iter().collect()
     }
 
-    /// Starts the machine with what is behind it, unless it runs.
+    /// Starts the machine unless it runs.
     fn running(
         &mut self,
         attached: Option<Attached>,
     ) -> Result<&mut RemoteHost<VmLink>, TrialError> {
         if self.running.is_none() {
-            let place = self.start(attached)?;
-            self.running = Some(place);
+            let host = self.start(attached)?;
+            self.running = Some(host);
         }
         Ok(self.running.as_mut().expect("it was just started"))
     }
@@ -235,16 +229,16 @@ impl<'a> VmHost<'a> {
     fn start(&mut self, attached: Option<Attached>) -> Result<RemoteHost<VmLink>, TrialError> {
         let kinds = self.kinds();
         let kernel = self.kernel(&kinds)?;
-        let wanted = Requirements::of(self.means.catalogue);
+        let wanted = Requirements::of(self.context.catalog);
         let fsck =
-            self.means.catalogue.filesystems().iter().map(|found| found.fsck.tool.program.clone());
-        // mount(8) has a file system's own program do it where there is one.
+            self.context.catalog.filesystems().iter().map(|found| found.fsck.tool.program.clone());
+        // mount(8) calls a file system's own helper if there is one.
         let mount = kinds.iter().map(|kind| format!("mount.{kind}"));
-        let further = FURTHER_PROGRAMS.map(str::to_owned);
-        let workload_mib = u32::try_from(self.means.memory_bytes >> 20).unwrap_or(u32::MAX);
+        let further = EXTRA_PROGRAMS.map(str::to_owned);
+        let workload_mib = u32::try_from(self.context.memory_bytes >> 20).unwrap_or(u32::MAX);
         let options = VmOptions {
             kernel,
-            agent: self.means.program.clone(),
+            agent: self.context.program.clone(),
             agent_args: vec!["agent".to_owned()],
             programs: wanted.programs.into_iter().chain(fsck).chain(mount).chain(further).collect(),
             modules: modules(&kinds),
@@ -253,28 +247,28 @@ impl<'a> VmHost<'a> {
             ports: Vec::new(),
             memory_mib: MEMORY_MIB.saturating_add(workload_mib).saturating_add(self.card_mib),
             speed: speed(&self.choice),
-            seed: self.means.seed,
-            ready_wait: READY_WAIT,
+            seed: self.context.seed,
+            ready_wait: READY_TIMEOUT,
         };
-        let interrupt = self.means.runner.interrupt();
+        let interrupt = self.context.runner.interrupt();
         let vm = Vm::start(&options, interrupt).map_err(|error| TrialError::stopped(&error))?;
         let name = name(vm.facts(), self.choice.disk);
         let link = VmLink::new(vm);
-        let place = RemoteHost::new(
+        let host = RemoteHost::new(
             link,
             &name,
             interrupt,
-            &self.means.version,
-            self.means.catalog_dir.as_deref(),
+            &self.context.version,
+            self.context.catalog_dir.as_deref(),
         )?;
         Ok(match attached {
-            Some(attached) => place.beside(Box::new(attached.behind)),
-            None => place,
+            Some(attached) => host.with_monitor(Box::new(attached.backing)),
+            None => host,
         })
     }
 }
 
-/// Instructions are counted in powers of two of a nanosecond.
+/// QEMU's `-icount shift=N`: an instruction takes 2^N nanoseconds.
 fn speed(choice: &VmChoice) -> ClockSpeed {
     match choice.speed_mips {
         None => ClockSpeed::RealTime,
@@ -285,8 +279,7 @@ fn speed(choice: &VmChoice) -> ClockSpeed {
     }
 }
 
-/// As what QEMU attaches it.
-pub(crate) fn device(disk: VmDisk) -> DiskInterface {
+pub(crate) fn disk_interface(disk: VmDisk) -> DiskInterface {
     match disk {
         VmDisk::Virtio => DiskInterface::Virtio,
         VmDisk::Sd => DiskInterface::SdCard,
@@ -296,7 +289,7 @@ pub(crate) fn device(disk: VmDisk) -> DiskInterface {
     }
 }
 
-/// What the test bed is called: everything that makes its figures comparable, or not.
+/// The name of the test bed; contains everything that affects whether results are comparable.
 fn name(facts: &VmFacts, disk: VmDisk) -> String {
     let speed = match facts.speed {
         ClockSpeed::RealTime => "in real time".to_owned(),
@@ -308,15 +301,15 @@ fn name(facts: &VmFacts, disk: VmDisk) -> String {
         Accelerator::Kvm => "KVM",
         Accelerator::Tcg => "emulated",
     };
-    let disk = if disk.is_usual() { String::new() } else { format!(", disk {disk}") };
+    let disk = if disk.is_default() { String::new() } else { format!(", disk {disk}") };
     format!("vm (QEMU {}, {how}, {speed}{disk})", facts.qemu)
 }
 
 impl Host for VmHost<'_> {
-    fn describe(&mut self, wanted: &Requirements) -> Result<Capabilities, TrialError> {
-        let kinds: Vec<String> = wanted.kinds.iter().cloned().collect();
-        if !self.choice.disk.is_usual() {
-            let offered = device(self.choice.disk).is_offered(self.means.runner);
+    fn describe(&mut self, requirements: &Requirements) -> Result<Capabilities, TrialError> {
+        let kinds: Vec<String> = requirements.kinds.iter().cloned().collect();
+        if !self.choice.disk.is_default() {
+            let offered = disk_interface(self.choice.disk).is_offered(self.context.runner);
             offered.map_err(|error| TrialError::stopped(&error))?;
         }
         let kernel = self.kernel(&kinds)?;
@@ -325,22 +318,31 @@ impl Host for VmHost<'_> {
             machine: std::env::consts::ARCH.to_owned(),
             lacks_devices: None,
             lacks_cards: None,
-            programs: wanted.programs.iter().filter(|name| find(name).is_some()).cloned().collect(),
-            kinds: wanted.kinds.iter().filter(has).cloned().collect(),
-            media: Vec::new(),
+            programs: requirements
+                .programs
+                .iter()
+                .filter(|name| find(name).is_some())
+                .cloned()
+                .collect(),
+            kinds: requirements.kinds.iter().filter(has).cloned().collect(),
+            devices: Vec::new(),
             kernel: kernel.release,
         })
     }
 
-    fn look(&mut self, target: &str) -> Result<Device, TrialError> {
-        self.means.here.look(target)
+    fn inspect(&mut self, target: &str) -> Result<Device, TrialError> {
+        self.context.local.inspect(target)
     }
 
-    fn ask(&mut self, shown: &Device, agreement: &ConsentMethod) -> Result<(), TrialError> {
-        self.means.here.ask(shown, agreement)
+    fn check_consent(
+        &mut self,
+        device: &Device,
+        consent_method: &ConsentMethod,
+    ) -> Result<(), TrialError> {
+        self.context.local.check_consent(device, consent_method)
     }
 
-    fn findings(
+    fn option_findings(
         &mut self,
         filesystem: &str,
         conditions: &Conditions,
@@ -348,59 +350,61 @@ impl Host for VmHost<'_> {
     ) -> Result<OptionFindings, TrialError> {
         let kinds = self.kinds();
         let (kernel, modules) = (self.kernel(&kinds)?, modules(&kinds));
-        let found = self.means.catalogue.filesystem(filesystem);
-        let case = MachineCase {
+        let found = self.context.catalog.filesystem(filesystem);
+        let case = VmFindingsCase {
             filesystem: found.map_err(|error| TrialError::stopped(&error))?,
             conditions,
             rotational,
             kernel: &kernel,
             modules: &modules,
         };
-        let known = MachineFindings::of_user();
-        let (key, found) = known.find(self.means.runner, &case);
+        let cache = VmFindingsCache::of_user();
+        let (key, found) = cache.find(self.context.runner, &case);
         if let Some(findings) = found {
             return Ok(findings);
         }
-        let findings = self.running(None)?.findings(filesystem, conditions, rotational)?;
-        known.keep(key, &findings);
+        let findings = self.running(None)?.option_findings(filesystem, conditions, rotational)?;
+        cache.store(key, &findings);
         Ok(findings)
     }
 
     fn probe(&mut self, _: &ProbeRequest) -> Result<ProbeResult, TrialError> {
         Err(TrialError::Stopped {
-            message: "a probe in a virtual machine would time the machine, not the medium"
+            message: "a probe in a virtual machine would time the machine, not the device"
                 .to_owned(),
             class: ExitClass::Usage,
-            hint: Some("probe it here: --on here, or on a board: --on ssh:HOST".to_owned()),
+            hint: Some(
+                "probe it on this machine (--on here) or on a board (--on ssh:HOST)".to_owned(),
+            ),
         })
     }
 
-    fn prepare(&mut self, leave: &WriteGrant) -> Result<(), TrialError> {
-        self.takes(leave)?;
-        if let (WriteGrant::Card { name, model }, true) = (leave, self.serves_inside()) {
+    fn prepare(&mut self, grant: &WriteGrant) -> Result<(), TrialError> {
+        self.check_disk(grant)?;
+        if let (WriteGrant::Card { name, model }, true) = (grant, self.serves_inside()) {
             self.card_mib = self.card_mib_for(model.capacity)?;
-            // A card's own file goes in under its own name.
+            // A card's own file keeps its path in the guest.
             self.card_file = std::path::absolute(name).ok().filter(|path| path.is_file());
             return self.running(None).map(drop);
         }
-        let attached = Attached::new(&self.means, leave, device(self.choice.disk))?;
+        let attached = Attached::new(&self.context, grant, disk_interface(self.choice.disk))?;
         self.running(Some(attached)).map(drop)
     }
 
-    fn open<'b>(&'b mut self, opening: &OpenRequest) -> Result<Box<dyn TestBed + 'b>, TrialError> {
-        let capacity = capacity(&opening.leave);
-        let leave = match &opening.leave {
+    fn open<'b>(&'b mut self, request: &OpenRequest) -> Result<Box<dyn TestBed + 'b>, TrialError> {
+        let capacity = capacity(&request.grant);
+        let grant = match &request.grant {
             WriteGrant::Card { name, model } if self.serves_inside() => {
                 let file = self.card_file.as_ref().map(|file| file.display().to_string());
                 let name = file.unwrap_or_else(|| name.clone());
                 WriteGrant::Card { name, model: model.clone() }
             }
             _ => WriteGrant::Attached {
-                serial: device(self.choice.disk).serial(FIRST_DISK),
+                serial: disk_interface(self.choice.disk).serial(FIRST_DISK),
                 capacity,
             },
         };
-        let opening = OpenRequest { leave, mount_dir: None, ..opening.clone() };
-        self.running(None)?.open(&opening)
+        let request = OpenRequest { grant, mount_dir: None, ..request.clone() };
+        self.running(None)?.open(&request)
     }
 }

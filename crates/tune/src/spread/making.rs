@@ -216,7 +216,7 @@ impl TuneSession<'_> {
                 // What works on the other boards is not the setup's fault.
                 team.dismiss(board);
                 let what = format!("cannot be compared, its untuned setup fails: {message}");
-                let why = TrialError::Medium { what };
+                let why = TrialError::Device { what };
                 observer.lost(team.made_on(board), &why);
                 if team.present().next().is_none() && out.stopped.is_none() {
                     out.stopped = Some(TuneError::NoBoardLeft { last: why.to_string() });

@@ -206,5 +206,5 @@ impl Drop for Worker {
 }
 
 fn vanished() -> TrialError {
-    TrialError::Medium { what: "is not served any more".to_owned() }
+    TrialError::Device { what: "is not served any more".to_owned() }
 }

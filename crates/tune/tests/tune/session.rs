@@ -169,7 +169,7 @@ fn a_fatal_error_ends_the_run_and_leaves_the_trials_whole() {
     let went = go(dir.path(), &space(), &spec, dying);
     let error = went.ended.unwrap_err();
     assert_eq!(error.class(), ExitClass::Io);
-    assert_eq!(error.to_string(), "the medium is gone");
+    assert_eq!(error.to_string(), "the device is gone");
     assert_eq!(keys(&StoredRun::read(dir.path()).unwrap().trials), keys(&went.trials));
     assert_eq!(went.trials.len(), 5);
 }

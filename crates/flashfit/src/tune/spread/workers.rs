@@ -58,8 +58,8 @@ impl WorkerBoard {
     /// How its device is taken over.
     pub fn opening(&self, spec: &RunSpec) -> OpenRequest {
         OpenRequest {
-            leave: self.subject.leave(self.named.clone()),
-            given: self.subject.geometry.clone(),
+            grant: self.subject.leave(self.named.clone()),
+            geometry_override: self.subject.geometry.clone(),
             layout: self.subject.layout.clone(),
             memory_bytes: spec.memory.0,
             mount_dir: spec.mount_dir.clone(),
@@ -134,7 +134,7 @@ pub fn agree(crew: &mut Vec<WorkerBoard>, confirmed: &[String]) -> Result<(), Co
             continue;
         };
         let place = &mut member.berth.place;
-        let mut guard = |agreement: &ConsentMethod| place.ask(medium, agreement);
+        let mut guard = |agreement: &ConsentMethod| place.check_consent(medium, agreement);
         let name = given.get(&member.berth.name).map(String::as_str);
         match consent::agreed(medium, name, &mut guard) {
             Ok(named) => {

@@ -166,7 +166,7 @@ fn an_agent_that_is_killed_is_followed_by_another_once() {
         assert_eq!(noted, 1, "the trial that was made again says so");
         let (_, folder) = kill_agent();
         let ended = Ended::of(run);
-        ended.said(5, &["the agent on board is gone", "--resume"]);
+        ended.said(5, &["the agent on board was lost", "--resume"]);
         place.shorten_run(1);
         resume(&place, &sshd).said(0, &[]);
         wait_for_a_clean_board(&place, &folder);
@@ -194,7 +194,7 @@ fn a_folder_of_somebody_else_is_not_used() {
         let ended = resume(&place, &sshd);
         drop(socket);
         std::fs::remove_dir_all(&folder).unwrap();
-        ended.said(4, &[&folder, "is somebody else's", "hint: look at what is there"]);
+        ended.said(4, &[&folder, "belongs to another user", "hint: check what is there"]);
         assert!(!place.path("sprung").exists(), "a stranger's program was run");
         place.shorten_run(1);
         resume(&place, &sshd).said(0, &[]);
@@ -281,8 +281,11 @@ fn a_board_that_cannot_be_reached_is_named() {
     }
     let place = Place::new();
     let ended = place.tune("/dev/mmcblk9", &["--on", "ssh:board.invalid"]);
-    ended.said(4, &["board.invalid", "hint: ssh board.invalid should work without a question"]);
-    place.tune("card.img", &["--on", "ssh:-oProxyCommand=x"]).said(2, &["is no stand"]);
+    ended
+        .said(4, &["board.invalid", "hint: ssh board.invalid must work without a password prompt"]);
+    place
+        .tune("card.img", &["--on", "ssh:-oProxyCommand=x"])
+        .said(2, &["unknown test bed `ssh:-oProxyCommand=x`"]);
 }
 
 fn run_to_end(mut command: std::process::Command) -> Ended {

@@ -106,7 +106,7 @@ fn a_machine_that_is_killed_costs_the_trial_under_way() {
         let run = start(&place, &["--repeats", "20"]);
         wait_for_trials(&place, 1);
         signal(machine(&run), Signal::KILL);
-        Ended::of(run).said(5, &["the virtual machine is gone", "--resume"]);
+        Ended::of(run).said(5, &["the virtual machine has ended", "--resume"]);
         wait_for_nothing_left(&place);
         let before = place.recorded();
         place.shorten_run(1);

@@ -88,7 +88,7 @@ fn memory_that_is_not_there_is_said() {
         let large = place.file("large.toml", &crate::fixture::FAST_CARD.replace("160MiB", "32GiB"));
         let large = format!("sim:{}", large.display());
         let all = [&["--on", "vm"], &args[..]].concat();
-        place.tune(&large, &all).said(2, &["kept in its memory", "hint: fill less of it"]);
+        place.tune(&large, &all).said(2, &["does not fit into the memory", "hint: write less"]);
         assert!(!place.path("run").exists());
         wait_for_nothing_left(&place);
     });

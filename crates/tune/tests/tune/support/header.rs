@@ -46,12 +46,12 @@ pub fn spec(space: &Space, workloads: &[&str]) -> RunSpec {
 /// A machine and a device.
 pub fn facts() -> TestBedFacts {
     TestBedFacts {
-        stand: "pretended".into(),
+        test_bed: "pretended".into(),
         kernel: "6.1.0".into(),
         machine: "x86_64".into(),
         processors: 2,
         programs: BTreeMap::new(),
-        medium: Device {
+        device: Device {
             path: "card.img".into(),
             disk: String::new(),
             kind: DeviceKind::Image,

@@ -42,7 +42,7 @@ impl TestBed for FakeStand<'_> {
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialReport, TrialError> {
         if self.gone_after == Some(self.made.len()) {
-            return Err(TrialError::Medium { what: "is gone".into() });
+            return Err(TrialError::Device { what: "is gone".into() });
         }
         let workload = request.workload.name.clone();
         let answer = (self.landscape)(request.setup, &workload);
