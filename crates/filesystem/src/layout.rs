@@ -7,8 +7,10 @@
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use flashfit_device::Bytes;
+use flashfit_device::units::BadSize;
 use flashfit_geometry::Geometry;
 use flashfit_host::Program;
 use flashfit_user_error::{ExitClass, UserError};
@@ -44,6 +46,18 @@ pub enum LayoutStart {
     Whole,
     /// In a partition that starts there.
     At(Bytes),
+}
+
+impl FromStr for LayoutStart {
+    type Err = BadSize;
+
+    fn from_str(text: &str) -> Result<Self, BadSize> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "whole" => Ok(Self::Whole),
+            position => position.parse().map(Self::At),
+        }
+    }
 }
 
 /// A layout and why it is so.

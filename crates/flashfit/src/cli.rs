@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashfit_device::Bytes;
-use flashfit_filesystem::Durability;
+use flashfit_filesystem::{Durability, LayoutStart};
 use flashfit_user_error::ExitClass;
 
 use crate::apply::args::{ApplyArgs, RestoreArgs};
@@ -13,7 +13,7 @@ use crate::commands::agent::AgentArgs;
 use crate::commands::card_args::{CardArgs, CardServerArgs};
 use crate::commands::check::CheckArgs;
 use crate::commands::doctor::{DoctorArgs, LegacyStandArgs};
-use crate::commands::plan::PlanArgs;
+use crate::commands::plan::args::PlanArgs;
 use crate::probe::args::ProbeArgs;
 use crate::tune::args::TuneArgs;
 
@@ -225,4 +225,15 @@ pub fn durability(text: &str) -> Result<Durability, String> {
     ];
     let named = scale.into_iter().find(|step| step.name() == text);
     named.ok_or_else(|| format!("one of {}", scale.map(Durability::name).join(", ")))
+}
+
+/// Where the file system starts.
+pub fn layout_start(text: &str) -> Result<LayoutStart, CommandError> {
+    text.parse().map_err(|error| {
+        CommandError::new(
+            ExitClass::Usage,
+            format!("{error}"),
+            Some("--start takes auto, whole or a position such as 4MiB or 63s"),
+        )
+    })
 }

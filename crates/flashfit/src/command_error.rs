@@ -6,6 +6,7 @@ use flashfit_report::text::plain;
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::charset::shown;
+use crate::hints;
 
 /// Any error of the crates, ready to be shown.
 #[derive(Debug)]
@@ -68,8 +69,8 @@ impl CommandError {
     }
 }
 
-impl<E: UserError> From<E> for CommandError {
+impl<E: UserError + 'static> From<E> for CommandError {
     fn from(error: E) -> Self {
-        Self { message: error.to_string(), hint: error.hint(), class: error.class() }
+        Self { message: error.to_string(), hint: hints::hint(&error), class: error.class() }
     }
 }

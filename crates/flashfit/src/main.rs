@@ -11,6 +11,7 @@ mod cli;
 mod command_error;
 mod commands;
 mod consent;
+mod hints;
 mod output;
 mod output_file;
 mod probe;

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
 use flashfit_card_server::{CardProcess, ProcessError};
-use flashfit_device::{
-    Bytes, Device, DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteConsent,
-};
-use flashfit_geometry::{Geometry, QuantitySource, Sourced};
+use flashfit_device::{DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteConsent};
+use flashfit_geometry::Geometry;
 use flashfit_host::Runner;
+use flashfit_target::{device_geometry, model_geometry};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::facts::CardFacts;
@@ -78,7 +77,7 @@ impl WritableBlockDevice {
 
     fn lock(lock: DeviceLock) -> Self {
         let consent = lock.consent().clone();
-        let geometry = declared_geometry(consent.device());
+        let geometry = device_geometry(consent.device());
         Self { consent, geometry, attached: Attached::Device { lock: Box::new(lock) } }
     }
 
@@ -104,7 +103,7 @@ impl WritableBlockDevice {
             model: Some(model.clone()),
         };
         let attached = Attached::Card { process, facts: Box::new(facts) };
-        Ok(Self { consent, geometry: modeled_geometry(model), attached })
+        Ok(Self { consent, geometry: model_geometry(model), attached })
     }
 
     pub fn consent(&self) -> &WriteConsent {
@@ -146,22 +145,5 @@ impl WritableBlockDevice {
             Attached::Card { process, .. } => Some(process),
             Attached::Device { .. } => None,
         }
-    }
-}
-
-/// The geometry that a device declares.
-pub fn declared_geometry(device: &Device) -> Geometry {
-    let erase_unit = device.declared_erase_block.as_ref().map(|declared| {
-        Sourced::new(declared.bytes, QuantitySource::Declared(declared.source.clone()))
-    });
-    Geometry { erase_unit, write_unit: None }
-}
-
-/// The geometry of a card model.
-pub fn modeled_geometry(model: &CardModel) -> Geometry {
-    let known = |bytes| Some(Sourced::new(Bytes(bytes), QuantitySource::Modelled));
-    Geometry {
-        erase_unit: known(model.erase_unit_bytes()),
-        write_unit: known(model.write_unit_bytes()),
     }
 }

@@ -94,20 +94,12 @@ impl UserError for PlanError {
             Self::Layout(error) => error.hint(),
             Self::Setup(error) => error.hint(),
             Self::Unknown(error) => error.hint(),
-            Self::TooSmall { .. } => Some("name another file system with --fs".to_owned()),
-            Self::Unfit { .. } => {
-                Some("name another file system with --fs, or another --erase-block".to_owned())
-            }
-            Self::Partition { .. } => {
-                Some("leave --table and --start out, or name the whole medium".to_owned())
-            }
-            Self::Host { hosts, .. } => {
-                Some(format!("use --host with one of {}", hosts.join(", ")))
-            }
-            Self::MountPoint { .. } => Some("name another place with --mount-point".to_owned()),
-            Self::NotAllowed { durability, .. } => {
-                Some(format!("leave it out, or agree with --allow {durability}"))
-            }
+            Self::TooSmall { .. }
+            | Self::Unfit { .. }
+            | Self::Partition { .. }
+            | Self::Host { .. }
+            | Self::MountPoint { .. }
+            | Self::NotAllowed { .. } => None,
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod numbers;
 mod packing;
 mod placement;
 mod published;
+mod several;
 pub mod units;
 
 pub use crate::layout::EXAMPLE_NODE;
@@ -33,3 +34,7 @@ pub use error::PlanError;
 pub use layers::{PlannedLayers, PlannedSetting};
 pub use make::differences;
 pub use published::{PublishedRecipe, PublishedRecipes};
+pub use several::{
+    PlanNote, PlanningDevice, SeveralPlans, SeveralPlansError, SeveralPlansRequest,
+    UnplannedReason, plan_several,
+};

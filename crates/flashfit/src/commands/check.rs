@@ -13,7 +13,7 @@ use flashfit_filesystem::plan::units;
 use flashfit_geometry::Geometry;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_testbed::writable_device;
+use flashfit_target::device_geometry;
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
 
@@ -84,7 +84,7 @@ pub fn run(args: &CheckArgs, catalog: Option<&Path>) -> Result<(), CommandError>
         erase_unit: units::given(args.erase_unit),
         write_unit: units::given(args.write_unit),
     };
-    let declared = writable_device::declared_geometry(&medium);
+    let declared = device_geometry(&medium);
     let left = unfinished(&system, &medium)?;
     let examined = examine(&runner, &args.target, &medium, &nodes, (&given, &declared), left);
     let findings = check::check(&examined, &catalogue);

@@ -1,13 +1,11 @@
 //! Arguments of `flashfit probe`.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flashfit_device::identity::DeviceIdentity;
-use flashfit_device::{Bytes, Device, ObjectId};
+use flashfit_device::Bytes;
+use flashfit_probe::{DeviceRegion, ExpectedDevice, ProbeRunOptions};
 use flashfit_testbed::TestBedSpec;
-use serde::{Deserialize, Serialize};
 
 use crate::cli::size;
 use crate::command_error::CommandError;
@@ -82,53 +80,6 @@ pub struct ProbeArgs {
     pub on: TestBedSpec,
 }
 
-/// A part of a device, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceRegion {
-    /// Where it starts.
-    pub start: Bytes,
-    /// How long it is; never 0.
-    pub length: Bytes,
-}
-
-impl DeviceRegion {
-    /// From the first byte to the one behind the last.
-    pub fn range(self) -> Range<u64> {
-        self.start.0..self.start.0 + self.length.0
-    }
-}
-
-/// What identifies a device that was shown elsewhere. The guard compares it with the device here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpectedDevice {
-    object: Option<ObjectId>,
-    identity: DeviceIdentity,
-    capacity: Bytes,
-}
-
-impl ExpectedDevice {
-    /// Of a device that was looked at.
-    pub fn of(medium: &Device) -> Self {
-        let Device { object, identity, capacity, .. } = medium;
-        Self { object: *object, identity: identity.clone(), capacity: *capacity }
-    }
-
-    /// As an argument.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).expect("plain data")
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| error.to_string())
-    }
-
-    /// The device here, as if it had been shown as the other one was.
-    pub fn over(&self, here: &Device) -> Device {
-        let Self { object, identity, capacity } = self.clone();
-        Device { object, identity, capacity, ..here.clone() }
-    }
-}
-
 /// Parses `START+LENGTH` for clap.
 fn region(text: &str) -> Result<DeviceRegion, String> {
     let (start, length) = text
@@ -153,6 +104,19 @@ impl ProbeArgs {
             (&self.output, OutputKind::Geometry),
         ];
         files.into_iter().filter_map(|(path, kind)| Some((path.as_deref()?, kind)))
+    }
+
+    /// The probe of `name` that is asked for.
+    pub fn options(&self, name: &str) -> ProbeRunOptions {
+        ProbeRunOptions {
+            name: name.to_owned(),
+            write: self.write,
+            region: self.region,
+            max_write: self.max_write,
+            with_twin: self.twin.is_some(),
+            seed: self.seed,
+            expected: self.shown.clone(),
+        }
     }
 
     /// Writes one of them.

@@ -4,14 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_host::SystemRunner;
+use flashfit_probe::ExpectedDevice;
+use flashfit_target::SIMULATED;
 use flashfit_testbed::{Host, ProbeRequest};
 use flashfit_user_error::ExitClass;
 
-use super::args::{ExpectedDevice, ProbeArgs};
+use super::args::ProbeArgs;
 use super::signals;
 use crate::command_error::CommandError;
 use crate::test_beds::ssh;
-use crate::tune::subject::SIMULATED;
 use crate::{consent, output};
 
 /// Probes `args.target` on `host`.

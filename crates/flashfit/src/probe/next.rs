@@ -1,25 +1,22 @@
 //! What to do after a probe: where a partition starts, the mkfs line as the planner has it, and
 //! what to type.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashfit_device::Bytes;
-use flashfit_filesystem::plan::{EXAMPLE_NODE, Plan, PlanRequest, StripeWidth, choose, units};
-use flashfit_filesystem::{Durability, FileSystemCatalog, Scheduler};
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::plan::EXAMPLE_NODE;
 use flashfit_geometry::{Geometry, Sourced};
 use flashfit_host::program::quote;
+use flashfit_probe::{FollowUp, NextCommand, ProbeDocument, ProbeMode};
+use flashfit_target::InspectedTarget;
 
-use super::document::{NextCommand, ProbeDocument, ProbeMode};
-use crate::command_error::CommandError;
-use crate::commands::plan::PlanSubject;
-
-/// The file system whose line is shown: what distributions put on cards.
-const USUAL_FILESYSTEM: &str = "ext4";
+use super::saved::first_erase_block;
 
 /// What to do next, for a device that is there or for tables of one that is not.
 pub fn next(
     document: &ProbeDocument,
-    subject: Option<&PlanSubject>,
+    inspected: Option<&InspectedTarget>,
     catalogue: &FileSystemCatalog,
     saved: Option<&Path>,
 ) -> NextCommand {
@@ -29,12 +26,10 @@ pub fn next(
         ProbeMode::Import => EXAMPLE_NODE.to_owned(),
         _ => quote(&document.target),
     };
-    if let (Some(subject), false) = (subject, probed.is_unknown()) {
-        let (_, disagreements) = units::combine(&probed, &subject.declared);
-        next.remarks.extend(disagreements);
-    }
-    next.remarks.extend(offset_remark(document));
-    match subject.map(|subject| planned(subject, &probed, catalogue)) {
+    let FollowUp { disagreements, plan } = FollowUp::new(document, inspected, catalogue);
+    next.remarks.extend(disagreements);
+    next.remarks.extend(document.first_erase_block().map(first_erase_block));
+    match plan {
         Some(Ok(plan)) => {
             next.partition_start_bytes = plan.partitions.first().map(|part| part.start_bytes);
             let mkfs = plan.commands.iter().find(|command| command.program.starts_with("mkfs"));
@@ -43,7 +38,7 @@ pub fn next(
                 words.map(|word| quote(word)).collect::<Vec<_>>().join(" ")
             });
         }
-        Some(Err(failure)) => next.remarks.push(failure.message().to_owned()),
+        Some(Err(error)) => next.remarks.push(error.to_string()),
         None => {
             next.partition_start_bytes = probed.erase_unit.as_ref().map(|known| known.bytes.0);
         }
@@ -80,41 +75,8 @@ fn plan_command(target: &str, probed: &Geometry, saved: Option<&Path>) -> String
     command
 }
 
-/// The plan of the usual file system, with what was probed.
-fn planned(
-    subject: &PlanSubject,
-    probed: &Geometry,
-    catalogue: &FileSystemCatalog,
-) -> Result<Plan, CommandError> {
-    let filesystem = catalogue.filesystem(USUAL_FILESYSTEM)?;
-    let wish = PlanRequest {
-        table: None,
-        start_bytes: None,
-        options: None,
-        scheduler: Scheduler::new(subject.scheduler.as_deref().unwrap_or("none")),
-        stripe_width: StripeWidth::Blocks,
-        recipe: None,
-        mount_point: PathBuf::from("/mnt/flash"),
-        allow: Durability::Safe,
-    };
-    let (medium, declared) = (subject.medium.clone(), subject.declared.clone());
-    let inputs = choose(filesystem, medium, probed.clone(), declared, &wish)?;
-    Ok(Plan::of(catalogue, &inputs)?)
-}
-
-/// Erase blocks that do not start with the device ask for a partition that starts with one of them.
-pub fn offset_remark(document: &ProbeDocument) -> Option<String> {
-    let offset = document.erase_unit_offset().filter(|offset| *offset > 0)?;
-    let unit = document.geometry().erase_unit?.bytes.0;
-    let start = if offset >= unit { offset } else { offset + unit };
-    Some(format!(
-        "the first erase unit starts at {offset} bytes, not where the medium starts: a partition \
-         fits that starts there or whole erase units later, as with --start {start}"
-    ))
-}
-
 /// A size as it can be typed.
-pub fn typed(bytes: Bytes) -> String {
+fn typed(bytes: Bytes) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let whole = units.into_iter().find(|(shift, _)| bytes.0 > 0 && bytes.0 % (1 << shift) == 0);
     whole.map_or_else(|| bytes.0.to_string(), |(shift, unit)| format!("{}{unit}", bytes.0 >> shift))

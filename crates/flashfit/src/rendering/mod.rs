@@ -3,10 +3,12 @@
 pub mod answer;
 pub mod check;
 mod devices;
+mod duration;
 mod figures;
 mod findings;
 pub mod options;
 pub mod plan;
+pub mod probe;
 mod processors;
 mod rankings;
 pub mod replay;
@@ -27,6 +29,8 @@ use flashfit_tune::{
     Conclusion, ConclusionError, MeritResults, Recommendation, RecordedOutcome, RunHeader, Space,
     TrialRecord,
 };
+
+pub use duration::duration;
 
 /// A run with what is derived from it.
 pub struct RunView<'a> {

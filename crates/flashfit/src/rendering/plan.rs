@@ -4,14 +4,82 @@ use std::fmt::Write;
 
 use flashfit_device::Bytes;
 use flashfit_filesystem::PartitionTable;
-use flashfit_filesystem::plan::{Plan, PlannedCommand, PlannedGeometry, PlannedMedium};
+use flashfit_filesystem::plan::{
+    Plan, PlanNote, PlannedCommand, PlannedGeometry, PlannedMedium, SeveralPlans, UnplannedReason,
+};
 use flashfit_geometry::Sourced;
 use flashfit_host::program::quote;
 use flashfit_report::text::{plain, plain_command, wrap};
-
-use crate::commands::plan::PlanList;
+use serde::Serialize;
 
 const NAME_COLUMNS: usize = 20;
+
+/// The plans of a device as they are shown.
+#[derive(Debug, Serialize)]
+pub struct PlanList {
+    /// The device as the user named it.
+    pub target: String,
+    /// The plans, in the catalog's order.
+    pub plans: Vec<Plan>,
+    /// File systems without a plan.
+    pub others: Vec<UnplannedFileSystem>,
+    /// What else there is to know.
+    pub notes: Vec<String>,
+}
+
+/// A file system that has no plan here.
+#[derive(Debug, Serialize)]
+pub struct UnplannedFileSystem {
+    pub filesystem: String,
+    pub reason: String,
+}
+
+impl PlanList {
+    /// The plans of `target`; `notes` come before those of the plans.
+    pub fn new(target: &str, found: SeveralPlans, mut notes: Vec<String>) -> Self {
+        notes.extend(found.notes.iter().map(note));
+        let others = found.unplanned.into_iter().map(|(filesystem, reason)| {
+            let reason = unplanned(&filesystem, &reason);
+            UnplannedFileSystem { filesystem, reason }
+        });
+        Self { target: target.to_owned(), plans: found.plans, others: others.collect(), notes }
+    }
+}
+
+fn unplanned(filesystem: &str, reason: &UnplannedReason) -> String {
+    match reason {
+        UnplannedReason::NeedsImage => {
+            format!("it is packed from a folder of yours. Name it with --fs {filesystem}.")
+        }
+        UnplannedReason::TooRisky { durability, risk } => {
+            format!("{durability}: {risk} Name it with --fs {filesystem}.")
+        }
+        UnplannedReason::Failed(error) => error.to_string(),
+    }
+}
+
+fn note(note: &PlanNote) -> String {
+    match note {
+        PlanNote::Scheduler(text) => text.clone(),
+        PlanNote::RecipeGeometry { erase_unit } => format!(
+            "nothing is known of this medium's erase unit, so {erase_unit} of the recipe is taken: \
+             it was found on its author's card"
+        ),
+        PlanNote::RecipeOption { option, durability, risk } => {
+            format!("`{option}` of the recipe is left out: {risk} Agree with --allow {durability}.")
+        }
+        PlanNote::RecipeFits { name, is_used, differs } => {
+            let see = if *is_used { String::new() } else { format!("; see --recipe {name}") };
+            let mut text =
+                format!("The recipe `{name}` was made for a medium built like this{see}.");
+            if !differs.is_empty() {
+                text.push(' ');
+                text.push_str(differs);
+            }
+            text
+        }
+    }
+}
 
 /// All plans, for a terminal of `width` columns.
 pub fn text(found: &PlanList, width: usize) -> String {

@@ -13,7 +13,7 @@ use flashfit_user_error::ExitClass;
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::test_beds::description;
-use crate::tune::subject::SIMULATED;
+use flashfit_target::SIMULATED;
 
 /// Test bed: where trials run.
 #[derive(Debug, Args)]

@@ -15,31 +15,32 @@ use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;
 use crate::consent::{what_is_lost, would_be_refused};
 use crate::output::{self, note};
+use crate::rendering::duration;
 use crate::rendering::setup_commands::partitioning_line;
 use crate::test_beds;
-use crate::tune::progress::human;
 use crate::tune::space::HostKnowledge;
-use crate::tune::subject::{TuneSubject, TuneTarget};
+use crate::tune::subject::TrialTarget;
 use crate::tune::{resolve, space};
+use flashfit_target::TargetSource;
 
 /// Stands for the loop device that an image or a card will get, and for its partition.
 const LOOP: &str = "/dev/loopN";
 const LOOP_PARTITION: &str = "/dev/loopNp1";
 
 /// What is known of how the device is built, or that nothing is.
-pub fn geometry(subject: &TuneSubject) {
+pub fn geometry(subject: &TrialTarget) {
     note(&geometry_text(subject));
     subject.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
     note(&format!("layout: {}", subject.layout.reason));
 }
 
-fn geometry_text(subject: &TuneSubject) -> String {
+fn geometry_text(subject: &TrialTarget) -> String {
     let geometry = &subject.geometry;
     if geometry.is_unknown() {
         return format!(
             "no geometry found: {} declares no erase unit and none was given, so nothing is tuned \
              to it (--erase-block SIZE gives it)",
-            subject.target
+            subject.inspected.target
         );
     }
     let named = [("erase unit", &geometry.erase_unit), ("write unit", &geometry.write_unit)];
@@ -79,7 +80,7 @@ fn extent(spec: &RunSpec, problem: &Problem) -> String {
 /// Everything that a run would do, with nothing done.
 pub fn dry_run(
     spec: &RunSpec,
-    subject: &TuneSubject,
+    subject: &TrialTarget,
     catalogues: &Catalogs,
     known: HostKnowledge<'_>,
     dir: &Path,
@@ -95,12 +96,12 @@ pub fn dry_run(
         known,
     )?;
     let mut lines = Vec::new();
-    match &subject.what {
-        TuneTarget::Medium(medium) => {
+    match &subject.inspected.source {
+        TargetSource::Device(medium) => {
             lines.push(what_is_lost(medium));
             lines.extend(would_be_refused(medium));
         }
-        TuneTarget::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
+        TargetSource::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
     }
     lines.push(format!("Trials are made {}.", test_beds::description(&spec.on)));
     lines.push(geometry_text(subject));
@@ -115,7 +116,7 @@ pub fn dry_run(
     ));
     lines.push(format!(
         "a trial may take {} on a medium of 1 MiB/s, less on a faster one",
-        human(longest_trial(spec, &catalogues.workloads))
+        duration(longest_trial(spec, &catalogues.workloads))
     ));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space));
@@ -141,9 +142,9 @@ fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
     Duration::from_nanos(estimates.max().unwrap_or_default())
 }
 
-fn commands(subject: &TuneSubject, space: &Space) -> Vec<String> {
+fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
     let mut lines = Vec::new();
-    let (node, place) = match &subject.target {
+    let (node, place) = match &subject.inspected.target {
         Target::Node(node) => (node.clone(), subject.layout.layout.node(node)),
         // An image or a card is attached to a free loop device, whose number is not known yet.
         Target::Image(_) | Target::Simulated(_) => {
@@ -152,7 +153,7 @@ fn commands(subject: &TuneSubject, space: &Space) -> Vec<String> {
         }
     };
     lines.extend(
-        partitioning_line(&subject.layout.layout, &node, subject.sector_bytes)
+        partitioning_line(&subject.layout.layout, &node, subject.inspected.sector_bytes())
             .map(|line| format!("  {line}")),
     );
     for choices in &space.choices {

@@ -37,15 +37,14 @@ use crate::consent;
 use crate::output::{note, warn};
 use crate::test_beds::{self, TestBedContext};
 use args::{ProgressArg, TuneArgs};
+use flashfit_target::TargetSource;
 use option_findings::RunOptionFindings;
 use outcome::OutputForm;
 use progress::TuneProgress;
 use resolve::ResolvedSpec;
 use scratch::ScratchFolder;
 use space::HostKnowledge;
-use subject::{TuneSubject, TuneTarget};
-
-pub(crate) use progress::human;
+use subject::TrialTarget;
 
 /// How often and after how long it is looked again whether a mount point is free.
 const TIDY_TRIES: u32 = 20;
@@ -100,7 +99,7 @@ fn in_one_place(
     let scratch = ScratchFolder::of(dir)?;
     let means = TestBedContext { runner, catalogues, dir, scratch: scratch.path() };
     let mut place = test_beds::place(spec, means)?;
-    let subject = TuneSubject::look(spec, place.as_mut())?;
+    let subject = TrialTarget::look(spec, place.as_mut())?;
     if let Some(earlier) = &earlier {
         same_medium(&earlier.header, &subject)?;
     }
@@ -116,12 +115,12 @@ fn in_one_place(
         RunDirLock::is_free(dir)?;
     }
     announce::geometry(&subject);
-    let named = match &subject.what {
-        TuneTarget::Medium(medium) => {
+    let named = match &subject.inspected.source {
+        TargetSource::Device(medium) => {
             let mut guard = |given: &ConsentMethod| place.check_consent(medium, given);
             Some(consent::agreed(medium, confirmed(args)?, &mut guard)?)
         }
-        TuneTarget::Card(_) => None,
+        TargetSource::Card(_) => None,
     };
     let leave = subject.leave(named);
     let was_there = dir.exists();
@@ -175,10 +174,10 @@ fn resume(
 }
 
 /// A run goes on only on the device on which it was begun.
-fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandError> {
+fn same_medium(header: &RunHeader, subject: &TrialTarget) -> Result<(), CommandError> {
     let before = &header.facts.device;
-    let is_same = match &subject.what {
-        TuneTarget::Card(model) => {
+    let is_same = match &subject.inspected.source {
+        TargetSource::Card(model) => {
             let card = header.facts.card.as_ref();
             let same = |before: &CardModel| {
                 // What is said of a card may be worded better since.
@@ -187,12 +186,12 @@ fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandE
             };
             card.is_some_and(|card| card.model.as_ref().is_none_or(same))
         }
-        TuneTarget::Medium(now) => {
+        TargetSource::Device(now) => {
             let mut identity = now.identity.clone();
             // Counts attachments, not devices: it differs after the card was out, or the machine
             // off.
             identity.disk_sequence = before.identity.disk_sequence;
-            let is_image = matches!(subject.target, Target::Image(_));
+            let is_image = matches!(subject.inspected.target, Target::Image(_));
             same_file(before, now)
                 && before.capacity == now.capacity
                 && (is_image || before.identity == identity)
@@ -207,8 +206,8 @@ fn same_medium(header: &RunHeader, subject: &TuneSubject) -> Result<(), CommandE
             "the run was begun on another medium: {} of {}{}",
             before.identity.summary(),
             before.capacity,
-            match &subject.what {
-                TuneTarget::Medium(now) if !same_file(before, now) =>
+            match &subject.inspected.source {
+                TargetSource::Device(now) if !same_file(before, now) =>
                     ", on another file than this one",
                 _ => "",
             }
@@ -247,10 +246,11 @@ fn same_numbers(header: &RunHeader, facts: &TestBedFacts) -> Result<(), CommandE
 /// What the place must have, looked at before anybody is asked for a device's data.
 fn environment(
     spec: &RunSpec,
-    subject: &TuneSubject,
+    subject: &TrialTarget,
     offers: &Capabilities,
 ) -> Result<(), CommandError> {
-    let lacking = if subject.is_simulated() { &offers.lacks_cards } else { &offers.lacks_devices };
+    let lacking =
+        if subject.inspected.is_simulated() { &offers.lacks_cards } else { &offers.lacks_devices };
     if let Some(reason) = lacking {
         return Err(CommandError::new(
             ExitClass::Environment,
@@ -275,7 +275,7 @@ fn environment(
 #[derive(Clone, Copy)]
 struct Plan<'a> {
     spec: &'a RunSpec,
-    subject: &'a TuneSubject,
+    subject: &'a TrialTarget,
     catalogues: &'a Catalogs,
     dir: &'a Path,
     offers: &'a Capabilities,

@@ -11,7 +11,8 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;
-use crate::tune::subject::{TuneSubject, TuneTarget};
+use crate::tune::subject::TrialTarget;
+use flashfit_target::TargetSource;
 
 /// What is known of the options of a run's file systems.
 #[derive(Debug, Default)]
@@ -27,7 +28,7 @@ impl RunOptionFindings {
     /// are mounted where no other process sees them.
     pub fn look(
         spec: &RunSpec,
-        subject: &TuneSubject,
+        subject: &TrialTarget,
         catalogues: &Catalogs,
         place: &mut dyn Host,
     ) -> Result<Self, CommandError> {
@@ -88,10 +89,10 @@ impl RunOptionFindings {
 
 /// What the kernel takes the device for, where that is known before it is attached: btrfs has
 /// `ssd` as its default by it. A simulated card's loop device has no disk below it.
-fn rotational(subject: &TuneSubject) -> Option<bool> {
-    match (&subject.what, &subject.target) {
-        (TuneTarget::Card(_), _) => Some(false),
-        (TuneTarget::Medium(_), Target::Image(_)) => None,
-        (TuneTarget::Medium(medium), _) => Some(medium.queue.rotational),
+fn rotational(subject: &TrialTarget) -> Option<bool> {
+    match (&subject.inspected.source, &subject.inspected.target) {
+        (TargetSource::Card(_), _) => Some(false),
+        (TargetSource::Device(_), Target::Image(_)) => None,
+        (TargetSource::Device(medium), _) => Some(medium.queue.rotational),
     }
 }

@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::output::{note, warn};
+use crate::rendering::duration;
 use crate::tune::args::ProgressArg;
 
 /// The first line comes as soon as there is an estimate.
@@ -79,7 +80,7 @@ impl TuneProgress {
             return "no estimate yet".to_owned();
         }
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        format!("at most {}", human((total / count).saturating_mul(left)))
+        format!("at most {}", duration((total / count).saturating_mul(left)))
     }
 }
 
@@ -111,7 +112,7 @@ impl Observer for TuneProgress {
                 let made = self.made;
                 note(&format!(
                     "trials made: {made} in {}; at most {left} to go; {most}; now {what}",
-                    human(self.began.elapsed())
+                    duration(self.began.elapsed())
                 ));
             }
             Shown::Lines { .. } | Shown::Nothing => {}
@@ -168,33 +169,11 @@ impl Observer for TuneProgress {
 fn of_limits(so_far: &RunProgress<'_>) -> Option<String> {
     let (spent, limits) = (&so_far.spent, so_far.limits);
     let time = limits.budget_ns.map(|budget| {
-        format!("{} of {}", human(Duration::from_nanos(spent.time_ns)), TimeSpan(budget))
+        format!("{} of {}", duration(Duration::from_nanos(spent.time_ns)), TimeSpan(budget))
     });
     let written = limits
         .max_write_bytes
         .map(|most| format!("{} of {} written", Bytes(spent.written_bytes), Bytes(most)));
     let parts: Vec<String> = time.into_iter().chain(written).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// A duration for people: `45 s`, `3 min 20 s`, `2 h 5 min`.
-pub fn human(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..=59 => format!("{seconds} s"),
-        60..=3599 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_as_people_say_them() {
-        assert_eq!(human(Duration::from_secs(45)), "45 s");
-        assert_eq!(human(Duration::from_secs(200)), "3 min 20 s");
-        assert_eq!(human(Duration::from_secs(7500)), "2 h 5 min");
-    }
 }

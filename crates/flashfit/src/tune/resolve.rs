@@ -8,11 +8,14 @@ use flashfit_bench::plan::Points;
 use flashfit_bench::{PointProfile, RunPlan, Workloads};
 use flashfit_catalog::CatalogEntryError;
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, FileSystemCatalog, LayoutStart, Scheduler, scheduler};
+use flashfit_filesystem::{Durability, FileSystemCatalog, Scheduler, scheduler};
 use flashfit_geometry::Geometry;
+use flashfit_host::SystemRunner;
+use flashfit_target::InspectedTarget;
 use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
 use flashfit_user_error::ExitClass;
 
+use crate::cli::layout_start;
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::probe::saved;
@@ -129,8 +132,8 @@ fn probed(
 ) -> Result<Geometry, CommandError> {
     let Some(file) = file else { return Ok(Geometry::default()) };
     let mut notes = Vec::new();
-    let subject = crate::commands::plan::look(target, catalog)?;
-    let probed = saved::read(Some(file), &subject.medium, &mut notes)?;
+    let inspected = InspectedTarget::inspect(target, &SystemRunner::default(), catalog)?;
+    let probed = saved::read(Some(file), &inspected.planned(), &mut notes)?;
     notes.iter().for_each(|text| note(&format!("note: {text}")));
     Ok(probed)
 }
@@ -225,7 +228,7 @@ fn check(
     if spec.workloads.is_empty() {
         return Err(empty("workload"));
     }
-    start(&spec.start)?;
+    layout_start(&spec.start)?;
     Ok(())
 }
 
@@ -238,20 +241,5 @@ pub fn plan(spec: &RunSpec) -> RunPlan {
         runtime_ns: spec.runtime_ns(),
         seed: spec.seed,
         scratch: PathBuf::new(),
-    }
-}
-
-/// Where the file system starts.
-pub fn start(text: &str) -> Result<LayoutStart, CommandError> {
-    match text {
-        "auto" => Ok(LayoutStart::Auto),
-        "whole" => Ok(LayoutStart::Whole),
-        position => position.parse().map(LayoutStart::At).map_err(|error| {
-            CommandError::new(
-                ExitClass::Usage,
-                format!("{error}"),
-                Some("--start takes auto, whole or a position such as 4MiB or 63s"),
-            )
-        }),
     }
 }

@@ -20,7 +20,7 @@ use crate::tune::args::TuneArgs;
 use crate::tune::option_findings::RunOptionFindings;
 use crate::tune::progress::TuneProgress;
 use crate::tune::space::HostKnowledge;
-use crate::tune::subject::TuneSubject;
+use crate::tune::subject::TrialTarget;
 use crate::tune::{
     OpenRun, Plan, ProgressOptions, RunResult, RunStorage, announce, begin, forget_unbegun,
     resumable, tidy,
@@ -99,7 +99,7 @@ fn take(
     let SpreadContext { spec, dir, catalogues, .. } = means;
     let made_on = crew.iter().map(WorkerBoard::made_on).collect();
     let openings: Vec<OpenRequest> = crew.iter().map(|member| member.opening(spec)).collect();
-    let (subjects, berths): (Vec<TuneSubject>, Vec<LockedBoard>) =
+    let (subjects, berths): (Vec<TrialTarget>, Vec<LockedBoard>) =
         crew.into_iter().map(|member| (member.subject, member.berth)).unzip();
     // What this search space lacks is said before a device is touched.
     let first = &subjects[0];

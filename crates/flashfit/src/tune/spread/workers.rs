@@ -14,13 +14,14 @@ use crate::consent;
 use crate::output::note;
 use crate::test_beds::lab::LockedBoard;
 use crate::tune::option_findings::RunOptionFindings;
-use crate::tune::subject::{TuneSubject, TuneTarget};
+use crate::tune::subject::TrialTarget;
 use crate::tune::{announce, environment};
+use flashfit_target::TargetSource;
 
 /// A board with its device.
 pub struct WorkerBoard {
     pub berth: LockedBoard,
-    pub subject: TuneSubject,
+    pub subject: TrialTarget,
     offers: Capabilities,
     /// What the user called its device; nothing for a simulated card.
     named: Option<String>,
@@ -30,7 +31,7 @@ impl WorkerBoard {
     fn look(mut berth: LockedBoard, means: SpreadContext<'_>) -> Result<Self, CommandError> {
         let SpreadContext { spec, catalogues, .. } = means;
         let found = (|| {
-            let subject = TuneSubject::look(spec, &mut berth.place)?;
+            let subject = TrialTarget::look(spec, &mut berth.place)?;
             let offers = berth.place.describe(&Requirements::of(&catalogues.filesystems))?;
             environment(spec, &subject, &offers)?;
             Ok((subject, offers))
@@ -43,9 +44,9 @@ impl WorkerBoard {
 
     /// Where its trials are made, for their records.
     pub fn made_on(&self) -> TrialDevice {
-        let medium = match &self.subject.what {
-            TuneTarget::Card(_) => self.subject.target.to_string(),
-            TuneTarget::Medium(medium) => {
+        let medium = match &self.subject.inspected.source {
+            TargetSource::Card(_) => self.subject.inspected.target.to_string(),
+            TargetSource::Device(medium) => {
                 let identity = &medium.identity;
                 let own = identity.serial.as_ref().or(identity.cid.as_ref());
                 let own = own.map_or_else(String::new, |serial| format!(" {serial}"));
@@ -129,7 +130,7 @@ pub fn agree(crew: &mut Vec<WorkerBoard>, confirmed: &[String]) -> Result<(), Co
     for mut member in crew.drain(..) {
         note(&format!("{}:", member.berth.name));
         announce::geometry(&member.subject);
-        let TuneTarget::Medium(medium) = &member.subject.what else {
+        let TargetSource::Device(medium) = &member.subject.inspected.source else {
             agreed.push(member);
             continue;
         };

@@ -6,16 +6,14 @@ use flashfit_device::{
     BlockDev, Clock, Device, DirectDevice, SystemClock, VirtualClock, WriteConsent,
 };
 
-use crate::command_error::CommandError;
+use crate::error::ProbeRunError;
 
 /// How much is written at once to use a simulated card up.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A device and the clock by which its requests are timed.
 pub struct TimedDevice {
-    /// The device.
     pub device: Box<dyn BlockDev>,
-    /// The clock.
     pub clock: Box<dyn Clock>,
     /// What the user should know of how it is opened.
     pub notes: Vec<String>,
@@ -23,12 +21,12 @@ pub struct TimedDevice {
 
 impl TimedDevice {
     /// A node or an image that was looked at, for reading only.
-    pub fn read_only(medium: &Device) -> Result<Self, CommandError> {
+    pub fn read_only(medium: &Device) -> Result<Self, ProbeRunError> {
         Ok(Self::direct(DirectDevice::open_described(medium)?))
     }
 
     /// A device whose data the user agreed to lose.
-    pub fn writable(consent: &WriteConsent) -> Result<Self, CommandError> {
+    pub fn writable(consent: &WriteConsent) -> Result<Self, ProbeRunError> {
         Ok(Self::direct(DirectDevice::writable(consent)?))
     }
 
@@ -45,7 +43,7 @@ impl TimedDevice {
 
     /// A simulated card that was written all over once, as cards are that are in use: what was
     /// never written takes no time to read. What was written are zeros, which take no memory.
-    pub fn used(model: &CardModel) -> Result<Self, CommandError> {
+    pub fn used(model: &CardModel) -> Result<Self, ProbeRunError> {
         let clock = VirtualClock::default();
         let mut card = InProcessCard::new(Card::new(model), clock.clone());
         let capacity = card.describe().capacity_bytes;

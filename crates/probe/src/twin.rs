@@ -6,19 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flashfit_device::{BlockDev, BlockDevError, BlockDevInfo, Bytes, Clock};
-use flashfit_geometry::GeometryFindings;
 use flashfit_geometry::flashbench::procedure::part_of;
-use flashfit_geometry::flashbench::{
-    AccessOrder, OpenBlockProcedure, OpenBlockTable, ProcedureError, TableCell,
-};
+use flashfit_geometry::flashbench::{AccessOrder, OpenBlockProcedure, OpenBlockTable, TableCell};
 use flashfit_geometry::probed::ProbeObserver;
-use flashfit_twin::{DeviceHints, Twin, TwinError};
-use flashfit_user_error::ExitClass;
+use flashfit_twin::DeviceHints;
 
-use super::document::{FittedTwin, bytes};
-use super::watch::ProbeProgress;
-use crate::command_error::CommandError;
-use crate::output_file::{OutputFile, OutputKind};
+use crate::document::FittedTwin;
+use crate::error::ProbeRunError;
 
 /// As in published tables.
 const MOST_UNITS: u32 = 7;
@@ -30,26 +24,26 @@ pub const USUAL_BYTES: u64 = 3 << 30;
 /// A rate that would take longer is not measured.
 const LONGEST_CELL_NS: u64 = 60_000_000_000;
 
-/// What there may be written to.
-pub struct WritableRegion {
-    /// The region, in bytes.
+/// Where rates may be measured.
+pub struct RateRoom {
+    /// In bytes.
     pub region: Range<u64>,
     /// The most that may still be written, in bytes.
     pub left_bytes: u64,
 }
 
 /// Measures the rates that a twin is fitted to: writes to 1 to 7 erase blocks in turn, in large
-/// pieces and small. What would take too long or too much is left out.
+/// pieces and small. What would take too long or too much is left out. `unit` is the erase block,
+/// if it is known.
 pub fn measure(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
-    findings: &GeometryFindings,
-    declared: Option<Bytes>,
-    mut room: WritableRegion,
-    progress: &mut ProbeProgress,
+    unit: Option<Bytes>,
+    mut room: RateRoom,
+    observer: &mut dyn ProbeObserver,
     seed: u64,
-) -> Result<OpenBlockTable, CommandError> {
-    let unit = bytes(&findings.erase_unit).or(declared).unwrap_or(SUPPOSED_UNIT);
+) -> Result<OpenBlockTable, ProbeRunError> {
+    let unit = unit.unwrap_or(SUPPOSED_UNIT);
     // Units that are no multiple of the smallest write cannot be written in such pieces.
     let erase_unit = if unit.0 % LEAST_WRITE.0 == 0 { unit } else { SUPPOSED_UNIT };
     let mut device = Within { device, region: room.region.clone() };
@@ -68,17 +62,14 @@ pub fn measure(
                 }
                 let done = f64::from(units) / f64::from(most_units) / 2.0;
                 let half = if access == AccessOrder::Random { 0.5 } else { 0.0 };
-                if progress.step(done + half, "open-unit rates for the twin")
+                if observer.step(done + half, "open-unit rates for the twin")
                     == ControlFlow::Break(())
                 {
-                    return Err(interrupted());
+                    return Err(ProbeRunError::Interrupted);
                 }
                 let part = part_of(&data, write);
                 let took = procedure.time_ns(&mut device, clock, (units, access), part);
-                let took_ns = took.map_err(|error| match error {
-                    ProcedureError::Medium(error) => CommandError::from(error),
-                    other => CommandError::from(other),
-                })?;
+                let took_ns = took?;
                 room.left_bytes -= row_bytes;
                 // Where every write costs the same, pieces of half the size take twice as long.
                 expected_ns = took_ns.saturating_mul(2);
@@ -91,30 +82,29 @@ pub fn measure(
     Ok(OpenBlockTable { cells })
 }
 
-fn interrupted() -> CommandError {
-    CommandError::new(ExitClass::Interrupted, "the probe was interrupted", None)
-}
-
-/// Fits a card model to the tables and writes its file.
-pub fn fit(
+/// Fits a card model to the tables of `what`, a device or files. The text is that of its card file
+/// at `path`.
+///
+/// # Errors
+/// If the tables have too little for a model, or the observer interrupts.
+pub fn fit_twin(
     tables: &[OpenBlockTable],
     hints: DeviceHints,
     what: &str,
-    (path, force): (&Path, bool),
-    progress: &mut ProbeProgress,
-) -> Result<FittedTwin, CommandError> {
+    path: &Path,
+    observer: &mut dyn ProbeObserver,
+) -> Result<(FittedTwin, String), ProbeRunError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let twin: Result<Twin, TwinError> = flashfit_twin::fit(tables, hints, (&stem, what), progress);
-    let twin = twin?;
+    let twin = flashfit_twin::fit(tables, hints, (&stem, what), observer)?;
     let text = twin.to_toml()?;
-    OutputFile::check(path, OutputKind::CardModel, force)?.write(&text)?;
-    Ok(FittedTwin {
+    let fitted = FittedTwin {
         file: path.to_owned(),
         file_bytes: path.to_str().is_none().then(|| path.as_os_str().as_bytes().to_owned()),
         rates: twin.comparison.cells,
         median_error_thousandths: twin.comparison.median_error_thousandths,
         ninth_decile_error_thousandths: twin.comparison.ninth_decile_error_thousandths,
-    })
+    };
+    Ok((fitted, text))
 }
 
 /// A part of a device, as a device.

@@ -1,12 +1,11 @@
 //! The evidence as one SVG drawing for a page.
 
 use flashfit_geometry::probed::PlotSeries;
+use flashfit_probe::ProbeDocument;
 use flashfit_report::document::{RangeMeaning, SetupRole};
 use flashfit_report::figure::{self, BetterDirection, FigureGroup, LineChart, ValueScale, XAxis};
 use flashfit_report::svg::{Drawing, LineStyles};
 use flashfit_report::{Chart, FigureUnit};
-
-use super::document::ProbeDocument;
 
 /// Everything that was measured, a figure a pair of units, one below the other.
 pub fn draw(document: &ProbeDocument) -> String {

@@ -1,5 +1,4 @@
-//! The document of a probe: what is printed with `--json`, kept with `--output`, and read again by
-//! `flashfit plan --geometry`.
+//! The document of a probe, which plans and runs read again.
 //!
 //! Unlike other documents its data are at the top: each quantity is a key.
 
@@ -13,14 +12,13 @@ use flashfit_geometry::{
     Geometry, GeometryFinding, GeometryFindings, QuantitySource, QuantityValue, Sourced,
 };
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_user_error::ExitClass;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::command_error::CommandError;
+use crate::error::ProbeFileError;
 
 /// The name of the document.
-pub const SCHEMA: &str = "flashfit.probe";
-const SCHEMA_VERSION: u32 = 1;
+pub(crate) const SCHEMA: &str = "flashfit.probe";
+pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// How it was found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,22 +190,20 @@ impl ProbeDocument {
         serde_json::to_string_pretty(self).expect("documents are plain data") + "\n"
     }
 
-    /// Reads a file that `--output` wrote, or that `--json` printed.
-    pub fn read(path: &Path) -> Result<Self, CommandError> {
-        let shown = path.display();
+    /// Reads a document from a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is something else.
+    pub fn read(path: &Path) -> Result<Self, ProbeFileError> {
         let text = read_text(path, DOCUMENT_BYTES)?;
-        let hint = "make it with: flashfit probe TARGET --output FILE";
-        let found: Self = serde_json::from_str(&text).map_err(|error| {
-            let message = format!("{shown} is no document of flashfit probe: {error}");
-            CommandError::new(ExitClass::Usage, message, Some(hint))
-        })?;
+        let path = path.to_owned();
+        let found: Self = match serde_json::from_str(&text) {
+            Ok(found) => found,
+            Err(error) => return Err(ProbeFileError::Invalid { path, error }),
+        };
         if found.schema != SCHEMA || found.schema_version != SCHEMA_VERSION {
-            let message = format!(
-                "{shown} is a document `{}`, version {}, and no `{SCHEMA}`, version \
-                 {SCHEMA_VERSION}",
-                found.schema, found.schema_version
-            );
-            return Err(CommandError::new(ExitClass::Usage, message, Some(hint)));
+            let (schema, version) = (found.schema, found.schema_version);
+            return Err(ProbeFileError::OtherSchema { path, schema, version });
         }
         Ok(found)
     }
@@ -219,21 +215,21 @@ impl ProbeDocument {
 
     /// Where the first erase block starts, in bytes, where that was found.
     pub fn erase_unit_offset(&self) -> Option<u64> {
-        bytes(&self.findings.erase_unit_offset).map(|offset| offset.0)
+        found_bytes(&self.findings.erase_unit_offset).map(|offset| offset.0)
     }
 }
 
 /// The geometry among findings.
-pub fn geometry(findings: &GeometryFindings) -> Geometry {
+fn geometry(findings: &GeometryFindings) -> Geometry {
     let known = |finding: &GeometryFinding| {
-        let bytes = bytes(finding).filter(|bytes| bytes.0 > 0)?;
+        let bytes = found_bytes(finding).filter(|bytes| bytes.0 > 0)?;
         Some(Sourced::new(bytes, QuantitySource::Probed))
     };
     Geometry { erase_unit: known(&findings.erase_unit), write_unit: known(&findings.write_unit) }
 }
 
 /// The size of a quantity that was found.
-pub fn bytes(finding: &GeometryFinding) -> Option<Bytes> {
+pub fn found_bytes(finding: &GeometryFinding) -> Option<Bytes> {
     match finding.value {
         Some(QuantityValue::Bytes(bytes)) => Some(Bytes(bytes)),
         _ => None,
@@ -242,6 +238,8 @@ pub fn bytes(finding: &GeometryFinding) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use flashfit_user_error::{ExitClass, UserError};
+
     use super::*;
 
     fn document() -> ProbeDocument {
@@ -293,7 +291,7 @@ mod tests {
             ProbeDocument::read(&path).unwrap_err()
         };
         let other = document().text().replace("flashfit.probe", "flashfit.plan");
-        assert!(read(&other).message().contains("`flashfit.plan`"));
+        assert!(read(&other).to_string().contains("`flashfit.plan`"));
         assert_eq!(read("{}").class(), ExitClass::Usage);
         assert_eq!(read("").class(), ExitClass::Usage);
     }

@@ -6,26 +6,33 @@ use flashfit_geometry::flashbench::{Imported, inference};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_capped};
 use flashfit_twin::DeviceHints;
 
-use super::Ended;
-use super::document::{ProbeMode, ProbeSettings};
-use crate::command_error::CommandError;
+use crate::document::{ProbeMode, ProbeSettings};
+use crate::error::ProbeRunError;
+use crate::run::ProbeOutcome;
 
-/// What the tables of one device say.
-pub fn probe(files: &[PathBuf]) -> Result<Ended, CommandError> {
+/// Infers the geometry of one device from the tables in these files.
+///
+/// # Errors
+/// If a file cannot be read, or has no usable table.
+pub fn import(
+    files: &[PathBuf],
+    seed: u64,
+) -> Result<(ProbeSettings, ProbeOutcome), ProbeRunError> {
     let imported = read(files)?;
     let probed = inference::infer(&imported);
     let hints = DeviceHints::of(&imported, &probed.findings);
-    Ok(Ended { tables: imported.open_units, hints, ..Ended::new(probed, None) })
+    let tables = imported.open_units;
+    Ok((settings(files, seed), ProbeOutcome { probed, tables, hints, failure: None }))
 }
 
 /// All tables of the files; a warning names the file where there are several.
-fn read(files: &[PathBuf]) -> Result<Imported, CommandError> {
+fn read(files: &[PathBuf]) -> Result<Imported, ProbeRunError> {
     let mut all = Imported::default();
     for path in files {
         let shown = path.display();
         let bytes = read_capped(path, DOCUMENT_BYTES)?;
         let mut imported = Imported::read(&bytes)
-            .map_err(|error| CommandError::from(error).at(&shown.to_string()))?;
+            .map_err(|error| ProbeRunError::Import { path: path.clone(), error })?;
         if files.len() > 1 {
             for warning in &mut imported.warnings {
                 warning.reason = format!("{} ({shown})", warning.reason);
@@ -36,8 +43,7 @@ fn read(files: &[PathBuf]) -> Result<Imported, CommandError> {
     Ok(all)
 }
 
-/// What was asked for.
-pub fn asked(files: &[PathBuf], seed: u64) -> ProbeSettings {
+fn settings(files: &[PathBuf], seed: u64) -> ProbeSettings {
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     ProbeSettings {
         target: names.join(", "),

@@ -1,18 +1,20 @@
 //! A probe as text: the verdict on each quantity with its reason, what is declared beside it, the
 //! evidence as a plot, and what to do next.
 
+pub mod chart;
+mod plot;
+
 use std::fmt::Write;
 use std::time::Duration;
 
 use flashfit_device::{Bytes, DeclaredBytes, DeclaredFacts};
 use flashfit_geometry::{GeometryFinding, GeometryFindings, QuantityValue, QuantityVerdict};
+use flashfit_probe::{ProbeDocument, ProbeMode};
 use flashfit_report::probability;
 use flashfit_report::terminal::SIMULATED_BANNER;
 use flashfit_report::text::{plain, plain_command, wrap};
 
-use super::document::{ProbeDocument, ProbeMode};
-use super::plot;
-use crate::tune::human;
+use crate::rendering::duration;
 
 const NAME_COLUMNS: usize = 20;
 /// Requests that failed and are shown; the document has all.
@@ -102,7 +104,7 @@ fn seconds(time: Duration) -> String {
     if time < Duration::from_secs(10) {
         format!("{:.1} s", time.as_secs_f64())
     } else {
-        human(time)
+        duration(time)
     }
 }
 

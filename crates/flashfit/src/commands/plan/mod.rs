@@ -1,0 +1,93 @@
+//! `flashfit plan TARGET`: layouts and commands that fit a device, with the reason for every
+//! number. Nothing is written but the plan's own file.
+
+pub mod args;
+
+use std::path::Path;
+
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::plan::{
+    Plan, PlanningDevice, PublishedRecipes, SeveralPlansError, SeveralPlansRequest, file,
+    plan_several,
+};
+use flashfit_host::SystemRunner;
+use flashfit_target::InspectedTarget;
+use flashfit_user_error::ExitClass;
+
+use crate::command_error::CommandError;
+use crate::consent;
+use crate::output;
+use crate::output_file::{OutputFile, OutputKind};
+use crate::probe::saved as probed;
+use crate::rendering;
+use crate::rendering::plan::PlanList;
+use args::PlanArgs;
+
+pub fn run(args: &PlanArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
+    let catalogue = FileSystemCatalog::load(catalog)?;
+    let recipes = PublishedRecipes::load(catalog)?;
+    let recipe = args.recipe.as_deref().map(|name| recipes.find(name)).transpose()?;
+    let target = InspectedTarget::inspect(&args.target, &SystemRunner::default(), catalog)?;
+    args.check_mount_point()?;
+    let (table, start) = args.placement()?;
+    let device = PlanningDevice {
+        medium: target.planned(),
+        declared: target.declared_geometry(),
+        scheduler: target.scheduler().map(str::to_owned),
+    };
+    let mut notes = Vec::new();
+    let request = SeveralPlansRequest {
+        filesystems: args.filesystems.as_deref(),
+        options: args.options.as_deref(),
+        host: args.host.as_deref(),
+        scheduler: args.scheduler.as_deref(),
+        table,
+        start,
+        erase_unit: args.erase_unit,
+        write_unit: args.write_unit,
+        probed: probed::read(args.geometry.as_deref(), &device.medium, &mut notes)?,
+        mount_point: args.mount_point.clone(),
+        recipe,
+        allow: args.allow,
+    };
+    let made = plan_several(&catalogue, &recipes, &device, &request).map_err(in_words)?;
+    let mut shown = PlanList::new(&args.target, made, notes);
+    shown.notes.extend(target.device().and_then(consent::would_be_refused));
+    if let Some(path) = &args.output {
+        write(path, args.force, &shown.plans)?;
+    }
+    let is_empty = shown.plans.is_empty();
+    if args.json {
+        output::json("plans", shown)?;
+    } else {
+        output::print(&rendering::plan::text(&shown, output::width()))?;
+    }
+    if is_empty {
+        let text = format!("there is no plan for {}", args.target);
+        return Err(CommandError::new(ExitClass::BadVerdict, text, None));
+    }
+    Ok(())
+}
+
+fn in_words(error: SeveralPlansError) -> CommandError {
+    match error {
+        SeveralPlansError::HostWithoutImage { host } => CommandError::new(
+            ExitClass::Usage,
+            format!("--host {host}: none of the file systems is an image that would lie on it"),
+            Some("leave --host out, or name an image such as --fs squashfs"),
+        ),
+        other => other.into(),
+    }
+}
+
+fn write(path: &Path, force: bool, plans: &[Plan]) -> Result<(), CommandError> {
+    let [plan] = plans else {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("a file holds one plan, and there are {}", plans.len()),
+            Some("name one file system, such as --fs ext4"),
+        ));
+    };
+    let output = OutputFile::check(path, OutputKind::Plan, force)?;
+    output.write(&file::write(plan, env!("CARGO_PKG_VERSION")))
+}

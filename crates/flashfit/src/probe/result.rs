@@ -1,0 +1,118 @@
+//! Shows and keeps what a probe found; what ended it decides the exit code.
+
+use flashfit_device::Bytes;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_probe::{
+    FittedTwin, ProbeDocument, ProbeOutcome, ProbeSettings, fit_twin, found_bytes,
+};
+use flashfit_target::InspectedTarget;
+use flashfit_user_error::{ExitClass, UserError};
+
+use super::args::ProbeArgs;
+use super::next;
+use super::watch::ProbeProgress;
+use crate::command_error::CommandError;
+use crate::output;
+use crate::output_file::OutputKind;
+use crate::rendering::probe as rendering;
+
+pub fn present(
+    args: &ProbeArgs,
+    settings: ProbeSettings,
+    outcome: ProbeOutcome,
+    target: Option<&InspectedTarget>,
+    catalogue: &FileSystemCatalog,
+    progress: &mut ProbeProgress,
+) -> Result<(), CommandError> {
+    let twin = fitted(args, &settings.target, &outcome, progress);
+    let ProbeOutcome { probed, failure, .. } = outcome;
+    let interrupted =
+        failure.as_ref().is_some_and(|failure| failure.class() == ExitClass::Interrupted);
+    let mut document = ProbeDocument::new(settings, probed, interrupted);
+    // The probe is shown also where no twin could be made of it.
+    let no_twin = twin.map(|twin| document.twin = twin).err();
+    document.next = next::next(&document, target, catalogue, args.output.as_deref());
+    if let Some(path) = &args.svg {
+        args.write(path, OutputKind::Drawing, &rendering::chart::draw(&document))?;
+    }
+    if let Some(path) = &args.output {
+        args.write(path, OutputKind::Geometry, &document.text())?;
+    }
+    if args.json {
+        output::print_utf8(&document.text())?;
+    } else {
+        output::print(&rendering::text(&document, output::width()))?;
+    }
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    lacking(&document).or(no_twin).map_or(Ok(()), Err)
+}
+
+/// The twin, where one was asked for and the probe came to its end.
+fn fitted(
+    args: &ProbeArgs,
+    what: &str,
+    outcome: &ProbeOutcome,
+    progress: &mut ProbeProgress,
+) -> Result<Option<FittedTwin>, CommandError> {
+    let Some(path) = args.twin.as_deref().filter(|_| outcome.failure.is_none()) else {
+        return Ok(None);
+    };
+    let twin = fit_twin(&outcome.tables, outcome.hints, what, path, progress);
+    progress.finish();
+    let (twin, text) = twin?;
+    args.write(path, OutputKind::CardModel, &text)?;
+    Ok(Some(twin))
+}
+
+/// A device that has less than it says is a bad verdict.
+fn lacking(document: &ProbeDocument) -> Option<CommandError> {
+    let real = found_bytes(&document.findings.capacity)?;
+    let announced = Bytes(document.medium.as_ref()?.capacity_bytes);
+    (real < announced).then(|| {
+        let text = format!("{} has {real}, not {announced}: it is a fake", document.target);
+        CommandError::new(ExitClass::BadVerdict, text, Some("return it; what is beyond is lost"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use flashfit_device::DeclaredFacts;
+    use flashfit_device::describe::DeviceKind;
+    use flashfit_geometry::{GeometryFinding, Probed, QuantityValue};
+    use flashfit_probe::{ProbeMode, ProbedMedium};
+
+    use super::*;
+
+    fn with_capacity(found: u64) -> ProbeDocument {
+        let mut probed = Probed::default();
+        probed.findings.capacity =
+            GeometryFinding::found(QuantityValue::Bytes(found), 0.999, "marks were read");
+        let medium = ProbedMedium {
+            kind: DeviceKind::Usb,
+            identity: Default::default(),
+            capacity_bytes: 32 << 30,
+            sector_bytes: 512,
+            partition_start_bytes: None,
+        };
+        let asked = ProbeSettings {
+            target: "/dev/sdz".into(),
+            mode: ProbeMode::Write,
+            simulated: false,
+            seed: 1,
+            region: Some([0, 32 << 30]),
+            medium: Some(medium),
+            declared: DeclaredFacts::default(),
+        };
+        ProbeDocument::new(asked, probed, false)
+    }
+
+    #[test]
+    fn capacity_that_is_not_there_is_a_bad_verdict() {
+        let failure = lacking(&with_capacity(4 << 30)).unwrap();
+        assert_eq!(failure.class(), ExitClass::BadVerdict);
+        assert_eq!(failure.message(), "/dev/sdz has 4 GiB, not 32 GiB: it is a fake");
+        assert!(lacking(&with_capacity(32 << 30)).is_none());
+    }
+}

@@ -1,0 +1,122 @@
+//! Why a probe cannot be made, or its file not be read.
+
+use std::path::PathBuf;
+
+use flashfit_card::model::ModelError;
+use flashfit_device::{BlockDevError, Bytes, DeviceLockError, DirectError, Refusal};
+use flashfit_geometry::flashbench::{ImportError, ProcedureError};
+use flashfit_geometry::probed::ProbeError;
+use flashfit_host::input_file::InputFileError;
+use flashfit_twin::TwinError;
+use flashfit_user_error::{ExitClass, UserError};
+
+/// Why a probe ended without, or before, its result.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeRunError {
+    #[error(
+        "the region {start}+{length} is not whole sectors of {sector_bytes} bytes of {target}, \
+         which has {capacity} ({} bytes)",
+        capacity.0
+    )]
+    Region { start: Bytes, length: Bytes, sector_bytes: u64, target: String, capacity: Bytes },
+    #[error(transparent)]
+    Open(#[from] DirectError),
+    #[error(transparent)]
+    Device(#[from] BlockDevError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Locked(#[from] DeviceLockError),
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    #[error(transparent)]
+    Rates(ProcedureError),
+    /// While rates were measured for a twin.
+    #[error("the probe was interrupted")]
+    Interrupted,
+    #[error(transparent)]
+    File(#[from] InputFileError),
+    #[error("{}: {error}", path.display())]
+    Import { path: PathBuf, error: ImportError },
+    #[error(transparent)]
+    Twin(#[from] TwinError),
+    #[error(transparent)]
+    TwinModel(#[from] ModelError),
+}
+
+impl From<ProcedureError> for ProbeRunError {
+    fn from(error: ProcedureError) -> Self {
+        match error {
+            ProcedureError::Medium(error) => Self::Device(error),
+            other => Self::Rates(other),
+        }
+    }
+}
+
+impl ProbeRunError {
+    fn cause(&self) -> Option<&dyn UserError> {
+        Some(match self {
+            Self::Region { .. } | Self::Interrupted => return None,
+            Self::Open(error) => error,
+            Self::Device(error) => error,
+            Self::Refused(error) => error,
+            Self::Locked(error) => error,
+            Self::Probe(error) => error,
+            Self::Rates(error) => error,
+            Self::File(error) => error,
+            Self::Import { error, .. } => error,
+            Self::Twin(error) => error,
+            Self::TwinModel(error) => error,
+        })
+    }
+}
+
+impl UserError for ProbeRunError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::Region { .. } => ExitClass::Usage,
+            Self::Interrupted => ExitClass::Interrupted,
+            other => other.cause().map_or(ExitClass::Bug, UserError::class),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.cause().and_then(UserError::hint)
+    }
+}
+
+/// Why a file is not a probe of this device.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeFileError {
+    #[error(transparent)]
+    File(#[from] InputFileError),
+    #[error("{} is no document of flashfit probe: {error}", path.display())]
+    Invalid { path: PathBuf, error: serde_json::Error },
+    #[error(
+        "{} is a document `{schema}`, version {version}, and no `{}`, version {}",
+        path.display(),
+        crate::document::SCHEMA,
+        crate::document::SCHEMA_VERSION
+    )]
+    OtherSchema { path: PathBuf, schema: String, version: u32 },
+    #[error("{} is of another medium: {difference}", path.display())]
+    OtherDevice { path: PathBuf, difference: String },
+}
+
+impl UserError for ProbeFileError {
+    fn class(&self) -> ExitClass {
+        match self {
+            Self::File(error) => error.class(),
+            Self::Invalid { .. } | Self::OtherSchema { .. } | Self::OtherDevice { .. } => {
+                ExitClass::Usage
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::File(error) => error.hint(),
+            Self::Invalid { .. } | Self::OtherSchema { .. } | Self::OtherDevice { .. } => None,
+        }
+    }
+}

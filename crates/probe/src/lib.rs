@@ -1,0 +1,26 @@
+//! One probe of a device: opens it, reads or also writes, infers its geometry, measures what a twin
+//! is fitted to, and builds the document of it.
+//!
+//! The probes themselves are in `geometry`. Nothing here prints or asks: progress and the user's
+//! consent are callbacks.
+
+mod device;
+mod document;
+mod error;
+mod follow_up;
+mod import;
+mod region;
+mod run;
+mod saved;
+mod twin;
+
+pub use document::{
+    FittedTwin, NextCommand, ProbeDocument, ProbeMode, ProbeSettings, ProbedMedium, found_bytes,
+};
+pub use error::{ProbeFileError, ProbeRunError};
+pub use follow_up::{FirstEraseBlock, FollowUp};
+pub use import::import;
+pub use region::{DeviceRegion, ExpectedDevice};
+pub use run::{AgreeToLoss, ProbeOutcome, ProbeRun, ProbeRunOptions, WriteBudget, WriteEstimate};
+pub use saved::{SavedGeometry, read_geometry};
+pub use twin::fit_twin;

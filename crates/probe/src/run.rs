@@ -1,0 +1,292 @@
+//! Reading, or reading and writing: the device is opened, probed and closed again.
+
+use flashfit_device::{BlockDev, Bytes, Clock, Device, DeviceLock, Refusal, WriteConsent};
+use flashfit_geometry::Probed;
+use flashfit_geometry::flashbench::OpenBlockTable;
+use flashfit_geometry::probed::{ProbeError, ProbeObserver};
+use flashfit_geometry::reading::{self, ReadingOptions};
+use flashfit_geometry::writing::{self, ProbeEstimate, QuickLook, WritingOptions};
+use flashfit_target::{InspectedTarget, TargetSource};
+use flashfit_twin::DeviceHints;
+
+use crate::device::TimedDevice;
+use crate::document::{ProbeMode, ProbeSettings, ProbedMedium, found_bytes};
+use crate::error::ProbeRunError;
+use crate::region::{DeviceRegion, ExpectedDevice};
+use crate::twin::{self, RateRoom};
+
+/// A few large reads show how fast the device is.
+const LOOKS: u64 = 8;
+const LOOK_BYTES: u64 = 1 << 20;
+
+/// What the user chose.
+#[derive(Debug, Clone)]
+pub struct ProbeRunOptions {
+    /// The target as the user named it.
+    pub name: String,
+    /// Whether to write, too.
+    pub write: bool,
+    /// All of the device if `None`.
+    pub region: Option<DeviceRegion>,
+    /// The most bytes that may be written, those for a twin included.
+    pub max_write: Option<Bytes>,
+    /// Whether rates are measured that a twin can be fitted to.
+    pub with_twin: bool,
+    pub seed: u64,
+    /// The device as it was shown where the user agreed, if that was elsewhere.
+    pub expected: Option<ExpectedDevice>,
+}
+
+/// The most that may be written, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteBudget {
+    pub probe_bytes: u64,
+    pub twin_bytes: u64,
+}
+
+/// What a probe that writes will cost.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteEstimate {
+    pub probe: ProbeEstimate,
+    pub budget: WriteBudget,
+}
+
+/// Asks for the data of a device after the user was shown what the probe costs.
+pub type AgreeToLoss<'a> = dyn FnMut(&Device, &WriteEstimate) -> Result<WriteConsent, Refusal> + 'a;
+
+/// A probe that can be made.
+#[derive(Debug)]
+pub struct ProbeRun<'a> {
+    options: ProbeRunOptions,
+    target: &'a InspectedTarget,
+    /// In bytes.
+    region: [u64; 2],
+}
+
+/// What is known at the end.
+#[derive(Debug, Default)]
+pub struct ProbeOutcome {
+    pub probed: Probed,
+    /// Rates that a twin can be fitted to.
+    pub tables: Vec<OpenBlockTable>,
+    pub hints: DeviceHints,
+    /// What ended the probe early.
+    pub failure: Option<ProbeRunError>,
+}
+
+impl<'a> ProbeRun<'a> {
+    /// # Errors
+    /// If the region is not on the device.
+    pub fn new(
+        target: &'a InspectedTarget,
+        options: ProbeRunOptions,
+    ) -> Result<Self, ProbeRunError> {
+        let (capacity, sector_bytes) = (target.capacity(), target.sector_bytes());
+        let region = match options.region {
+            None => [0, capacity.0],
+            Some(DeviceRegion { start, length }) => {
+                let whole = start.0 % sector_bytes == 0 && length.0 % sector_bytes == 0;
+                if !whole || start.0 + length.0 > capacity.0 {
+                    let target = options.name;
+                    return Err(ProbeRunError::Region {
+                        start,
+                        length,
+                        sector_bytes,
+                        target,
+                        capacity,
+                    });
+                }
+                [start.0, length.0]
+            }
+        };
+        Ok(Self { options, target, region })
+    }
+
+    /// Start and length of what is probed, in bytes.
+    pub fn region(&self) -> [u64; 2] {
+        self.region
+    }
+
+    /// What its document says about it.
+    pub fn settings(&self) -> ProbeSettings {
+        let medium = self.target.planned();
+        ProbeSettings {
+            target: self.options.name.clone(),
+            mode: if self.options.write { ProbeMode::Write } else { ProbeMode::Read },
+            simulated: self.target.is_simulated(),
+            seed: self.options.seed,
+            region: Some(self.region),
+            medium: Some(ProbedMedium {
+                kind: medium.kind,
+                identity: medium.identity,
+                capacity_bytes: medium.capacity_bytes,
+                sector_bytes: medium.sector_bytes,
+                partition_start_bytes: medium.partition_start_bytes,
+            }),
+            declared: self.target.declared_facts(),
+        }
+    }
+
+    /// How many reads a probe without writing makes at most.
+    pub fn most_reads(&self) -> u64 {
+        reading::usual_reads(self.region[1])
+    }
+
+    /// What writing will cost, from a few reads.
+    ///
+    /// # Errors
+    /// If the device cannot be opened or read.
+    pub fn estimate(&self) -> Result<WriteEstimate, ProbeRunError> {
+        self.estimate_on(&mut self.open_for_reading()?)
+    }
+
+    /// Makes the probe; `agree` is called before anything is written to a real device.
+    ///
+    /// # Errors
+    /// If the device cannot be opened, is refused or fails. An interruption is part of the outcome.
+    pub fn run(
+        &self,
+        agree: &mut AgreeToLoss<'_>,
+        observer: &mut dyn ProbeObserver,
+    ) -> Result<ProbeOutcome, ProbeRunError> {
+        if self.options.write { self.write(agree, observer) } else { self.read(observer) }
+    }
+
+    fn read(&self, observer: &mut dyn ProbeObserver) -> Result<ProbeOutcome, ProbeRunError> {
+        let mut opened = self.open_for_reading()?;
+        let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+        match reading::probe(device, clock, &self.reading_options(), observer) {
+            Ok(mut probed) => {
+                probed.notes.append(&mut opened.notes);
+                Ok(ProbeOutcome { probed, ..ProbeOutcome::default() })
+            }
+            Err(error) => ended(Probed::default(), error),
+        }
+    }
+
+    fn write(
+        &self,
+        agree: &mut AgreeToLoss<'_>,
+        observer: &mut dyn ProbeObserver,
+    ) -> Result<ProbeOutcome, ProbeRunError> {
+        // Locked for as long as it is written to.
+        let (mut opened, _lock) = match &self.target.source {
+            TargetSource::Card(model) => (TimedDevice::simulated(model), None),
+            TargetSource::Device(device) => {
+                let estimate = self.estimate()?;
+                let shown = match &self.options.expected {
+                    Some(expected) => expected.over(device),
+                    None => device.as_ref().clone(),
+                };
+                let lock = DeviceLock::node(agree(&shown, &estimate)?)?;
+                (TimedDevice::writable(lock.consent())?, Some(lock))
+            }
+        };
+        let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+        let read = match reading::probe(device, clock, &self.reading_options(), observer) {
+            Ok(read) => read,
+            Err(error) => return ended(Probed::default(), error),
+        };
+        let written = writing::probe(device, clock, &self.writing_options(), Some(&read), observer);
+        let mut probed = match written {
+            Ok(probed) => probed,
+            Err(error) => return ended(read, error),
+        };
+        probed.notes.append(&mut opened.notes);
+        let mut tables = Vec::new();
+        if self.options.with_twin && !self.lacks_capacity(&probed) {
+            let (device, clock) = (opened.device.as_mut(), opened.clock.as_ref());
+            tables.push(self.rates(device, clock, &probed, observer)?);
+        }
+        Ok(ProbeOutcome { probed, tables, ..ProbeOutcome::default() })
+    }
+
+    fn rates(
+        &self,
+        device: &mut dyn BlockDev,
+        clock: &dyn Clock,
+        probed: &Probed,
+        observer: &mut dyn ProbeObserver,
+    ) -> Result<OpenBlockTable, ProbeRunError> {
+        let [start, length] = self.region;
+        let room = RateRoom { region: start..start + length, left_bytes: self.budget().twin_bytes };
+        let declared = self.target.declared_geometry().erase_unit.map(|known| known.bytes);
+        let declared = declared.filter(|_| !self.target.is_simulated());
+        let unit = found_bytes(&probed.findings.erase_unit).or(declared);
+        twin::measure(device, clock, unit, room, observer, self.options.seed)
+    }
+
+    /// A device that lacks capacity is a fake: there is nothing to fit a twin to.
+    fn lacks_capacity(&self, probed: &Probed) -> bool {
+        found_bytes(&probed.findings.capacity).is_some_and(|real| real < self.target.capacity())
+    }
+
+    fn open_for_reading(&self) -> Result<TimedDevice, ProbeRunError> {
+        match &self.target.source {
+            TargetSource::Card(model) => TimedDevice::used(model),
+            TargetSource::Device(device) => TimedDevice::read_only(device),
+        }
+    }
+
+    fn estimate_on(&self, opened: &mut TimedDevice) -> Result<WriteEstimate, ProbeRunError> {
+        let ([start, length], sector) = (self.region, self.target.sector_bytes());
+        let size = LOOK_BYTES.min(length) / sector * sector;
+        let mut buffer = vec![0; usize::try_from(size).expect("at most a look")];
+        let begin_ns = opened.clock.now_ns();
+        for look in 0..LOOKS {
+            let offset = start + (length - size) / LOOKS * look / sector * sector;
+            opened.device.read(offset, &mut buffer)?;
+        }
+        let took_ns = (opened.clock.now_ns() - begin_ns).max(1);
+        let rate = u128::from(LOOKS * size) * 1_000_000_000 / u128::from(took_ns);
+        let first = QuickLook { read_bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX) };
+        let probe = writing::estimate(&opened.device.describe(), &self.writing_options(), &first);
+        Ok(WriteEstimate { probe, budget: self.budget() })
+    }
+
+    fn budget(&self) -> WriteBudget {
+        let wanted = if self.options.with_twin { twin::USUAL_BYTES } else { 0 };
+        match self.options.max_write {
+            None => WriteBudget {
+                probe_bytes: writing::default_max_write_bytes(self.region[1]),
+                twin_bytes: wanted,
+            },
+            Some(Bytes(most)) => {
+                let twin_bytes = wanted.min(most / 2);
+                WriteBudget { probe_bytes: most - twin_bytes, twin_bytes }
+            }
+        }
+    }
+
+    fn reading_options(&self) -> ReadingOptions {
+        let [start, length] = self.region;
+        ReadingOptions {
+            seed: self.options.seed,
+            region: Some(start..start + length),
+            origin_bytes: self.target.partition_start().map_or(0, |start| start.0),
+            ..ReadingOptions::default()
+        }
+    }
+
+    fn writing_options(&self) -> WritingOptions {
+        let [start, length] = self.region;
+        WritingOptions {
+            seed: self.options.seed,
+            region: start..start + length,
+            max_write_bytes: self.budget().probe_bytes,
+            check_capacity: true,
+            compressible: self.target.is_simulated(),
+        }
+    }
+}
+
+/// An interruption keeps what is known; any other error ends the probe without an outcome.
+fn ended(probed: Probed, error: ProbeError) -> Result<ProbeOutcome, ProbeRunError> {
+    match error {
+        ProbeError::Interrupted => {
+            let failure = Some(error.into());
+            Ok(ProbeOutcome { probed, failure, ..ProbeOutcome::default() })
+        }
+        other => Err(other.into()),
+    }
+}
