@@ -1,4 +1,4 @@
-//! The workloads of the catalog, with the user's own over them.
+//! Loads the workloads of the catalog; files in the user's directory take precedence.
 
 use std::path::Path;
 
@@ -12,24 +12,21 @@ use crate::workload::Workload;
 pub struct Workloads(Vec<Workload>);
 
 impl Workloads {
-    /// Reads them; `user` is the user's own catalog folder.
+    /// `user` is the user's catalog directory.
     ///
     /// # Errors
-    /// An unreadable folder, and [`BenchError::BadWorkload`] for the first bad file.
+    /// An unreadable directory; [`BenchError::BadWorkload`] for the first invalid file.
     pub fn load(user: Option<&Path>) -> Result<Self, BenchError> {
         let workloads = entries("workloads", "fio", user)?;
         workloads.iter().map(Workload::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// All of them.
     pub fn all(&self) -> &[Workload] {
         &self.0
     }
 
-    /// The one of that name.
-    ///
     /// # Errors
-    /// [`CatalogEntryError::Unknown`], with the nearest name.
+    /// [`CatalogEntryError::Unknown`], with the closest name.
     pub fn find(&self, name: &str) -> Result<&Workload, BenchError> {
         let names = || self.0.iter().map(|workload| workload.name.as_str());
         self.0
@@ -61,7 +58,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_built_in_workloads_are_all_there() {
+    fn all_built_in_workloads_are_loaded() {
         let workloads = Workloads::load(None).unwrap();
         let names: Vec<_> = workloads.all().iter().map(|workload| workload.name.as_str()).collect();
         assert_eq!(names, NAMES);
@@ -74,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_name_gets_the_nearest() {
+    fn a_mistyped_name_gets_a_suggestion() {
         let workloads = Workloads::load(None).unwrap();
         let error = workloads.find("random-raed").unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("did you mean `random-read`?"));
     }
 
     #[test]
-    fn a_bad_file_of_the_users_is_named() {
+    fn an_invalid_user_file_is_named() {
         let user = tempfile::tempdir().unwrap();
         std::fs::create_dir(user.path().join("workloads")).unwrap();
         std::fs::write(user.path().join("workloads/grep.fio"), "#: title = 3\n[a]\n").unwrap();

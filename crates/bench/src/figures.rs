@@ -1,4 +1,4 @@
-//! What a workload yields: integers only, reads and writes apart.
+//! The results of a workload, as integers, with reads and writes separate.
 
 use flashfit_host::processor::ProcessorTime;
 use serde::{Deserialize, Serialize};
@@ -6,52 +6,42 @@ use serde::{Deserialize, Serialize};
 use crate::steady::SteadyState;
 use crate::workload::{FigureKind, WorkloadPoint};
 
-/// How long single operations took, in nanoseconds. Percentiles are fio's, whose buckets are up to
-/// 1.6 % wide.
+/// The latency of single operations. Percentiles are fio's, whose buckets are up to 1.6 % wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
-    /// The arithmetic mean.
     pub mean_ns: u64,
-    /// Half of the operations took no longer.
     pub p50_ns: u64,
-    /// 95 of 100 took no longer.
     pub p95_ns: u64,
-    /// 99 of 100 took no longer.
     pub p99_ns: u64,
-    /// 999 of 1000 took no longer.
     pub p999_ns: u64,
-    /// The slowest one; it grows with the length of a run.
+    /// Grows with the length of a run.
     pub max_ns: u64,
 }
 
-/// The figures of one direction of one stage; jobs that ran at the same time are added up.
+/// The results of one direction of one stage; concurrent jobs are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Bytes moved. For stages that make or remove files, their nominal size.
+    /// Bytes transferred. For stages that create or delete files, their nominal size.
     #[serde(default)]
     pub bytes: u64,
-    /// Operations done.
     #[serde(default)]
     pub operations: u64,
-    /// How long that took, writing back included where the stage says so.
+    /// Includes writeback if the stage says so.
     #[serde(default)]
     pub runtime_ns: u64,
-    /// `bytes` by `runtime_ns`.
     #[serde(default)]
     pub bytes_per_second: u64,
-    /// `operations` by `runtime_ns`, in thousandths.
     #[serde(default)]
     pub operations_per_second_thousandths: u64,
-    /// Completion latency of the operations.
     #[serde(default)]
     pub latency: Latency,
-    /// Latency of fsync or msync, where the jobs issued any between their writes.
+    /// Latency of fsync or msync, if the jobs issued any between their writes.
     pub sync: Option<Latency>,
 }
 
 impl Figures {
-    /// The figures for amounts and a time; a time of 0 counts as one nanosecond.
+    /// A time of 0 counts as one nanosecond.
     pub fn new(bytes: u64, operations: u64, runtime_ns: u64, latency: Latency) -> Self {
         Self {
             bytes,
@@ -67,7 +57,7 @@ impl Figures {
         }
     }
 
-    /// The same work with more time spent on it.
+    /// The same amounts with a longer time.
     #[must_use]
     pub fn with_more_time(self, more_ns: u64) -> Self {
         let runtime_ns = self.runtime_ns.saturating_add(more_ns);
@@ -75,12 +65,12 @@ impl Figures {
         Self { sync, ..Self::new(self.bytes, self.operations, runtime_ns, self.latency) }
     }
 
-    /// The longest that any operation or sync took.
+    /// The maximum over operations and syncs.
     pub fn worst_ns(&self) -> u64 {
         self.latency.max_ns.max(self.sync.map_or(0, |sync| sync.max_ns))
     }
 
-    /// The figure to compare: bytes per second, or thousandths of operations per second.
+    /// Bytes per second, or thousandths of operations per second.
     pub fn rate(&self, kind: FigureKind) -> u64 {
         match kind {
             FigureKind::Throughput => self.bytes_per_second,
@@ -94,60 +84,51 @@ fn per_second(amount: u64, runtime_ns: u64) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// What one stage yielded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageResult {
-    /// Its name, as the workload gives it.
     pub name: String,
-    /// Which figure is to be compared.
+    /// Which rate is compared.
     pub kind: FigureKind,
-    /// Figures of reading, where the stage yields them.
     pub read: Option<Figures>,
-    /// Figures of writing, where the stage yields them.
     pub write: Option<Figures>,
-    /// Whether it was in a steady state, where that was looked for.
+    /// `None` if the steady state was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyState>,
 }
 
-/// What one point yielded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointResult {
-    /// The point.
     #[serde(default)]
     pub point: WorkloadPoint,
-    /// Its stages, in the workload's order.
+    /// In the order of the workload.
     pub stages: Vec<StageResult>,
-    /// What fio calls its version, such as `fio-3.33`.
+    /// The version as reported by fio, such as `fio-3.33`.
     #[serde(default)]
     pub fio_version: String,
-    /// The time measured over, all stages together.
+    /// The measured time of all stages.
     #[serde(default)]
     pub runtime_ns: u64,
-    /// fio's own results: the text of a JSON array with one document for each stage. Empty once
-    /// it has been put away elsewhere.
+    /// The output of fio: a JSON array with one document per stage. Empty once it is stored
+    /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub raw_json: String,
 }
 
-/// What a workload yielded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadResult {
-    /// Its points, in the order of the plan.
+    /// In the order of the plan.
     pub points: Vec<PointResult>,
-    /// Time for laying out files, no part of any figure.
+    /// Time for laying out files; not part of any result.
     pub fill_ns: u64,
-    /// Bytes that were laid out.
     pub fill_bytes: u64,
-    /// Time for writing back and dropping caches before each stage, no part of any figure.
+    /// Time for writeback and dropping caches before each stage; not part of any result.
     pub settle_ns: u64,
-    /// Time that measuring took: fio's, its start included, and the writing back that belongs to a
-    /// stage.
+    /// Time of the measurement: fio with its start, and the writeback that counts for a stage.
     pub fio_ns: u64,
-    /// What this machine's processors did meanwhile, where the kernel tells.
+    /// The processor time of the machine during the measurement, if the kernel reports it.
     #[serde(default)]
     pub processor: Option<ProcessorTime>,
-    /// What could not be done as it should have been, in words; usually empty.
+    /// Deviations from the plan, as text.
     pub notes: Vec<String>,
 }
 
@@ -156,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_follow_from_amounts_and_time() {
+    fn rates_are_computed_from_amounts_and_time() {
         let figures = Figures::new(1 << 20, 3, 2_000_000_000, Latency::default());
         assert_eq!(figures.rate(FigureKind::Throughput), 1 << 19);
         assert_eq!(figures.rate(FigureKind::Operations), 1500);
@@ -166,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_and_huge_amounts_do_not_overflow() {
+    fn zero_time_and_huge_amounts_do_not_overflow() {
         let figures = Figures::new(u64::MAX, u64::MAX, 0, Latency::default());
         assert_eq!(figures.bytes_per_second, u64::MAX);
     }

@@ -1,7 +1,7 @@
-//! Running fio: the job file, the variables and the options with which it does no harm.
+//! Runs fio with options that prevent damage.
 //!
-//! `--output` keeps the result apart from messages, `--readonly` binds jobs that only read, and
-//! `--allow_file_create=0` keeps a mistyped device name from becoming a file in `/dev`.
+//! `--output` separates the result from messages. On bare devices, `--readonly` rejects writes, and
+//! `--allow_file_create=0` prevents a mistyped device name from becoming a file in `/dev`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,21 +20,20 @@ pub struct FioRun<'a> {
     pub sections: &'a [String],
     /// The variables of the job file.
     pub variables: &'a [(String, String)],
-    /// A folder for the job file and the result.
+    /// A directory for the job file and the result.
     pub scratch: &'a Path,
-    /// When it is ended as hopeless.
     pub timeout: Duration,
-    /// The memory it may use, page cache included.
+    /// Includes the page cache.
     pub memory_limit: Option<&'a MemoryLimit>,
-    /// Whether the target is a bare device: nothing may be written or created.
+    /// Whether the target is a bare device, on which nothing may be written or created.
     pub bare_device: bool,
 }
 
-/// Runs fio and returns how it ended, and what it wrote to its output file.
+/// Runs fio and returns its outcome and the text of its output file.
 ///
 /// # Errors
-/// When fio is missing, takes too long, is interrupted, or the scratch folder cannot be used. How
-/// fio ended is judged by [`crate::result`].
+/// When fio is missing, times out or is interrupted, or the scratch directory is not usable.
+/// [`crate::result`] evaluates the outcome.
 pub fn run(
     runner: &dyn Runner,
     invocation: &FioRun<'_>,
@@ -42,7 +41,7 @@ pub fn run(
     let job = invocation.scratch.join("job.fio");
     let output = invocation.scratch.join("fio.json");
     std::fs::write(&job, invocation.text).map_err(system(&job))?;
-    // A result that an earlier run left must not be taken for that of this one.
+    // The result of an earlier run must not be mistaken for that of this one.
     std::fs::write(&output, "").map_err(system(&output))?;
     let outcome = runner.run(&program(invocation, &job, &output))?;
     let text = std::fs::read(&output).map_err(system(&output))?;
@@ -53,7 +52,7 @@ fn program(invocation: &FioRun<'_>, job: &Path, output: &Path) -> Program {
     let mut program = Program::new("fio")
         .arg(format!("--output={}", output.display()))
         .args(["--output-format=json", "--eta=never"])
-        // fio keeps state files and engine leftovers where it starts.
+        // fio writes state files to its working directory.
         .arg(format!("--aux-path={}", invocation.scratch.display()))
         .timeout(invocation.timeout);
     if invocation.bare_device {
@@ -71,7 +70,6 @@ fn program(invocation: &FioRun<'_>, job: &Path, output: &Path) -> Program {
     program.arg(job.display().to_string())
 }
 
-/// An error of the system about `path`.
 pub(crate) fn system(path: &Path) -> impl Fn(std::io::Error) -> BenchError {
     let path: PathBuf = path.to_owned();
     move |source| BenchError::System { path: path.clone(), source }

@@ -1,35 +1,34 @@
-//! The fio options that a workload may use, each with the form of its values (fio(1), 3.33).
+//! Lists the fio options that a workload may use, each with the form of its values (fio(1), 3.33).
 //!
-//! All others are refused: some read, write or map files outside the target, open sockets, run
-//! programs, or make the figures mean something else. No value may hold a path. Limits: options of
-//! single engines are not among them, nor `verify`, whose extra reads count as the workload's.
+//! All others are rejected: some read, write or map files outside the target, open sockets, run
+//! programs, or change the meaning of results. No value may contain a path. Limits: options of
+//! single engines are not supported, nor is `verify`, whose extra reads would count as the
+//! workload's.
 
-/// What a value looks like.
+/// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
-    /// Exactly `${DIRECTORY}`.
     Directory,
-    /// A file's name below the directory.
+    /// A file name without a directory.
     FileName,
-    /// The same, in which `$jobname`, `$jobnum` and `$filenum` may occur.
+    /// A file name that can contain `$jobname`, `$jobnum` and `$filenum`.
     FileNameFormat,
-    /// Nothing, 0 or 1.
+    /// Empty, 0 or 1.
     Flag,
     /// A number with an optional unit, or a variable of flashfit.
     Number,
-    /// Numbers or variables with `,`, `:`, `/` or `-` between them.
+    /// Numbers or variables separated by `,`, `:`, `/` or `-`.
     Numbers,
-    /// One of these words.
     Word(&'static [&'static str]),
-    /// One of these words, and `:` with numbers after it where wanted.
+    /// One of these words, optionally followed by `:` and numbers.
     WordAndNumbers(&'static [&'static str]),
 }
 
-/// The variables whose values are numbers; [`crate::plan`] sets them.
+/// Variables with numeric values, set by [`crate::plan`].
 const VARIABLES: [&str; 8] =
     ["SIZE", "BLOCK_SIZE", "RUNTIME", "SEED", "WORK_SET", "HALF", "EIGHTH", "FILES"];
-const LONGEST_NAME: usize = 64;
-const LONGEST_NUMBER: usize = 24;
+const MAX_NAME_BYTES: usize = 64;
+const MAX_NUMBER_BYTES: usize = 24;
 
 const ENGINES: &[&str] = &[
     "psync",
@@ -45,9 +44,9 @@ const ENGINES: &[&str] = &[
     "filestat",
     "filedelete",
 ];
-const DIRECTIONS: &[&str] =
+const ACCESS_PATTERNS: &[&str] =
     &["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"];
-const SERVICE: &[&str] =
+const FILE_SERVICE_TYPES: &[&str] =
     &["random", "sequential", "roundrobin", "zipf", "pareto", "normal", "gauss"];
 
 /// Every option that a workload may use.
@@ -56,8 +55,8 @@ pub const KEYS: [(&str, ValueForm); 66] = [
     ("filename", ValueForm::FileName),
     ("filename_format", ValueForm::FileNameFormat),
     ("ioengine", ValueForm::Word(ENGINES)),
-    ("rw", ValueForm::WordAndNumbers(DIRECTIONS)),
-    ("readwrite", ValueForm::WordAndNumbers(DIRECTIONS)),
+    ("rw", ValueForm::WordAndNumbers(ACCESS_PATTERNS)),
+    ("readwrite", ValueForm::WordAndNumbers(ACCESS_PATTERNS)),
     ("rwmixread", ValueForm::Number),
     ("rwmixwrite", ValueForm::Number),
     ("rw_sequencer", ValueForm::Word(&["sequential", "identical"])),
@@ -72,7 +71,7 @@ pub const KEYS: [(&str, ValueForm); 66] = [
     ("filesize", ValueForm::Numbers),
     ("nrfiles", ValueForm::Number),
     ("openfiles", ValueForm::Number),
-    ("file_service_type", ValueForm::WordAndNumbers(SERVICE)),
+    ("file_service_type", ValueForm::WordAndNumbers(FILE_SERVICE_TYPES)),
     ("offset", ValueForm::Number),
     ("offset_increment", ValueForm::Number),
     ("number_ios", ValueForm::Number),
@@ -120,27 +119,27 @@ pub const KEYS: [(&str, ValueForm); 66] = [
     ("buffer_compress_percentage", ValueForm::Number),
 ];
 
-/// The form of a key's values; `None` for a key that a workload may not use.
+/// `None` for a key that a workload may not use.
 pub fn form_of(key: &str) -> Option<ValueForm> {
     KEYS.iter().find(|(name, _)| *name == key).map(|(_, form)| *form)
 }
 
-/// The keys most like `key`, three at most.
-pub fn near(key: &str) -> Vec<&'static str> {
-    let shared = |name: &str| name.bytes().zip(key.bytes()).take_while(|(a, b)| a == b).count();
+/// The keys most similar to `key`, at most three.
+pub fn similar(key: &str) -> Vec<&'static str> {
+    let common_prefix =
+        |name: &str| name.bytes().zip(key.bytes()).take_while(|(a, b)| a == b).count();
     let nearest = flashfit_catalog::nearest(key, KEYS.iter().map(|(name, _)| *name));
     let mut found: Vec<_> = KEYS
         .iter()
-        .map(|(name, _)| (nearest.as_deref() == Some(*name), shared(name), *name))
-        .filter(|(is_nearest, shared, _)| *is_nearest || *shared >= 3)
+        .map(|(name, _)| (nearest.as_deref() == Some(*name), common_prefix(name), *name))
+        .filter(|(is_nearest, common, _)| *is_nearest || *common >= 3)
         .collect();
-    found.sort_by_key(|(is_nearest, shared, _)| std::cmp::Reverse((*is_nearest, *shared)));
+    found.sort_by_key(|(is_nearest, common, _)| std::cmp::Reverse((*is_nearest, *common)));
     found.into_iter().take(3).map(|(_, _, name)| name).collect()
 }
 
 impl ValueForm {
-    /// Whether a value has the form.
-    pub fn fits(self, value: &str) -> bool {
+    pub fn matches(self, value: &str) -> bool {
         match self {
             Self::Directory => value == "${DIRECTORY}",
             Self::FileName => is_name(value),
@@ -179,15 +178,15 @@ impl std::fmt::Display for ValueForm {
     }
 }
 
-/// A name that fio takes as it is, of a file in the directory.
+/// Whether fio uses a file name literally.
 pub fn is_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.len() <= LONGEST_NAME
+    text.len() <= MAX_NAME_BYTES
         && text.bytes().all(plain)
         && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Digits with an optional fraction and unit, or a whole variable.
+/// Digits with an optional fraction and unit, or a single variable.
 fn is_number(text: &str) -> bool {
     let variable = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     if let Some(name) = variable {
@@ -197,10 +196,10 @@ fn is_number(text: &str) -> bool {
     let number = text.trim_end_matches('%').trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text.trim_end_matches('%').len() - number.len();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    text.len() <= LONGEST_NUMBER && unit <= 4 && digits(whole) && digits(fraction)
+    text.len() <= MAX_NUMBER_BYTES && unit <= 4 && digits(whole) && digits(fraction)
 }
 
-/// Lists and ranges. In `bssplit` and `rate` a number can be left out, but not the first.
+/// Lists and ranges. In `bssplit` and `rate`, all numbers but the first can be omitted.
 fn are_numbers(text: &str) -> bool {
     let mut parts = text.split([',', ':', '/', '-']);
     parts.next().is_some_and(is_number) && parts.all(|part| part.is_empty() || is_number(part))

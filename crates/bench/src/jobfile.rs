@@ -1,32 +1,32 @@
-//! What flashfit checks in a job file before it hands it to fio (fio(1), JOB FILE FORMAT).
+//! Validates a job file before it is passed to fio (fio(1), JOB FILE FORMAT).
 //!
-//! A workload may use the keys of [`crate::job_keys`] alone, with values of their forms: no paths,
-//! no programs, no files outside the target, no variables but flashfit's. The file is split into
-//! lines and values as fio's `init.c` does it; what fio might split otherwise is refused.
+//! A workload may use only the keys of [`crate::job_keys`], with values of the given forms: no
+//! paths, no programs, no files outside the target, no variables other than flashfit's. The parser
+//! follows fio's `init.c`; input that fio could parse differently is rejected.
 
-use crate::job_keys::{form_of, is_name, near};
+use crate::job_keys::{form_of, is_name, similar};
 
-/// fio reads lines by pieces of 4095 bytes, and the second piece of a comment is not a comment.
-const LONGEST_LINE: usize = 2048;
+/// fio reads lines in pieces of 4095 bytes, and the second piece of a comment is not a comment.
+const MAX_LINE_BYTES: usize = 2048;
 
-/// The names of the job sections.
+/// Returns the names of the job sections.
 ///
 /// # Errors
-/// The line and what is wrong with it.
+/// The line number and the reason.
 pub fn check(text: &str) -> Result<Vec<String>, (usize, String)> {
     let mut sections = Vec::new();
-    let (mut begun, mut directory, mut grouped) = (false, false, false);
+    let (mut in_section, mut directory, mut grouped) = (false, false, false);
     for (index, line) in text.split('\n').enumerate() {
         let bad = |reason: String| (index + 1, reason);
         match parse(line).map_err(bad)? {
             Line::Empty => {}
             Line::Section(name) => {
-                begun = true;
+                in_section = true;
                 if name != "global" {
                     sections.push(name.to_owned());
                 }
             }
-            Line::Option(key, _) if !begun => {
+            Line::Option(key, _) if !in_section => {
                 return Err(bad(format!("`{key}` is before the first [section]")));
             }
             Line::Option(key, value) => {
@@ -37,15 +37,14 @@ pub fn check(text: &str) -> Result<Vec<String>, (usize, String)> {
         }
     }
     if !directory {
-        return Err((1, "the jobs need directory=${DIRECTORY}".to_owned()));
+        return Err((1, "`directory=${DIRECTORY}` is missing".to_owned()));
     }
     if !grouped {
-        return Err((1, "the jobs need group_reporting=1".to_owned()));
+        return Err((1, "`group_reporting=1` is missing".to_owned()));
     }
     Ok(sections)
 }
 
-/// What a line is.
 enum Line<'a> {
     Empty,
     Section(&'a str),
@@ -53,14 +52,14 @@ enum Line<'a> {
 }
 
 fn parse(line: &str) -> Result<Line<'_>, String> {
-    if line.len() > LONGEST_LINE {
-        return Err(format!("the line is longer than {LONGEST_LINE} bytes"));
+    if line.len() > MAX_LINE_BYTES {
+        return Err(format!("the line is longer than {MAX_LINE_BYTES} bytes"));
     }
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.chars().any(|c| c.is_control() && c != '\t') {
         return Err("the line contains a control character".to_owned());
     }
-    // Where fio ends an option, too.
+    // fio ends an option at the same characters.
     let line = line.split([';', '#']).next().unwrap_or("").trim_matches([' ', '\t']);
     if line.is_empty() {
         return Ok(Line::Empty);
@@ -77,27 +76,30 @@ fn parse(line: &str) -> Result<Line<'_>, String> {
 
 fn check_option(key: &str, value: &str) -> Result<(), String> {
     let Some(form) = form_of(key) else {
-        let near = near(key).iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let near = if near.is_empty() { near } else { format!("; similar ones: {near}") };
-        return Err(format!("`{key}` is not a key that a workload may use{near}"));
+        let names: Vec<String> = similar(key).iter().map(|name| format!("`{name}`")).collect();
+        let names = match names.as_slice() {
+            [] => String::new(),
+            names => format!("; similar keys: {}", names.join(", ")),
+        };
+        return Err(format!("`{key}` is not allowed in a workload{names}"));
     };
-    if form.fits(value) {
+    if form.matches(value) {
         return Ok(());
     }
-    Err(format!("`{value}` is not a value that `{key}` may have in a workload: {form}"))
+    Err(format!("`{value}` is not a valid value of `{key}` in a workload: expected {form}"))
 }
 
-/// The file with settings that come before all of its own.
+/// The file with additional settings at its start.
 pub fn with_global(text: &str, settings: &str) -> String {
     format!("[global]\n{settings}\n{text}")
 }
 
-/// The file made for a bare device instead of files in a directory.
+/// The file, changed to use a bare device instead of files in a directory.
 pub fn on_device(text: &str, device: &str) -> String {
     text.lines()
         .map(|line| match parse(line) {
             Ok(Line::Option("directory", _)) => format!("filename={device}\n"),
-            // Names of files would take the place of the device's.
+            // File names would override the device.
             Ok(Line::Option("filename" | "filename_format", _)) => "\n".to_owned(),
             _ => format!("{line}\n"),
         })

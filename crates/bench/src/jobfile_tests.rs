@@ -1,4 +1,4 @@
-//! Tests of the keys and values of job files, against leaks that were found and against fio itself.
+//! Tests the validation of job files, also against the options of the installed fio.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -15,14 +15,14 @@ fn with(line: &str) -> Result<Vec<String>, (usize, String)> {
 }
 
 #[test]
-fn comments_do_not_count() {
+fn comments_are_ignored() {
     let text =
         "# exec_prerun=x\n[global]\ndirectory = ${DIRECTORY} ; x\ngroup_reporting\n[a] # y\n";
     assert_eq!(check(text), Ok(vec!["a".to_owned()]));
 }
 
 #[test]
-fn leaks_are_refused_with_their_line() {
+fn unsafe_lines_are_rejected_with_their_number() {
     for line in [
         "iomem=mmap:/F",
         "mem=mmapshared:/F",
@@ -71,14 +71,14 @@ fn leaks_are_refused_with_their_line() {
         let (at, _) = with(line).expect_err(line);
         assert_eq!(at, 5, "{line}");
     }
-    // fio would take what comes after its first 4095 bytes for a line.
+    // fio would parse the rest after 4095 bytes as a new line.
     let long = format!("#{}exec_prerun=x", "x".repeat(4094));
     assert_eq!(with(&long).unwrap_err().0, 5);
     assert_eq!(check("iomem=x\n[global]\n").unwrap_err().0, 1);
 }
 
 #[test]
-fn what_benchmarks_need_is_taken() {
+fn options_of_benchmarks_are_accepted() {
     for line in [
         "bs=4k",
         "bs=4k,64k",
@@ -103,20 +103,20 @@ fn what_benchmarks_need_is_taken() {
 }
 
 #[test]
-fn a_mistake_names_the_key_and_similar_ones() {
+fn an_error_names_the_key_and_similar_keys() {
     let (_, text) = with("iodept=4").unwrap_err();
-    assert!(text.starts_with("`iodept` is not a key") && text.contains("`iodepth`"), "{text}");
+    assert!(text.starts_with("`iodept` is not allowed") && text.contains("`iodepth`"), "{text}");
     let (_, text) = with("ioengine=libaoi").unwrap_err();
     assert!(text.contains("`libaoi`") && text.contains("psync, sync"), "{text}");
 }
 
 #[test]
-fn a_device_takes_the_place_of_the_directory_and_of_names() {
+fn a_device_replaces_the_directory_and_file_names() {
     let text = on_device("[global]\ndirectory=${DIRECTORY}\n[a]\nfilename=x\n", "/dev/loop7");
     assert_eq!(text, "[global]\nfilename=/dev/loop7\n[a]\n\n");
 }
 
-/// What fio says of itself: the names in the first column.
+/// The option names in the first column of `fio --cmdhelp=all`.
 fn fio_options() -> BTreeSet<String> {
     let output = Command::new("fio").arg("--cmdhelp=all").output().unwrap();
     let text = String::from_utf8(output.stdout).expect("fio writes ASCII");
@@ -126,7 +126,7 @@ fn fio_options() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_key_is_an_option_of_fio_and_every_other_option_is_refused() {
+fn every_key_is_an_option_of_fio_and_other_options_are_rejected() {
     if flashfit_test_support::skip(flashfit_test_support::program("fio")) {
         return;
     }
@@ -145,7 +145,7 @@ fn every_key_is_an_option_of_fio_and_every_other_option_is_refused() {
 }
 
 #[test]
-fn fio_takes_every_alias_and_engine() {
+fn fio_accepts_every_alias() {
     let fio = |line: &str| {
         let folder = tempfile::tempdir().unwrap();
         let job = folder.path().join("job.fio");
@@ -175,28 +175,28 @@ fn the_documentation_lists_every_key() {
         .skip(2)
         .take_while(|line| line.starts_with('|'))
         .collect();
-    assert_eq!(listed, wanted, "the list to put there:\n{}", wanted.join("\n"));
+    assert_eq!(listed, wanted, "the expected list:\n{}", wanted.join("\n"));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_other_key_is_refused(
+    fn any_other_key_is_rejected(
         key in "[a-z_]{1,20}|[ -~]{1,20}",
         value in "[ -~]{0,20}",
-        place in 0..5_usize,
+        index in 0..5_usize,
     ) {
         let bare = key.split([';', '#', '=']).next().unwrap_or("").trim();
         prop_assume!(!bare.is_empty() && !bare.starts_with('['));
         prop_assume!(KEYS.iter().all(|(known, _)| *known != bare));
         let mut lines: Vec<String> = GOOD.lines().map(str::to_owned).collect();
-        lines.insert(place.min(lines.len()), format!("{key}={value}"));
+        lines.insert(index.min(lines.len()), format!("{key}={value}"));
         prop_assert!(check(&lines.join("\n")).is_err());
     }
 
     #[test]
-    fn no_value_with_a_path_or_an_expansion_is_taken(
+    fn values_with_a_path_or_an_expansion_are_rejected(
         index in 0..KEYS.len(),
         before in "[a-z0-9:,]{0,6}",
         leak in prop::sample::select(vec!["/etc", "../x", "$(id)", "`id`", "${HOME}", "$ncpus", "(2*3)"]),
@@ -204,6 +204,6 @@ proptest! {
     ) {
         let (key, form) = KEYS[index];
         let value = format!("{before}{leak}{after}");
-        prop_assert!(!form.fits(&value), "{}={}", key, value);
+        prop_assert!(!form.matches(&value), "{}={}", key, value);
     }
 }

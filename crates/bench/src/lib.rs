@@ -1,9 +1,8 @@
-//! One trial's workload: fio job files of the catalog, running fio safely, reading its result.
+//! Runs the workload of one trial with fio and reads the result.
 //!
-//! A [`Workload`] is a plain fio job file with a few lines for flashfit in its head;
-//! [`run_workload`] lays out its files, settles, runs fio stage by stage and returns
-//! [`WorkloadResult`]. What fio says is believed only when its exit code, its messages and its
-//! figures agree ([`result`]).
+//! A [`Workload`] is a plain fio job file with a TOML header in comments. [`run_workload`] lays out
+//! its files, syncs and drops caches, runs fio stage by stage and returns a [`WorkloadResult`]. A
+//! result is accepted only if the exit code, the messages and the values agree ([`result`]).
 
 pub mod catalog;
 pub mod error;

@@ -1,14 +1,14 @@
-//! How much is measured, for how long, and the variables through which job files learn of it.
+//! The amount of data and the time of a measurement, and the variables that pass them to job files.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `DIRECTORY` | where files are made |
-//! | `SIZE` | the data in bytes |
+//! | `DIRECTORY` | the directory of the files |
+//! | `SIZE` | the amount of data in bytes |
 //! | `BLOCK_SIZE` | the size of one request in bytes |
-//! | `RUNTIME` | when jobs end, done or not: seconds, or with a unit such as `1500ms` |
+//! | `RUNTIME` | the time limit of a job, in seconds or with a unit such as `1500ms` |
 //! | `SEED` | the seed of all random choices |
-//! | `WORK_SET` | the data of a workload that is set in relation to the memory, in bytes |
-//! | `HALF`, `EIGHTH` | these parts of the work set, in bytes |
+//! | `WORK_SET` | the working set in bytes, for workloads that scale with the memory |
+//! | `HALF`, `EIGHTH` | these parts of the working set, in bytes |
 //! | `FILES` | the number of small files |
 
 use std::path::PathBuf;
@@ -21,80 +21,73 @@ use crate::error::BenchError;
 use crate::steady;
 use crate::workload::{Direction, Parameter, PointProfile, StageSpec, Workload, WorkloadPoint};
 
-/// Less data than this is not worth measuring, and blocks of 1 MiB would not fit.
+/// With less data, blocks of 1 MiB would not fit.
 pub const MIN_DATA_BYTES: u64 = 4 << 20;
-/// fio with its jobs needs about this much itself.
+/// fio needs about this much memory.
 pub const MIN_MEMORY_BYTES: u64 = 16 << 20;
-/// An eighth of a work set is a multiple of this, so that it divides into files and blocks.
+/// An eighth of a working set is a multiple of this, to divide evenly into files and blocks.
 const EIGHTH_GRAIN_BYTES: u64 = 512 << 10;
-/// More files than this tell nothing more.
+/// More files would not change the result.
 const MAX_FILES: u64 = 32_768;
-/// A block size used by workloads whose parameter is another one.
+/// The block size of workloads with another parameter.
 const DEFAULT_BLOCK_BYTES: u64 = 4096;
-/// The slowest device for which a time is foretold, in bytes per second.
+/// The speed that estimates assume.
 const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
-/// The slowest device that is waited for, in bytes per second.
-const HOPELESS_BYTES_PER_SECOND: u64 = 32 << 10;
-/// What a short trial is a part of.
-const SHORT_PART: u64 = 4;
-/// Shorter than this, starting and ending weigh more than what is measured.
-const SHORTEST_NS: u64 = 100_000_000;
-/// Starting fio, dropping caches, making and removing files.
+/// The speed that timeouts assume.
+const TIMEOUT_BYTES_PER_SECOND: u64 = 32 << 10;
+/// A short trial is 1 / this of a full one.
+const SHORT_DIVISOR: u64 = 4;
+/// In shorter runs, start and end would dominate.
+const MIN_SHORT_NS: u64 = 100_000_000;
+/// Starting fio, dropping caches, creating and deleting files.
 const OVERHEAD_NS: u64 = 1_000_000_000;
 
-/// Which points are measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Points {
-    /// Those of the workload's profile.
+    /// The points of this profile of the workload.
     Profile(PointProfile),
-    /// These.
-    These(Vec<WorkloadPoint>),
+    Explicit(Vec<WorkloadPoint>),
 }
 
-/// How long a trial measures, compared with what its plan says.
+/// The length of a trial relative to its plan.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasurementLength {
-    /// As the plan says.
     #[default]
     Full,
-    /// A quarter of the time and of the data; work sets, which are set in relation to the memory,
-    /// stay as they are.
+    /// A quarter of the time and of the data; working sets, which depend on the memory, do not
+    /// change.
     Short,
 }
 
 impl MeasurementLength {
-    /// Whether it is the whole.
     pub fn is_full(&self) -> bool {
         *self == Self::Full
     }
 }
 
-/// How a workload is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPlan {
-    /// Which points.
     pub points: Points,
-    /// The data of workloads whose parameter is not the work set, in bytes; at least
-    /// [`MIN_DATA_BYTES`].
+    /// The amount of data unless the working set is the parameter; at least [`MIN_DATA_BYTES`].
     pub data_size_bytes: u64,
-    /// The memory that work sets are compared with: the memory limit, or the machine's; at least
+    /// The memory limit, or the memory of the machine, which working sets are relative to; at least
     /// [`MIN_MEMORY_BYTES`].
     pub memory_bytes: u64,
-    /// When a stage ends although not all its data was moved.
+    /// The time limit of a stage.
     pub runtime_ns: u64,
     /// The seed of all random choices and of the data written.
     pub seed: u64,
-    /// A folder for job files and results, on no account on the device.
+    /// A directory for job files and results; must not be on the device.
     pub scratch: PathBuf,
 }
 
-/// The sizes that follow from plan and point.
+/// The sizes for a plan and a point, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// What a stage's volume is a part of, in bytes.
+    /// The volume of a stage is relative to this.
     pub(crate) data: u64,
     eighth: u64,
     block: u64,
@@ -102,7 +95,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The same with at most `files` files, but with one at least.
+    /// With at most `files` files, but at least one.
     pub(crate) fn with_files(self, files: u64, file_bytes: u64) -> Self {
         let files = files.clamp(1, self.files);
         Self { files, data: files * file_bytes, ..self }
@@ -110,7 +103,7 @@ impl Sizes {
 }
 
 impl RunPlan {
-    /// The same plan made shorter, as far as a workload still has its points and can be timed.
+    /// Shortens the plan, but not below what the points and the measurement of time need.
     #[must_use]
     pub fn of_length(self, length: MeasurementLength, workload: &Workload) -> Self {
         if length.is_full() {
@@ -118,56 +111,54 @@ impl RunPlan {
         }
         let points = match &self.points {
             Points::Profile(profile) => workload.points(*profile),
-            Points::These(points) => points,
+            Points::Explicit(points) => points,
         };
         let largest = points.iter().filter_map(|point| match point {
             WorkloadPoint::BlockSize(bytes) => Some(*bytes),
             WorkloadPoint::WorkSet(_) | WorkloadPoint::Only => None,
         });
-        let least = largest.max().unwrap_or(0).max(MIN_DATA_BYTES).min(self.data_size_bytes);
+        let min_data = largest.max().unwrap_or(0).max(MIN_DATA_BYTES).min(self.data_size_bytes);
         Self {
-            data_size_bytes: (self.data_size_bytes / SHORT_PART).max(least),
-            runtime_ns: (self.runtime_ns / SHORT_PART).max(SHORTEST_NS.min(self.runtime_ns)),
+            data_size_bytes: (self.data_size_bytes / SHORT_DIVISOR).max(min_data),
+            runtime_ns: (self.runtime_ns / SHORT_DIVISOR).max(MIN_SHORT_NS.min(self.runtime_ns)),
             ..self
         }
     }
 
-    /// The points to measure.
-    ///
     /// # Errors
-    /// [`BenchError::BadPlan`] when there is none, one does not suit the workload, or the sizes are
-    /// too small.
+    /// [`BenchError::BadPlan`] if there are no points, one does not suit the workload, or the sizes
+    /// are too small.
     pub fn points(&self, workload: &Workload) -> Result<Vec<WorkloadPoint>, BenchError> {
         let bad = |reason: String, hint: String| Err(BenchError::BadPlan { reason, hint });
         if self.data_size_bytes < MIN_DATA_BYTES {
-            let reason = format!("{} of data is too little", Bytes(self.data_size_bytes));
+            let reason = format!("{} of data is not enough", Bytes(self.data_size_bytes));
             return bad(reason, format!("use at least {}", Bytes(MIN_DATA_BYTES)));
         }
         if self.memory_bytes < MIN_MEMORY_BYTES {
-            let reason = format!("{} of memory is too little for fio", Bytes(self.memory_bytes));
+            let reason = format!("{} of memory is not enough for fio", Bytes(self.memory_bytes));
             return bad(reason, format!("use at least {}", Bytes(MIN_MEMORY_BYTES)));
         }
         if self.runtime_ns < 1_000_000 {
-            let reason = "a run shorter than a millisecond cannot be timed".to_owned();
-            return bad(reason, "use a second or more".to_owned());
+            let reason = "a run time below 1 ms is too short".to_owned();
+            return bad(reason, "use at least 1 s".to_owned());
         }
         let points = match &self.points {
             Points::Profile(profile) => workload.points(*profile).to_vec(),
-            Points::These(points) => points.clone(),
+            Points::Explicit(points) => points.clone(),
         };
         for point in &points {
             if !suits(*point, workload.parameter) || !self.fits(*point) {
-                let reason = format!("`{}` cannot be measured at {point}", workload.name);
-                return bad(reason, "leave out the points, or give others".to_owned());
+                let reason = format!("the workload `{}` has no point `{point}`", workload.name);
+                return bad(reason, "omit the points, or use other points".to_owned());
             }
         }
         if points.is_empty() {
-            return bad("there is no point to measure".to_owned(), "give one".to_owned());
+            return bad("the list of points is empty".to_owned(), "add a point".to_owned());
         }
         Ok(points)
     }
 
-    /// Whether a point's blocks fit into the data and its data into numbers.
+    /// Whether a block fits into the data and the working set does not overflow.
     fn fits(&self, point: WorkloadPoint) -> bool {
         match point {
             WorkloadPoint::BlockSize(bytes) => bytes > 0 && bytes <= self.data_size_bytes,
@@ -179,14 +170,14 @@ impl RunPlan {
     }
 
     pub(crate) fn sizes(&self, workload: &Workload, point: WorkloadPoint) -> Sizes {
-        let work_set = match point {
+        let working_set = match point {
             WorkloadPoint::WorkSet(hundredths) => {
                 self.memory_bytes.saturating_mul(hundredths) / 100
             }
             _ => self.data_size_bytes,
         };
         let eighth =
-            (work_set / 8 / EIGHTH_GRAIN_BYTES * EIGHTH_GRAIN_BYTES).max(EIGHTH_GRAIN_BYTES);
+            (working_set / 8 / EIGHTH_GRAIN_BYTES * EIGHTH_GRAIN_BYTES).max(EIGHTH_GRAIN_BYTES);
         let block = match point {
             WorkloadPoint::BlockSize(bytes) => bytes,
             _ => DEFAULT_BLOCK_BYTES,
@@ -212,7 +203,7 @@ impl RunPlan {
             ("SIZE", sizes.data.to_string()),
             ("BLOCK_SIZE", sizes.block.to_string()),
             ("RUNTIME", format!("{}ms", self.runtime_ns / 1_000_000)),
-            // fio takes seeds of 63 bits.
+            // fio accepts seeds of 63 bits.
             ("SEED", (seed & u64::MAX >> 1).to_string()),
             ("WORK_SET", (sizes.eighth * 8).to_string()),
             ("HALF", (sizes.eighth * 4).to_string()),
@@ -223,26 +214,25 @@ impl RunPlan {
         .into()
     }
 
-    /// When a stage, or laying out its data, is ended as hopeless.
+    /// The timeout of a stage or of the layout of its data.
     pub(crate) fn timeout(&self, bytes: u64) -> Duration {
         Duration::from_nanos(self.runtime_ns) + fill_timeout(bytes)
     }
 
-    /// Whether steady state is looked for: where a claim is to be made, and there is time for it.
-    pub(crate) fn watches_steadiness(&self) -> bool {
+    /// Whether the steady state is checked: in the standard profile, if the run is long enough.
+    pub(crate) fn checks_steady_state(&self) -> bool {
         self.points == Points::Profile(PointProfile::Standard)
-            && self.runtime_ns >= steady::LEAST_RUNTIME_NS
+            && self.runtime_ns >= steady::MIN_RUNTIME_NS
     }
 }
 
-/// When writing so much is ended as hopeless.
 pub(crate) fn fill_timeout(bytes: u64) -> Duration {
-    let slow_ns = duration_ns(bytes, HOPELESS_BYTES_PER_SECOND);
+    let slow_ns = duration_ns(bytes, TIMEOUT_BYTES_PER_SECOND);
     Duration::from_nanos(slow_ns) + Duration::from_secs(60)
 }
 
 impl StageSpec {
-    /// The bytes that the stage moves when its time does not run out.
+    /// The bytes that the stage transfers within its time limit.
     pub(crate) fn volume_bytes(&self, sizes: Sizes) -> u64 {
         sizes.data.saturating_mul(self.volume) / 100
     }
@@ -262,8 +252,7 @@ fn duration_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// The longest that a workload takes on a device that writes and reads 1 MiB a second, in
-/// nanoseconds; on a faster one it is over sooner.
+/// An upper limit of the duration on a device that reads and writes 1 MiB/s, in nanoseconds.
 ///
 /// # Errors
 /// As [`RunPlan::points`].
@@ -284,10 +273,10 @@ pub fn estimate_ns(workload: &Workload, plan: &RunPlan) -> Result<u64, BenchErro
 }
 
 fn stage_ns(stage: &StageSpec, plan: &RunPlan, sizes: Sizes) -> u64 {
-    let moving = duration_ns(stage.volume_bytes(sizes), SLOW_BYTES_PER_SECOND);
-    // What was written into the page cache by the end of the time has yet to reach the device.
-    let writing_back = if stage.gives(Direction::Write) { moving } else { 0 };
-    plan.runtime_ns.min(moving).saturating_add(writing_back).saturating_add(OVERHEAD_NS)
+    let transfer_ns = duration_ns(stage.volume_bytes(sizes), SLOW_BYTES_PER_SECOND);
+    // At the end of the time, written data may still be in the page cache.
+    let writeback_ns = if stage.measures(Direction::Write) { transfer_ns } else { 0 };
+    plan.runtime_ns.min(transfer_ns).saturating_add(writeback_ns).saturating_add(OVERHEAD_NS)
 }
 
 #[cfg(test)]
@@ -311,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_follow_from_data_memory_and_point() {
+    fn sizes_depend_on_data_memory_and_point() {
         let linear = sizes("linear-read", &plan(), WorkloadPoint::BlockSize(3 << 20));
         assert_eq!((linear.data, linear.block), (15 << 20, 3 << 20));
         let grep = sizes("grep", &plan(), WorkloadPoint::WorkSet(200));
@@ -323,15 +312,18 @@ mod tests {
     }
 
     #[test]
-    fn plans_that_make_no_sense_are_refused() {
+    fn invalid_plans_are_rejected() {
         let workloads = Workloads::load(None).unwrap();
         let bad = [
             RunPlan { data_size_bytes: 1 << 20, ..plan() },
             RunPlan { memory_bytes: 1 << 20, ..plan() },
             RunPlan { runtime_ns: 1000, ..plan() },
-            RunPlan { points: Points::These(Vec::new()), ..plan() },
-            RunPlan { points: Points::These(vec![WorkloadPoint::Only]), ..plan() },
-            RunPlan { points: Points::These(vec![WorkloadPoint::BlockSize(32 << 20)]), ..plan() },
+            RunPlan { points: Points::Explicit(Vec::new()), ..plan() },
+            RunPlan { points: Points::Explicit(vec![WorkloadPoint::Only]), ..plan() },
+            RunPlan {
+                points: Points::Explicit(vec![WorkloadPoint::BlockSize(32 << 20)]),
+                ..plan()
+            },
         ];
         for plan in bad {
             let error = plan.points(workloads.find("linear-read").unwrap()).unwrap_err();
@@ -340,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_counts_time_that_runs_out_and_data_written_back() {
+    fn an_estimate_includes_the_time_limit_and_writeback() {
         let workloads = Workloads::load(None).unwrap();
         let estimate = |name, plan: &RunPlan| {
             estimate_ns(workloads.find(name).unwrap(), plan).unwrap() / 1_000_000_000
@@ -353,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_what_fio_can_read() {
+    fn variables_have_the_syntax_of_fio() {
         let sizes = sizes("grep", &plan(), WorkloadPoint::WorkSet(100));
         let variables = plan().variables(sizes, u64::MAX, "/d");
         let value = |name: &str| {

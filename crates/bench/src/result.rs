@@ -1,9 +1,9 @@
-//! Reading fio's result, and deciding whether to believe it.
+//! Reads and validates the result of fio.
 //!
 //! fio exits with 0 when it refuses a mounted target, writes messages before its JSON, and leaves a
-//! valid, shortened result when a signal stops it. So exit code, messages, every job's error and
-//! what was done must agree. The format is that of `--output-format=json` (fio's `stat.c`),
-//! versions 3.33 and later; fields that are not needed are not looked at.
+//! valid but incomplete result when a signal stops it. A result is therefore accepted only if the
+//! exit code, the messages, the error of every job and the amount of work agree. The format is that
+//! of `--output-format=json` (`stat.c` of fio), version 3.33 and later; unused fields are ignored.
 
 use std::collections::BTreeMap;
 
@@ -15,52 +15,47 @@ use crate::figures::{Figures, Latency};
 use crate::steady::SteadyState;
 use crate::workload::{Direction, StageSpec};
 
-/// The exit code with which fio ends after SIGINT or SIGTERM.
+/// The exit code of fio after SIGINT or SIGTERM.
 const EXIT_STOPPED: i32 = 128;
 const SIGKILL: i32 = 9;
-/// Job files round down to whole files and blocks; the rest may be missing.
+/// Job files round down to complete files and blocks.
 const VOLUME_TOLERANCE_HUNDREDTHS: u64 = 90;
-/// fio looks at the clock between requests and counts milliseconds.
+/// fio checks the clock between requests and counts milliseconds.
 const RUNTIME_TOLERANCE_HUNDREDTHS: u64 = 90;
 
-/// What fio measured in one run: one reporting group.
+/// The result of one run: one reporting group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FioResult {
-    /// What fio calls its version.
     pub version: String,
-    /// Figures of reading, where anything was read.
     pub read: Option<Figures>,
-    /// Figures of writing, where anything was written.
     pub write: Option<Figures>,
-    /// What fio said of a steady state, where it was told to look for one.
+    /// `None` if fio did not check for a steady state.
     pub steady: Option<SteadyState>,
-    /// fio's document, without what came before it.
+    /// The JSON document without the messages before it.
     pub json: String,
 }
 
-/// What a run was asked to do.
+/// The expected work of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedRun<'a> {
-    /// The stage.
     pub stage: &'a StageSpec,
-    /// The bytes it moves, its time not being up.
+    /// The bytes to transfer within the time limit.
     pub bytes: u64,
-    /// The time after which its jobs end.
     pub runtime_ns: u64,
 }
 
-/// Reads how fio ended (`outcome`) and what it wrote to its output file.
+/// Reads the outcome of fio and its output file.
 ///
 /// # Errors
-/// Whatever speaks against the result; see [`BenchError`].
+/// If any sign contradicts the result; see [`BenchError`].
 pub fn read(
     outcome: &ProgramOutcome,
     output: &str,
-    asked: ExpectedRun<'_>,
+    expected: ExpectedRun<'_>,
 ) -> Result<FioResult, BenchError> {
-    let (document, json) = ended_well(outcome, output)?;
+    let (document, json) = successful_document(outcome, output)?;
     let [job] = document.jobs.as_slice() else {
-        let reason = format!("{} groups of jobs instead of one", document.jobs.len());
+        let reason = format!("{} reporting groups instead of one", document.jobs.len());
         return Err(BenchError::BadResult { reason });
     };
     let sync = job.sync.as_ref().filter(|sync| sync.total_ios > 0);
@@ -72,20 +67,20 @@ pub fn read(
         steady: job.steadystate.as_ref().map(|found| SteadyState::by_fio(found.attained != 0)),
         json: json.to_owned(),
     };
-    is_complete(&result, asked)?;
+    check_complete(&result, expected)?;
     Ok(result)
 }
 
-/// Reads how a run ended that measures nothing but lays out files.
+/// Validates a run that only lays out files.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_fill(outcome: &ProgramOutcome, output: &str) -> Result<(), BenchError> {
-    ended_well(outcome, output).map(|_| ())
+    successful_document(outcome, output).map(|_| ())
 }
 
-/// The document of a run that ended without any sign of an error.
-fn ended_well<'a>(
+/// The document of a run without any sign of an error.
+fn successful_document<'a>(
     outcome: &ProgramOutcome,
     output: &'a str,
 ) -> Result<(Document, &'a str), BenchError> {
@@ -98,21 +93,21 @@ fn ended_well<'a>(
     if outcome.signal == Some(SIGKILL) {
         return Err(BenchError::Memory { message: "the kernel killed it".to_owned() });
     }
-    let complaints = complaints(&messages);
-    if !complaints.is_empty() || !outcome.success() {
-        let said = if complaints.is_empty() { last_lines(&messages) } else { complaints };
-        let how = outcome.code.map_or_else(|| "a signal".to_owned(), |c| format!("exit code {c}"));
-        return Err(judged(if said.is_empty() { how } else { said }));
+    let errors = error_messages(&messages);
+    if !errors.is_empty() || !outcome.success() {
+        let text = if errors.is_empty() { last_lines(&messages) } else { errors };
+        let exit = outcome.code.map_or_else(|| "a signal".to_owned(), |c| format!("exit code {c}"));
+        return Err(classify(if text.is_empty() { exit } else { text }));
     }
     let document: Document = serde_json::from_str(json)
         .map_err(|error| BenchError::BadResult { reason: error.to_string() })?;
     match document.jobs.iter().find(|job| job.error != 0) {
-        Some(job) => Err(judged(format!("{}: err={}", job.jobname, job.error))),
+        Some(job) => Err(classify(format!("{}: err={}", job.jobname, job.error))),
         None => Ok((document, json)),
     }
 }
 
-/// From the first line that is exactly `{`; all of it where there is none.
+/// The text from the first line that is exactly `{`; empty if there is none.
 fn document_text(output: &str) -> &str {
     let mut start = 0;
     for line in output.split_inclusive('\n') {
@@ -124,14 +119,14 @@ fn document_text(output: &str) -> &str {
     &output[output.len()..]
 }
 
-/// fio's own error messages, on one line.
-fn complaints(messages: &str) -> String {
+/// The error messages of fio, on one line.
+fn error_messages(messages: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in messages.lines().map(str::trim) {
-        // What it says of a folder whose files it found is no complaint.
+        // fio reports the files found by `opendir` with the same prefix.
         let found = line.starts_with("fio: opendir added ");
-        let complaint = line.starts_with("fio:") && !found || line.contains("appears mounted");
-        if complaint && !lines.contains(&line) {
+        let is_error = line.starts_with("fio:") && !found || line.contains("appears mounted");
+        if is_error && !lines.contains(&line) {
             lines.push(line);
         }
     }
@@ -143,19 +138,20 @@ fn last_lines(messages: &str) -> String {
     lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
-/// The error that fio's words mean. The numbers are those of errno(3).
-fn judged(message: String) -> BenchError {
-    let says = |signs: &[&str]| {
-        signs.iter().any(|sign| match sign.strip_prefix("err=") {
+/// The error for a message of fio. The numbers are those of errno(3).
+fn classify(message: String) -> BenchError {
+    let contains_any = |patterns: &[&str]| {
+        patterns.iter().any(|pattern| match pattern.strip_prefix("err=") {
             Some(number) => has_errno(&message, number),
-            None => message.contains(sign),
+            None => message.contains(pattern),
         })
     };
-    if says(&["terminating on signal"]) {
+    if contains_any(&["terminating on signal"]) {
         BenchError::Stopped
-    } else if says(&["No space left on device", "Disk quota exceeded", "err=28", "err=122"]) {
+    } else if contains_any(&["No space left on device", "Disk quota exceeded", "err=28", "err=122"])
+    {
         BenchError::Full { message }
-    } else if says(&[
+    } else if contains_any(&[
         "Input/output error",
         "Remote I/O error",
         "Read-only file system",
@@ -170,10 +166,10 @@ fn judged(message: String) -> BenchError {
         "err=117",
         "err=121",
     ]) {
-        BenchError::Medium { message }
-    } else if says(&["Cannot allocate memory", "smalloc", "err=12"]) {
+        BenchError::Device { message }
+    } else if contains_any(&["Cannot allocate memory", "smalloc", "err=12"]) {
         BenchError::Memory { message }
-    } else if says(&["appears mounted", "read-only mode"]) {
+    } else if contains_any(&["appears mounted", "read-only mode"]) {
         BenchError::Refused { message }
     } else {
         BenchError::Failed { message }
@@ -187,35 +183,35 @@ fn has_errno(message: &str, number: &str) -> bool {
     })
 }
 
-fn is_complete(result: &FioResult, asked: ExpectedRun<'_>) -> Result<(), BenchError> {
-    for direction in &asked.stage.yields {
+fn check_complete(result: &FioResult, expected: ExpectedRun<'_>) -> Result<(), BenchError> {
+    for direction in &expected.stage.yields {
         let (word, figures) = match direction {
             Direction::Read => ("read", &result.read),
             Direction::Write => ("written", &result.write),
         };
         if figures.is_none() {
-            let reason = format!("in `{}` nothing was {word}", asked.stage.name);
+            let reason = format!("nothing was {word} in `{}`", expected.stage.name);
             return Err(BenchError::BadResult { reason });
         }
     }
     let done = [result.read, result.write];
     let bytes = done.iter().flatten().fold(0u64, |sum, figures| sum.saturating_add(figures.bytes));
     let runtime_ns = done.iter().flatten().map(|figures| figures.runtime_ns).max().unwrap_or(0);
-    // fio ends early once its own criterion is met.
+    // fio ends early when its steady-state criterion is met.
     if result.steady.is_some_and(|steady| steady.fio) {
         return Ok(());
     }
     let share = |whole: u64, hundredths| whole / 100 * hundredths;
-    if bytes >= share(asked.bytes, VOLUME_TOLERANCE_HUNDREDTHS)
-        || runtime_ns >= share(asked.runtime_ns, RUNTIME_TOLERANCE_HUNDREDTHS)
+    if bytes >= share(expected.bytes, VOLUME_TOLERANCE_HUNDREDTHS)
+        || runtime_ns >= share(expected.runtime_ns, RUNTIME_TOLERANCE_HUNDREDTHS)
     {
         return Ok(());
     }
     Err(BenchError::CutShort {
-        stage: asked.stage.name.clone(),
+        stage: expected.stage.name.clone(),
         runtime_ns,
         bytes,
-        asked_bytes: asked.bytes,
+        expected_bytes: expected.bytes,
     })
 }
 
@@ -230,9 +226,9 @@ fn figures(direction: &DirectionDocument) -> Result<Option<Figures>, BenchError>
 
 fn latency(document: &LatencyDocument) -> Result<Latency, BenchError> {
     let percentile = |name: &str| {
-        let reason = || format!("there is no percentile {name}");
+        let reason = || format!("the percentile {name} is missing");
         let found = document.percentile.get(name);
-        // fio gives the upper edge of a bucket, which can lie above the slowest operation.
+        // fio reports the upper end of a bucket, which can exceed the maximum.
         found
             .map(|ns| (*ns).min(document.max))
             .ok_or_else(|| BenchError::BadResult { reason: reason() })

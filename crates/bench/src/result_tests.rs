@@ -1,4 +1,4 @@
-//! Checks of reading results, on outputs of the real fio.
+//! Tests with recorded outputs of fio.
 
 use flashfit_user_error::{ExitClass, UserError};
 
@@ -22,7 +22,7 @@ fn stage(yields: &[Direction]) -> StageSpec {
     }
 }
 
-fn ended(code: i32, stderr: &str) -> ProgramOutcome {
+fn outcome(code: i32, stderr: &str) -> ProgramOutcome {
     ProgramOutcome { code: Some(code), stderr: stderr.to_owned(), ..ProgramOutcome::default() }
 }
 
@@ -36,9 +36,9 @@ fn read_all(
 }
 
 #[test]
-fn reads_and_writes_of_concurrent_jobs_are_added_up_apart() {
+fn reads_and_writes_of_concurrent_jobs_are_summed_separately() {
     let both = [Direction::Read, Direction::Write];
-    let result = read_all(&ended(0, ""), MIXED, &both, 4 << 20).unwrap();
+    let result = read_all(&outcome(0, ""), MIXED, &both, 4 << 20).unwrap();
     let (read, write) = (result.read.unwrap(), result.write.unwrap());
     assert_eq!((read.bytes, read.operations), (2 << 20, 128));
     assert_eq!((write.bytes, write.operations), (2 << 20, 64));
@@ -50,7 +50,7 @@ fn reads_and_writes_of_concurrent_jobs_are_added_up_apart() {
 
 #[test]
 fn syncs_have_their_own_latency() {
-    let result = read_all(&ended(0, ""), SYNC, &[Direction::Write], 1_638_400).unwrap();
+    let result = read_all(&outcome(0, ""), SYNC, &[Direction::Write], 1_638_400).unwrap();
     let write = result.write.unwrap();
     assert_eq!((write.bytes, write.operations), (1_638_400, 100));
     assert!(write.sync.unwrap().max_ns > 0);
@@ -58,45 +58,46 @@ fn syncs_have_their_own_latency() {
 }
 
 #[test]
-fn text_before_the_document_is_passed_over() {
+fn text_before_the_document_is_ignored() {
     let output = format!("note: a {{ }} remark\n {{ not alone\n{SYNC}");
-    let result = read_all(&ended(0, ""), &output, &[Direction::Write], 1).unwrap();
+    let result = read_all(&outcome(0, ""), &output, &[Direction::Write], 1).unwrap();
     assert_eq!(result.json, SYNC);
 }
 
 #[test]
-fn a_refusal_with_exit_code_0_is_a_refusal() {
-    let said = "fio: /dev/loop0 appears mounted, and 'allow_mounted_write' isn't set. Aborting.\n";
-    let error = read_all(&ended(0, said), REFUSED, &[Direction::Write], 1).unwrap_err();
+fn a_refusal_with_exit_code_0_is_an_error() {
+    let message =
+        "fio: /dev/loop0 appears mounted, and 'allow_mounted_write' isn't set. Aborting.\n";
+    let error = read_all(&outcome(0, message), REFUSED, &[Direction::Write], 1).unwrap_err();
     assert_eq!(error.class(), ExitClass::Refused);
     let document = &REFUSED[REFUSED.find('{').unwrap()..];
-    let silent = read_all(&ended(0, ""), document, &[Direction::Write], 1).unwrap_err();
+    let silent = read_all(&outcome(0, ""), document, &[Direction::Write], 1).unwrap_err();
     assert!(silent.to_string().contains("nothing was written"), "{silent}");
 }
 
 #[test]
-fn a_run_that_a_signal_shortened_is_not_used() {
+fn a_run_stopped_by_a_signal_is_rejected() {
     let yields = [Direction::Read];
-    let error = read_all(&ended(128, ""), STOPPED, &yields, 1 << 40).unwrap_err();
+    let error = read_all(&outcome(128, ""), STOPPED, &yields, 1 << 40).unwrap_err();
     assert_eq!(error.class(), ExitClass::Interrupted);
-    let said = read_all(&ended(0, ""), STOPPED, &yields, 1 << 40).unwrap_err();
-    assert_eq!(said.class(), ExitClass::Interrupted);
+    let message = read_all(&outcome(0, ""), STOPPED, &yields, 1 << 40).unwrap_err();
+    assert_eq!(message.class(), ExitClass::Interrupted);
     let document = &STOPPED[STOPPED.find('{').unwrap()..];
-    let silent = read_all(&ended(0, ""), document, &yields, 1 << 40).unwrap_err();
+    let silent = read_all(&outcome(0, ""), document, &yields, 1 << 40).unwrap_err();
     assert!(matches!(silent, BenchError::CutShort { .. }), "{silent}");
 }
 
 #[test]
-fn running_out_of_time_is_as_good_as_moving_all_bytes() {
+fn reaching_the_time_limit_is_a_complete_run() {
     let both = [Direction::Read, Direction::Write];
     let runtime_ns = 1_000_000;
-    let asked = ExpectedRun { stage: &stage(&both), bytes: 1 << 40, runtime_ns };
-    read(&ended(0, ""), MIXED, asked).unwrap();
+    let expected = ExpectedRun { stage: &stage(&both), bytes: 1 << 40, runtime_ns };
+    read(&outcome(0, ""), MIXED, expected).unwrap();
 }
 
 #[test]
-fn errors_of_the_medium_of_space_and_of_memory_are_told_apart() {
-    for (said, class) in [
+fn errors_of_device_space_and_memory_are_distinguished() {
+    for (message, class) in [
         (
             "fio: io_u error on file x: Input/output error: read offset=0, buflen=4096",
             ExitClass::Io,
@@ -107,37 +108,37 @@ fn errors_of_the_medium_of_space_and_of_memory_are_told_apart() {
         ("fio: pid=0, err=12/file:x.c:1, func=malloc", ExitClass::Environment),
         ("fio: pid=0, err=55/file:x.c:1, func=x", ExitClass::Environment),
     ] {
-        let error = read_all(&ended(1, said), "", &[Direction::Read], 1).unwrap_err();
+        let error = read_all(&outcome(1, message), "", &[Direction::Read], 1).unwrap_err();
         assert_eq!(error.class(), class, "{error}");
     }
-    let error = read_all(&ended(1, "x: err=28"), "", &[Direction::Read], 1).unwrap_err();
+    let error = read_all(&outcome(1, "x: err=28"), "", &[Direction::Read], 1).unwrap_err();
     assert!(error.hint().unwrap().contains("less data"));
 }
 
 #[test]
-fn an_error_that_only_the_document_has_is_one() {
+fn an_error_in_the_document_alone_is_an_error() {
     let output = SYNC.replacen("\"error\" : 0", "\"error\" : 5", 1);
     assert_ne!(output, SYNC);
-    let error = read_all(&ended(0, ""), &output, &[Direction::Write], 1).unwrap_err();
-    assert!(matches!(error, BenchError::Medium { .. }), "{error}");
+    let error = read_all(&outcome(0, ""), &output, &[Direction::Write], 1).unwrap_err();
+    assert!(matches!(error, BenchError::Device { .. }), "{error}");
 }
 
 #[test]
-fn a_killed_fio_wanted_memory() {
+fn a_killed_fio_ran_out_of_memory() {
     let outcome = ProgramOutcome { code: None, signal: Some(9), ..ProgramOutcome::default() };
     let error = read_all(&outcome, "", &[Direction::Read], 1).unwrap_err();
     assert!(error.hint().unwrap().contains("memory"));
 }
 
 #[test]
-fn what_is_needed_must_be_there() {
+fn missing_fields_are_an_error() {
     for broken in ["", "{\n}", "{\n\"fio version\": \"fio-3.33\", \"jobs\": []}"] {
-        let error = read_all(&ended(0, ""), broken, &[Direction::Read], 1).unwrap_err();
+        let error = read_all(&outcome(0, ""), broken, &[Direction::Read], 1).unwrap_err();
         assert!(matches!(error, BenchError::BadResult { .. }), "{error}");
     }
     let renamed = SYNC.replace("99.900000", "99.900001");
-    let error = read_all(&ended(0, ""), &renamed, &[Direction::Write], 1).unwrap_err();
+    let error = read_all(&outcome(0, ""), &renamed, &[Direction::Write], 1).unwrap_err();
     assert!(error.to_string().contains("99.9"), "{error}");
     let added = SYNC.replacen("\"jobs\"", "\"new\" : [1.5], \"jobs\"", 1);
-    read_all(&ended(0, ""), &added, &[Direction::Write], 1).unwrap();
+    read_all(&outcome(0, ""), &added, &[Direction::Write], 1).unwrap();
 }

@@ -1,7 +1,7 @@
-//! Running a workload: lay out its files, settle, measure stage by stage, clean up.
+//! Runs a workload: lays out its files, measures stage by stage, cleans up.
 //!
-//! Laying out is a run of fio by itself (`create_only`), so that it is in no figure. Before each
-//! stage dirty data is written back and the page cache is dropped.
+//! A separate run of fio (`create_only`) lays out the files, so it is not part of any result. Before
+//! each stage, dirty data is written back and the page cache is dropped.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,20 +16,20 @@ use crate::fio::{self, FioRun, system};
 use crate::jobfile;
 use crate::plan::{RunPlan, Sizes};
 use crate::result::{self, ExpectedRun, FioResult};
-use crate::steady::SteadyWatch;
+use crate::steady::SteadyStateCheck;
 use crate::target::{TargetIdentity, WorkloadTarget, is_plain};
 use crate::workload::{Direction, StageSpec, Workload, WorkloadPoint};
 
-/// The sub-directory of the target in which files are made.
+/// The subdirectory of the target for the files of the workload.
 const FOLDER: &str = "flashfit-bench";
-/// Sets the seed of laying out apart from that of the stages.
+/// Makes the seed of the layout different from that of the stages.
 const FILL_SEED: u64 = 0x5EED_F111;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Runs a workload at the points of the plan. Its files are removed at the end, however it ends.
+/// Runs a workload at the points of the plan. Its files are always deleted at the end.
 ///
 /// # Errors
-/// Whatever keeps a figure from being believed; see [`BenchError`].
+/// See [`BenchError`].
 pub fn run_workload(
     runner: &dyn Runner,
     workload: &Workload,
@@ -38,13 +38,13 @@ pub fn run_workload(
     memory_limit: Option<&MemoryLimit>,
 ) -> Result<WorkloadResult, BenchError> {
     let points = plan.points(workload)?;
-    let place = Place::prepare(workload, plan, target)?;
+    let prepared = PreparedTarget::new(workload, plan, target)?;
     let mut run = Run {
         runner,
         workload,
         plan,
         memory_limit,
-        place: &place,
+        target: &prepared,
         result: WorkloadResult::default(),
     };
     for point in points {
@@ -54,27 +54,29 @@ pub fn run_workload(
     Ok(run.result)
 }
 
-/// The target, made ready; what was made is removed when dropped.
-struct Place<'a> {
+/// The target with a directory for files; deletes the directory when dropped.
+struct PreparedTarget<'a> {
     target: WorkloadTarget<'a>,
-    was: TargetIdentity,
-    /// The directory for files; `None` on a bare device.
+    identity: TargetIdentity,
+    /// `None` on a bare device.
     folder: Option<PathBuf>,
-    /// Through which fio reaches the target, whatever it is called.
+    /// A symbolic link to the target, because fio parses the path.
     link: PathBuf,
     text: String,
 }
 
-impl<'a> Place<'a> {
-    fn prepare(
+impl<'a> PreparedTarget<'a> {
+    fn new(
         workload: &Workload,
         plan: &RunPlan,
         target: WorkloadTarget<'a>,
     ) -> Result<Self, BenchError> {
-        let was = target.look()?;
+        let identity = target.identify()?;
         let scratch = plan.scratch.canonicalize().map_err(system(&plan.scratch))?;
         if !is_plain(&scratch) {
-            let reason = "fio cannot use a scratch folder of that name".to_owned();
+            let reason =
+                "the path of the scratch directory must consist of letters, digits and `/._-+@,`"
+                    .to_owned();
             return Err(BenchError::BadTarget { path: scratch, reason });
         }
         let link = scratch.join("target");
@@ -83,29 +85,29 @@ impl<'a> Place<'a> {
                 let workload = workload.name.clone();
                 return Err(BenchError::WouldOverwrite { workload, path: path.to_owned() });
             }
-            let text = jobfile::on_device(&workload.text, &was.path.display().to_string());
-            return Ok(Self { target, was, folder: None, link, text });
+            let text = jobfile::on_device(&workload.text, &identity.path.display().to_string());
+            return Ok(Self { target, identity, folder: None, link, text });
         }
-        // fio takes `:` in a directory's name for a separator; a link needs no quoting.
+        // `:` in a directory name is a separator for fio, so a symbolic link replaces the path.
         let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(&was.path, &link).map_err(system(&link))?;
-        let folder = was.path.join(FOLDER);
-        // What is there already is not known to be flashfit's, so it is not removed.
+        std::os::unix::fs::symlink(&identity.path, &link).map_err(system(&link))?;
+        let folder = identity.path.join(FOLDER);
+        // An existing directory may belong to someone else, so it is not deleted.
         std::fs::create_dir(&folder).map_err(|error| {
             let _ = std::fs::remove_file(&link);
             match error.kind() {
                 std::io::ErrorKind::AlreadyExists => BenchError::BadTarget {
                     path: folder.clone(),
-                    reason: "is there already, perhaps of an earlier run; remove it first".into(),
+                    reason: "the directory exists, perhaps from an earlier run: delete it first"
+                        .into(),
                 },
                 _ => system(&folder)(error),
             }
         })?;
-        Ok(Self { target, was, folder: Some(folder), link, text: workload.text.clone() })
+        Ok(Self { target, identity, folder: Some(folder), link, text: workload.text.clone() })
     }
 
-    /// Removes all files.
-    fn empty(&self) -> Result<(), BenchError> {
+    fn delete_files(&self) -> Result<(), BenchError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         std::fs::remove_dir_all(folder).map_err(system(folder))?;
         std::fs::create_dir(folder).map_err(system(folder))
@@ -115,35 +117,35 @@ impl<'a> Place<'a> {
         self.link.join(FOLDER).display().to_string()
     }
 
-    /// Writes back what is dirty on the target's file system and returns how long it took.
+    /// Writes back dirty data of the file system and returns how long it took.
     fn sync(&self) -> Result<Duration, BenchError> {
         let Some(folder) = &self.folder else { return Ok(Duration::ZERO) };
         let open = std::fs::File::open(folder).map_err(system(folder))?;
         let started = Instant::now();
-        rustix::fs::syncfs(&open).map_err(|error| BenchError::Medium {
-            message: format!("writing back: {}", std::io::Error::from(error)),
+        rustix::fs::syncfs(&open).map_err(|error| BenchError::Device {
+            message: format!("writeback: {}", std::io::Error::from(error)),
         })?;
         Ok(started.elapsed())
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PreparedTarget<'_> {
     fn drop(&mut self) {
-        // Files are removed only where they were made, not from what took the target's place.
-        if let (Some(folder), Ok(())) = (&self.folder, self.target.is_still(&self.was)) {
+        // Nothing is deleted from a target that was replaced.
+        if let (Some(folder), Ok(())) = (&self.folder, self.target.check_unchanged(&self.identity))
+        {
             let _ = std::fs::remove_dir_all(folder);
         }
         let _ = std::fs::remove_file(&self.link);
     }
 }
 
-/// A run under way.
 struct Run<'a> {
     runner: &'a dyn Runner,
     workload: &'a Workload,
     plan: &'a RunPlan,
     memory_limit: Option<&'a MemoryLimit>,
-    place: &'a Place<'a>,
+    target: &'a PreparedTarget<'a>,
     result: WorkloadResult,
 }
 
@@ -151,7 +153,7 @@ impl Run<'_> {
     fn point(&mut self, point: WorkloadPoint) -> Result<PointResult, BenchError> {
         let mut sizes = self.plan.sizes(self.workload, point);
         if self.workload.fresh_files {
-            self.place.empty()?;
+            self.target.delete_files()?;
         }
         self.fill(sizes)?;
         let mut stages = Vec::new();
@@ -167,8 +169,8 @@ impl Run<'_> {
             stages.push(StageResult {
                 name: spec.name.clone(),
                 kind: spec.kind,
-                read: measured.read.filter(|_| spec.gives(Direction::Read)),
-                write: measured.write.filter(|_| spec.gives(Direction::Write)),
+                read: measured.read.filter(|_| spec.measures(Direction::Read)),
+                write: measured.write.filter(|_| spec.measures(Direction::Write)),
                 steady: measured.steady,
             });
             documents.push(measured.json);
@@ -179,27 +181,27 @@ impl Run<'_> {
         Ok(PointResult { point, stages, fio_version: version, runtime_ns, raw_json })
     }
 
-    /// Lays out files; fio leaves those that are there already.
+    /// Lays out files; fio keeps those that exist.
     fn fill(&mut self, sizes: Sizes) -> Result<(), BenchError> {
-        if self.workload.fill.is_empty() || self.place.folder.is_none() {
+        if self.workload.fill.is_empty() || self.target.folder.is_none() {
             return Ok(());
         }
         let started = Instant::now();
-        let text = jobfile::with_global(&self.place.text, "create_only=1");
-        // With the stages' own seed, what they write would repeat what was laid out.
+        let text = jobfile::with_global(&self.target.text, "create_only=1");
+        // With the same seed, the stages would write the same data again.
         let seed = self.plan.seed ^ FILL_SEED;
         let (outcome, output) = self.fio(&text, &self.workload.fill, sizes, sizes.data, seed)?;
         result::read_fill(&outcome, &output)?;
-        self.place.sync()?;
+        self.target.sync()?;
         self.result.fill_ns += nanoseconds(started.elapsed());
         self.result.fill_bytes += sizes.data;
         Ok(())
     }
 
-    /// Writes back what is dirty and drops what is cached.
+    /// Writes back dirty data and drops the page cache.
     fn settle(&mut self) -> Result<(), BenchError> {
         let started = Instant::now();
-        self.place.sync()?;
+        self.target.sync()?;
         if let Err(error) = std::fs::write(DROP_CACHES, "3") {
             let note = format!("the page cache was not dropped ({DROP_CACHES}: {error})");
             if !self.result.notes.contains(&note) {
@@ -212,33 +214,32 @@ impl Run<'_> {
 
     fn stage(&mut self, spec: &StageSpec, sizes: Sizes) -> Result<FioResult, BenchError> {
         let bytes = spec.volume_bytes(sizes);
-        let watch = self.watch();
-        let text = match &watch {
-            Some(watch) => &jobfile::with_global(&self.place.text, &watch.settings()),
-            None => &self.place.text,
+        let check = self.steady_state_check();
+        let text = match &check {
+            Some(check) => &jobfile::with_global(&self.target.text, &check.settings()),
+            None => &self.target.text,
         };
         let before = ProcessorTime::now();
         let (outcome, output) = self.fio(text, &spec.sections, sizes, bytes, self.plan.seed)?;
-        let asked = ExpectedRun { stage: spec, bytes, runtime_ns: self.plan.runtime_ns };
-        let mut measured = result::read(&outcome, &output, asked)?;
-        measured.steady = watch.map(|watch| watch.judge(measured.steady)).transpose()?;
+        let expected = ExpectedRun { stage: spec, bytes, runtime_ns: self.plan.runtime_ns };
+        let mut measured = result::read(&outcome, &output, expected)?;
+        measured.steady = check.map(|check| check.evaluate(measured.steady)).transpose()?;
         self.result.fio_ns += nanoseconds(outcome.elapsed);
         if spec.sync {
-            let more_ns = nanoseconds(self.place.sync()?);
+            let more_ns = nanoseconds(self.target.sync()?);
             self.result.fio_ns += more_ns;
             measured.write = measured.write.map(|write| write.with_more_time(more_ns));
         }
         if let (Some(before), Some(after)) = (before, ProcessorTime::now()) {
-            let known = self.result.processor.unwrap_or_default();
-            self.result.processor = Some(known.plus(after.since(before)));
+            let total = self.result.processor.unwrap_or_default();
+            self.result.processor = Some(total.plus(after.since(before)));
         }
         Ok(measured)
     }
 
-    /// Looks for a steady state, where that is wanted.
-    fn watch(&self) -> Option<SteadyWatch> {
-        let wanted = self.plan.watches_steadiness() && self.place.folder.is_some();
-        wanted.then(|| SteadyWatch::new(scratch_of(&self.place.link), self.plan.runtime_ns))
+    fn steady_state_check(&self) -> Option<SteadyStateCheck> {
+        let wanted = self.plan.checks_steady_state() && self.target.folder.is_some();
+        wanted.then(|| SteadyStateCheck::new(scratch_of(&self.target.link), self.plan.runtime_ns))
     }
 
     fn fio(
@@ -249,25 +250,25 @@ impl Run<'_> {
         bytes: u64,
         seed: u64,
     ) -> Result<(flashfit_host::ProgramOutcome, String), BenchError> {
-        self.place.target.is_still(&self.place.was)?;
+        self.target.target.check_unchanged(&self.target.identity)?;
         let invocation = FioRun {
             text,
             sections,
-            variables: &self.plan.variables(sizes, seed, &self.place.directory()),
-            scratch: scratch_of(&self.place.link),
+            variables: &self.plan.variables(sizes, seed, &self.target.directory()),
+            scratch: scratch_of(&self.target.link),
             timeout: self.plan.timeout(bytes),
             memory_limit: self.memory_limit,
-            bare_device: self.place.folder.is_none(),
+            bare_device: self.target.folder.is_none(),
         };
-        let ended = fio::run(self.runner, &invocation);
-        // A target that went away explains whatever else went wrong.
-        self.place.target.is_still(&self.place.was)?;
-        ended
+        let result = fio::run(self.runner, &invocation);
+        // A vanished target takes precedence, because it explains any other error.
+        self.target.target.check_unchanged(&self.target.identity)?;
+        result
     }
 }
 
 fn scratch_of(link: &Path) -> &Path {
-    link.parent().expect("the link lies in the scratch folder")
+    link.parent().expect("the link is in the scratch directory")
 }
 
 fn stage_runtime_ns(stage: &StageResult) -> u64 {

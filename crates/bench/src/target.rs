@@ -1,8 +1,7 @@
-//! Where a workload runs, and making sure that it is still there.
+//! The target of a workload, checked before and after each run of fio.
 //!
-//! A mount that went away would let fio measure the disk below it; a mistyped device name would let
-//! fio make a file in `/dev` and measure memory. So targets are looked at before and after each
-//! run.
+//! If a mount vanished, fio would measure the disk below it; with a mistyped device name, fio would
+//! create a file in `/dev` and measure memory.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -11,18 +10,17 @@ use flashfit_host::mount::Mounted;
 
 use crate::error::BenchError;
 
-/// Where a workload runs.
 #[derive(Debug, Clone, Copy)]
 pub enum WorkloadTarget<'a> {
-    /// A file system mounted for the trial, and the device that is mounted.
+    /// A file system that is mounted for the trial, and its device.
     Mounted(&'a Mounted, &'a Path),
-    /// A directory of whatever file system; files are made and removed in a sub-directory.
+    /// A directory of any file system; the workload uses a subdirectory.
     Directory(&'a Path),
-    /// A bare device, for reading only.
+    /// A bare device, read only.
     BlockDevice(&'a Path),
 }
 
-/// What a target was when it was looked at: device and inode of a directory, number of a device.
+/// Identifies a target: device and inode of a directory, number and inode of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetIdentity {
     /// The path without symbolic links.
@@ -40,11 +38,9 @@ impl WorkloadTarget<'_> {
         }
     }
 
-    /// Looks at the target.
-    ///
     /// # Errors
-    /// [`BenchError::BadTarget`] when it is not what it is said to be.
-    pub fn look(&self) -> Result<TargetIdentity, BenchError> {
+    /// [`BenchError::BadTarget`] if the target is not of the expected kind.
+    pub fn identify(&self) -> Result<TargetIdentity, BenchError> {
         let path = self.path();
         let bad = |reason: String| BenchError::BadTarget { path: path.to_owned(), reason };
         let real = path.canonicalize().map_err(|error| bad(error.to_string()))?;
@@ -55,7 +51,7 @@ impl WorkloadTarget<'_> {
                     return Err(bad("is not a block device".to_owned()));
                 }
                 if !is_plain(&real) {
-                    return Err(bad("fio cannot be given a device of that name".to_owned()));
+                    return Err(bad("fio cannot use a path with characters other than letters, digits and `/._-+@,`".to_owned()));
                 }
                 Ok(TargetIdentity { path: real, device: metadata.rdev(), inode: metadata.ino() })
             }
@@ -63,13 +59,13 @@ impl WorkloadTarget<'_> {
                 if !metadata.is_dir() {
                     return Err(bad("is not a directory".to_owned()));
                 }
-                self.look_at_mount().map_err(bad)?;
+                self.check_mount().map_err(bad)?;
                 Ok(TargetIdentity { path: real, device: metadata.dev(), inode: metadata.ino() })
             }
         }
     }
 
-    fn look_at_mount(&self) -> Result<(), String> {
+    fn check_mount(&self) -> Result<(), String> {
         let Self::Mounted(mounted, node) = self else { return Ok(()) };
         match mounted.is_there(node) {
             Ok(true) => Ok(()),
@@ -78,19 +74,17 @@ impl WorkloadTarget<'_> {
         }
     }
 
-    /// Looks again.
-    ///
     /// # Errors
-    /// [`BenchError::TargetVanished`] when it is not what it `was`.
-    pub fn is_still(&self, was: &TargetIdentity) -> Result<(), BenchError> {
-        match self.look() {
-            Ok(now) if now == *was => Ok(()),
+    /// [`BenchError::TargetVanished`] if the target changed since it was identified.
+    pub fn check_unchanged(&self, identity: &TargetIdentity) -> Result<(), BenchError> {
+        match self.identify() {
+            Ok(now) if now == *identity => Ok(()),
             _ => Err(BenchError::TargetVanished { path: self.path().to_owned() }),
         }
     }
 }
 
-/// Whether fio takes a path word for word: `:` separates names and `$` starts a variable.
+/// Whether fio uses a path literally: `:` separates names and `$` starts a variable.
 pub fn is_plain(path: &Path) -> bool {
     path.to_str()
         .is_some_and(|text| text.chars().all(|c| c.is_alphanumeric() || "/._-+@,".contains(c)))
@@ -103,12 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_device_is_no_device() {
+    fn a_mistyped_device_is_rejected() {
         let error =
-            WorkloadTarget::BlockDevice(Path::new("/dev/zz_not_a_card")).look().unwrap_err();
+            WorkloadTarget::BlockDevice(Path::new("/dev/zz_not_a_card")).identify().unwrap_err();
         assert_eq!(error.class(), ExitClass::Usage);
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = WorkloadTarget::BlockDevice(file.path()).look().unwrap_err();
+        let error = WorkloadTarget::BlockDevice(file.path()).identify().unwrap_err();
         assert!(error.to_string().ends_with("is not a block device"), "{error}");
     }
 
@@ -118,16 +112,16 @@ mod tests {
         let point = folder.path().join("point");
         std::fs::create_dir(&point).unwrap();
         let target = WorkloadTarget::Directory(&point);
-        let was = target.look().unwrap();
-        target.is_still(&was).unwrap();
-        std::fs::rename(&point, folder.path().join("aside")).unwrap();
+        let identity = target.identify().unwrap();
+        target.check_unchanged(&identity).unwrap();
+        std::fs::rename(&point, folder.path().join("moved")).unwrap();
         std::fs::create_dir(&point).unwrap();
-        let error = target.is_still(&was).unwrap_err();
+        let error = target.check_unchanged(&identity).unwrap_err();
         assert!(matches!(error, BenchError::TargetVanished { .. }));
     }
 
     #[test]
-    fn names_that_fio_would_read_otherwise_are_not_plain() {
+    fn names_that_fio_would_parse_are_not_plain() {
         assert!(is_plain(Path::new("/dev/mapper/a-b_1.x")));
         for name in ["/a:b", "/a b", "/a$b", "/a%b", "/a\nb"] {
             assert!(!is_plain(Path::new(name)), "{name}");

@@ -1,8 +1,8 @@
-//! A workload: a fio job file, and what its head tells flashfit about it.
+//! A workload: a fio job file with a header for flashfit.
 //!
-//! The job file is usable by hand. Its head is made of comment lines `#: key = value` that are
-//! together one TOML document; fio passes over them. Variables reach the jobs through fio's own
-//! `${NAME}` expansion of the environment; [`crate::plan`] lists them.
+//! The job file also works without flashfit. The header consists of comment lines `#: key = value`,
+//! which form one TOML document and are ignored by fio. fio expands variables `${NAME}` from the
+//! environment; [`crate::plan`] lists them.
 
 use std::ops::Range;
 
@@ -13,32 +13,31 @@ use serde::{Deserialize, Serialize};
 use crate::error::BenchError;
 use crate::jobfile;
 
-/// What starts a line of the head.
-const HEAD: &str = "#:";
-/// A work set of more than ten times the memory is a slip of the pen.
+/// Starts a line of the header.
+const HEADER_PREFIX: &str = "#:";
+/// A working set of more than ten times the memory is probably a typing error.
 const WORK_SET_MAX_HUNDREDTHS: u64 = 1000;
 
-/// What differs from point to point.
+/// The parameter that differs between points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parameter {
     /// The size of one request.
     BlockSize,
-    /// How much data there is, compared with the memory.
+    /// The working set relative to the memory.
     WorkSet,
-    /// Nothing: there is one point.
+    /// There is only one point.
     None,
 }
 
-/// One setting of the parameter, at which figures are taken.
+/// One value of the parameter.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadPoint {
-    /// The size of one request, in bytes.
     BlockSize(u64),
-    /// Data in hundredths of the memory limit.
+    /// The working set in percent of the memory limit.
     WorkSet(u64),
     /// The only point of a workload without a parameter.
     #[default]
@@ -55,53 +54,46 @@ impl std::fmt::Display for WorkloadPoint {
     }
 }
 
-/// How many points are measured.
+/// A set of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointProfile {
-    /// Few points: for a search.
+    /// Few points, for a search.
     Quick,
-    /// All points: for a claim.
+    /// All points, for a comparison.
     Standard,
 }
 
-/// Which of a stage's figures is the one to compare.
+/// The rate of a stage that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// Bytes in a second.
     Throughput,
-    /// Operations in a second.
     Operations,
 }
 
-/// Which way data goes; making and removing files counts as writing.
+/// The direction of data; creating and deleting files counts as writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// From the device.
     Read,
-    /// To the device.
     Write,
 }
 
-/// A part of a workload that is run and measured by itself.
+/// A part of a workload that is run and measured separately.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StageSpec {
     /// Its name in results.
     pub name: String,
-    /// The job sections that make it up; they run at the same time.
+    /// The job sections of the stage, which run concurrently.
     pub sections: Vec<String>,
-    /// Which figure is to be compared.
     pub kind: FigureKind,
-    /// The directions for which it gives figures.
     pub yields: Vec<Direction>,
-    /// The bytes it moves when its time does not run out, in hundredths of the data size (of the
-    /// work set, where that is the parameter).
+    /// The bytes transferred within the time limit, in percent of the data size or the working set.
     #[serde(default = "hundred")]
     pub volume: u64,
-    /// Whether writing back what is dirty (syncfs) after the jobs belongs to the time of writing.
+    /// Whether syncfs(2) after the jobs counts as write time.
     #[serde(default)]
     pub sync: bool,
 }
@@ -111,16 +103,15 @@ fn hundred() -> u64 {
 }
 
 impl StageSpec {
-    /// Whether it gives figures for `direction`.
-    pub fn gives(&self, direction: Direction) -> bool {
+    pub fn measures(&self, direction: Direction) -> bool {
         self.yields.contains(&direction)
     }
 }
 
-/// The head of a workload file.
+/// The header of a workload file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Head {
+struct Header {
     title: String,
     explanation: String,
     source: String,
@@ -139,47 +130,41 @@ struct Head {
     stage: Vec<StageSpec>,
 }
 
-/// A workload as the catalog has it.
+/// A workload of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
-    /// Its name: the file's, without the ending.
+    /// The file name without its extension.
     pub name: String,
-    /// A few words.
     pub title: String,
-    /// What it measures and whom that concerns.
+    /// What it measures and for which use.
     pub explanation: String,
-    /// Who measured it so before.
+    /// Where the workload was published.
     pub source: String,
-    /// What differs from point to point.
     pub parameter: Parameter,
-    /// What is run, in this order.
+    /// In the order of execution.
     pub stages: Vec<StageSpec>,
     /// The job sections whose files are laid out before the first stage.
     pub fill: Vec<String>,
-    /// Whether every point starts without files.
+    /// Whether each point starts without files.
     pub fresh_files: bool,
     /// Whether it can read a bare block device.
     pub raw: bool,
-    /// The size of one file in bytes, where the number of files follows from the data size.
+    /// The size of one file, if the number of files depends on the data size.
     pub file_bytes: Option<u64>,
-    /// The file as fio reads it.
     pub text: String,
-    /// Where it comes from.
     pub origin: Origin,
     standard: Vec<WorkloadPoint>,
     quick: Vec<WorkloadPoint>,
 }
 
 impl Workload {
-    /// Reads a file of the catalog.
-    ///
     /// # Errors
     /// [`BenchError::BadWorkload`] with file and line.
     pub fn parse(entry: &CatalogEntry) -> Result<Self, BenchError> {
         let bad =
             |line, reason| BenchError::BadWorkload { origin: entry.origin.clone(), line, reason };
-        let text = head_text(&entry.text);
-        let head: Head = toml::from_str(&text).map_err(|error| {
+        let text = header_text(&entry.text);
+        let head: Header = toml::from_str(&text).map_err(|error| {
             bad(line_of(&text, error.span()), error.message().trim().replace('\n', ", "))
         })?;
         let sections = jobfile::check(&entry.text).map_err(|(line, reason)| bad(line, reason))?;
@@ -203,7 +188,7 @@ impl Workload {
         })
     }
 
-    /// The points that a profile measures, in the file's order.
+    /// The points of a profile, in the order of the file.
     pub fn points(&self, profile: PointProfile) -> &[WorkloadPoint] {
         match profile {
             PointProfile::Quick => &self.quick,
@@ -211,17 +196,17 @@ impl Workload {
         }
     }
 
-    /// Whether its measured part writes. Laying out files does so in any case.
+    /// Whether the measured part writes; laying out files always does.
     pub fn writes(&self) -> bool {
-        self.stages.iter().any(|stage| stage.gives(Direction::Write))
+        self.stages.iter().any(|stage| stage.measures(Direction::Write))
     }
 }
 
-/// The head as TOML; other lines are left empty, so that line numbers stay those of the file.
-fn head_text(text: &str) -> String {
+/// The header as TOML; other lines are empty to keep the line numbers of the file.
+fn header_text(text: &str) -> String {
     text.lines()
         .take_while(|line| line.trim().is_empty() || line.starts_with(['#', ';']))
-        .map(|line| line.strip_prefix(HEAD).unwrap_or(""))
+        .map(|line| line.strip_prefix(HEADER_PREFIX).unwrap_or(""))
         .map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned() + "\n")
         .collect()
 }
@@ -231,14 +216,14 @@ fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
     1 + text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()
 }
 
-fn check_stages(head: &Head, sections: &[String]) -> Result<(), String> {
+fn check_stages(head: &Header, sections: &[String]) -> Result<(), String> {
     if head.stage.is_empty() {
-        return Err("a workload needs a [[stage]]".to_owned());
+        return Err("[[stage]] is missing".to_owned());
     }
     for stage in &head.stage {
         if stage.sections.is_empty() || stage.yields.is_empty() || stage.volume == 0 {
             return Err(format!(
-                "stage `{}` needs sections, what it yields, and a volume that is not 0",
+                "stage `{}`: `sections` and `yields` must not be empty, and `volume` must not be 0",
                 stage.name
             ));
         }
@@ -246,25 +231,25 @@ fn check_stages(head: &Head, sections: &[String]) -> Result<(), String> {
     let named = head.stage.iter().flat_map(|stage| &stage.sections).chain(&head.fill);
     for section in named {
         if !sections.contains(section) {
-            return Err(format!("there is no job section [{section}] in the file"));
+            return Err(format!("unknown job section [{section}]"));
         }
     }
     if head.file_size.is_some_and(|size| size.0 == 0) {
-        return Err("file-size is 0".to_owned());
+        return Err("`file-size` must not be 0".to_owned());
     }
     Ok(())
 }
 
-fn points(head: &Head) -> Result<(Vec<WorkloadPoint>, Vec<WorkloadPoint>), String> {
+fn points(head: &Header) -> Result<(Vec<WorkloadPoint>, Vec<WorkloadPoint>), String> {
     if head.parameter == Parameter::None {
         if !head.points.is_empty() || !head.quick_points.is_empty() {
-            return Err("a workload without a parameter has no points".to_owned());
+            return Err("with `parameter = \"none\"`, no points are allowed".to_owned());
         }
         return Ok((vec![WorkloadPoint::Only], vec![WorkloadPoint::Only]));
     }
     let read = |list: &[Bytes], what| {
         if list.is_empty() {
-            return Err(format!("{what} is missing"));
+            return Err(format!("`{what}` is missing"));
         }
         list.iter().map(|value| point(head.parameter, value.0)).collect()
     };
@@ -276,11 +261,13 @@ fn point(parameter: Parameter, value: u64) -> Result<WorkloadPoint, String> {
         Parameter::BlockSize if value >= 512 && value % 512 == 0 => {
             Ok(WorkloadPoint::BlockSize(value))
         }
-        Parameter::BlockSize => Err(format!("a block size of {value} is no number of sectors")),
+        Parameter::BlockSize => Err(format!("the block size {value} is not a multiple of 512")),
         Parameter::WorkSet if (1..=WORK_SET_MAX_HUNDREDTHS).contains(&value) => {
             Ok(WorkloadPoint::WorkSet(value))
         }
-        _ => Err(format!("a work set of {value} hundredths of the memory is out of range")),
+        _ => Err(format!(
+            "the working set of {value} % of the memory is out of range: 1 to {WORK_SET_MAX_HUNDREDTHS}"
+        )),
     }
 }
 
@@ -298,12 +285,12 @@ mod tests {
         Workload::parse(&CatalogEntry { name: "mine".into(), text: text.into(), origin })
     }
 
-    fn complaint(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         parse(text).unwrap_err().to_string()
     }
 
     #[test]
-    fn a_good_file_is_read() {
+    fn a_valid_file_is_parsed() {
         let workload = parse(GOOD).unwrap();
         assert_eq!(
             workload.points(PointProfile::Standard),
@@ -316,26 +303,26 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named_with_file_and_line() {
-        let text = complaint(&GOOD.replace("#: source", "#: sauce"));
+        let text = error_text(&GOOD.replace("#: source", "#: sauce"));
         assert!(text.starts_with("mine.fio:4: ") && text.contains("sauce"), "{text}");
     }
 
     #[test]
-    fn a_section_that_is_not_there_is_named() {
-        let text = complaint(&GOOD.replace("[\"r\"]", "[\"x\"]"));
+    fn an_unknown_section_is_named() {
+        let text = error_text(&GOOD.replace("[\"r\"]", "[\"x\"]"));
         assert!(text.contains("[x]"), "{text}");
     }
 
     #[test]
-    fn points_must_suit_the_parameter() {
-        assert!(complaint(&GOOD.replace("8192", "1000")).contains("1000"));
-        assert!(complaint(&GOOD.replace("block-size", "none")).contains("no points"));
-        assert!(complaint(&GOOD.replace("block-size", "work-set")).contains("4096"));
+    fn points_must_match_the_parameter() {
+        assert!(error_text(&GOOD.replace("8192", "1000")).contains("1000"));
+        assert!(error_text(&GOOD.replace("block-size", "none")).contains("no points are allowed"));
+        assert!(error_text(&GOOD.replace("block-size", "work-set")).contains("4096"));
     }
 
     #[test]
-    fn a_file_that_reaches_elsewhere_is_refused_with_its_line() {
-        let text = complaint(&GOOD.replace("rw=read", "filename=/dev/sda"));
+    fn a_file_name_outside_the_target_is_rejected_with_its_line() {
+        let text = error_text(&GOOD.replace("rw=read", "filename=/dev/sda"));
         assert!(text.starts_with("mine.fio:17: "), "{text}");
     }
 }

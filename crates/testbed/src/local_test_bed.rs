@@ -227,7 +227,7 @@ impl<'a> LocalTestBed<'a> {
         };
         let target = WorkloadTarget::Mounted(mounted, node);
         report.state = Some(timed(&mut report.phases.state_ns, || {
-            state::bring_about(request.state, target, tools)
+            state::prepare(request.state, target, tools)
         })?);
         Ok(())
     }

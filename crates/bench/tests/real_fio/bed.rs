@@ -1,4 +1,4 @@
-//! A small ext4 file system on a loop device.
+//! A small ext4 file system on a loop device, and runners that trace or wrap programs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use flashfit_host::mount::{Mounted, enter_private_namespace};
 use flashfit_host::{Program, ProgramError, ProgramOutcome, Runner, SystemRunner};
 use flashfit_test_support::{MissingNeed, TestNeed, block_devices, program, programs, skip};
 
-/// Enters a mount namespace and looks whether the machine has what is needed.
+/// Enters a mount namespace and checks the requirements of the tests.
 pub fn prepare() -> Result<(), MissingNeed> {
     let missing = block_devices().or_else(|| programs(&["fio", "mkfs.ext4"]));
     missing.map_or(Ok(()), Err)?;
@@ -23,11 +23,11 @@ pub fn prepare() -> Result<(), MissingNeed> {
         .map_err(|error| TestNeed::Loop.missing(error.to_string()))
 }
 
-/// A mounted file system; its parts are dropped in this order.
+/// A mounted file system; the fields are dropped in this order.
 pub struct Bed {
     pub mounted: Mounted,
     device: LoopDevice,
-    /// The seed and sizes that tests use unless they say otherwise.
+    /// The default seed and sizes.
     pub plan: RunPlan,
     pub folder: tempfile::TempDir,
 }
@@ -38,7 +38,7 @@ impl Bed {
         Self::named(mib, "point")
     }
 
-    /// As [`Bed::new`], on a mount point called `name`.
+    /// Like [`Bed::new`], with a mount point called `name`.
     pub fn named(mib: u64, name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
@@ -83,7 +83,7 @@ pub fn plan(scratch: PathBuf) -> RunPlan {
     }
 }
 
-/// Runs programs for real, with something done before and after each.
+/// Runs programs with a function call before and after each.
 pub struct Around<'a> {
     pub before: &'a (dyn Fn() + Sync),
     pub after: &'a (dyn Fn() + Sync),
@@ -105,7 +105,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// `None`, and the test skipped, where there is no strace.
+    /// `None` if strace is missing, and the test is then skipped.
     pub fn new(bed: &Bed, options: &'static str) -> Option<Self> {
         if skip(program("strace")) {
             return None;
@@ -113,7 +113,7 @@ impl Traced {
         Some(Self { options, trace: bed.folder.path().join("trace") })
     }
 
-    /// What was traced of the last program.
+    /// The trace of the last program.
     pub fn lines(&self) -> Vec<String> {
         std::fs::read_to_string(&self.trace).unwrap().lines().map(str::to_owned).collect()
     }

@@ -1,4 +1,4 @@
-//! What workloads write, and that waiting for the device is in their time.
+//! Tests the files that workloads write, and that the measured time includes waiting for the device.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use crate::Test;
 use crate::bed::{Around, Bed, Traced, plan};
 
 pub const TESTS: &[Test] = &[
-    ("each_small_file_is_created_and_synced_in_its_turn", small_files_in_turn),
+    ("each_small_file_is_created_and_synced_in_turn", small_files_in_turn),
     ("files_are_created_written_read_and_deleted_in_their_stages", files_in_stages),
-    ("waiting_for_the_medium_is_in_the_time", waiting_is_in_the_time),
-    ("data_neither_compresses_nor_repeats", data_does_not_compress),
-    ("the_seed_decides_the_data", the_seed_decides),
-    ("a_hostile_directory_name_is_taken_word_for_word", hostile_name),
-    ("what_is_not_flashfits_is_left_alone", other_files_are_left_alone),
+    ("waiting_for_the_device_is_in_the_time", waiting_is_in_the_time),
+    ("data_is_neither_compressible_nor_repetitive", data_does_not_compress),
+    ("the_seed_determines_the_data", the_seed_decides),
+    ("a_hostile_directory_name_is_used_literally", hostile_name),
+    ("other_files_are_not_changed", other_files_are_left_alone),
 ];
 
-/// A traced call's name and its text, where it concerns the workload's files.
+/// Name and text of the traced calls on the files of the workload.
 fn calls(lines: &[String]) -> Vec<(&str, &str)> {
     lines
         .iter()
@@ -36,7 +36,7 @@ fn calls(lines: &[String]) -> Vec<(&str, &str)> {
 
 fn small_files_in_turn() {
     let mut bed = Bed::new(64);
-    // strace on a busy computer is slow.
+    // strace is slow on a busy computer.
     bed.plan.runtime_ns = 60_000_000_000;
     let options = "-y -e trace=openat,pwrite64,fsync,close";
     let Some(traced) = Traced::new(&bed, options) else { return };
@@ -54,7 +54,7 @@ fn small_files_in_turn() {
     for (number, file) in files[..count - 1].iter().enumerate() {
         assert_eq!(*file, one, "file {number}");
     }
-    // fio leaves out the fsync after the very last block; that file's is flashfit's syncfs.
+    // fio omits the fsync after the very last block; flashfit's syncfs replaces it.
     assert!(made.last() == Some(&"close") && files[count - 1].len() >= one.len() - 1);
 }
 
@@ -63,12 +63,12 @@ fn files_in_stages() {
     bed.plan.data_size_bytes = 4 << 20;
     let folder = bed.mounted.point().join("flashfit-bench");
     let seen = Mutex::new(Vec::new());
-    let look = || {
+    let record = || {
         let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().metadata());
         let sizes: Vec<u64> = files.map(|file| file.unwrap().len()).collect();
         seen.lock().unwrap().push((sizes.len(), sizes.iter().sum::<u64>()));
     };
-    let result = bed.run_with(&Around { before: &|| (), after: &look }, "create-read-delete");
+    let result = bed.run_with(&Around { before: &|| (), after: &record }, "create-read-delete");
     let stages = result.unwrap().points.remove(0).stages;
     let all = 4 << 20;
     assert_eq!(*seen.lock().unwrap(), [(1024, 0), (1024, all), (1024, all), (0, 0)]);
@@ -91,7 +91,7 @@ fn waiting_is_in_the_time() {
         } else {
             WorkloadPoint::WorkSet(25)
         };
-        bed.plan.points = Points::These(vec![point]);
+        bed.plan.points = Points::Explicit(vec![point]);
         bed.plan.runtime_ns = 60_000_000_000;
         let Some(traced) = Traced::new(&bed, options) else { return };
         let result = bed.run_with(&traced, name).unwrap();
@@ -103,7 +103,7 @@ fn waiting_is_in_the_time() {
     }
 }
 
-/// Runs a workload and returns what its files hold after fio's last run.
+/// Runs a workload and returns the contents of its files after the last run of fio.
 fn data_of(name: &str, seed: u64) -> BTreeMap<PathBuf, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let (point, scratch) = (folder.path().join("point"), folder.path().join("scratch"));
@@ -114,8 +114,8 @@ fn data_of(name: &str, seed: u64) -> BTreeMap<PathBuf, Vec<u8>> {
     plan.memory_bytes = 16 << 20;
     let workloads = Workloads::load(None).unwrap();
     let files = Mutex::new(BTreeMap::new());
-    let look = || *files.lock().unwrap() = contents(&point.join("flashfit-bench"));
-    let around = Around { before: &|| (), after: &look };
+    let record = || *files.lock().unwrap() = contents(&point.join("flashfit-bench"));
+    let around = Around { before: &|| (), after: &record };
     let workload = workloads.find(name).unwrap();
     run_workload(&around, workload, &plan, WorkloadTarget::Directory(&point), None).unwrap();
     files.into_inner().unwrap()
@@ -168,16 +168,16 @@ fn hostile_name() {
 
 fn other_files_are_left_alone() {
     let bed = Bed::new(64);
-    let mine = bed.mounted.point().join("mine");
-    std::fs::write(&mine, "precious").unwrap();
+    let existing = bed.mounted.point().join("existing");
+    std::fs::write(&existing, "data").unwrap();
     bed.run("sync-files").unwrap();
     let target = WorkloadTarget::Directory(bed.mounted.point());
     let workloads = Workloads::load(None).unwrap();
     let workload = workloads.find("grep").unwrap();
     run_workload(&SystemRunner::default(), workload, &bed.plan, target, None).unwrap();
-    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "precious");
-    let theirs = bed.mounted.point().join("flashfit-bench");
-    std::fs::create_dir(&theirs).unwrap();
+    assert_eq!(std::fs::read_to_string(&existing).unwrap(), "data");
+    let foreign = bed.mounted.point().join("flashfit-bench");
+    std::fs::create_dir(&foreign).unwrap();
     let error = bed.run("sync-files").unwrap_err();
-    assert!(matches!(error, BenchError::BadTarget { .. }) && theirs.exists(), "{error}");
+    assert!(matches!(error, BenchError::BadTarget { .. }) && foreign.exists(), "{error}");
 }

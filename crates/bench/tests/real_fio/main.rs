@@ -1,7 +1,7 @@
-//! The real fio on a real file system. Needs root, loop devices, mkfs.ext4 and fio.
+//! Tests with fio on a file system. They need root, loop devices, mkfs.ext4 and fio.
 //!
-//! No test harness: the process enters a mount namespace of its own before it has any thread, so
-//! that no mount is left behind however it ends. Tests run one after the other.
+//! They do not use the standard harness: the process enters its own mount namespace before it starts
+//! any thread, so no mount can be left behind. Tests run sequentially.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
@@ -15,7 +15,6 @@ use std::process::ExitCode;
 
 use flashfit_test_support::{HarnessTest, run_tests};
 
-/// A test's name and what it does.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! File systems brought into a state, and the watch for a steady one.
+//! Tests filling and aging of file systems, and the check of the steady state.
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::state::{self, StateTools};
@@ -10,29 +10,29 @@ use crate::bed::Bed;
 
 pub const TESTS: &[Test] = &[
     ("a_file_system_is_filled_to_its_share", a_file_system_is_filled_to_its_share),
-    ("ageing_leaves_the_share_and_other_files", ageing_leaves_the_share_and_other_files),
-    ("a_workload_runs_beside_the_files_of_a_state", a_workload_runs_beside_the_files_of_a_state),
-    ("a_steady_state_is_looked_for_where_a_claim_is_made", steadiness_is_told),
+    ("aging_keeps_the_share_and_changes_files", aging_keeps_the_share_and_changes_files),
+    ("a_workload_runs_next_to_the_files_of_a_state", a_workload_runs_next_to_the_files_of_a_state),
+    ("the_steady_state_is_checked_in_the_standard_profile", steady_state_is_checked),
 ];
 
-fn reach(bed: &Bed, fill_hundredths: u32, age_rounds: u32) -> StateReached {
+fn prepare(bed: &Bed, fill_hundredths: u32, age_rounds: u32) -> StateReached {
     let runner = SystemRunner::default();
     let tools =
         StateTools { runner: &runner, scratch: &bed.plan.scratch, memory_limit: None, seed: 3 };
     let target = WorkloadTarget::Mounted(&bed.mounted, bed.node());
-    state::bring_about(StartingState { fill_hundredths, age_rounds }, target, tools).unwrap()
+    state::prepare(StartingState { fill_hundredths, age_rounds }, target, tools).unwrap()
 }
 
 fn a_file_system_is_filled_to_its_share() {
     for share in [2_000, 6_000] {
         let bed = Bed::new(128);
-        let reached = reach(&bed, share, 0);
+        let reached = prepare(&bed, share, 0);
         assert!(reached.used_hundredths.abs_diff(share) < 400, "{share}: {reached:?}");
         assert!(reached.files > 100 && reached.written_bytes > 10 << 20, "{reached:?}");
     }
 }
 
-fn ageing_leaves_the_share_and_other_files() {
+fn aging_keeps_the_share_and_changes_files() {
     let bed = Bed::new(128);
     let names = |bed: &Bed| {
         let folder = bed.mounted.point().join("flashfit-state");
@@ -41,25 +41,25 @@ fn ageing_leaves_the_share_and_other_files() {
         folders.sort();
         folders
     };
-    let reached = reach(&bed, 5_000, 2);
+    let reached = prepare(&bed, 5_000, 2);
     assert_eq!(reached.age_rounds, 2);
     assert!(reached.used_hundredths.abs_diff(5_000) < 600, "{reached:?}");
-    // The first files, and those of two rounds.
+    // The initial files and those of two rounds.
     assert_eq!(names(&bed).len(), 3);
-    // Half of it twice and the overwriting are in what was written.
-    let young = reach(&Bed::new(128), 5_000, 0);
+    // Two rounds rewrite half of the files each and overwrite blocks.
+    let young = prepare(&Bed::new(128), 5_000, 0);
     assert!(reached.written_bytes > young.written_bytes * 3 / 2, "{reached:?} {young:?}");
 }
 
-fn a_workload_runs_beside_the_files_of_a_state() {
+fn a_workload_runs_next_to_the_files_of_a_state() {
     let bed = Bed::new(128);
-    let before = reach(&bed, 4_000, 0);
+    let before = prepare(&bed, 4_000, 0);
     let result = bed.run("sync-files").unwrap();
     assert!(result.points[0].stages[0].write.unwrap().bytes > 0);
     assert!(bed.mounted.point().join("flashfit-state").exists() && before.files > 0);
 }
 
-fn steadiness_is_told() {
+fn steady_state_is_checked() {
     let mut bed = Bed::new(320);
     bed.plan.data_size_bytes = 200 << 20;
     let quick = bed.run("sync-files").unwrap();
@@ -70,7 +70,7 @@ fn steadiness_is_told() {
     let stage = &standard.points[0].stages[0];
     let steady = stage.steady.unwrap();
     let write = stage.write.unwrap();
-    // A stage that is over in less than five seconds is not judged.
+    // A stage of less than five seconds is not evaluated.
     assert!(steady.snia.is_some() || write.runtime_ns < 6_000_000_000, "{steady:?} {write:?}");
     assert_eq!(steady.snia.is_some(), steady.range_thousandths.is_some());
 }

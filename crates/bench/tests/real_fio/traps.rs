@@ -1,4 +1,4 @@
-//! What fio does that would pass for a result, and what must happen then.
+//! Tests that failures which fio hides are detected.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::bed::{Around, Bed, plan};
 
 pub const TESTS: &[Test] = &[
     ("a_mounted_target_is_refused_although_fio_exits_with_0", refusal),
-    ("a_mistyped_device_becomes_no_file", mistyped_device),
-    ("text_before_the_result_does_no_harm", text_before_the_result),
-    ("a_run_shortened_by_a_signal_is_not_used", shortened),
-    ("a_full_medium_is_a_question_of_size", full),
-    ("an_error_of_the_medium_is_one", medium_error),
-    ("an_interrupt_leaves_nothing", interrupted),
-    ("a_mount_that_vanishes_is_noticed", vanished_mount),
-    ("a_mount_with_another_over_it_is_noticed", covered_mount),
+    ("a_mistyped_device_does_not_become_a_file", mistyped_device),
+    ("text_before_the_result_is_ignored", text_before_the_result),
+    ("a_run_stopped_by_a_signal_is_rejected", shortened),
+    ("a_full_device_is_a_usage_error", full),
+    ("an_error_of_the_device_is_reported", device_error),
+    ("an_interrupt_leaves_no_files", interrupted),
+    ("a_vanished_mount_is_detected", vanished_mount),
+    ("a_covered_mount_is_detected", covered_mount),
 ];
 
 const MIB: u64 = 1 << 20;
@@ -41,15 +41,15 @@ fn stage(direction: Direction) -> StageSpec {
     }
 }
 
-/// Judges an outcome as that of a run that was asked for `bytes` within a minute.
-fn judge(
+/// Evaluates the outcome of a run with an expected volume of `bytes` within a minute.
+fn evaluate(
     outcome: &ProgramOutcome,
     output: &str,
     direction: Direction,
     bytes: u64,
 ) -> Option<BenchError> {
-    let asked = ExpectedRun { stage: &stage(direction), bytes, runtime_ns: 60_000_000_000 };
-    read(outcome, output, asked).err()
+    let expected = ExpectedRun { stage: &stage(direction), bytes, runtime_ns: 60_000_000_000 };
+    read(outcome, output, expected).err()
 }
 
 fn run_text(text: &str, bare_device: bool, scratch: &Path) -> (ProgramOutcome, String) {
@@ -70,8 +70,8 @@ fn refusal() {
     let node = bed.node().display();
     let text = format!("[w]\nfilename={node}\nrw=write\nsize=1m\ngroup_reporting=1\n");
     let (outcome, output) = run_text(&text, false, &bed.plan.scratch);
-    assert!(outcome.success(), "fio has learnt to tell: {outcome:?}");
-    let error = judge(&outcome, &output, Direction::Write, MIB).unwrap();
+    assert!(outcome.success(), "this fio reports the refusal: {outcome:?}");
+    let error = evaluate(&outcome, &output, Direction::Write, MIB).unwrap();
     assert_eq!(error.class(), ExitClass::Refused, "{error}");
 }
 
@@ -81,7 +81,7 @@ fn mistyped_device() {
     let text =
         format!("[r]\nfilename={}\nrw=read\nsize=1m\ngroup_reporting=1\n", mistyped.display());
     let (outcome, output) = run_text(&text, true, folder.path());
-    assert!(judge(&outcome, &output, Direction::Read, MIB).is_some());
+    assert!(evaluate(&outcome, &output, Direction::Read, MIB).is_some());
     assert!(!mistyped.exists());
     let mistyped = Path::new("/dev/zz_not_a_card");
     let workloads = Workloads::load(None).unwrap();
@@ -110,8 +110,12 @@ fn text_before_the_result() {
         "--group_reporting",
     ]);
     let outcome = SystemRunner::default().run(&fio).unwrap();
-    assert!(outcome.stdout.starts_with("note: "), "fio remarks elsewhere: {}", outcome.stdout);
-    let error = judge(&outcome, &outcome.stdout, Direction::Read, MIB);
+    assert!(
+        outcome.stdout.starts_with("note: "),
+        "this fio writes notes elsewhere: {}",
+        outcome.stdout
+    );
+    let error = evaluate(&outcome, &outcome.stdout, Direction::Read, MIB);
     assert!(error.is_none(), "{error:?}");
 }
 
@@ -132,18 +136,18 @@ fn shortened() {
         .unwrap();
     let output = std::fs::read_to_string(output).unwrap();
     assert!(output.contains("\"error\" : 0"), "{output}");
-    let stopped = judge(&outcome, &output, Direction::Read, 1 << 40).unwrap();
+    let stopped = evaluate(&outcome, &output, Direction::Read, 1 << 40).unwrap();
     assert_eq!(stopped.class(), ExitClass::Interrupted, "{stopped}");
     let silent = ProgramOutcome { code: Some(0), ..outcome };
     let document = &output[output.find('{').unwrap()..];
-    let short = judge(&silent, document, Direction::Read, 1 << 40).unwrap();
+    let short = evaluate(&silent, document, Direction::Read, 1 << 40).unwrap();
     assert!(matches!(short, BenchError::CutShort { .. }), "{short}");
 }
 
 fn full() {
     let mut bed = Bed::new(32);
     bed.plan.data_size_bytes = 64 * MIB;
-    // A busy computer needs more than the usual second to fill the file system.
+    // A busy computer needs more than a second to fill the file system.
     bed.plan.runtime_ns = 60_000_000_000;
     for name in ["linear-read", "linear-write", "sync-files", "random-write"] {
         let error = bed.run(name).unwrap_err();
@@ -154,13 +158,13 @@ fn full() {
     }
 }
 
-fn medium_error() {
+fn device_error() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     let file = std::fs::File::create(&image).unwrap();
     file.set_len(32 * MIB).unwrap();
     let device = LoopDevice::attach(&image, LoopOptions::default()).unwrap();
-    // What lies behind the device's end is read as an error.
+    // Reading beyond the end of the file is an error.
     file.set_len(8 * MIB).unwrap();
     let workloads = Workloads::load(None).unwrap();
     let error = run_workload(
@@ -171,7 +175,7 @@ fn medium_error() {
         None,
     )
     .unwrap_err();
-    assert!(matches!(error, BenchError::Medium { .. }), "{error}");
+    assert!(matches!(error, BenchError::Device { .. }), "{error}");
     assert_eq!(error.class(), ExitClass::Io);
 }
 
@@ -188,7 +192,7 @@ fn vanished_mount() {
     let bed = Bed::new(32);
     let point = bed.mounted.point();
     let vanish = || {
-        // fio finds the directory it was given, but on the disk below.
+        // fio finds the directory, but on the disk below.
         let umount = Program::new("umount").arg(point.display().to_string());
         if SystemRunner::default().run_checked(&umount).is_ok() {
             std::fs::create_dir(point.join("flashfit-bench")).unwrap();

@@ -1,4 +1,4 @@
-//! Every workload of the catalog.
+//! Tests every workload of the catalog.
 
 use std::time::Instant;
 
@@ -15,14 +15,14 @@ use crate::Test;
 use crate::bed::Bed;
 
 pub const TESTS: &[Test] = &[
-    ("every_workload_yields_what_it_says", every_workload_yields_what_it_says),
+    ("every_workload_measures_what_it_declares", every_workload_measures_what_it_declares),
     ("every_workload_can_be_run_by_hand", every_workload_can_be_run_by_hand),
-    ("a_memory_limit_is_kept_and_enough", a_memory_limit_is_kept_and_enough),
-    ("a_run_ends_when_its_time_is_up", a_run_ends_when_its_time_is_up),
+    ("workloads_run_within_a_memory_limit", workloads_run_within_a_memory_limit),
+    ("a_run_ends_at_its_time_limit", a_run_ends_at_its_time_limit),
     ("a_bare_device_is_read_only", a_bare_device_is_read_only),
 ];
 
-fn every_workload_yields_what_it_says() {
+fn every_workload_measures_what_it_declares() {
     let bed = Bed::new(320);
     for workload in Workloads::load(None).unwrap().all() {
         let started = Instant::now();
@@ -37,7 +37,7 @@ fn every_workload_yields_what_it_says() {
     assert_eq!(std::fs::read_dir(&bed.plan.scratch).unwrap().count(), 2, "job and result");
 }
 
-/// Types the command that the file's head gives.
+/// Runs the command in the header of the file.
 fn every_workload_can_be_run_by_hand() {
     let folder = tempfile::tempdir().unwrap();
     for workload in Workloads::load(None).unwrap().all() {
@@ -50,8 +50,9 @@ fn every_workload_can_be_run_by_hand() {
             .replace("/mnt", &folder.path().display().to_string())
             .replace("fio --section", "exec fio --parse-only --section");
         let script = format!("cd {} && {command}", folder.path().display());
-        let said = SystemRunner::default().run_checked(&Program::new("sh").args(["-c", &script]));
-        assert_eq!(said.unwrap().stderr, "", "{script}");
+        let outcome =
+            SystemRunner::default().run_checked(&Program::new("sh").args(["-c", &script]));
+        assert_eq!(outcome.unwrap().stderr, "", "{script}");
     }
 }
 
@@ -69,8 +70,8 @@ fn check_point(workload: &Workload, point: &PointResult) {
             "  {} {} {}: {:?} {:?}",
             workload.name, point.point, stage.name, stage.read, stage.write
         );
-        assert_eq!(stage.read.is_some(), spec.gives(Direction::Read));
-        assert_eq!(stage.write.is_some(), spec.gives(Direction::Write));
+        assert_eq!(stage.read.is_some(), spec.measures(Direction::Read));
+        assert_eq!(stage.write.is_some(), spec.measures(Direction::Write));
         for figures in [stage.read, stage.write].iter().flatten() {
             assert!(figures.rate(stage.kind) > 0 && figures.latency.max_ns > 0);
         }
@@ -79,7 +80,7 @@ fn check_point(workload: &Workload, point: &PointResult) {
     assert_eq!(raw.as_array().unwrap().len(), workload.stages.len());
 }
 
-fn a_memory_limit_is_kept_and_enough() {
+fn workloads_run_within_a_memory_limit() {
     let mut bed = Bed::new(320);
     let limit = match MemoryLimit::new(24 << 20) {
         Ok(limit) => limit,
@@ -89,7 +90,7 @@ fn a_memory_limit_is_kept_and_enough() {
         }
     };
     bed.plan.memory_bytes = limit.limit_bytes();
-    bed.plan.points = Points::These(vec![WorkloadPoint::WorkSet(200)]);
+    bed.plan.points = Points::Explicit(vec![WorkloadPoint::WorkSet(200)]);
     let workloads = Workloads::load(None).unwrap();
     for name in ["fileserver", "database", "untar"] {
         let target = WorkloadTarget::Mounted(&bed.mounted, bed.node());
@@ -102,15 +103,15 @@ fn a_memory_limit_is_kept_and_enough() {
     let peak = ["memory.max_usage_in_bytes", "memory.peak"]
         .iter()
         .find_map(|name| std::fs::read_to_string(folder.join(name)).ok());
-    // Kernels before 5.19 with cgroups v2 do not tell.
+    // Kernels before 5.19 with cgroups v2 do not report the peak.
     let Some(peak) = peak else { return };
     let peak: u64 = peak.trim().parse().unwrap();
     assert!((limit.limit_bytes() / 2..=limit.limit_bytes()).contains(&peak), "{peak} bytes");
 }
 
-fn a_run_ends_when_its_time_is_up() {
+fn a_run_ends_at_its_time_limit() {
     let mut bed = Bed::new(320);
-    bed.plan.points = Points::These(vec![WorkloadPoint::BlockSize(512)]);
+    bed.plan.points = Points::Explicit(vec![WorkloadPoint::BlockSize(512)]);
     bed.plan.data_size_bytes = 256 << 20;
     bed.plan.runtime_ns = 200_000_000;
     let workloads = Workloads::load(None).unwrap();
@@ -127,7 +128,7 @@ fn a_bare_device_is_read_only() {
     let bed = Bed::new(64);
     let workloads = Workloads::load(None).unwrap();
     let plan = RunPlan {
-        points: Points::These(vec![WorkloadPoint::BlockSize(65536)]),
+        points: Points::Explicit(vec![WorkloadPoint::BlockSize(65536)]),
         ..bed.plan.clone()
     };
     let run = |name: &str| {
@@ -148,6 +149,6 @@ fn a_bare_device_is_read_only() {
             None,
         )
         .unwrap_err();
-        assert!(error.to_string().contains("cannot run on the bare device"), "{error}");
+        assert!(error.to_string().contains("writes and needs a file system"), "{error}");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flashfit_bench::StartingState;
-use flashfit_bench::state::{FILL_OF_AGEING_HUNDREDTHS, MOST_AGE_ROUNDS, MOST_FILL_HUNDREDTHS};
+use flashfit_bench::state::{DEFAULT_AGING_FILL_HUNDREDTHS, MAX_AGE_ROUNDS, MAX_FILL_HUNDREDTHS};
 use flashfit_filesystem::Durability;
 use flashfit_tune::{Budget, Config, OptionChoice, Percent};
 use flashfit_user_error::ExitClass;
@@ -138,17 +138,17 @@ pub fn limits(spend: &BudgetArgs, config: &Config) -> Result<Budget, CommandErro
 pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, CommandError> {
     let age_rounds = asked.age.or(config.age).unwrap_or(0);
     let fill = asked.fill.or(config.fill);
-    if fill.is_some_and(|fill| fill.0 > MOST_FILL_HUNDREDTHS) {
-        let most = Percent(MOST_FILL_HUNDREDTHS);
+    if fill.is_some_and(|fill| fill.0 > MAX_FILL_HUNDREDTHS) {
+        let most = Percent(MAX_FILL_HUNDREDTHS);
         return Err(contradiction(
             format!("a file system filled to more than {most} has no room for a workload"),
             &format!("use --fill {most} or less"),
         ));
     }
-    if age_rounds > MOST_AGE_ROUNDS {
+    if age_rounds > MAX_AGE_ROUNDS {
         return Err(contradiction(
-            format!("{age_rounds} rounds of ageing before every trial are too many"),
-            &format!("use --age {MOST_AGE_ROUNDS} or less"),
+            format!("{age_rounds} rounds of aging before every trial are too many"),
+            &format!("use --age {MAX_AGE_ROUNDS} or less"),
         ));
     }
     if age_rounds > 0 && fill == Some(Percent(0)) {
@@ -159,7 +159,7 @@ pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, Command
     }
     let fill_hundredths = match fill {
         Some(fill) => fill.0,
-        None if age_rounds > 0 => FILL_OF_AGEING_HUNDREDTHS,
+        None if age_rounds > 0 => DEFAULT_AGING_FILL_HUNDREDTHS,
         None => 0,
     };
     Ok(StartingState { fill_hundredths, age_rounds })

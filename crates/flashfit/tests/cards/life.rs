@@ -105,7 +105,7 @@ fn cut_in_the_middle(
 ) -> Result<String, String> {
     std::thread::scope(|scope| {
         let random = scope.spawn(|| {
-            let points = || Points::These(vec![WorkloadPoint::BlockSize(4096)]);
+            let points = || Points::Explicit(vec![WorkloadPoint::BlockSize(4096)]);
             while fio(mounted, node, "random-write", points(), &folder.join("2")).is_ok() {}
         });
         let writing = scope.spawn(|| witness.write_up_to(u64::MAX));

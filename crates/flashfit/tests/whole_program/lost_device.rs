@@ -92,7 +92,7 @@ fn a_medium_that_returns_errors() {
             continue;
         }
         assert!(outcome.stdout.contains("first 5\n"), "{outcome:#?}");
-        assert!(outcome.stderr.contains("the medium returned an error"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("the device returned an error"), "{outcome:#?}");
         assert!(outcome.stderr.contains("flashfit tune --resume run"), "{outcome:#?}");
         let resumed = std::fs::read_to_string(place.path("resumed")).unwrap();
         assert!(outcome.stdout.contains("second 0\n"), "{outcome:#?}\n{resumed}");

@@ -85,7 +85,7 @@ fn a_run_in_which_nothing_worked_says_so_each_time() {
     place.image("image", 64);
     let more = ["--workload", "linear-write", "--data-size", "256MiB", "--runtime-ms", "20000"];
     let args = [&["--confirm", "image"][..], &more].concat();
-    let nothing = ["no setup worked", "the medium is full"];
+    let nothing = ["no setup worked", "the device is full"];
     place.tune("image", &args).said(1, &nothing);
     let before = place.recorded();
     let resume = ["tune", "--resume", "run", "--confirm", "image"];

@@ -28,7 +28,7 @@ fn a_full_medium_is_each_setups_end() {
         let image = place.image("card.img", 32).display().to_string();
         let few = ["--on", "vm", "--confirm", "card.img", "--strategy", "random", "--trials", "1"];
         let ended = place.tune(&image, &[&few[..], &TOO_MUCH].concat());
-        ended.said(1, &["no setup worked", "the medium is full"]);
+        ended.said(1, &["no setup worked", "the device is full"]);
         // What was there before takes the room too.
         std::fs::remove_dir_all(place.path("run")).unwrap();
         let filled = [&few[..], &TOO_MUCH, &["--fill", "90%"]].concat();
