@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use flashfit_card::catalog;
-use flashfit_card_server::{CardProcess, ServeOptions, run};
+use flashfit_card_client::CardProcess;
+use flashfit_card_server::{ServeOptions, run};
 
 const CARD: &str = r#"
 name = "steady"

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use flashfit_card::catalog;
-use flashfit_card_server::{CardProcess, ServeOptions, run};
+use flashfit_card_client::CardProcess;
+use flashfit_card_server::{ServeOptions, run};
 use flashfit_host::{Program, Runner, SystemRunner};
 
 const CARD: &str = r#"

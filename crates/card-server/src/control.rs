@@ -3,10 +3,12 @@
 use std::io::{BufRead, Read, Write};
 use std::sync::mpsc::Sender;
 
+use flashfit_card_client::protocol::{
+    CardFailure, CardQuery, CardReply, RequestKind, VERSION, line,
+};
 use flashfit_user_error::{ExitClass, UserError};
 
 use crate::live::LiveCard;
-use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, VERSION, line};
 use crate::state;
 
 /// Longer than any question; a peer cannot make the card hold more than this.

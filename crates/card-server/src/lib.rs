@@ -1,8 +1,7 @@
 //! Serves a simulated card: behind the kernel, as a FUSE file with a loop device over it, or over NBD.
 //!
-//! [`run`] serves a card in a process of its own; [`CardProcess`] is how another process starts and
-//! talks to it; [`stats`], [`cut`] and the others ask any card that is being served. Nothing stays
-//! attached however the process ends: its FUSE mount is taken off the tree as soon as the loop
+//! [`run`] serves a card in a process of its own; `flashfit-card-client` is how another process
+//! starts it and how any process asks it. Nothing stays attached however the process ends: its FUSE mount is taken off the tree as soon as the loop
 //! device holds the file, and the loop device clears itself with its last user. What its queue was
 //! set to is undone by whichever of the two processes is left; only when both are killed at once
 //! does it stay on the free device. A socket that a killed card has left is removed by the next.
@@ -19,9 +18,6 @@ mod delay;
 mod kernel;
 pub mod live;
 pub mod nbd;
-mod process;
-mod protocol;
-mod query;
 mod replies;
 mod serve;
 mod socket;
@@ -30,8 +26,5 @@ mod state_lock;
 #[cfg(test)]
 mod test_model;
 
-pub use process::{CardProcess, ProcessError};
-pub use protocol::{CardFailure, CardReply};
-pub use query::{AskError, cut, idle, power_on, reset_stats, save, stats, write_image};
 pub use serve::{ServeError, ServeOptions, refuse, run};
 pub use state::StateError;

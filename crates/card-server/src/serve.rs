@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use flashfit_card::CardModel;
+use flashfit_card_client::protocol::{CardFailure, CardReply, STOP_WAIT, line};
 use flashfit_host::loop_device::LoopError;
 use flashfit_host::mount::MountError;
 use flashfit_user_error::{ExitClass, UserError};
@@ -16,7 +17,6 @@ use crate::control::ControlServer;
 use crate::kernel::KernelCard;
 use crate::live::LiveCard;
 use crate::nbd::{NbdServer, SocketError};
-use crate::protocol::{CardFailure, CardReply, line};
 use crate::socket::{self, ControlSocket};
 use crate::state::{self, StateError};
 use crate::state_lock::StateLock;
@@ -38,13 +38,7 @@ pub struct ServeOptions {
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self {
-            nbd: None,
-            state: None,
-            data_folder: None,
-            history_ms: 0,
-            stop_wait: Duration::from_secs(10),
-        }
+        Self { nbd: None, state: None, data_folder: None, history_ms: 0, stop_wait: STOP_WAIT }
     }
 }
 

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use flashfit_card_client::{CardProcess, ProcessError, cut, power_on, stats};
 use flashfit_card_server::nbd::wire::{self, command, command_flag, error, option};
-use flashfit_card_server::{CardProcess, ProcessError, cut, power_on, stats};
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_test_support::{self as test_support, TestNeed, skip};
 use flashfit_user_error::UserError;

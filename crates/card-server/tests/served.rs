@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use flashfit_card_server::{
-    CardProcess, ProcessError, ServeOptions, cut, power_on, refuse, run, stats,
-};
+use flashfit_card_client::{CardProcess, ProcessError, cut, power_on, stats};
+use flashfit_card_server::{ServeOptions, refuse, run};
 use flashfit_device::guard::SIMULATED_CARD_FILE;
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::{Mounted, enter_private_namespace};

@@ -15,6 +15,7 @@ pub mod kernel_log;
 pub mod known_keys;
 pub mod lease;
 pub mod loop_device;
+pub mod loop_renewal;
 pub mod memory_limit;
 pub mod mount;
 pub mod mountinfo;

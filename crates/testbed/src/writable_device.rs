@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_card::CardModel;
-use flashfit_card_server::{CardProcess, ProcessError};
+use flashfit_card_client::{CardProcess, ProcessError};
 use flashfit_device::{DeviceLock, DeviceLockError, Refusal, SystemRoots, WriteConsent};
 use flashfit_geometry::Geometry;
 use flashfit_host::Runner;

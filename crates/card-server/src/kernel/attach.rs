@@ -10,13 +10,14 @@ use std::thread;
 use std::time::Duration;
 
 use flashfit_host::loop_device::{LoopDevice, LoopError, LoopOptions};
+use flashfit_host::loop_renewal;
 use flashfit_host::mount::enter_private_namespace;
 use fuser::{Config, MountOption, Session, SessionACL};
 use rustix::mount::UnmountFlags;
 use rustix::thread::UnshareFlags;
 
 use super::file_system::{CardFile, file_name};
-use super::{queue, renewal, way};
+use super::{queue, way};
 use crate::live::LiveCard;
 use crate::serve::ServeError;
 
@@ -94,7 +95,7 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let queue = self.device.take().map(|device| device.queue());
-        if let (Err(_), Some(queue)) = (renewal::renew(&self.node), queue) {
+        if let (Err(_), Some(queue)) = (loop_renewal::renew(&self.node), queue) {
             // Still in use, so the least that is owed to the next user.
             let _ = queue::set_cache(&queue, true);
         }
@@ -125,7 +126,7 @@ fn attach(file: &Path, card: &LiveCard) -> Result<LoopDevice, LoopError> {
         let node = device.node().to_owned();
         drop(device);
         // One that cannot be made again is used as it is, and the queue's notes say so.
-        let _ = renewal::renew(&node);
+        let _ = loop_renewal::renew(&node);
         device = LoopDevice::attach(file, options)?;
     }
     Ok(device)

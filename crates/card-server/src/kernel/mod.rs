@@ -3,7 +3,6 @@
 mod attach;
 mod file_system;
 mod queue;
-pub(super) mod renewal;
 mod way;
 
 pub use attach::KernelCard;

@@ -1,7 +1,7 @@
 //! The attributes of the loop device's queue, set to what the model has.
 //!
 //! Source: `Documentation/ABI/stable/sysfs-block` of Linux. They outlive the attachment; see
-//! [`super::renewal`].
+//! [`flashfit_host::loop_renewal`].
 
 use std::io;
 use std::path::Path;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use flashfit_card_server::{CardProcess, ProcessError, ServeOptions, refuse, run};
+use flashfit_card_client::{CardProcess, ProcessError};
+use flashfit_card_server::{ServeOptions, refuse, run};
 use flashfit_test_support::{HarnessTest, run_tests};
 use flashfit_user_error::UserError;
 

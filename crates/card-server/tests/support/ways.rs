@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_card::{Card, CardModel, CardRequest, Counters, CutOptions};
+use flashfit_card_client::{CardProcess, cut, idle, power_on, save};
 use flashfit_card_server::nbd::wire::{command, command_flag};
-use flashfit_card_server::{CardProcess, cut, idle, power_on, save};
 
 use crate::device::DirectDevice;
 use crate::nbd_client::NbdClient;

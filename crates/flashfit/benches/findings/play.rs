@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flashfit_card::{Card, CardRequest};
-use flashfit_card_server::CardProcess;
+use flashfit_card_client::CardProcess;
 use flashfit_device::random::Random;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};

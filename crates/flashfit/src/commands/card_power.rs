@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_card::CutReport;
 use flashfit_card::cut::DamageUnit;
-use flashfit_card_server::AskError;
+use flashfit_card_client::AskError;
 use flashfit_device::Bytes;
 use flashfit_user_error::ExitClass;
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
             Some("name a file in a folder that is there"),
         ));
     }
-    let report = flashfit_card_server::cut(&args.device, &args.faults, args.seed)?;
+    let report = flashfit_card_client::cut(&args.device, &args.faults, args.seed)?;
     let afterwards = afterwards(args);
     let (powered_on, unreadable) = afterwards.as_ref().copied().unwrap_or_default();
     let file_of =
@@ -62,15 +62,15 @@ pub fn cut(args: &CutArgs) -> Result<(), CommandError> {
 /// Whether the card was given its power back, and how much of its image could not be read.
 fn afterwards(args: &CutArgs) -> Result<(bool, Option<u64>), AskError> {
     if args.power_on {
-        flashfit_card_server::power_on(&args.device)?;
+        flashfit_card_client::power_on(&args.device)?;
     }
     let image =
-        args.image.as_ref().map(|file| flashfit_card_server::write_image(&args.device, file));
+        args.image.as_ref().map(|file| flashfit_card_client::write_image(&args.device, file));
     Ok((args.power_on, image.transpose()?))
 }
 
 pub fn on(device: &Path) -> Result<(), CommandError> {
-    Ok(flashfit_card_server::power_on(device)?)
+    Ok(flashfit_card_client::power_on(device)?)
 }
 
 fn has_folder(file: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashfit_card_server::CardProcess;
+use flashfit_card_client::CardProcess;
 use flashfit_host::capability;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_user_error::ExitClass;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use flashfit_card::Counters;
-use flashfit_card_server::{reset_stats, stats};
+use flashfit_card_client::{reset_stats, stats};
 use flashfit_device::Bytes;
 use flashfit_report::FigureUnit;
 

@@ -7,7 +7,7 @@ use flashfit_bench::plan::Points;
 use flashfit_bench::{
     BenchError, PointProfile, RunPlan, WorkloadPoint, WorkloadTarget, Workloads, run_workload,
 };
-use flashfit_card_server::CardProcess;
+use flashfit_card_client::CardProcess;
 use flashfit_device::Bytes;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, SystemRunner};
@@ -46,7 +46,7 @@ pub fn of(card: &str, filesystem: &str) -> Result<String, String> {
     // not outlive the loss of power either, as it would not on a real machine.
     unmount(mounted)?;
     run(&Program::new("blockdev").arg("--flushbufs").arg(node.display().to_string()))?;
-    flashfit_card_server::power_on(&node).map_err(|error| error.to_string())?;
+    flashfit_card_client::power_on(&node).map_err(|error| error.to_string())?;
     repair(filesystem, &node, &point).map_err(|error| format!("repair: {error}"))?;
     check(filesystem, &node).map_err(|error| format!("after the repair: {error}"))?;
     let mounted = mount(filesystem, &node, &point)?;
@@ -119,7 +119,7 @@ fn cut_in_the_middle(
         }
         let (early, synced) = (random.is_finished() || writing.is_finished(), witness.synced());
         let report =
-            flashfit_card_server::cut(node, &[], synced).map_err(|error| error.to_string())?;
+            flashfit_card_client::cut(node, &[], synced).map_err(|error| error.to_string())?;
         random.join().unwrap();
         let error = writing.join().unwrap().expect_err("a card without power takes nothing");
         if early || synced < GENERATIONS_BEFORE_THE_CUT {

@@ -2,7 +2,7 @@
 //! this machine. It is monitored while trials run in the machine.
 
 use flashfit_card::{CardModel, Counters};
-use flashfit_card_server::CardProcess;
+use flashfit_card_client::CardProcess;
 use flashfit_device::{ConsentMethod, Device, DeviceKind, DeviceLock, SystemRoots, WriteConsent};
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_user_error::ExitClass;

@@ -4,12 +4,16 @@
 //! of flashfit refuses what it may understand differently.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flashfit_card::Counters;
 use flashfit_card::cut::{CutReport, EnabledFault};
 use flashfit_user_error::{ExitClass, UserError};
 use serde::{Deserialize, Serialize};
 
+/// How long a server that is told to stop waits for the last user of its device, unless its options
+/// say otherwise.
+pub const STOP_WAIT: Duration = Duration::from_secs(10);
 /// The version of questions and answers.
 pub const VERSION: u32 = 1;
 

@@ -9,8 +9,8 @@ use flashfit_card::Counters;
 use flashfit_card::cut::{CutReport, EnabledFault};
 use flashfit_user_error::{ExitClass, UserError};
 
+use crate::address;
 use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
-use crate::socket;
 
 /// Writing the state of a large card takes its time.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
@@ -150,9 +150,9 @@ fn done(place: &Path, request: RequestKind) -> Result<(), AskError> {
 }
 
 fn ask(place: &Path, request: RequestKind) -> Result<CardReply, AskError> {
-    let stream = socket::connect(place).map_err(|error| match error.kind() {
+    let stream = address::connect(place).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => {
-            let owner = match socket::owner(place) {
+            let owner = match address::owner(place) {
                 Some(0) => "root".to_owned(),
                 Some(user) => format!("user {user}"),
                 None => "unknown".to_owned(),
@@ -169,7 +169,7 @@ fn ask(place: &Path, request: RequestKind) -> Result<CardReply, AskError> {
 
 fn exchange(mut stream: UnixStream, request: RequestKind) -> std::io::Result<CardReply> {
     stream.set_read_timeout(Some(ANSWER_WAIT))?;
-    stream.set_write_timeout(Some(socket::PATIENCE))?;
+    stream.set_write_timeout(Some(address::PATIENCE))?;
     stream.write_all(line(&CardQuery::new(request)).as_bytes())?;
     let mut text = String::new();
     BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut text)?;

@@ -16,12 +16,10 @@ use std::time::Duration;
 
 use flashfit_card::Counters;
 use flashfit_host::interrupt::Interrupt;
-use flashfit_host::waiting;
+use flashfit_host::{loop_renewal, waiting};
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::kernel::renewal;
-use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, line};
-use crate::serve::ServeOptions;
+use crate::protocol::{CardFailure, CardQuery, CardReply, RequestKind, STOP_WAIT, line};
 
 const START_WAIT: Duration = Duration::from_secs(30);
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
@@ -76,7 +74,7 @@ pub struct CardProcess {
 }
 
 impl CardProcess {
-    /// Starts `program` with `args`, which must end up in [`super::run`] with its standard input
+    /// Starts `program` with `args`, which must end up in `flashfit_card_server::run` with its standard input
     /// and output, and waits until the device is there.
     ///
     /// # Errors
@@ -253,7 +251,7 @@ impl Talk {
             // One that has ended by itself has done this, or could not because of a user.
             let by_itself = status.is_some_and(|status| status.code().is_some());
             if !by_itself && device.starts_with("/dev") {
-                let _ = renewal::renew(&device);
+                let _ = loop_renewal::renew(&device);
             }
         }
         status
@@ -261,7 +259,7 @@ impl Talk {
 
     fn wait_or_kill(&mut self) -> Option<ExitStatus> {
         drop(self.questions.take());
-        let limit = ServeOptions::default().stop_wait + GRACE;
+        let limit = STOP_WAIT + GRACE;
         if let Ok(Some(status)) = waiting::child(&mut self.child, None, limit) {
             return Some(status);
         }
