@@ -1,8 +1,8 @@
-//! How a board is reached by ssh, from its `NetworkService`.
+//! The SSH address of a board, from its `NetworkService`.
 //!
-//! The options are those that labgrid's own driver gives to ssh (`driver/sshdriver.py`): a board
-//! has a new host key with each image, so none is kept or compared. Limits: a password that the lab
-//! has for a board is not used; ssh must get in by key or without one.
+//! Uses the options of labgrid's own driver (`driver/sshdriver.py`): host keys are not checked,
+//! because they change with every image. Limit: passwords of the lab are not used; ssh must log in
+//! with a key or without authentication.
 
 use flashfit_host::SshAddress;
 
@@ -10,11 +10,10 @@ use crate::error::LabError;
 use crate::literal::PythonLiteral;
 use crate::resource::{Resource, ResourceView};
 
-/// The class of resources that are reached by ssh.
+/// The resource class with an SSH address.
 const SERVICE: &str = "NetworkService";
 
-/// The address of a place: of the service called `name`, or of its only one. Everything goes
-/// through the host `proxy` where there is one.
+/// The address of the service called `name`, or of the only one, through the host `proxy` if given.
 pub(crate) fn of_place(
     shown: &ResourceView,
     name: Option<&str>,
@@ -42,7 +41,7 @@ pub(crate) fn of_place(
         .map_err(|field| LabError::BadAddress { place: place(), field })
 }
 
-/// What cannot be used is named; its value is not, as the lab's passwords are beside it.
+/// Errors name the unusable field but not its value, which may be secret.
 fn of_service(params: &PythonLiteral, proxy: Option<&str>) -> Result<SshAddress, &'static str> {
     let text = |field| params.get(field).and_then(PythonLiteral::text);
     let address = text("address").ok_or("address")?;
@@ -66,7 +65,7 @@ fn of_service(params: &PythonLiteral, proxy: Option<&str>) -> Result<SshAddress,
             .map(str::to_owned)
             .into();
     match (through, interface) {
-        // An address of one link, where the exporter has the link: labgrid's helper connects.
+        // A link-local address of the exporter: labgrid's helper connects there.
         (Some(exporter), Some(interface)) => settings.push(format!(
             "ProxyCommand=ssh {exporter} -- sudo --non-interactive \
              labgrid-bound-connect {interface} {host} {port}"
@@ -80,8 +79,8 @@ fn of_service(params: &PythonLiteral, proxy: Option<&str>) -> Result<SshAddress,
     Ok(SshAddress { host: host.to_owned(), options })
 }
 
-/// The host to go through: the exporter where it says that it must be, else the given one. `None`
-/// when the lab's word cannot be used.
+/// The jump host: the exporter if it requires it, else the given one. `None` if the name is not
+/// usable.
 fn jump(params: &PythonLiteral, proxy: Option<&str>) -> Option<Option<String>> {
     let extra = params.get("extra");
     let required =
@@ -95,7 +94,7 @@ fn jump(params: &PythonLiteral, proxy: Option<&str>) -> Option<Option<String>> {
     is_plain(chosen).then(|| Some(chosen.to_owned()))
 }
 
-/// Nothing that ssh or a shell could take for an option or a command.
+/// Whether ssh and a shell take this only as a name.
 fn is_plain(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
     !word.is_empty() && !word.starts_with('-') && word.chars().all(plain)
@@ -123,7 +122,7 @@ mod tests {
                            'extra': {'proxy': 'rack1', 'proxy_required': False}}";
 
     #[test]
-    fn a_board_is_reached_directly_where_nothing_is_in_between() {
+    fn a_board_without_proxy_is_reached_directly() {
         let address = of_place(&shown(&[("ssh", DIRECT)]), None, None).unwrap();
         let line = address.arguments().join(" ");
         assert!(line.starts_with("-p 2201 -l root -o StrictHostKeyChecking=no "), "{line}");
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_could_take_for_an_option_is_refused() {
+    fn names_that_look_like_options_are_refused() {
         let changes = [
             ("10.0.0.7", "-oProxyCommand=x"),
             ("'root'", "'root x'"),

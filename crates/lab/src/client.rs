@@ -1,6 +1,6 @@
-//! One call of `labgrid-client`, and what it says when it refuses.
+//! Calls `labgrid-client` and interprets its errors.
 //!
-//! The exit code is 1 for most refusals, so their text tells them apart (labgrid 26.0.1).
+//! Most errors have exit code 1, so they are distinguished by their text (labgrid 26.0.1).
 
 use std::time::{Duration, Instant};
 
@@ -11,67 +11,56 @@ use crate::error::LabError;
 use crate::owner::Owner;
 use crate::settings::LabSettings;
 
-/// Longer than a coordinator that works ever takes; its own calls to exporters end after 10 s.
+/// Longer than a working coordinator takes; its calls to exporters time out after 10 s.
 const CALL_LIMIT: Duration = Duration::from_secs(45);
-/// Between attempts to reach a coordinator.
+/// Time between attempts to reach a coordinator.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Talks to one lab under one name.
+/// A connection to one lab under one client name.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) settings: LabSettings,
     pub(crate) owner: Owner,
 }
 
-/// What came back.
 #[derive(Debug, Clone)]
 pub(crate) enum RpcReply {
-    /// It did it, and printed this.
+    /// Success, with the output.
     Done(String),
-    /// It did not.
     No(RefusedCall),
 }
 
-/// A refusal.
 #[derive(Debug, Clone)]
 pub(crate) struct RefusedCall {
     pub(crate) reason: RefusalReason,
-    said: String,
+    output: String,
     command_line: String,
 }
 
-/// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefusalReason {
-    /// No connection to the coordinator, or it broke.
+    /// There is no connection to the coordinator, or it was lost.
     Unreachable,
-    /// The place is locked under our own name.
+    /// The place is locked under our client name.
     LockedByUs,
-    /// It is locked by somebody else.
     LockedByOther,
-    /// It is not locked.
     NotLocked,
-    /// It is kept for a reservation of somebody else.
     ReservedForOther,
-    /// There is no such place.
     NoSuchPlace,
-    /// There is no such reservation (any more).
     NoSuchReservation,
-    /// A resource of the place has no exporter.
     ExporterAway,
-    /// No resource or driver switches its power.
+    /// There is no resource or driver for its power.
     NoPower,
-    /// The switch cannot tell whether it is on.
+    /// The switch cannot report its state.
     PowerUnknown,
-    /// The environment file does not have the place.
+    /// The environment file does not contain the place.
     NotInEnvironment,
     /// The program does not know these arguments.
     TooOld,
-    /// Anything else.
     Other,
 }
 
-/// The first that is found in what was said is the reason.
+/// Parts of error messages; the first match applies.
 const REASONS: [(&str, RefusalReason); 17] = [
     ("Could not connect to coordinator", RefusalReason::Unreachable),
     ("coordinator is unavailable", RefusalReason::Unreachable),
@@ -92,37 +81,38 @@ const REASONS: [(&str, RefusalReason); 17] = [
     ("not found in configuration file", RefusalReason::NotInEnvironment),
 ];
 
-fn reason_of(said: &str) -> RefusalReason {
-    if said.starts_with("usage: ") {
+fn reason_of(output: &str) -> RefusalReason {
+    if output.starts_with("usage: ") {
         return RefusalReason::TooOld;
     }
-    if let Some((_, place)) = said.split_once("You have already acquired place ") {
-        // With more than the place, it names another host.
+    if let Some((_, place)) = output.split_once("You have already acquired place ") {
+        // A message with ` on ` names another host.
         let ours = !place.lines().next().unwrap_or_default().contains(" on ");
         return if ours { RefusalReason::LockedByUs } else { RefusalReason::LockedByOther };
     }
-    if said.contains("Reservation ") && said.contains(" does not exist") {
+    if output.contains("Reservation ") && output.contains(" does not exist") {
         return RefusalReason::NoSuchReservation;
     }
-    let found = REASONS.iter().find(|(text, _)| said.contains(text));
+    let found = REASONS.iter().find(|(text, _)| output.contains(text));
     found.map_or(RefusalReason::Other, |(_, reason)| *reason)
 }
 
 impl RefusedCall {
-    /// The error where nothing better is known.
+    /// The error without further context.
     pub(crate) fn into_error(self, client: &Client) -> LabError {
         match self.reason {
-            RefusalReason::TooOld => {
-                LabError::ClientTooOld { client: client.settings.client.clone(), said: self.said }
-            }
-            RefusalReason::Unreachable => client.unreachable(Duration::ZERO, self.said),
-            _ => LabError::Refused { command_line: self.command_line, said: self.said },
+            RefusalReason::TooOld => LabError::ClientTooOld {
+                client: client.settings.client.clone(),
+                output: self.output,
+            },
+            RefusalReason::Unreachable => client.unreachable(Duration::ZERO, self.output),
+            _ => LabError::Refused { command_line: self.command_line, output: self.output },
         }
     }
 }
 
 impl Client {
-    /// Calls once, for at most `limit`.
+    /// Calls the client once, with a time limit.
     pub(crate) fn once(
         &self,
         runner: &dyn Runner,
@@ -137,8 +127,8 @@ impl Client {
         if outcome.success() {
             return Ok(RpcReply::Done(outcome.stdout));
         }
-        let said = match failed(&outcome) {
-            // Only the end of a Python traceback is about the lab.
+        let output = match failed(&outcome) {
+            // Only the last line of a Python traceback is informative.
             _ if outcome.stderr.contains("Traceback (most recent call last)") => {
                 outcome.stderr.lines().last().unwrap_or_default().to_owned()
             }
@@ -146,10 +136,10 @@ impl Client {
             error => error.to_string(),
         };
         let reason = reason_of(&outcome.stderr);
-        Ok(RpcReply::No(RefusedCall { reason, said, command_line: outcome.command_line }))
+        Ok(RpcReply::No(RefusedCall { reason, output, command_line: outcome.command_line }))
     }
 
-    /// Calls, and for `patience` again and again while the coordinator cannot be reached.
+    /// Calls the client; retries for `patience` while the coordinator cannot be reached.
     pub(crate) fn call(
         &self,
         runner: &dyn Runner,
@@ -158,26 +148,25 @@ impl Client {
     ) -> Result<RpcReply, LabError> {
         let started = Instant::now();
         loop {
-            let said = match self.once(runner, args, CALL_LIMIT) {
-                Ok(RpcReply::No(no)) if no.reason == RefusalReason::Unreachable => no.said,
+            let output = match self.once(runner, args, CALL_LIMIT) {
+                Ok(RpcReply::No(no)) if no.reason == RefusalReason::Unreachable => no.output,
                 Err(LabError::Program(ProgramError::TimedOut { limit, .. })) => {
                     format!("no answer in {} s", limit.as_secs())
                 }
                 other => return other,
             };
             if started.elapsed() + PAUSE > patience {
-                return Err(self.unreachable(started.elapsed(), said));
+                return Err(self.unreachable(started.elapsed(), output));
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// The error for a coordinator that was `tried` for so long.
-    pub(crate) fn unreachable(&self, tried: Duration, said: String) -> LabError {
-        LabError::Unreachable { coordinator: self.settings.coordinator.clone(), tried, said }
+    pub(crate) fn unreachable(&self, tried: Duration, output: String) -> LabError {
+        LabError::Unreachable { coordinator: self.settings.coordinator.clone(), tried, output }
     }
 
-    /// What the user's own variables would change (a place, a state to go to first) is emptied.
+    /// Clears environment variables that would change what a call does.
     fn program(&self, args: &[&str]) -> Program {
         let mut program = Program::new(&self.settings.client)
             .args(["--coordinator", &self.settings.coordinator])
@@ -198,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told_apart() {
+    fn refusals_are_distinguished() {
         let cases = [
             (
                 "labgrid-client: Error: You have already acquired place b.",
@@ -228,8 +217,8 @@ mod tests {
             ("usage: labgrid-client [-h]", RefusalReason::TooOld),
             ("KeyError: 7", RefusalReason::Other),
         ];
-        for (said, reason) in cases {
-            assert_eq!(reason_of(said), reason, "{said}");
+        for (output, reason) in cases {
+            assert_eq!(reason_of(output), reason, "{output}");
         }
     }
 }

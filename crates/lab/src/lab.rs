@@ -1,4 +1,4 @@
-//! A lab, from the first look to the last release.
+//! A session with a lab.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::session::LabSession;
 use crate::settings::LabSettings;
 use crate::tags::Tags;
 
-/// A lab. What was taken through it is given back by its guards; the last of them and this one
-/// together leave nothing behind.
+/// A session with a lab. Places and reservations are released by their guards; the last guard
+/// cleans up what is left.
 pub struct Lab {
     session: Arc<LabSession>,
     recovered: Recovered,
@@ -30,11 +30,11 @@ impl std::fmt::Debug for Lab {
 }
 
 impl Lab {
-    /// Enters a lab, and first gives back what processes that are gone have left. `work` runs what
-    /// may be interrupted, `end` what must be done all the same: giving back.
+    /// Opens a session, after releasing what killed processes left. `work` runs interruptible
+    /// calls; `end` runs releases, which must complete.
     ///
     /// # Errors
-    /// When the folder of the records cannot be used, or the user interrupts.
+    /// If the directory of the records cannot be used, or the user interrupts.
     pub fn open(
         settings: LabSettings,
         work: Arc<dyn Runner>,
@@ -45,38 +45,38 @@ impl Lab {
         Ok(Self { session: Arc::new(LabSession::new(client, work, end)), recovered })
     }
 
-    /// All places of a lab that nobody has to enter for that, by name.
+    /// All places of a lab, without opening a session.
     ///
     /// # Errors
-    /// When labgrid's client is not there, or its coordinator does not answer.
+    /// If labgrid's client is missing or its coordinator does not answer.
     pub fn places(settings: &LabSettings, runner: &dyn Runner) -> Result<Vec<LabPlace>, LabError> {
         let owner = Owner::of_this_process(runner);
         Client { settings: settings.clone(), owner }.places(runner)
     }
 
-    /// The places that an earlier process had left locked and that were given back.
+    /// Places that an earlier process left locked and that were released.
     pub fn recovered(&self) -> &[String] {
         &self.recovered.places
     }
 
-    /// What earlier processes may still hold, because their lab did not answer. It is tried again
-    /// at the next start.
+    /// What earlier processes may still hold because their lab did not answer. The next start
+    /// tries again.
     pub fn still_held(&self) -> &[UnreleasedResources] {
         &self.recovered.still_held
     }
 
-    /// The name, `HOST/USER`, that the lab shows for what is taken here.
+    /// The owner, `HOST/USER`, that the lab shows for this session.
     pub fn owner(&self) -> String {
         self.session.client.owner.to_string()
     }
 
-    /// All places with these tags, by name, whoever has them.
+    /// All places with these tags, including those in use.
     ///
     /// # Errors
-    /// [`LabError::NoMatch`] where there is none, and as [`LabError`] tells.
+    /// [`LabError::NoMatch`] if there is none, or another [`LabError`].
     pub fn all_matching(&self, tags: &Tags) -> Result<Vec<LabPlace>, LabError> {
         let mut places = self.session.places()?;
-        places.retain(|place| tags.are_met_by(&place.name, &place.tags));
+        places.retain(|place| tags.match_place(&place.name, &place.tags));
         if places.is_empty() {
             return Err(LabError::NoMatch { tags: tags.clone() });
         }
@@ -86,31 +86,31 @@ impl Lab {
     /// Queues for one place with these tags.
     ///
     /// # Errors
-    /// [`LabError::NoMatch`] where there is none, and as [`LabError`] tells.
+    /// [`LabError::NoMatch`] if there is none, or another [`LabError`].
     pub fn reserve(&self, tags: &Tags) -> Result<Reservation, LabError> {
         Reservation::new(&self.session, tags)
     }
 
-    /// Queues for the place of this name and locks it, for at most `limit`.
+    /// Queues for the place of this name and locks it. Waits at most `limit`.
     ///
     /// # Errors
-    /// As [`Reservation::lock`].
+    /// See [`Reservation::lock`].
     pub fn lock(&self, place: &str, limit: Duration) -> Result<LockedPlace, LabError> {
         self.reserve(&Tags::named(place)?)?.lock(limit)
     }
 
-    /// Locks the place of this name at once or not at all.
+    /// Locks the place of this name without waiting.
     ///
     /// # Errors
-    /// [`LabError::Taken`] and [`LabError::Reserved`] name who has it.
+    /// [`LabError::Taken`] or [`LabError::Reserved`] if it is in use.
     pub fn lock_now(&self, place: &str) -> Result<LockedPlace, LabError> {
         LockedPlace::new(&self.session, place, None)
     }
 
-    /// Leaves the lab. Guards that are still there keep what they hold.
+    /// Ends the session. Guards that still exist keep what they hold.
     ///
     /// # Errors
-    /// When something may still be held; it is on record for the next start.
+    /// If something may still be held; it stays on record for the next start.
     pub fn close(self) -> Result<(), LabError> {
         match Arc::try_unwrap(self.session) {
             Ok(session) => session.close(),

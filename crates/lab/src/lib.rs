@@ -1,14 +1,13 @@
-//! A lab: a rack of boards that many share, reserved, locked, reached and switched through labgrid.
+//! Reserves, locks and power-cycles shared boards of a lab through labgrid.
 //!
-//! labgrid's own client program does the talking, so that whatever a lab has set up (proxies, power
-//! switches, its version) works as it does by hand; this room knows nothing of trials. A place is
-//! held by a [`LockedPlace`] and given back when that is dropped; a [`Lab`] works under a client
-//! name of its own, and a record of that name lets the next start give back what a killed process
-//! left.
+//! All calls go through labgrid's client program, so the lab's proxies, power switches and version
+//! work as on the command line. A [`LockedPlace`] is released on drop. Each process uses its own
+//! client name and records it on disk, so that the next process can release what a killed one left.
+//! A *place* is labgrid's term for a board with its resources.
 //!
-//! Limits: labgrid 25.0 or later (gRPC). Its client prints text alone, which `listing` and
-//! `resource` read; a call takes about a second. Locks have no lease: what was left by a machine
-//! that never comes back stays, and `labgrid-client release-from` frees it.
+//! Limits: needs labgrid 25.0 or later (gRPC). The client's text output is parsed (`listing`,
+//! `resource`), and a call takes about a second. Locks have no lease: locks left by a machine that
+//! never returns must be released with `labgrid-client release-from`.
 //!
 //! Source: labgrid 26.0.1, `remote/client.py` and `remote/coordinator.py`.
 

@@ -1,74 +1,67 @@
-//! The places and reservations of a lab, as `labgrid-client` lists them.
+//! Parses lists of places and reservations as printed by `labgrid-client`.
 //!
-//! Source: `Place.show` and `Reservation.show` in labgrid's `remote/common.py`. A comment of
-//! several lines could be taken for fields; the real ones come after it and count.
+//! Source: `Place.show` and `Reservation.show` in labgrid's `remote/common.py`. Lines of a multiline
+//! comment may look like fields; the real fields follow it, so the last match applies.
 
 use std::collections::BTreeMap;
 
 use crate::owner::Owner;
 
-/// A place of the lab: usually one board with what belongs to it.
+/// A place of the lab: usually one board with its resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabPlace {
-    /// Its name.
     pub name: String,
-    /// What the lab says of it.
     pub tags: BTreeMap<String, String>,
-    /// Who has locked it, as `HOST/USER`.
+    /// Owner of the lock, as `HOST/USER`.
     pub locked_by: Option<String>,
-    /// The reservation that it is kept for.
+    /// The reservation it is allocated to.
     pub(crate) reservation: Option<String>,
 }
 
 impl LabPlace {
-    /// Whether nobody has it locked or reserved.
+    /// Whether it is neither locked nor reserved.
     pub fn is_free(&self) -> bool {
         self.locked_by.is_none() && self.reservation.is_none()
     }
 }
 
-/// What becomes of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReservationState {
     /// No place is free yet.
     Waiting,
-    /// A place is kept for it, or locked.
+    /// A place is allocated to it, or already locked.
     Allocated,
-    /// Too old, or its place is gone.
-    Over,
+    /// Expired, or its place was removed.
+    Ended,
 }
 
-/// A reservation as the lab lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedReservation {
-    /// Its name.
     pub(crate) token: String,
-    /// Who made it, as `HOST/USER`.
+    /// As `HOST/USER`.
     pub(crate) owner: String,
-    /// How far it is.
-    pub(crate) stage: ReservationState,
-    /// The place that it was given.
+    pub(crate) state: ReservationState,
+    /// The allocated place.
     pub(crate) place: Option<String>,
 }
 
 impl ListedReservation {
-    /// Whether it is this owner's.
     pub(crate) fn is_of(&self, owner: &Owner) -> bool {
         self.owner == owner.to_string()
     }
 }
 
-/// Reads what `labgrid-client -v places` prints.
+/// Parses the output of `labgrid-client -v places`.
 pub(crate) fn places(text: &str) -> Vec<LabPlace> {
     blocks(text, "Place '").iter().map(|block| block.place()).collect()
 }
 
-/// Reads what `labgrid-client reservations` and `reserve` print.
+/// Parses the output of `labgrid-client reservations` and `reserve`.
 pub(crate) fn reservations(text: &str) -> Vec<ListedReservation> {
     blocks(text, "Reservation '").iter().filter_map(Block::reservation).collect()
 }
 
-/// Reads what `labgrid-client wait` prints: the same reservation again and again. The last counts.
+/// Parses the output of `labgrid-client wait`, which repeats the reservation; returns the last one.
 pub(crate) fn last_of_wait(text: &str) -> Option<ListedReservation> {
     let mut last = Block { name: String::new(), lines: Vec::new() };
     for line in text.lines() {
@@ -80,7 +73,7 @@ pub(crate) fn last_of_wait(text: &str) -> Option<ListedReservation> {
     last.reservation()
 }
 
-/// A heading with its name in quotes, and the lines below it, less their first indentation.
+/// The quoted name of a heading, and the lines below it without their first indentation.
 struct Block<'a> {
     name: String,
     lines: Vec<&'a str>,
@@ -121,18 +114,18 @@ impl Block<'_> {
     }
 
     fn reservation(&self) -> Option<ListedReservation> {
-        let stage = match self.field("state")? {
+        let state = match self.field("state")? {
             "waiting" => ReservationState::Waiting,
             "allocated" | "acquired" => ReservationState::Allocated,
-            _ => ReservationState::Over,
+            _ => ReservationState::Ended,
         };
-        // Filters have a line "  main: …" too; the one of the allocations comes after it.
+        // Filters have a line "  main: …" too, before that of the allocations.
         let after = self.lines.iter().position(|&line| line == "allocations:");
         let place = after.and_then(|at| self.lines.get(at + 1)?.trim().strip_prefix("main: "));
         Some(ListedReservation {
             token: self.field("token")?.to_owned(),
             owner: self.field("owner")?.to_owned(),
-            stage,
+            state,
             place: place.map(str::to_owned),
         })
     }
@@ -178,7 +171,7 @@ Reservation 'RG2X9MVPVR':
 ";
 
     #[test]
-    fn places_have_their_tags_and_who_has_them() {
+    fn places_are_parsed_with_tags_and_owner() {
         let places = places(PLACES);
         assert_eq!(places.len(), 2);
         assert_eq!(places[0].name, "board1");
@@ -191,10 +184,10 @@ Reservation 'RG2X9MVPVR':
     }
 
     #[test]
-    fn a_reservation_has_a_place_when_it_got_one() {
+    fn an_allocated_reservation_has_a_place() {
         let given = &reservations(RESERVATION)[0];
         assert_eq!(
-            (given.token.as_str(), given.stage),
+            (given.token.as_str(), given.state),
             ("RG2X9MVPVR", ReservationState::Allocated)
         );
         assert_eq!(given.place.as_deref(), Some("board1"));
@@ -205,18 +198,18 @@ Reservation 'RG2X9MVPVR':
             .replace("allocated", "waiting")
             .replace("  allocations:\n    main: board1\n", "");
         let waiting = &reservations(&waiting)[0];
-        assert_eq!((waiting.stage, &waiting.place), (ReservationState::Waiting, &None));
+        assert_eq!((waiting.state, &waiting.place), (ReservationState::Waiting, &None));
     }
 
     #[test]
-    fn the_last_word_of_a_wait_counts() {
+    fn the_last_state_of_a_wait_applies() {
         let once = |state: &str| {
             let text = RESERVATION.replace("allocated", state);
             text.lines().skip(1).map(|line| format!("{}\n", &line[2..])).collect::<String>()
         };
         let text = once("waiting") + &once("allocated");
-        assert_eq!(last_of_wait(&text).unwrap().stage, ReservationState::Allocated);
-        assert_eq!(last_of_wait(&once("expired")).unwrap().stage, ReservationState::Over);
+        assert_eq!(last_of_wait(&text).unwrap().state, ReservationState::Allocated);
+        assert_eq!(last_of_wait(&once("expired")).unwrap().state, ReservationState::Ended);
         assert_eq!(last_of_wait(""), None);
     }
 }

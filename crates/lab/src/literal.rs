@@ -1,34 +1,30 @@
-//! Values as Python prints them (`pprint.pformat`), as far as descriptions of resources have them:
-//! None, booleans, numbers, strings (long ones in pieces), lists, tuples and dictionaries.
+//! Parses Python literals as printed by `pprint.pformat`: None, booleans, numbers, strings
+//! (including concatenated ones), lists, tuples and dictionaries with string keys.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// How deep lists and dictionaries may lie in each other.
+/// Maximum nesting of lists and dictionaries.
 const DEPTH_MAX: u32 = 32;
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PythonLiteral {
     /// `None`.
     None,
     /// `True` or `False`.
     Bool(bool),
-    /// A whole number.
     Int(i64),
-    /// Another number.
     Float(f64),
-    /// A string.
     Str(String),
-    /// A list or a tuple.
+    /// Also a tuple.
     List(Vec<PythonLiteral>),
     /// A dictionary with strings as keys.
     Dict(BTreeMap<String, PythonLiteral>),
 }
 
 impl PythonLiteral {
-    /// Reads `text`, all of it; `None` when it is something else.
+    /// Parses all of `text`; `None` if it is not a literal.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut reader = Reader { rest: text.chars().peekable() };
         let value = reader.value(0)?;
@@ -36,7 +32,7 @@ impl PythonLiteral {
         reader.rest.next().is_none().then_some(value)
     }
 
-    /// What a dictionary has under `key`.
+    /// The value of `key` in a dictionary.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Dict(entries) => entries.get(key),
@@ -44,7 +40,7 @@ impl PythonLiteral {
         }
     }
 
-    /// The string that it is.
+    /// The value of a string.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Str(text) => Some(text),
@@ -68,7 +64,7 @@ impl Reader<'_> {
             '[' => self.sequence(']', depth).map(|(items, _)| PythonLiteral::List(items)),
             '(' => {
                 let (mut items, commas) = self.sequence(')', depth)?;
-                // Parentheses around one value without a comma only hold it together.
+                // Parentheses around one value without a comma are not a tuple.
                 if commas == 0 && items.len() == 1 {
                     items.pop()
                 } else {
@@ -119,7 +115,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Strings that follow each other are one.
+    /// Parses adjacent strings as one.
     fn strings(&mut self) -> Option<String> {
         let mut text = String::new();
         let mut pieces = 0;
@@ -210,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_string_in_pieces_is_one() {
+    fn adjacent_strings_are_concatenated() {
         let text = "{'password': 'it\\'s a \"long\" one '\n             'and more'}";
         let value = PythonLiteral::read(text).unwrap();
         assert_eq!(
@@ -221,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused() {
+    fn invalid_literals_are_refused() {
         for text in ["", "{", "{'a': }", "{'a' 1}", "[1 2]", "'open", "set()", "1 2", "'\\q'"] {
             assert_eq!(PythonLiteral::read(text), None, "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! A place that is ours for now: its power, its address.
+//! A locked place: its SSH address and power switch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use crate::reservation::Reservation;
 use crate::resource;
 use crate::session::LabSession;
 
-/// Between attempts to lock a place whose exporter is not back yet.
+/// Time between attempts to lock a place whose exporter is not back yet.
 const PAUSE: Duration = Duration::from_secs(1);
-/// What a power switch may take, its own delay apart.
+/// How long a power switch may take, without the requested delay.
 const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 
-/// A locked place; unlocked when dropped, its reservation cancelled.
+/// A locked place. On drop, it is unlocked and its reservation canceled.
 pub struct LockedPlace {
     session: Arc<LabSession>,
     name: String,
     reservation: Option<Reservation>,
-    held: bool,
+    is_locked: bool,
 }
 
 impl std::fmt::Debug for LockedPlace {
@@ -34,21 +34,18 @@ impl std::fmt::Debug for LockedPlace {
 /// What [`LockedPlace::confirm`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockState {
-    /// The lock has been ours throughout.
+    /// The lock was never lost.
     Kept,
-    /// It was lost (the coordinator forgets locks when it restarts) and is ours again. Somebody
-    /// else may have used the board meanwhile.
+    /// The lock was lost, because the coordinator forgets locks when it restarts, and was taken
+    /// again. Another user may have used the board in between.
     Regained,
 }
 
-/// Whether a board has power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
-    /// It has.
     On,
-    /// It has not.
     Off,
-    /// Its switch cannot tell.
+    /// The switch cannot report its state.
     Unknown,
 }
 
@@ -59,65 +56,69 @@ impl LockedPlace {
         reservation: Option<Reservation>,
     ) -> Result<Self, LabError> {
         lock(session, name)?;
-        Ok(Self { session: Arc::clone(session), name: name.to_owned(), reservation, held: true })
+        Ok(Self {
+            session: Arc::clone(session),
+            name: name.to_owned(),
+            reservation,
+            is_locked: true,
+        })
     }
 
-    /// The place's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How ssh reaches the board.
+    /// The SSH address of the board.
     ///
     /// # Errors
-    /// Where it has no `NetworkService`, or several and none is named in the settings.
+    /// If it has no `NetworkService`, or several and none is chosen in the settings.
     pub fn ssh(&self) -> Result<SshAddress, LabError> {
-        let text = self.session.done(self.session.call(&["-p", &self.name, "show"])?)?;
-        let refused = |said: &str| LabError::Refused {
+        let text = self.session.output(self.session.call(&["-p", &self.name, "show"])?)?;
+        let refused = |reason: &str| LabError::Refused {
             command_line: format!("labgrid-client -p {} show", self.name),
-            said: said.to_owned(),
+            output: reason.to_owned(),
         };
-        let shown = resource::shown(&text).ok_or_else(|| refused("not understood"))?;
-        if shown.place != self.name {
-            return Err(refused("another place was shown"));
+        let view = resource::parse(&text).ok_or_else(|| refused("the output is not understood"))?;
+        if view.place != self.name {
+            return Err(refused("it printed another place"));
         }
-        if !shown.orphaned.is_empty() {
+        if !view.orphaned.is_empty() {
             return Err(LabError::ExporterAway { place: self.name.clone() });
         }
         let settings = &self.session.client.settings;
-        address::of_place(&shown, settings.resource.as_deref(), settings.proxy.as_deref())
+        address::of_place(&view, settings.resource.as_deref(), settings.proxy.as_deref())
     }
 
-    /// Gives the board power.
+    /// Switches the board on. A lost lock is taken again if the place is free.
     ///
     /// # Errors
-    /// [`LabError::NoPower`] where nothing switches it, [`LabError::Taken`] where the lock was
-    /// lost to somebody else, and as [`LabError`] tells. A lock that was merely lost is regained.
+    /// [`LabError::NoPower`] without a power switch, [`LabError::Taken`] if another user has locked
+    /// the place, or another [`LabError`].
     pub fn power_on(&self) -> Result<(), LabError> {
         self.switch(&["on"], Duration::ZERO).map(drop)
     }
 
-    /// Takes the board's power away.
+    /// Switches the board off.
     ///
     /// # Errors
-    /// As [`LockedPlace::power_on`].
+    /// See [`LockedPlace::power_on`].
     pub fn power_off(&self) -> Result<(), LabError> {
         self.switch(&["off"], Duration::ZERO).map(drop)
     }
 
-    /// Takes the board's power away and gives it back after `off`.
+    /// Switches the board off, and on again after `off`.
     ///
     /// # Errors
-    /// As [`LockedPlace::power_on`].
+    /// See [`LockedPlace::power_on`].
     pub fn power_cycle(&self, off: Duration) -> Result<(), LabError> {
         let seconds = off.as_secs_f64().to_string();
         self.switch(&["cycle", "-t", &seconds], off).map(drop)
     }
 
-    /// Whether the board has power, as far as its switch can tell.
+    /// The state of the power switch.
     ///
     /// # Errors
-    /// As [`LockedPlace::power_on`].
+    /// See [`LockedPlace::power_on`].
     pub fn power(&self) -> Result<PowerState, LabError> {
         let Some(text) = self.switch(&["get"], Duration::ZERO)? else {
             return Ok(PowerState::Unknown);
@@ -127,15 +128,15 @@ impl LockedPlace {
             Some("off") => Ok(PowerState::Off),
             _ => Err(LabError::Refused {
                 command_line: format!("labgrid-client -p {} power get", self.name),
-                said: text,
+                output: text,
             }),
         }
     }
 
-    /// Looks whether the place is still ours, and locks it again if nobody has it.
+    /// Checks that the place is still ours, and locks it again if it is free.
     ///
     /// # Errors
-    /// [`LabError::Taken`] or [`LabError::Reserved`] where it is somebody else's now.
+    /// [`LabError::Taken`] or [`LabError::Reserved`] if another user has it.
     pub fn confirm(&self) -> Result<LockState, LabError> {
         let places = self.session.places()?;
         let place = places.into_iter().find(|place| place.name == self.name);
@@ -147,7 +148,7 @@ impl LockedPlace {
         loop {
             match lock(&self.session, &self.name) {
                 Ok(()) => return Ok(LockState::Regained),
-                // After a coordinator, exporters come back a little later.
+                // Exporters reconnect some time after the coordinator restarts.
                 Err(LabError::ExporterAway { .. })
                     if started.elapsed() < self.session.client.settings.patience =>
                 {
@@ -158,30 +159,30 @@ impl LockedPlace {
         }
     }
 
-    /// Unlocks it and cancels its reservation.
+    /// Unlocks the place and cancels its reservation.
     ///
     /// # Errors
-    /// When it may still be locked. It is then tried again at the end and at the next start.
+    /// If it may still be locked; the end of the session and the next start try again.
     pub fn release(mut self) -> Result<(), LabError> {
         self.release_once()
     }
 
     fn release_once(&mut self) -> Result<(), LabError> {
-        if !std::mem::take(&mut self.held) {
+        if !std::mem::take(&mut self.is_locked) {
             return Ok(());
         }
         let unlocked = self.session.unlock(&self.name);
-        let cancelled = self.reservation.take().map_or(Ok(()), |mut made| made.cancel_once());
-        unlocked.and(cancelled)
+        let canceled = self.reservation.take().map_or(Ok(()), |mut made| made.cancel_once());
+        unlocked.and(canceled)
     }
 
-    /// What the client printed; `None` where the switch cannot tell.
+    /// The client's output; `None` if the switch cannot report its state.
     fn switch(&self, action: &[&str], extra: Duration) -> Result<Option<String>, LabError> {
         match self.switch_once(action, extra)? {
             RpcReply::No(no)
                 if matches!(no.reason, RefusalReason::NotLocked | RefusalReason::Unreachable) =>
             {
-                // Patient, and an error if the place is somebody else's by now.
+                // Retries, and fails if another user has the place by now.
                 self.confirm()?;
                 let answer = self.switch_once(action, extra)?;
                 self.switched(answer)
@@ -227,7 +228,7 @@ impl LockedPlace {
 
 impl Drop for LockedPlace {
     fn drop(&mut self) {
-        // What failed is tried again when the session ends.
+        // After an error, the end of the session tries again.
         let _ = self.release_once();
     }
 }
@@ -235,21 +236,21 @@ impl Drop for LockedPlace {
 /// Locks the place called `name`.
 fn lock(session: &LabSession, name: &str) -> Result<(), LabError> {
     let place = || name.to_owned();
-    match session.take(&["-p", name, "lock"])? {
+    match session.acquire(&["-p", name, "lock"])? {
         RpcReply::Done(text) => {
             let prefix = "acquired place ";
             let locked = text.lines().find_map(|line| line.strip_prefix(prefix));
             if locked == Some(name) {
                 return Ok(());
             }
-            // labgrid takes parts of names and aliases too.
+            // labgrid also accepts aliases and parts of names.
             if let Some(other) = locked {
                 session.unlock(other)?;
             }
             Err(LabError::NoSuchPlace { place: place() })
         }
         RpcReply::No(no) => match no.reason {
-            // An attempt that was cut off had done it.
+            // An earlier attempt succeeded although its connection was lost.
             RefusalReason::LockedByUs => Ok(()),
             RefusalReason::LockedByOther => Err(taken(session, name)?),
             RefusalReason::ReservedForOther => Err(reserved(session, name)?),
@@ -260,18 +261,18 @@ fn lock(session: &LabSession, name: &str) -> Result<(), LabError> {
     }
 }
 
-/// The error that names who has the place.
+/// The error that names the owner of the lock.
 fn taken(session: &LabSession, name: &str) -> Result<LabError, LabError> {
     let place = session.places()?.into_iter().find(|place| place.name == name);
     let owner = place.and_then(|place| place.locked_by);
-    let owner = owner.unwrap_or_else(|| "somebody who has just released it".to_owned());
+    let owner = owner.unwrap_or_else(|| "a user who has just released it".to_owned());
     Ok(LabError::Taken { place: name.to_owned(), owner })
 }
 
-/// The error that names whom the place is kept for.
+/// The error that names the owner of the reservation.
 fn reserved(session: &LabSession, name: &str) -> Result<LabError, LabError> {
     let made = session.reservations()?;
     let made = made.into_iter().find(|made| made.place.as_deref() == Some(name));
-    let owner = made.map_or_else(|| "somebody".to_owned(), |made| made.owner);
+    let owner = made.map_or_else(|| "another user".to_owned(), |made| made.owner);
     Ok(LabError::Reserved { place: name.to_owned(), owner })
 }

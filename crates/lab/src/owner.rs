@@ -1,9 +1,8 @@
-//! The name under which a lab sees one process of flashfit.
+//! The client name of a flashfit process in a lab.
 //!
-//! labgrid knows clients as `HOST/USER` and locks belong to that name, not to a connection. A name
-//! of its own for each process makes its locks known from those that the same user took by hand
-//! or in another process, so that giving back can never touch them. The user stays the real one,
-//! so that they can release by hand what they started.
+//! In labgrid, locks belong to the client name `HOST/USER`, not to a connection. A unique name per
+//! process ensures that a release never touches locks of the same user's other processes. The user
+//! part is the real user, who can release the locks by hand.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flashfit_host::{Program, Runner};
 use serde::{Deserialize, Serialize};
 
-/// What every name made here contains.
+/// Contained in every name created here.
 const MARK: &str = ".flashfit-";
 
 /// A client name of labgrid.
@@ -24,11 +23,11 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// A name that no other process has.
+    /// A unique name for this process.
     pub(crate) fn of_this_process(runner: &dyn Runner) -> Self {
         let host = variable(&["LG_HOSTNAME"])
             .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
-        // The order of Python's `getpass.getuser`, which labgrid asks.
+        // The order of Python's `getpass.getuser`, which labgrid uses.
         let user = variable(&["LG_USERNAME", "LOGNAME", "USER", "LNAME", "USERNAME"])
             .or_else(|| user_of_process(runner))
             .unwrap_or_else(|| format!("uid{}", rustix::process::geteuid().as_raw()));
@@ -37,7 +36,7 @@ impl Owner {
         Self { host: format!("{}{MARK}{id}", plain(&host)), user: plain(&user) }
     }
 
-    /// Whether [`Owner::of_this_process`] made it, in this or another process.
+    /// Whether this or another process of flashfit created the name.
     pub(crate) fn is_ours(&self) -> bool {
         self.host.contains(MARK)
     }
@@ -52,7 +51,7 @@ fn user_of_process(runner: &dyn Runner) -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// labgrid takes names apart at the slash.
+/// labgrid splits names at the slash.
 fn plain(text: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     text.chars().map(keep).collect()
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_is_new_and_known_as_ours() {
+    fn each_name_is_unique_and_recognized_as_ours() {
         let runner = ScriptedRunner::new();
         let (one, other) = (Owner::of_this_process(&runner), Owner::of_this_process(&runner));
         assert_ne!(one, other);

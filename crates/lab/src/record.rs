@@ -1,10 +1,9 @@
-//! What a process holds in a lab, on disk, so that the next one can give back what a killed one
-//! left.
+//! Records of client names on disk, so that the next process can release what a killed one left.
 //!
-//! A record is the process's name in the lab and is locked (flock(2)) for as long as the process
-//! lives; the kernel unlocks it, however the process ends. A record that can be locked is of a
-//! process that is gone. While records are made and looked through, the file `lock` is locked.
-//! Limits: only processes that keep their records in the same folder help each other.
+//! A record is locked (flock(2)) while its process lives; the kernel unlocks it when the process
+//! ends. So a record that can be locked belongs to a process that has ended. The file `lock`
+//! serializes access to the directory.
+//! Limit: processes must use the same directory of records.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,16 +18,14 @@ use crate::error::LabError;
 use crate::owner::Owner;
 
 const SCHEMA_VERSION: u32 = 1;
-/// The end of the names of records.
+/// File name extension of records.
 const ENDING: &str = "json";
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldResources {
     schema_version: u32,
-    /// The coordinator of the lab.
     pub(crate) coordinator: String,
-    /// Under which name.
     pub(crate) owner: Owner,
 }
 
@@ -39,18 +36,18 @@ impl HeldResources {
     }
 }
 
-/// A record, locked; it stays on disk unless it is removed.
+/// A locked record. It stays on disk until it is removed.
 #[derive(Debug)]
 pub(crate) struct LockRecord {
     path: PathBuf,
-    // Its lock goes with it.
+    // Holds the lock.
     _file: File,
 }
 
 impl LockRecord {
-    /// Writes the record of this process into `folder`.
+    /// Writes the record of this process to `folder`.
     pub(crate) fn create(folder: &Path, held: &HeldResources) -> Result<Self, LabError> {
-        let _turn = turn(folder)?;
+        let _lock = lock_folder(folder)?;
         let path = folder.join(format!("{}.{ENDING}", held.owner.host));
         let text = serde_json::to_string(held).expect("a record has string keys and no odd values");
         let written =
@@ -67,9 +64,9 @@ impl LockRecord {
         }
     }
 
-    /// The records in `folder` of processes that are gone, with what they held.
-    pub(crate) fn left(folder: &Path) -> Result<Vec<(Self, HeldResources)>, LabError> {
-        let _turn = turn(folder)?;
+    /// Locks and returns the records in `folder` of processes that have ended.
+    pub(crate) fn abandoned(folder: &Path) -> Result<Vec<(Self, HeldResources)>, LabError> {
+        let _lock = lock_folder(folder)?;
         let failed = |source| LabError::Record { path: folder.to_owned(), source };
         let mut left = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(failed)? {
@@ -82,12 +79,10 @@ impl LockRecord {
         Ok(left)
     }
 
-    /// Its file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it: nothing is held any more.
     pub(crate) fn remove(self) -> Result<(), LabError> {
         std::fs::remove_file(&self.path)
             .map_err(|source| LabError::Record { path: self.path, source })
@@ -106,18 +101,18 @@ fn left_at(path: &Path) -> io::Result<Option<(LockRecord, HeldResources)>> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     if text.is_empty() {
-        // Killed before it could have held anything.
+        // Its process was killed before it could lock anything.
         std::fs::remove_file(path)?;
         return Ok(None);
     }
     let held = serde_json::from_str::<HeldResources>(&text).ok();
-    // What another version or another program wrote is left to them.
+    // Records of other versions or programs are not touched.
     let held = held.filter(|held| held.schema_version == SCHEMA_VERSION && held.owner.is_ours());
     Ok(held.map(|held| (LockRecord { path: path.to_owned(), _file: file }, held)))
 }
 
-/// Waits for the right to make records and look through them, which goes with the file.
-fn turn(folder: &Path) -> Result<File, LabError> {
+/// Waits for exclusive access to the directory, until the returned file is dropped.
+fn lock_folder(folder: &Path) -> Result<File, LabError> {
     let path = folder.join("lock");
     let locked = std::fs::DirBuilder::new()
         .recursive(true)
@@ -147,15 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_any_more_is_left() {
+    fn only_records_of_ended_processes_are_abandoned() {
         let folder = tempfile::tempdir().unwrap();
         let (alive, gone) = (held(), held());
         let ours = LockRecord::create(folder.path(), &alive).unwrap();
         drop(LockRecord::create(folder.path(), &gone).unwrap());
-        let left = LockRecord::left(folder.path()).unwrap();
+        let left = LockRecord::abandoned(folder.path()).unwrap();
         assert_eq!(left.iter().map(|(_, held)| held).collect::<Vec<_>>(), [&gone]);
         // Whoever looks meanwhile does not get the same.
-        assert!(LockRecord::left(folder.path()).unwrap().is_empty());
+        assert!(LockRecord::abandoned(folder.path()).unwrap().is_empty());
         for (record, _) in left {
             record.remove().unwrap();
         }
@@ -165,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn records_of_other_programs_are_not_touched() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.json"), "{}").unwrap();
         let by_hand = Owner { host: "bench".into(), user: "alice".into() };
         let text = serde_json::to_string(&HeldResources::new("lab", &by_hand)).unwrap();
         std::fs::write(folder.path().join("b.json"), text).unwrap();
         std::fs::write(folder.path().join("c.json"), "").unwrap();
-        assert!(LockRecord::left(folder.path()).unwrap().is_empty());
+        assert!(LockRecord::abandoned(folder.path()).unwrap().is_empty());
         assert_eq!(records(folder.path()), 2, "an empty record goes, the others stay");
     }
 }

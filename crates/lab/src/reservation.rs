@@ -1,4 +1,4 @@
-//! A place in the queue for places with given tags.
+//! A reservation: a position in the queue for a place with certain tags.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::lock::LockedPlace;
 use crate::session::LabSession;
 use crate::tags::Tags;
 
-/// A reservation; cancelled when dropped. A place that it was given is kept for a minute.
+/// A reservation, canceled on drop. An allocated place is kept for a minute.
 pub struct Reservation {
     session: Arc<LabSession>,
     tags: Tags,
@@ -40,20 +40,20 @@ impl Reservation {
         let pairs: Vec<String> = self.tags.pairs().collect();
         let mut args = vec!["reserve"];
         args.extend(pairs.iter().map(String::as_str));
-        let text = self.session.done(self.session.take(&args)?)?;
+        let text = self.session.output(self.session.acquire(&args)?)?;
         let made = listing::reservations(&text).pop();
         self.token = Some(made.map(|made| made.token).ok_or_else(|| LabError::Refused {
             command_line: format!("labgrid-client {}", args.join(" ")),
-            said: format!("no reservation in {text:?}"),
+            output: format!("no reservation in {text:?}"),
         })?);
         Ok(())
     }
 
-    /// Waits until a place is free and kept for this reservation, and names it. It is made again
-    /// when the coordinator has forgotten it.
+    /// Waits until a place is allocated, and returns its name. Repeats the reservation if the
+    /// coordinator has forgotten it.
     ///
     /// # Errors
-    /// [`LabError::NoneFree`] after `limit`, and as [`LabError`] tells.
+    /// [`LabError::NoneFree`] after `limit`, or another [`LabError`].
     pub fn wait(&mut self, limit: Duration) -> Result<String, LabError> {
         let started = Instant::now();
         loop {
@@ -68,17 +68,17 @@ impl Reservation {
             match self.session.once(&["wait", &token], remaining) {
                 Ok(RpcReply::Done(text)) => match listing::last_of_wait(&text) {
                     Some(listed)
-                        if listed.stage == ReservationState::Allocated
+                        if listed.state == ReservationState::Allocated
                             && listed.place.is_some() =>
                     {
                         return Ok(listed.place.expect("just looked at"));
                     }
-                    Some(listed) if listed.stage == ReservationState::Waiting => {}
+                    Some(listed) if listed.state == ReservationState::Waiting => {}
                     _ => self.token = None,
                 },
                 Ok(RpcReply::No(no)) => match no.reason {
                     RefusalReason::NoSuchReservation => self.token = None,
-                    // A patient call finds out whether the coordinator comes back.
+                    // A call with retries finds out whether the coordinator comes back.
                     RefusalReason::Unreachable => drop(self.session.reservations()?),
                     _ => return Err(no.into_error(&self.session.client)),
                 },
@@ -90,19 +90,19 @@ impl Reservation {
         }
     }
 
-    /// Waits as [`Reservation::wait`] does and locks the place, which keeps the reservation.
+    /// Waits for a place ([`Reservation::wait`]) and locks it.
     ///
     /// # Errors
-    /// As [`Reservation::wait`], and [`LabError::Taken`] when somebody was faster.
+    /// As [`Reservation::wait`], and [`LabError::Taken`] if another user locked it first.
     pub fn lock(mut self, limit: Duration) -> Result<LockedPlace, LabError> {
         let place = self.wait(limit)?;
         LockedPlace::new(&Arc::clone(&self.session), &place, Some(self))
     }
 
-    /// Cancels it.
+    /// Cancels the reservation.
     ///
     /// # Errors
-    /// When it may still be there. It is then tried again at the end and at the next start.
+    /// If it may still exist; the end of the session and the next start try again.
     pub fn cancel(mut self) -> Result<(), LabError> {
         self.cancel_once()
     }
@@ -115,22 +115,22 @@ impl Reservation {
         Ok(LabError::NoneFree { tags: self.tags.clone(), waited, holders: self.matching()? })
     }
 
-    /// The places that match, each with who has it.
+    /// The matching places, each with its state.
     fn matching(&self) -> Result<Vec<String>, LabError> {
         let places = self.session.places()?.into_iter();
-        let matching = places.filter(|place| self.tags.are_met_by(&place.name, &place.tags));
-        let told = matching.map(|place| match (place.locked_by, place.reservation) {
+        let matching = places.filter(|place| self.tags.match_place(&place.name, &place.tags));
+        let descriptions = matching.map(|place| match (place.locked_by, place.reservation) {
             (Some(owner), _) => format!("{} is locked by {owner}", place.name),
             (None, Some(_)) => format!("{} is reserved", place.name),
             (None, None) => format!("{} is free", place.name),
         });
-        Ok(told.collect())
+        Ok(descriptions.collect())
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // What failed is tried again when the session ends.
+        // After an error, the end of the session tries again.
         let _ = self.cancel_once();
     }
 }

@@ -1,43 +1,40 @@
-//! What belongs to a place, as `labgrid-client -p PLACE show` prints it.
+//! Parses the resources of a place as printed by `labgrid-client -p PLACE show`.
 //!
-//! Source: `print_place` in labgrid's `remote/client.py`. The lists `show` and `resources -v` are
-//! the only ones that say whether a resource is reached through its exporter alone.
+//! Source: `print_place` in labgrid's `remote/client.py`. Only `show` and `resources -v` print
+//! whether a resource requires its exporter as proxy.
 
 use crate::literal::PythonLiteral;
 
-/// One resource of a place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Resource {
-    /// Its name, which is its class unless the lab gave it another.
+    /// The name; by default the class.
     pub(crate) name: String,
-    /// Its class: `NetworkService`, `NetworkPowerPort` …
+    /// Such as `NetworkService` or `NetworkPowerPort`.
     pub(crate) class: String,
-    /// Whether its exporter is there and has it.
+    /// Whether its exporter provides it.
     pub(crate) available: bool,
-    /// What its class has: address, port …
+    /// Attributes, such as address and port.
     pub(crate) params: PythonLiteral,
 }
 
-/// What a place is said to have.
+/// A place with its resources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ResourceView {
-    /// The place that was shown.
     pub(crate) place: String,
-    /// Its resources.
     pub(crate) resources: Vec<Resource>,
-    /// Names of resources whose exporter went away while the place was locked.
+    /// Resources whose exporter disappeared while the place was locked.
     pub(crate) orphaned: Vec<String>,
 }
 
-/// Reads what is printed; `None` when a description is none.
-pub(crate) fn shown(text: &str) -> Option<ResourceView> {
-    let mut shown = ResourceView::default();
+/// Parses the output; `None` if a description is invalid.
+pub(crate) fn parse(text: &str) -> Option<ResourceView> {
+    let mut view = ResourceView::default();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(name) = quoted(line, "Place '") {
-            shown.place = name.to_owned();
+            view.place = name.to_owned();
         } else if let Some(name) = quoted(line, "Orphaned resource '") {
-            shown.orphaned.push(name.to_owned());
+            view.orphaned.push(name.to_owned());
         } else if let Some(name) =
             quoted(line, "Acquired resource '").or_else(|| quoted(line, "Matching resource '"))
         {
@@ -46,13 +43,13 @@ pub(crate) fn shown(text: &str) -> Option<ResourceView> {
                 description.push_str(more);
                 description.push('\n');
             }
-            shown.resources.push(described(name, &PythonLiteral::read(&description)?)?);
+            view.resources.push(described(name, &PythonLiteral::read(&description)?)?);
         }
     }
-    (!shown.place.is_empty()).then_some(shown)
+    (!view.place.is_empty()).then_some(view)
 }
 
-/// The first name in quotes of a heading that begins so.
+/// The first quoted name in a heading.
 fn quoted<'a>(line: &'a str, heading: &str) -> Option<&'a str> {
     line.strip_prefix(heading)?.split_once('\'').map(|(name, _)| name)
 }
@@ -99,8 +96,8 @@ Matching resource 'ssh' (rack1/board1/NetworkService/NetworkService):
 ";
 
     #[test]
-    fn resources_are_read_with_what_they_have() {
-        let shown = shown(SHOWN).unwrap();
+    fn resources_are_parsed_with_their_attributes() {
+        let shown = parse(SHOWN).unwrap();
         assert_eq!((shown.place.as_str(), shown.resources.len()), ("board1", 2));
         assert_eq!(shown.orphaned, ["console"]);
         let [power, ssh] = &shown.resources[..] else { panic!("two") };
@@ -111,8 +108,8 @@ Matching resource 'ssh' (rack1/board1/NetworkService/NetworkService):
     }
 
     #[test]
-    fn what_is_no_description_is_not_guessed_at() {
-        assert_eq!(shown(&SHOWN.replace("'cls': 'NetworkService',", "'cls':")), None);
-        assert_eq!(shown(""), None);
+    fn invalid_descriptions_are_refused() {
+        assert_eq!(parse(&SHOWN.replace("'cls': 'NetworkService',", "'cls':")), None);
+        assert_eq!(parse(""), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What one process holds in one lab, and giving it back.
+//! Tracks and releases what one process holds in one lab.
 //!
-//! Everything is held under the session's own name, so that it can be found and given back by that
-//! name even when a call was cut off and nobody knows what it did.
+//! All locks and reservations belong to the session's client name, so they can be found and released
+//! by that name even after a call with an unknown result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +15,17 @@ use crate::listing::{self, LabPlace, ListedReservation};
 use crate::owner::Owner;
 use crate::record::{HeldResources, LockRecord};
 
-/// How long giving back tries again; more would look like a hang to who has interrupted.
-const PATIENCE_AT_END: Duration = Duration::from_secs(10);
+/// How long releases are retried; longer would look like a hang after an interrupt.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One process in one lab.
 pub(crate) struct LabSession {
     pub(crate) client: Client,
     work: Arc<dyn Runner>,
     end: Arc<dyn Runner>,
     record: Mutex<Option<LockRecord>>,
-    /// A call may have taken something that no guard knows of, or could not give it back.
+    /// A lock or release failed with an unknown result.
     in_doubt: AtomicBool,
-    /// Nothing could be given back for want of a connection; the end tries all of it once more.
+    /// A release failed because the coordinator was unreachable; the end of the session tries again.
     cut_off: AtomicBool,
     closed: AtomicBool,
 }
@@ -44,21 +43,21 @@ impl LabSession {
         }
     }
 
-    /// Calls for work: is patient, and ends when the user interrupts.
+    /// A call that is retried while the coordinator is unreachable, and ends on an interrupt.
     pub(crate) fn call(&self, args: &[&str]) -> Result<RpcReply, LabError> {
         let answer = self.client.call(&*self.work, args, self.client.settings.patience)?;
         self.cut_off.store(false, Ordering::SeqCst);
         Ok(answer)
     }
 
-    /// As [`LabSession::call`], once and for at most `limit`.
+    /// A call without retries, with a time limit.
     pub(crate) fn once(&self, args: &[&str], limit: Duration) -> Result<RpcReply, LabError> {
         self.client.once(&*self.work, args, limit)
     }
 
-    /// As [`LabSession::call`], for what takes something: the record is there before, and a call
-    /// whose end is not known leaves the session in doubt.
-    pub(crate) fn take(&self, args: &[&str]) -> Result<RpcReply, LabError> {
+    /// A call that locks or reserves. The record is written first, and an unknown result marks the
+    /// session as in doubt.
+    pub(crate) fn acquire(&self, args: &[&str]) -> Result<RpcReply, LabError> {
         self.keep_record()?;
         let answer = self.call(args);
         if let Err(LabError::Program(_) | LabError::Unreachable { .. }) = answer {
@@ -76,58 +75,58 @@ impl LabSession {
         Ok(())
     }
 
-    /// What the client printed, or the error for its refusal.
-    pub(crate) fn done(&self, answer: RpcReply) -> Result<String, LabError> {
+    /// The client's output, or its refusal as an error.
+    pub(crate) fn output(&self, answer: RpcReply) -> Result<String, LabError> {
         match answer {
             RpcReply::Done(text) => Ok(text),
             RpcReply::No(no) => Err(no.into_error(&self.client)),
         }
     }
 
-    /// All places of the lab.
     pub(crate) fn places(&self) -> Result<Vec<LabPlace>, LabError> {
-        self.done(self.call(&["-v", "places"])?).map(|text| listing::places(&text))
+        self.output(self.call(&["-v", "places"])?).map(|text| listing::places(&text))
     }
 
-    /// All reservations in the lab.
     pub(crate) fn reservations(&self) -> Result<Vec<ListedReservation>, LabError> {
-        self.done(self.call(&["reservations"])?).map(|text| listing::reservations(&text))
+        self.output(self.call(&["reservations"])?).map(|text| listing::reservations(&text))
     }
 
-    /// Unlocks a place of ours. It is no error if it is not ours any more.
+    /// Unlocks a place, if it is still ours.
     pub(crate) fn unlock(&self, place: &str) -> Result<(), LabError> {
         let owner = self.client.owner.to_string();
-        self.give_back(&["-p", place, "release-from", &owner])
+        self.release(&["-p", place, "release-from", &owner])
     }
 
-    /// Cancels a reservation of ours. It is no error if it is gone.
+    /// Cancels a reservation, if it still exists.
     pub(crate) fn cancel(&self, token: &str) -> Result<(), LabError> {
-        self.give_back(&["cancel-reservation", token])
+        self.release(&["cancel-reservation", token])
     }
 
-    fn give_back(&self, args: &[&str]) -> Result<(), LabError> {
-        // Many places without a connection would be a long wait for who has interrupted.
-        let given_back = if self.cut_off.load(Ordering::SeqCst) {
-            Err(self.client.unreachable(Duration::ZERO, "nor did it before".to_owned()))
+    fn release(&self, args: &[&str]) -> Result<(), LabError> {
+        // Retrying for each of many places would take too long after an interrupt.
+        let released = if self.cut_off.load(Ordering::SeqCst) {
+            Err(self.client.unreachable(
+                Duration::ZERO,
+                "it did not answer an earlier release either".to_owned(),
+            ))
         } else {
-            self.client.give_back(&*self.end, args, PATIENCE_AT_END)
+            self.client.release(&*self.end, args, RELEASE_TIMEOUT)
         };
-        if let Err(error) = &given_back {
+        if let Err(error) = &released {
             self.in_doubt.store(true, Ordering::SeqCst);
             let unreachable = matches!(error, LabError::Unreachable { .. });
             self.cut_off.store(unreachable, Ordering::SeqCst);
         }
-        given_back
+        released
     }
 
-    /// Gives back what is in doubt and removes the record; the guards have given back the rest.
-    /// Does so once.
+    /// Releases what is in doubt and removes the record; the guards have released the rest.
     pub(crate) fn close(&self) -> Result<(), LabError> {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
         if self.in_doubt.load(Ordering::SeqCst) {
-            self.client.give_all_back(&*self.end, &self.client.owner, PATIENCE_AT_END)?;
+            self.client.release_all(&*self.end, &self.client.owner, RELEASE_TIMEOUT)?;
         }
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         record.take().map_or(Ok(()), LockRecord::remove)
@@ -136,13 +135,13 @@ impl LabSession {
 
 impl Drop for LabSession {
     fn drop(&mut self) {
-        // What could not be given back stays on record for the next start.
+        // After an error, the record stays for the next start.
         let _ = self.close();
     }
 }
 
 impl Client {
-    fn give_back(
+    fn release(
         &self,
         runner: &dyn Runner,
         args: &[&str],
@@ -159,7 +158,6 @@ impl Client {
         }
     }
 
-    /// All places of the lab.
     pub(crate) fn places(&self, runner: &dyn Runner) -> Result<Vec<LabPlace>, LabError> {
         match self.call(runner, &["-v", "places"], self.settings.patience)? {
             RpcReply::Done(text) => Ok(listing::places(&text)),
@@ -167,8 +165,8 @@ impl Client {
         }
     }
 
-    /// Gives back whatever the lab lists as `owner`'s, and says which places that were.
-    pub(crate) fn give_all_back(
+    /// Releases everything that belongs to `owner`; returns the unlocked places.
+    pub(crate) fn release_all(
         &self,
         runner: &dyn Runner,
         owner: &Owner,
@@ -179,18 +177,18 @@ impl Client {
             RpcReply::No(no) => Err(no.into_error(self)),
         };
         let name = owner.to_string();
-        let mut given_back = Vec::new();
+        let mut released = Vec::new();
         for place in listing::places(&list(&["-v", "places"])?) {
             if place.locked_by.as_ref() == Some(&name) {
-                self.give_back(runner, &["-p", &place.name, "release-from", &name], patience)?;
-                given_back.push(place.name);
+                self.release(runner, &["-p", &place.name, "release-from", &name], patience)?;
+                released.push(place.name);
             }
         }
         for listed in listing::reservations(&list(&["reservations"])?) {
             if listed.is_of(owner) {
-                self.give_back(runner, &["cancel-reservation", &listed.token], patience)?;
+                self.release(runner, &["cancel-reservation", &listed.token], patience)?;
             }
         }
-        Ok(given_back)
+        Ok(released)
     }
 }

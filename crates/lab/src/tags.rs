@@ -1,6 +1,6 @@
-//! What is asked of a place: tags, as labgrid's reservations take them (`remote/common.py`).
+//! Tags that select places, as in labgrid's reservations (`remote/common.py`).
 //!
-//! `name` is no tag of a place but asks for the place of that name, as in labgrid's scheduler.
+//! The key `name` selects a place by its name, as in labgrid's scheduler.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,18 +8,18 @@ use std::str::FromStr;
 
 use crate::error::LabError;
 
-/// Tags that a place must have, at least one; written `board=imx8,media=sd`.
+/// Tags that a place must have; at least one. Example: `board=imx8,media=sd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tags(BTreeMap<String, String>);
 
-/// The key that asks for a place by its name.
+/// The key that selects a place by its name.
 const NAME: &str = "name";
 
 impl Tags {
-    /// Asks for the place of this name.
+    /// Selects the place of this name.
     ///
     /// # Errors
-    /// [`LabError::BadTags`] where labgrid could not be asked for such a name.
+    /// [`LabError::BadTags`] if labgrid does not accept such a name.
     pub fn named(place: &str) -> Result<Self, LabError> {
         let bad = || LabError::BadTags { text: format!("{NAME}={place}") };
         if !is_value(place) {
@@ -28,8 +28,8 @@ impl Tags {
         Ok(Self(BTreeMap::from([(NAME.to_owned(), place.to_owned())])))
     }
 
-    /// Whether the place `name` with the tags `given` has all of these.
-    pub(crate) fn are_met_by(&self, name: &str, given: &BTreeMap<String, String>) -> bool {
+    /// Whether the place `name` with the tags `given` has all these tags.
+    pub(crate) fn match_place(&self, name: &str, given: &BTreeMap<String, String>) -> bool {
         self.0
             .iter()
             .all(|(key, value)| given.get(key) == Some(value) || (key == NAME && value == name))
@@ -41,13 +41,13 @@ impl Tags {
     }
 }
 
-/// Two characters at least, as labgrid demands.
+/// labgrid requires at least two characters.
 fn is_key(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     text.len() >= 2 && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(inner)
 }
 
-/// More than labgrid says it takes, and what it takes indeed: names of places have dashes and dots.
+/// Accepts more than labgrid documents, because names of places may contain dashes and dots.
 fn is_value(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c == '=' || c == ',' || c.is_whitespace())
 }
@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_read_and_written_alike() {
+    fn tags_are_parsed_and_formatted() {
         let tags: Tags = "media=sd,board=imx8".parse().unwrap();
         assert_eq!(tags.to_string(), "board=imx8,media=sd");
         assert_eq!(tags.pairs().collect::<Vec<_>>(), ["board=imx8", "media=sd"]);
     }
 
     #[test]
-    fn what_labgrid_would_not_take_is_refused() {
+    fn tags_that_labgrid_rejects_are_refused() {
         for text in ["", "imx8", "b=1", "Board=1", "board=", "board=a=b", "board=a,board=b", "-x=1"]
         {
             assert!(text.parse::<Tags>().is_err(), "{text:?} was taken");
@@ -95,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn all_tags_must_be_there_and_a_name_will_do_for_name() {
+    fn all_tags_must_match_and_name_selects_by_name() {
         let given = BTreeMap::from([("media".to_owned(), "sd".to_owned())]);
-        let meets = |text: &str| text.parse::<Tags>().unwrap().are_met_by("board1", &given);
+        let meets = |text: &str| text.parse::<Tags>().unwrap().match_place("board1", &given);
         assert!(meets("media=sd"));
         assert!(meets("media=sd,name=board1"));
         assert!(!meets("media=sd,name=board2"));

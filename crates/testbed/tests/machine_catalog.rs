@@ -17,7 +17,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_host::{Program, program};
 use flashfit_test_support::{TestNeed, skip_part};
 use flashfit_vm::{Disk, DiskInterface, Vm};
-use guest::{Guest, Talk, kernel_or_skip, options};
+use guest::{Guest, GuestShell, kernel_or_skip, options};
 
 /// mkfs.xfs needs at least 300 MiB.
 const DISK_BYTES: u64 = 512 << 20;
@@ -27,8 +27,8 @@ const FILES: &str = "/tmp/files";
 
 /// Runs a command in the guest; panics with its last output if it fails.
 #[track_caller]
-fn run(guest_shell: &mut Talk, what: &str, command: &str) {
-    let output = guest_shell.ask(&format!(
+fn run(guest_shell: &mut GuestShell, what: &str, command: &str) {
+    let output = guest_shell.run(&format!(
         "if ( {command} ) >/tmp/output 2>&1 </dev/null; then echo done; \
          else echo $(tail -n 4 /tmp/output); fi"
     ));
@@ -76,12 +76,12 @@ fn every_file_system_can_be_made_mounted_and_checked() {
     options.memory_mib = 512;
     let vm = Vm::start(&options, &Interrupt::new()).unwrap();
     assert!(vm.facts().lacking_modules.is_empty(), "{:?}", vm.facts());
-    let mut guest_shell = Talk::new(&vm);
+    let mut guest_shell = GuestShell::new(&vm);
     // A busybox shell prefers its applets to programs in the path.
     for name in ["mount", "umount"] {
         let path = program::find(name).unwrap();
         assert_eq!(
-            guest_shell.ask(&format!("{name}() {{ {} \"$@\"; }}; echo", path.display())),
+            guest_shell.run(&format!("{name}() {{ {} \"$@\"; }}; echo", path.display())),
             ""
         );
     }
@@ -109,7 +109,7 @@ fn module(kind: &str) -> &str {
     if ["ext2", "ext3"].contains(&kind) { "ext4" } else { kind }
 }
 
-fn make_and_mount(guest_shell: &mut Talk, filesystem: &FileSystem) -> Recipe {
+fn make_and_mount(guest_shell: &mut GuestShell, filesystem: &FileSystem) -> Recipe {
     let (name, recipe) = (&filesystem.name, recipe(filesystem));
     let node = Path::new(NODE);
     run(guest_shell, name, &lines(&[&[recipe.mkfs(node)], &recipe.tune(node)[..]].concat()));
@@ -117,7 +117,7 @@ fn make_and_mount(guest_shell: &mut Talk, filesystem: &FileSystem) -> Recipe {
     recipe
 }
 
-fn life(guest_shell: &mut Talk, filesystem: &FileSystem) {
+fn life(guest_shell: &mut GuestShell, filesystem: &FileSystem) {
     let name = &filesystem.name;
     let recipe = make_and_mount(guest_shell, filesystem);
     run(guest_shell, name, &format!("cp -r {FILES} {MOUNT}/copy && sync && umount {MOUNT}"));
@@ -128,7 +128,7 @@ fn life(guest_shell: &mut Talk, filesystem: &FileSystem) {
     run(guest_shell, name, &format!("umount {MOUNT}"));
 }
 
-fn layers(guest_shell: &mut Talk, squashfs: &FileSystem, host: &FileSystem) {
+fn layers(guest_shell: &mut GuestShell, squashfs: &FileSystem, host: &FileSystem) {
     let name = &squashfs.name;
     make_and_mount(guest_shell, host);
     let (recipe, point) = (recipe(squashfs), Path::new("/mnt/whole"));

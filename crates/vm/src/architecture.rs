@@ -1,16 +1,16 @@
-//! What differs between processors: QEMU's name, its machine, the console, Debian's kernel package.
+//! What differs between processor architectures: QEMU's program, machine, console and Debian's
+//! kernel package.
 //!
-//! The guest has the host's architecture, since it runs the host's programs. Limits: the row for
-//! 64-bit ARM is from QEMU's documentation of `virt` and was not tried.
+//! The guest has the host's architecture because it runs the host's programs. Limits: 64-bit ARM
+//! follows QEMU's documentation of `virt` and is untested.
 
 /// A processor architecture on which guests can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Architecture {
-    /// QEMU's program.
     pub qemu: &'static str,
-    /// QEMU's machine without devices.
+    /// Value of `-machine`.
     pub machine: &'static str,
-    /// The kernel's name of the first serial port.
+    /// The kernel's name for the first serial port.
     pub console: &'static str,
     /// The Debian package that depends on the newest kernel.
     pub kernel_package: &'static str,
@@ -30,7 +30,7 @@ const AARCH64: Architecture = Architecture {
     kernel_package: "linux-image-arm64",
 };
 
-/// The host's; x86-64 for all that are not 64-bit ARM, whose QEMU will then be missing.
+/// The host's architecture; x86-64 for all except 64-bit ARM, where its QEMU is then missing.
 pub(crate) fn host() -> Architecture {
     if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 }
 }

@@ -1,11 +1,10 @@
-//! Where what can be made again is kept: `flashfit` in `$XDG_CACHE_HOME` or `~/.cache`.
-//!
-//! Source: the XDG base directory specification.
+//! The cache directory: `flashfit` in `$XDG_CACHE_HOME` or `~/.cache`, according to the XDG base
+//! directory specification.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folder, whether it is there or not; `None` where the user has neither variable.
+/// The directory, which may not exist; `None` if neither variable is set.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
     folder(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
 }
@@ -22,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_cache_comes_before_that_at_home() {
+    fn xdg_cache_home_takes_precedence() {
         let folder = |cache: &str, home: &str| folder(Some(cache.into()), Some(home.into()));
         assert_eq!(folder("/c", "/h"), Some("/c/flashfit".into()));
         assert_eq!(folder("relative", "/h"), Some("/h/.cache/flashfit".into()));

@@ -1,9 +1,8 @@
-//! How QEMU is told what machine to be.
+//! Builds QEMU's command line.
 //!
-//! Source: QEMU's manual page, 7.2. A request that fails is an error in the guest (`werror` and
-//! `rerror`), never a machine that stops and waits; a card that is gone stays gone
-//! (`reconnect-delay` 0). Discards and flushes are passed on, and the host's page cache is left
-//! out, as between a host and its card.
+//! A failed request is an I/O error in the guest (`werror`, `rerror`) and does not stop the machine;
+//! a lost card is not reconnected (`reconnect-delay` 0). Discards and flushes are passed through and
+//! the host's page cache is bypassed, as for a real card. Source: QEMU's manual page, 7.2.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -18,34 +17,30 @@ use crate::initramfs::Initramfs;
 use crate::kvm;
 use crate::options::{ClockSpeed, Disk, DiskInterface, DiskSource, Port, VmOptions};
 
-/// Sockets and logs in the machine's folder.
+/// Sockets and logs in the machine's directory.
 pub(crate) const CHANNEL: &str = "channel";
 pub(crate) const MONITOR: &str = "monitor";
 pub(crate) const CONSOLE: &str = "console";
 
-const MOST_SHIFT: u8 = 10;
-/// What QEMU's own network has for its guest, and how much of it is that network's.
+const MAX_SHIFT: u8 = 10;
+/// The guest in QEMU's user-mode network.
 const GUEST_ADDRESS: &str = "10.0.2.15";
 const NETWORK_BITS: u8 = 24;
 
-/// What is decided about a machine beside what its options say.
+/// What is determined at the start, in addition to the options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineDecisions<'a> {
-    /// What QEMU boots.
     pub image: &'a Path,
-    /// The guest's first file system.
     pub initramfs: &'a Initramfs,
-    /// What the guest loads at boot.
+    /// Modules that the guest loads at boot.
     pub boot_modules: &'a [&'a str],
-    /// What runs its instructions.
     pub accelerator: Accelerator,
-    /// Its processor.
     pub architecture: Architecture,
-    /// Where its sockets and logs are.
+    /// Directory of sockets and logs.
     pub folder: &'a Path,
 }
 
-/// What stands behind `qemu-system-…`.
+/// The arguments of `qemu-system-…`.
 pub(crate) fn arguments(
     options: &VmOptions,
     decided: &MachineDecisions<'_>,
@@ -62,12 +57,12 @@ pub(crate) fn arguments(
     args.pair("-kernel", escaped(decided.image));
     args.pair("-initrd", escaped(&initramfs.file));
     args.pair("-append", kernel_words(options, decided.boot_modules, architecture));
-    let place = |name| escaped(&folder.join(name));
-    args.pair("-chardev", format!("file,id=console,path={}", place(CONSOLE)));
+    let path_of = |name| escaped(&folder.join(name));
+    args.pair("-chardev", format!("file,id=console,path={}", path_of(CONSOLE)));
     args.pair("-serial", "chardev:console");
     args.pair("-device", "virtio-serial-pci");
     for (id, name) in [("channel", CHANNEL), ("monitor", MONITOR)] {
-        let path = place(name);
+        let path = path_of(name);
         args.pair("-chardev", format!("socket,id={id},path={path},server=on,wait=off"));
     }
     args.pair("-device", "virtserialport,chardev=channel,name=flashfit");
@@ -102,14 +97,14 @@ impl Args {
 fn check(options: &VmOptions) -> Result<(), VmError> {
     let wrong = |what: String| Err(VmError::Options { what });
     if let ClockSpeed::Counted { shift } = options.speed {
-        if shift > MOST_SHIFT {
-            return wrong(format!("an instruction takes at most 2^{MOST_SHIFT} ns, not 2^{shift}"));
+        if shift > MAX_SHIFT {
+            return wrong(format!("an instruction takes at most 2^{MAX_SHIFT} ns, not 2^{shift}"));
         }
     }
     for disk in &options.disks {
         let sector = disk.sector_bytes;
         if !(512..=4096).contains(&sector) || !sector.is_power_of_two() {
-            return wrong(format!("a disk has no sectors of {sector} bytes"));
+            return wrong(format!("a disk cannot have sectors of {sector} bytes"));
         }
         let path = match &disk.source {
             DiskSource::Nbd { socket } => socket,
@@ -132,7 +127,7 @@ fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
         }
         (ClockSpeed::Counted { shift }, _) => {
             args.pair("-accel", "tcg,thread=single").pair("-cpu", "max");
-            // With `sleep` the clock waits when the guest does; without, it skips.
+            // With `sleep`, idle time passes in real time; without, it is skipped.
             let is_alone = options.disks.is_empty() && options.ports.is_empty();
             let sleep = if is_alone { "off" } else { "on" };
             args.pair("-icount", format!("shift={shift},sleep={sleep}"));
@@ -142,19 +137,18 @@ fn processor(args: &mut Args, options: &VmOptions, accelerator: Accelerator) {
     args.pair("-smp", "1");
 }
 
-/// The guest's memory with room for the files that stay in it.
+/// The guest's memory, including the files that stay in it.
 pub(crate) fn memory_mib(options: &VmOptions, initramfs_bytes: u64) -> u64 {
     u64::from(options.memory_mib) + initramfs_bytes.div_ceil(1 << 21) * 2
 }
 
-/// An emulated processor on a busy machine does not get its timer interrupts while the kernel
-/// counts them for ten ticks, which ends in "IO-APIC + timer doesn't work"; and what a watchdog
-/// would call a stall is only another program's turn
-/// (Documentation/admin-guide/kernel-parameters.txt).
+/// Disables timer checks and watchdogs, which fail on an emulated processor if the host is busy
+/// ("IO-APIC + timer doesn't work", stall warnings). Source:
+/// Documentation/admin-guide/kernel-parameters.txt.
 const STEADY_CLOCKS: &str = "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1";
 
-/// The kernel's command line. Where no security is to be had, mitigations only cost time; what
-/// differs from boot to boot (addresses) is kept alike.
+/// The kernel's command line. Mitigations only cost time in a guest without secrets; randomized
+/// addresses would make boots differ.
 fn kernel_words(options: &VmOptions, boot_modules: &[&str], architecture: Architecture) -> String {
     let disks: Vec<&str> = options.disks.iter().map(|disk| disk.device.name()).collect();
     let mut words = vec![
@@ -173,7 +167,7 @@ fn kernel_words(options: &VmOptions, boot_modules: &[&str], architecture: Archit
     words.join(" ")
 }
 
-/// QEMU's own network, in which there is nobody but the guest.
+/// QEMU's user-mode network, with the guest as its only member.
 fn network(args: &mut Args, options: &VmOptions) {
     if options.ports.is_empty() {
         return;
@@ -183,7 +177,7 @@ fn network(args: &mut Args, options: &VmOptions) {
     };
     let forwards: String = options.ports.iter().map(forward).collect();
     args.pair("-netdev", format!("user,id=network,restrict=on{forwards}"));
-    // Nothing is booted from it, so that the file for that need not be installed.
+    // An empty `romfile` avoids the dependency on the boot ROM package.
     args.pair("-device", "virtio-net-pci,netdev=network,romfile=");
 }
 
@@ -213,7 +207,7 @@ fn source(disk: &Disk, number: usize) -> Result<Value, VmError> {
     })
 }
 
-/// Some file systems (tmpfs before Linux 6.6) have no way past the page cache.
+/// Some file systems (tmpfs before Linux 6.6) do not support direct I/O.
 fn takes_direct(path: &Path) -> bool {
     File::options().read(true).custom_flags(libc::O_DIRECT).open(path).is_ok()
 }
@@ -245,7 +239,7 @@ fn device(args: &mut Args, disk: &Disk, number: usize) {
     }
 }
 
-/// A path in one of QEMU's lists, where a comma is written twice.
+/// A path in QEMU's option syntax, where commas are doubled.
 fn escaped(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
@@ -301,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_over_nbd_is_passed_on_as_it_is() {
+    fn requests_to_a_card_over_nbd_are_passed_through() {
         let line =
             line(vec![Disk::nbd("/tmp/card.sock", DiskInterface::Virtio)], ClockSpeed::RealTime)
                 .unwrap();
@@ -328,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_from_outside_is_waited_for() {
+    fn idle_time_is_not_skipped_with_a_disk() {
         let disks = vec![Disk::nbd("/tmp/card.sock", DiskInterface::Virtio)];
         let line = line(disks, ClockSpeed::Counted { shift: 0 }).unwrap();
         assert!(line.contains("-icount shift=0,sleep=on"), "{line}");
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_options_are_refused() {
         assert!(line(Vec::new(), ClockSpeed::Counted { shift: 11 }).is_err());
         let mut disk = Disk::nbd("/x", DiskInterface::Virtio);
         disk.sector_bytes = 513;
@@ -347,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_lead_in_and_nothing_leads_out() {
+    fn ports_are_forwarded_into_the_guest_only() {
         let mut options = options(Vec::new(), ClockSpeed::Counted { shift: 0 });
         assert!(!line_of(&options).unwrap().contains("net"));
         options.ports = vec![Port { here: 2201, guest: 22 }, Port { here: 8001, guest: 80 }];
@@ -360,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_usb_controller_for_all() {
+    fn usb_disks_share_one_controller() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let disk = Disk::file(file, true, DiskInterface::Usb);
         let line = line(vec![disk.clone(), disk], ClockSpeed::RealTime).unwrap();

@@ -1,7 +1,7 @@
-//! Archives as the kernel unpacks them: the "new ASCII" format of cpio.
+//! Writes initramfs archives in cpio's "new ASCII" format.
 //!
 //! Source: the kernel's `Documentation/driver-api/early-userspace/buffer-format.rst`. Limits: no
-//! hard links; names shorter than 4096 bytes and files smaller than 4 GiB, as the format has it.
+//! hard links; the format limits names to 4095 bytes and files to 4 GiB.
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,7 @@ const KIND_FILE: u32 = 0o100_000;
 const KIND_LINK: u32 = 0o120_000;
 const KIND_CHARACTER: u32 = 0o020_000;
 
-/// Writes an archive, entry by entry; a folder must come before what is in it.
+/// Writes an archive entry by entry; directories must precede their content.
 pub(crate) struct CpioWriter<W> {
     to: W,
     entries: u32,
@@ -21,27 +21,23 @@ impl<W: Write> CpioWriter<W> {
         Self { to, entries: 0 }
     }
 
-    /// A folder.
     pub(crate) fn folder(&mut self, path: &str, mode: u32) -> io::Result<()> {
         self.header(path, KIND_FOLDER | mode, 0, (0, 0))
     }
 
-    /// A symbolic link.
     pub(crate) fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.file(path, KIND_LINK | 0o777, target.as_bytes())
     }
 
-    /// A character device.
     pub(crate) fn character(&mut self, path: &str, mode: u32, at: (u32, u32)) -> io::Result<()> {
         self.header(path, KIND_CHARACTER | mode, 0, at)
     }
 
-    /// A file with these bytes.
     pub(crate) fn bytes(&mut self, path: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
         self.file(path, KIND_FILE | mode, bytes)
     }
 
-    /// A file with the `length` bytes that `from` gives; fewer are an error, more are left.
+    /// Adds a file with the first `length` bytes of `from`; fewer are an error.
     pub(crate) fn copy(
         &mut self,
         path: &str,
@@ -60,7 +56,6 @@ impl<W: Write> CpioWriter<W> {
         self.pad(u64::from(length))
     }
 
-    /// Ends the archive.
     pub(crate) fn end(mut self) -> io::Result<W> {
         self.header("TRAILER!!!", 0, 0, (0, 0))?;
         self.to.flush()?;
@@ -116,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_and_contents_begin_on_multiples_of_four() {
+    fn headers_and_contents_are_aligned_to_four_bytes() {
         let mut archive = CpioWriter::new(Vec::new());
         archive.folder("a", 0o755).unwrap();
         archive.bytes("a/b", 0o644, b"hello").unwrap();
@@ -135,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn other_programs_read_it() {
+    fn other_programs_can_read_the_archive() {
         if flashfit_test_support::skip(flashfit_test_support::program("busybox")) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What virtual machines need, and whether it is here: plain data, for a command to show.
+//! Checks whether this machine has what virtual machines need.
 
 use flashfit_host::private_folder::PrivateFolder;
 use flashfit_host::{ProgramError, Runner, program};
@@ -11,55 +11,45 @@ use crate::kvm;
 use crate::modules::{ModulePresence, Modules};
 use crate::vm;
 
-/// What to look for.
+/// What to check.
 #[derive(Debug, Clone, Default)]
 pub struct DoctorNeeds {
-    /// A kernel given by the user, instead of one to be found.
+    /// A kernel chosen by the user.
     pub kernel: Option<Kernel>,
-    /// Modules, e.g. of file systems.
     pub modules: Vec<String>,
-    /// Programs to bring into the guest.
+    /// Programs to copy into the guest.
     pub programs: Vec<String>,
 }
 
-/// What there is and what is missing.
 #[derive(Debug, Clone, Serialize)]
 pub struct Examination {
-    /// QEMU: the path and the version, or why not.
     pub qemu: DoctorFinding,
-    /// Busybox, whose shell starts the guest.
+    /// Provides the shell of the guest's init script.
     pub busybox: DoctorFinding,
     /// The kernel that would be booted.
     pub kernel: DoctorFinding,
-    /// Whether the processor itself can run the guest. Not needed: without it, guests are
-    /// emulated.
+    /// Optional: without KVM, guests are emulated.
     pub kvm: DoctorFinding,
-    /// Each module, and where that kernel has it; empty when there is no kernel.
+    /// Where the kernel has each module; empty without a kernel.
     pub modules: Vec<(String, ModulePresence)>,
-    /// Each program.
     pub programs: Vec<(String, DoctorFinding)>,
 }
 
-/// Whether one thing is here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DoctorFinding {
-    /// It is.
     Here {
-        /// Where, and which version.
+        /// Path and version.
         what: String,
     },
-    /// It is not.
     Missing {
-        /// Why.
         why: String,
-        /// What to type to have it.
+        /// A command that installs it.
         hint: Option<String>,
     },
 }
 
 impl DoctorFinding {
-    /// Whether it is here.
     pub fn is_here(&self) -> bool {
         matches!(self, Self::Here { .. })
     }
@@ -70,14 +60,13 @@ impl DoctorFinding {
 }
 
 impl Examination {
-    /// Whether a machine can be started, be it without some modules and programs.
-    pub fn is_enough(&self) -> bool {
+    /// Whether a machine can be started, maybe without some modules and programs.
+    pub fn can_start(&self) -> bool {
         [&self.qemu, &self.busybox, &self.kernel].into_iter().all(DoctorFinding::is_here)
     }
 
-    /// One `apt-get` line for all that is missing; `None` when nothing is, or nothing of it has a
-    /// package.
-    pub fn install(&self) -> Option<String> {
+    /// One `apt-get` command for everything that is missing and has a package.
+    pub fn install_command(&self) -> Option<String> {
         let programs = self.programs.iter().map(|(_, finding)| finding);
         let findings = [&self.qemu, &self.busybox, &self.kernel].into_iter().chain(programs);
         let hints = findings.filter_map(|finding| match finding {
@@ -94,8 +83,7 @@ impl Examination {
     }
 }
 
-/// Looks for all of `needs`. Downloads nothing: a kernel that would have to be downloaded is
-/// missing, with the way to have it.
+/// Checks all of `needs`. Downloads nothing: a kernel that would be downloaded counts as missing.
 pub fn examine(needs: &DoctorNeeds, runner: &dyn Runner) -> Examination {
     let qemu = architecture::host().qemu;
     let kernel = needs.kernel.clone().or_else(|| best_here(&needs.modules));
@@ -131,9 +119,9 @@ fn kernel_finding(kernel: Option<&Kernel>, runner: &dyn Runner) -> DoctorFinding
     }
     let package = architecture::host().kernel_package;
     let why = if program::version(runner, "apt-get", &["--version".to_owned()]).is_some() {
-        format!("none is here; one is downloaded when it is needed ({package})")
+        format!("not installed; downloaded when needed ({package})")
     } else {
-        "none is here, and there is no apt to download one".to_owned()
+        "not installed, and there is no apt to download one".to_owned()
     };
     DoctorFinding::Missing { why, hint: Some(format!("apt-get install {package}")) }
 }
@@ -167,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_installs_all_that_is_missing() {
+    fn one_command_installs_all_that_is_missing() {
         let here = DoctorFinding::Here { what: "/usr/bin/x".to_owned() };
         let mut examined = Examination {
             qemu: missing("apt-get install qemu-system-x86"),
@@ -181,15 +169,15 @@ mod tests {
             ],
         };
         let expected = "apt-get install busybox-static e2fsprogs qemu-system-x86";
-        assert_eq!(examined.install().as_deref(), Some(expected));
-        assert!(!examined.is_enough());
+        assert_eq!(examined.install_command().as_deref(), Some(expected));
+        assert!(!examined.can_start());
         examined.qemu = here.clone();
         examined.busybox = here;
-        assert!(examined.is_enough());
+        assert!(examined.can_start());
     }
 
     #[test]
-    fn what_is_lacking_is_said_with_the_way_to_have_it() {
+    fn missing_programs_are_reported_with_a_hint() {
         let needs = DoctorNeeds {
             programs: vec!["flashfit-no-such-program".to_owned()],
             ..DoctorNeeds::default()

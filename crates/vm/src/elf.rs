@@ -1,7 +1,7 @@
-//! What is read of ELF files: a program's loader, and a kernel module's description.
+//! Reads ELF files: a program's loader, a kernel module's description, and a kernel's entry point.
 //!
-//! Source: the ELF specification through the `object` crate; for modules the kernel's
-//! `.modinfo` section, a row of `key=value` texts that end with 0.
+//! A module's description is in its `.modinfo` section, a sequence of `key=value` strings terminated
+//! by 0.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use object::read::elf::{ElfFile32, ElfFile64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSection, ReadCache, ReadRef};
 
-/// The loader that a program names (`PT_INTERP`); `None` when it is static or no ELF file.
+/// A program's loader (`PT_INTERP`); `None` if it is static or not an ELF file.
 pub(crate) fn interpreter(path: &Path) -> std::io::Result<Option<PathBuf>> {
     let cache = ReadCache::new(File::open(path)?);
     if let Ok(file) = ElfFile64::<object::Endianness, _>::parse(&cache) {
@@ -32,7 +32,7 @@ where
     Some(PathBuf::from(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// What a kernel module says of itself, as pairs of key and value in the order of the file.
+/// A kernel module's description, as pairs of key and value in the order of the file.
 pub(crate) fn module_info<'a, R: ReadRef<'a>>(data: R) -> Option<Vec<(String, String)>> {
     let file = object::File::parse(data).ok()?;
     let section = file.section_by_name(".modinfo")?;
@@ -47,8 +47,7 @@ pub(crate) fn module_info<'a, R: ReadRef<'a>>(data: R) -> Option<Vec<(String, St
     )
 }
 
-/// Whether a kernel can be started by QEMU as it is: it has an ELF note of Xen's with the address
-/// of a 32-bit entry.
+/// Whether QEMU can boot a kernel directly: it has a Xen ELF note with a 32-bit entry address.
 pub(crate) fn has_pvh_entry(path: &Path) -> bool {
     const XEN_PHYS32_ENTRY: object::elf::NoteType = object::elf::NoteType(18);
     let Ok(file) = File::open(path) else { return false };
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_has_no_loader() {
+    fn a_file_that_is_not_elf_has_no_loader() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         assert_eq!(interpreter(&file).unwrap(), None);
         assert_eq!(module_info(&b"no module"[..]), None);

@@ -1,4 +1,4 @@
-//! Why there is no virtual machine, or none any more.
+//! Errors of virtual machines.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -7,84 +7,45 @@ use std::time::Duration;
 use flashfit_host::ProgramError;
 use flashfit_user_error::{ExitClass, UserError};
 
-/// Why a virtual machine cannot be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
-    /// A program that the machine is made with is not installed, or failed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The kernel does not bring a module without which the guest reaches neither its disks nor
-    /// its channel.
-    #[error("the kernel {release} has no module `{module}`, without which the guest cannot work")]
-    Module {
-        /// The kernel's release.
-        release: String,
-        /// The module's name.
-        module: String,
-    },
+    /// Needed for the disks or the channel.
+    #[error("the kernel {release} lacks the module `{module}`, which the guest needs")]
+    Module { release: String, module: String },
     /// The options contradict each other or the machine.
-    #[error("this virtual machine cannot be: {what}")]
-    Options {
-        /// What is wrong with them.
-        what: String,
-    },
-    /// A file or folder of the machine's own cannot be read or made.
+    #[error("invalid virtual machine: {what}")]
+    Options { what: String },
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was to be done with it.
+        /// A verb, such as `read`.
         what: &'static str,
-        /// Which.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
-    /// QEMU ended before it should, of itself or by somebody's hand.
     #[error("the virtual machine ended {when}: {how}")]
     Ended {
-        /// During what.
         when: &'static str,
-        /// How it ended, and what it or the guest said last.
+        /// Exit status and last output.
         how: String,
     },
-    /// This QEMU has no such device.
     #[error("this QEMU ({version}) has no device `{device}`")]
-    NoDevice {
-        /// Its name there.
-        device: &'static str,
-        /// The version of this QEMU.
-        version: String,
-    },
-    /// The host does not give QEMU the memory that the guest is to have.
-    #[error("there is no memory here for a virtual machine of {mib} MiB: {how}")]
-    Memory {
-        /// What it was to have, in MiB.
-        mib: u64,
-        /// What QEMU said.
-        how: String,
-    },
-    /// The guest says why it cannot work.
+    NoDevice { device: &'static str, version: String },
+    #[error("not enough memory for a virtual machine of {mib} MiB: {how}")]
+    Memory { mib: u64, how: String },
+    /// Reported by the guest.
     #[error("the guest cannot start: {what}")]
-    Guest {
-        /// What it said.
-        what: String,
-    },
-    /// The guest was not ready in time.
+    Guest { what: String },
     #[error("the guest was not ready within {} s; its console: {console}", wait.as_secs())]
     NotReady {
-        /// How long it was waited for.
         wait: Duration,
         /// The last lines of its console.
         console: String,
     },
-    /// QEMU does not take or do what its monitor was told.
+    /// QEMU's monitor refused a command.
     #[error("QEMU refuses to {what}: {why}")]
-    Monitor {
-        /// What was asked.
-        what: String,
-        /// Its answer.
-        why: String,
-    },
-    /// The user interrupted.
+    Monitor { what: String, why: String },
     #[error("interrupted while the virtual machine was starting")]
     Interrupted,
 }
@@ -109,19 +70,19 @@ impl UserError for VmError {
         match self {
             Self::Program(error) => error.hint(),
             Self::Module { .. } => {
-                Some("use another kernel, e.g. that of linux-image-amd64".into())
+                Some("use another kernel, such as the package linux-image-amd64".into())
             }
             Self::NoDevice { device: "emmc", .. } => Some(
-                "an eMMC needs QEMU 10.2 or later, as Debian's backports for 13 have; take --vm-disk sd"
+                "install QEMU 10.2 or later (Debian 13 backports), or use --vm-disk sd"
                     .into(),
             ),
-            Self::Memory { .. } => Some("ask for less of it: --memory SIZE".into()),
+            Self::Memory { .. } => Some("use less memory: --memory SIZE".into()),
             Self::File { source, .. } if source.kind() == ErrorKind::StorageFull => Some(
-                "make room there, or name other folders: XDG_CACHE_HOME=DIR TMPDIR=DIR flashfit ..."
+                "make room there, or use other directories: XDG_CACHE_HOME=DIR TMPDIR=DIR flashfit ..."
                     .into(),
             ),
             Self::NotReady { .. } => {
-                Some("wait longer, or end what keeps the processors busy".into())
+                Some("end other programs that keep the processors busy, then try again".into())
             }
             _ => None,
         }
@@ -129,7 +90,7 @@ impl UserError for VmError {
 }
 
 impl VmError {
-    /// For `map_err`: what was to be done with which file.
+    /// For `map_err`: the failed action and its file.
     pub(crate) fn file(
         what: &'static str,
         path: impl Into<PathBuf>,

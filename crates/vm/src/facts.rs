@@ -1,13 +1,11 @@
-//! What is known of a machine that runs.
+//! Describes a running machine.
 
 use crate::options::ClockSpeed;
 
-/// What runs the guest's instructions.
+/// What executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor itself, through the kernel.
     Kvm,
-    /// QEMU's emulation.
     Tcg,
 }
 
@@ -21,25 +19,21 @@ impl Accelerator {
     }
 }
 
-/// What is known of a machine that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmFacts {
     /// QEMU's version, e.g. `7.2.22`.
     pub qemu: String,
-    /// What runs the guest's instructions.
     pub accelerator: Accelerator,
-    /// The guest kernel's release, as it says itself.
+    /// As reported by the guest's kernel.
     pub kernel_release: String,
-    /// From the start of QEMU to the guest's word that it is ready, in nanoseconds.
+    /// From the start of QEMU until the guest is ready.
     pub boot_ns: u64,
-    /// What it took to build the initramfs, or to find it built, in nanoseconds.
+    /// Time to build the initramfs or find it in the cache.
     pub initramfs_ns: u64,
-    /// How large the initramfs is, in bytes.
     pub initramfs_bytes: u64,
-    /// How the guest's clock goes.
     pub speed: ClockSpeed,
-    /// Programs that were asked for and are not on the host.
+    /// Requested programs that the host lacks.
     pub lacking_programs: Vec<String>,
-    /// Modules that were asked for and that this kernel neither has nor has built in.
+    /// Requested modules that the kernel lacks.
     pub lacking_modules: Vec<String>,
 }

@@ -1,10 +1,10 @@
-//! Whether the processor itself can run a guest: tried, since `/dev/kvm` may be there and useless.
+//! Tests whether KVM works, because `/dev/kvm` may exist and still be unusable.
 //!
-//! First QEMU is given a firmware of one instruction's work: to write to the port that ends QEMU
-//! with an exit code of its own. Then the kernel, which without a file system restarts within a
-//! second: there are machines on which the first works and the second hangs (virtual ones whose
-//! host does not nest well). Source: QEMU's `isa-debug-exit` device; the x86 reset vector, 16 bytes
-//! below the end of the firmware. Limits: tried on x86-64 alone; elsewhere the answer is no.
+//! First QEMU runs a firmware that writes to the port that ends QEMU with a certain exit code
+//! (QEMU's `isa-debug-exit` device, started from the x86 reset vector). Then it boots the kernel,
+//! which restarts within a second because it has no file system. On some virtual machines with bad
+//! nested virtualization the first test passes and the second hangs.
+//! Limit: implemented for x86-64 only; elsewhere KVM counts as unavailable.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,17 @@ use crate::cache_folder::cache_folder;
 const FIRMWARE_BYTES: usize = 64 << 10;
 /// `mov al, 0x10; out 0xf4, al; hlt; jmp $-1`
 const CODE: [u8; 7] = [0xb0, 0x10, 0xe6, 0xf4, 0xf4, 0xeb, 0xfd];
-/// What the device makes of the 0x10 written to it.
+/// The exit code for the value 0x10: 2 * 0x10 + 1.
 const EXIT_CODE: i32 = 0x21;
 const WAIT: Duration = Duration::from_secs(5);
 const KERNEL_WAIT: Duration = Duration::from_secs(10);
-/// What the first trial and every guest under KVM have as processor.
+/// The processor model of the tests and of all guests under KVM.
 pub(crate) const PROCESSOR: &str = "host";
 
-/// Tries it, with `scratch` as a folder for the firmware; without a kernel, the first half.
+/// Runs both tests, or only the first one without a kernel. `scratch` is for the firmware file.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason as text.
 pub(crate) fn works(
     qemu: &str,
     kernel: Option<&Path>,
@@ -56,12 +56,11 @@ pub(crate) fn works(
     tried
 }
 
-/// What came of it when it was tried before, if it did not work: a guest that hangs takes ten
-/// seconds to be found out. Kept until this machine starts again, in a file of the user's cache
-/// folder.
+/// Remembers a failed test until the next boot, because detecting a hanging guest takes ten seconds.
+/// Stored in the user's cache directory.
 struct Refusals {
     file: PathBuf,
-    /// What was tried, and since when the machine runs.
+    /// What was tested, and the boot time of this machine.
     case: String,
 }
 
@@ -82,7 +81,7 @@ impl Refusals {
     }
 
     fn keep(&self, why: &str) {
-        // Where it cannot be kept, it is tried again.
+        // If this fails, the test is repeated next time.
         let folder = self.file.parent().expect("it is in the cache folder");
         let _ = std::fs::create_dir_all(folder)
             .and_then(|()| durable::write(&self.file, format!("{}\n{why}", self.case).as_bytes()));
@@ -131,11 +130,11 @@ fn judge(outcome: Result<ProgramOutcome, ProgramError>, expected: i32) -> Result
     match outcome {
         Ok(outcome) if outcome.code == Some(expected) => Ok(()),
         Ok(outcome) => {
-            let said = outcome.stderr.lines().next().unwrap_or("nothing was said").trim();
+            let said = outcome.stderr.lines().next().unwrap_or("no output").trim();
             Err(format!("a guest does not run with it: {said}"))
         }
         Err(ProgramError::TimedOut { limit, .. }) => {
-            Err(format!("a guest hangs with it: nothing came of {} s", limit.as_secs()))
+            Err(format!("a guest hangs with it: no result after {} s", limit.as_secs()))
         }
         Err(error) => Err(format!("a guest does not run with it: {error}")),
     }
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn that_it_did_not_work_is_known_until_the_kernel_changes() {
+    fn a_failure_is_remembered_until_the_kernel_changes() {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("vmlinuz");
         std::fs::write(&kernel, "a kernel").unwrap();
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trial_guest_runs_where_it_is_emulated() {
+    fn the_test_firmware_runs_under_emulation() {
         let folder = tempfile::tempdir().unwrap();
         let qemu = crate::architecture::host().qemu;
         let foreign = cfg!(not(target_arch = "x86_64"));

@@ -1,13 +1,11 @@
-//! A virtual machine with a program in it, for an ordinary user: a Debian kernel under QEMU, an
-//! initramfs built here of that program and the host's own tools, and a byte channel to it.
+//! Runs a program in a virtual machine without root: a Debian kernel under QEMU, an initramfs with
+//! the program and tools of the host, and a byte channel to the program ([`Vm::channel`]).
 //!
-//! This room knows nothing of trials, agents or file systems: it is handed names of programs,
-//! kernel modules and disks. Whoever starts a machine talks to its program through
-//! [`Vm::channel`] in whatever protocol the two share.
+//! The crate is independent of trials, agents and file systems: its input is names of programs,
+//! kernel modules and disks.
 //!
-//! Limits: tried with QEMU 7.2 and Debian 12's kernel on x86-64, with its backported kernel (6.12),
-//! and for eMMCs with QEMU 11.1; the arguments for 64-bit ARM are there and untried. The guest has
-//! no network but ports that lead into it.
+//! Limits: tested with QEMU 7.2 and Debian 12's kernels (6.1 and 6.12) on x86-64, and with QEMU
+//! 11.1 for eMMCs; 64-bit ARM is untested. The guest has no network except forwarded ports.
 
 pub mod doctor;
 pub mod kernel;

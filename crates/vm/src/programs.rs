@@ -1,9 +1,8 @@
-//! Bringing programs of the host into the guest with what they need: libraries, the loader, a
-//! script's interpreter, and the few files of `/etc` that some of them read.
+//! Copies programs of the host into the guest with their dependencies: libraries, the loader, a
+//! script's interpreter, and some files of `/etc`.
 //!
-//! Libraries are those that the program's own loader lists, which knows search paths and
-//! processor-specific variants better than any imitation. Limits: what a program loads later by
-//! name (`dlopen`) is not seen.
+//! Libraries are listed by the program's own loader, which knows search paths and
+//! processor-specific variants. Limit: libraries loaded at run time (`dlopen`) are not found.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,9 +16,9 @@ use crate::tree::Tree;
 const LIST_WAIT: Duration = Duration::from_secs(20);
 const C_LIBRARY: &str = "libc.so.6";
 const UNWINDER: &str = "libgcc_s.so.1";
-/// A script that is interpreted by a script, and so on, is not followed further.
-const MOST_INTERPRETERS: u32 = 4;
-/// Which file a program reads whatever it is told, by the beginning of the program's name.
+/// Maximum depth of scripts that are interpreters of scripts.
+const MAX_INTERPRETERS: u32 = 4;
+/// Configuration files by prefix of the program's name.
 const SETTINGS: [(&str, &str); 4] = [
     ("mke2fs", "/etc/mke2fs.conf"),
     ("mkfs.ext", "/etc/mke2fs.conf"),
@@ -27,8 +26,8 @@ const SETTINGS: [(&str, &str); 4] = [
     ("blkid", "/etc/blkid.conf"),
 ];
 
-/// Puts the program called `name` into the tree where the host has it; returns that path, or
-/// `None` when the host does not have it.
+/// Adds the program called `name` under its path on the host; returns that path, or `None` if the
+/// host does not have it.
 pub(crate) fn bring(
     tree: &mut Tree,
     name: &str,
@@ -45,7 +44,7 @@ pub(crate) fn bring(
     Ok(Some(path))
 }
 
-/// Puts what `file`, which is at some place of its own in the tree, needs beside itself.
+/// Adds the dependencies of `file`, which is in the tree under another path.
 pub(crate) fn bring_needs(tree: &mut Tree, file: &Path, runner: &dyn Runner) -> io::Result<()> {
     needs(tree, file, runner, 0)
 }
@@ -57,8 +56,8 @@ fn add(tree: &mut Tree, path: &Path, runner: &dyn Runner, depth: u32) -> io::Res
 
 fn needs(tree: &mut Tree, file: &Path, runner: &dyn Runner, depth: u32) -> io::Result<()> {
     if let Some(interpreter) = script_interpreter(file)? {
-        // The guest has a shell of its own.
-        if interpreter == Path::new("/bin/sh") || depth >= MOST_INTERPRETERS {
+        // The guest has its own shell.
+        if interpreter == Path::new("/bin/sh") || depth >= MAX_INTERPRETERS {
             return Ok(());
         }
         return add(tree, &interpreter, runner, depth + 1);
@@ -71,7 +70,7 @@ fn needs(tree: &mut Tree, file: &Path, runner: &dyn Runner, depth: u32) -> io::R
     let listed = runner.run_checked(&list).map_err(io::Error::other)?;
     for library in libraries(&listed.stdout) {
         tree.as_on_host(&library)?;
-        // The C library loads this one by name when a thread ends before its time.
+        // The C library loads this one by name when a thread is canceled.
         let unwinder = library.with_file_name(UNWINDER);
         if library.ends_with(C_LIBRARY) && unwinder.exists() {
             tree.as_on_host(&unwinder)?;
@@ -90,7 +89,7 @@ fn libraries(list: &str) -> Vec<PathBuf> {
     list.lines().filter_map(of_line).collect()
 }
 
-/// What the first line of a script names (`#!/bin/sh`).
+/// The interpreter of a script (`#!/bin/sh`).
 fn script_interpreter(file: &Path) -> io::Result<Option<PathBuf>> {
     let mut beginning = Vec::new();
     std::fs::File::open(file)?.take(256).read_to_end(&mut beginning)?;
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_comes_with_its_libraries() {
+    fn a_program_is_copied_with_its_libraries() {
         let mut tree = Tree::default();
         let path = bring(&mut tree, "sleep", &SystemRunner::default()).unwrap().unwrap();
         assert!(tree.has(&path));
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_comes_with_its_interpreter() {
+    fn a_script_is_copied_with_its_interpreter() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("mkfs.wrapped");
         let bash = program::find("bash").unwrap_or_else(|| "/bin/bash".into());

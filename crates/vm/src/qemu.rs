@@ -1,8 +1,8 @@
-//! QEMU as a process: started, watched, ended, and never left behind.
+//! The QEMU process: starts and ends it, and ensures that it never outlives this process.
 //!
-//! It has a process group of its own, so that an interrupt from the terminal does not take the
-//! machine away, and is killed by the kernel when this process ends however it ends. The kernel
-//! ties that to the *thread* that started it, so one thread stands by for as long as QEMU lives.
+//! QEMU has its own process group, so an interrupt from the terminal does not end it. The kernel
+//! kills it when this process ends (`PR_SET_PDEATHSIG`). Because that is tied to the *thread* that
+//! started it, one thread stays alive as long as QEMU.
 
 use std::fs::File;
 use std::io;
@@ -18,17 +18,17 @@ use flashfit_host::waiting;
 
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A running QEMU; killed when dropped.
+/// A running QEMU, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Qemu {
     child: Arc<Mutex<Child>>,
     id: u32,
-    /// Held by the thread that stands by; it ends when this is dropped.
-    stand_by: Option<(Sender<()>, JoinHandle<()>)>,
+    /// Keeps the starting thread alive; dropping the sender ends it.
+    starter_thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Qemu {
-    /// Starts `program`; what it says on its standard error goes into the file `log`.
+    /// Starts `program` with its output redirected to the file `log`.
     pub(crate) fn start(program: &Path, args: &[String], log: &Path) -> io::Result<Self> {
         let said = File::create(log)?;
         let mut command = Command::new(program);
@@ -36,45 +36,44 @@ impl Qemu {
         command.stdout(said.try_clone()?).stderr(said);
         die_with_parent(&mut command);
         let (end, ended): (Sender<()>, Receiver<()>) = channel();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("qemu".into()).spawn(move || {
             let started = command.spawn().map(|child| Arc::new(Mutex::new(child)));
             let is_running = started.is_ok();
-            if tell.send(started).is_ok() && is_running {
+            if sender.send(started).is_ok() && is_running {
                 // Returns when the other end is dropped.
                 let _ = ended.recv();
             }
         })?;
-        let child = told.recv().map_err(io::Error::other)??;
+        let child = receiver.recv().map_err(io::Error::other)??;
         let id = lock(&child).id();
-        Ok(Self { child, id, stand_by: Some((end, thread)) })
+        Ok(Self { child, id, starter_thread: Some((end, thread)) })
     }
 
-    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// How it ended, if it has.
-    pub(crate) fn ended(&self) -> Option<ExitStatus> {
+    /// The exit status, if it has ended.
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         lock(&self.child).try_wait().ok().flatten()
     }
 
-    /// Asks it to end, which lets it finish what it writes, and kills it when it does not.
+    /// Terminates QEMU, which lets it finish its writes, and kills it if it does not end.
     pub(crate) fn end(&self) {
         {
             let mut child = lock(&self.child);
             if matches!(child.try_wait(), Ok(None)) {
                 let process = rustix::process::Pid::from_child(&child);
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-                // Whether it has ended or not, it is killed next.
+                // The result does not matter: it is killed next.
                 let _ = waiting::child(&mut child, None, GRACE);
             }
         }
         self.kill();
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills QEMU and waits for its end.
     pub(crate) fn kill(&self) {
         let mut child = lock(&self.child);
         if matches!(child.try_wait(), Ok(None)) {
@@ -87,17 +86,17 @@ impl Qemu {
 impl Drop for Qemu {
     fn drop(&mut self) {
         self.kill();
-        if let Some((end, thread)) = self.stand_by.take() {
+        if let Some((end, thread)) = self.starter_thread.take() {
             drop(end);
             let _ = thread.join();
         }
     }
 }
 
-/// How a process ended, in words.
-pub(crate) fn in_words(status: ExitStatus) -> String {
+/// Describes an exit status.
+pub(crate) fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(0), _) => "it was switched off".to_owned(),
+        (Some(0), _) => "it powered off".to_owned(),
         (Some(code), _) => format!("QEMU ended with {code}"),
         (None, Some(signal)) => format!("QEMU was ended by signal {signal}"),
         (None, None) => "QEMU ended".to_owned(),
@@ -117,7 +116,7 @@ fn die_with_parent(command: &mut Command) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // It may have ended before the kernel was asked to watch it.
+            // The parent may have ended before the signal was set up.
             if u32::try_from(libc::getppid()) != Ok(parent) {
                 return Err(io::Error::from_raw_os_error(libc::ECHILD));
             }
@@ -135,36 +134,36 @@ mod tests {
     }
 
     #[test]
-    fn it_lives_when_the_thread_that_wanted_it_ends() {
+    fn qemu_survives_the_end_of_the_calling_thread() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let inside = log.clone();
         let started = std::thread::spawn(move || started("exec sleep 60", &inside)).join();
         let qemu = started.unwrap().unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        assert!(qemu.ended().is_none());
+        assert!(qemu.exit_status().is_none());
         let process = format!("/proc/{}", qemu.id());
         drop(qemu);
         assert!(!Path::new(&process).exists());
     }
 
     #[test]
-    fn how_it_ends_and_what_it_says_are_kept() {
+    fn exit_status_and_output_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let qemu = started("echo no such machine >&2; exit 3", &log).unwrap();
-        while qemu.ended().is_none() {
+        while qemu.exit_status().is_none() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(in_words(qemu.ended().unwrap()), "QEMU ended with 3");
+        assert_eq!(describe_exit(qemu.exit_status().unwrap()), "QEMU ended with 3");
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "no such machine\n");
         let qemu = started("exec sleep 60", &log).unwrap();
         qemu.end();
-        assert_eq!(in_words(qemu.ended().unwrap()), "QEMU was ended by signal 15");
+        assert_eq!(describe_exit(qemu.exit_status().unwrap()), "QEMU was ended by signal 15");
     }
 
     #[test]
-    fn what_is_no_program_is_an_error() {
+    fn a_missing_program_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         assert!(Qemu::start(Path::new("/nowhere/qemu"), &[], &log).is_err());

@@ -1,7 +1,7 @@
-//! QEMU's monitor, in the few words that are needed.
+//! A minimal client of QEMU's monitor protocol (QMP).
 //!
-//! Source: QEMU's `docs/interop/qmp-spec.txt`: a greeting, then one JSON object per line; events
-//! come at any time and are passed over.
+//! After a greeting, messages are JSON objects, one per line. Events may come at any time and are
+//! ignored. Source: QEMU's `docs/interop/qmp-spec.txt`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::VmError;
 
-const ANSWER_WAIT: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection to the monitor of a running QEMU.
 pub(crate) struct Monitor(BufReader<UnixStream>);
@@ -20,15 +20,15 @@ pub(crate) struct Monitor(BufReader<UnixStream>);
 impl Monitor {
     pub(crate) fn connect(socket: &Path) -> Result<Self, VmError> {
         let stream = UnixStream::connect(socket).map_err(VmError::file("connect to", socket))?;
-        stream.set_read_timeout(Some(ANSWER_WAIT)).map_err(VmError::file("use", socket))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(VmError::file("use", socket))?;
         let mut monitor = Self(BufReader::new(stream));
         monitor.line("greet")?;
-        monitor.tell("qmp_capabilities", json!({}))?;
+        monitor.execute("qmp_capabilities", json!({}))?;
         Ok(monitor)
     }
 
-    /// Has a command done and gives what it returns.
-    pub(crate) fn tell(&mut self, command: &str, arguments: Value) -> Result<Value, VmError> {
+    /// Executes a command and returns its result.
+    pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, VmError> {
         let refused = |why: String| VmError::Monitor { what: command.to_owned(), why };
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
         let sent = self.0.get_mut().write_all((line + "\n").as_bytes());
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_from_events_and_errors_from_answers() {
+    fn results_events_and_errors_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("monitor");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -86,11 +86,11 @@ mod tests {
             said
         });
         let mut monitor = Monitor::connect(&socket).unwrap();
-        assert_eq!(monitor.tell("query-status", json!({})).unwrap()["status"], "running");
-        let error = monitor.tell("nonsense", json!({ "a": 1 })).unwrap_err();
+        assert_eq!(monitor.execute("query-status", json!({})).unwrap()["status"], "running");
+        let error = monitor.execute("nonsense", json!({ "a": 1 })).unwrap_err();
         assert_eq!(error.to_string(), "QEMU refuses to nonsense: no such thing");
         let said = server.join().unwrap();
         assert!(said[0].contains("qmp_capabilities") && said[2].contains("\"a\":1"), "{said:?}");
-        assert!(monitor.tell("quit", json!({})).is_err());
+        assert!(monitor.execute("quit", json!({})).is_err());
     }
 }

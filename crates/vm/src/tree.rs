@@ -1,8 +1,8 @@
-//! The guest's files before they are an archive: folders, files, links, devices.
+//! The guest's file tree in memory, before it is written as an archive.
 //!
-//! A path is resolved through the links that are in the tree already, so that a file put at
-//! `/bin/x` lands in `/usr/bin` where `/bin` was made a link to it. What comes from the host keeps
-//! its path, and each link on the way to it comes too.
+//! Paths are resolved through the links in the tree: a file added as `/bin/x` goes to `/usr/bin` if
+//! `/bin` is a link to it. Files of the host keep their paths, and the links on these paths are
+//! copied too.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -14,13 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpio;
 
-/// More links than this on the way to a file are a circle.
-const MOST_LINKS: usize = 40;
+/// Paths with more links are taken for loops.
+const MAX_LINKS: usize = 40;
 
-/// A file of the host that went into an archive, and how to see that it has changed since.
+/// Identifies the state of a host file in an archive, to detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TreeInput {
-    /// Where it is.
     pub path: PathBuf,
     bytes: u64,
     changed_s: i64,
@@ -32,7 +31,6 @@ impl TreeInput {
         Self { path, bytes: facts.len(), changed_s: facts.ctime(), changed_ns: facts.ctime_nsec() }
     }
 
-    /// Whether the file is as it was.
     pub(crate) fn is_unchanged(&self) -> bool {
         std::fs::metadata(&self.path)
             .is_ok_and(|facts| Self::new(self.path.clone(), &facts) == *self)
@@ -48,63 +46,59 @@ enum Node {
     Character { mode: u32, at: (u32, u32) },
 }
 
-/// The files of a guest.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tree {
-    /// By absolute path without the first `/`; a folder therefore comes before what is in it.
+    /// By absolute path without the first `/`; directories therefore precede their content.
     nodes: BTreeMap<PathBuf, Node>,
-    /// Files of the host that are not in it, but from which something in it was made.
+    /// Files of the host that are not in the tree but were used to create files in it.
     sources: Vec<TreeInput>,
 }
 
 impl Tree {
-    /// Makes a folder and those above it.
+    /// Adds a directory and its parents.
     pub(crate) fn folder(&mut self, path: impl AsRef<Path>) {
-        let place = self.resolve(path.as_ref());
-        self.make_folders(&place);
+        let resolved = self.resolve(path.as_ref());
+        self.make_folders(&resolved);
     }
 
-    /// Puts a file with these bytes at `path`.
     pub(crate) fn bytes(&mut self, path: impl AsRef<Path>, mode: u32, bytes: impl Into<Vec<u8>>) {
         self.put(path.as_ref(), Node::Bytes { mode, bytes: bytes.into() });
     }
 
-    /// Puts a symbolic link at `path`.
     pub(crate) fn link(&mut self, path: impl AsRef<Path>, target: impl Into<PathBuf>) {
         self.put(path.as_ref(), Node::Link(target.into()));
     }
 
-    /// Puts a character device at `path`.
     pub(crate) fn character(&mut self, path: impl AsRef<Path>, mode: u32, at: (u32, u32)) {
         self.put(path.as_ref(), Node::Character { mode, at });
     }
 
-    /// Whether something is at `path`, links followed.
+    /// Whether `path` exists; follows links.
     pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
         self.nodes.contains_key(&self.resolve(path.as_ref()))
     }
 
-    /// Puts a file of the host at `place`, with the host's permissions.
-    pub(crate) fn host_file(&mut self, host: &Path, place: impl AsRef<Path>) -> io::Result<()> {
+    /// Adds a file of the host as `target`, with its permissions.
+    pub(crate) fn host_file(&mut self, host: &Path, target: impl AsRef<Path>) -> io::Result<()> {
         let path = host.canonicalize()?;
         let facts = std::fs::metadata(&path)?;
         if !facts.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let mode = facts.mode() & 0o7777;
-        self.put(place.as_ref(), Node::Host { mode, input: TreeInput::new(path, &facts) });
+        self.put(target.as_ref(), Node::Host { mode, input: TreeInput::new(path, &facts) });
         Ok(())
     }
 
-    /// Puts a file or folder of the host at `place`, with all that is in it; links as links.
-    pub(crate) fn host_all(&mut self, host: &Path, place: &Path) -> io::Result<()> {
+    /// Adds a file or directory of the host with its content as `target`; keeps links as links.
+    pub(crate) fn host_all(&mut self, host: &Path, target: &Path) -> io::Result<()> {
         if !host.is_dir() {
-            return self.host_file(host, place);
+            return self.host_file(host, target);
         }
-        self.folder(place);
+        self.folder(target);
         for entry in std::fs::read_dir(host)? {
             let entry = entry?;
-            let inside = place.join(entry.file_name());
+            let inside = target.join(entry.file_name());
             if entry.file_type()?.is_symlink() {
                 self.link(&inside, std::fs::read_link(entry.path())?);
             } else {
@@ -114,8 +108,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Puts a file of the host where the host has it, with the links that lead to it, and returns
-    /// the path of the file itself.
+    /// Adds a file of the host under its own path, with the links on the path, and returns the
+    /// resolved path.
     pub(crate) fn as_on_host(&mut self, path: &Path) -> io::Result<PathBuf> {
         let mut at = PathBuf::from("/");
         let mut rest: Vec<PathBuf> = parts(path);
@@ -128,8 +122,8 @@ impl Tree {
             let next = at.join(&part);
             if std::fs::symlink_metadata(&next)?.is_symlink() {
                 links += 1;
-                if links > MOST_LINKS {
-                    return Err(io::Error::other("a circle of links"));
+                if links > MAX_LINKS {
+                    return Err(io::Error::other("too many levels of symbolic links"));
                 }
                 let target = std::fs::read_link(&next)?;
                 self.put(&next, Node::Link(target.clone()));
@@ -145,7 +139,7 @@ impl Tree {
         Ok(at)
     }
 
-    /// Remembers that something in the tree was made from a file of the host.
+    /// Records that something in the tree was created from a file of the host.
     pub(crate) fn made_from(&mut self, host: &Path) -> io::Result<()> {
         let path = host.canonicalize()?;
         let facts = std::fs::metadata(&path)?;
@@ -153,7 +147,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The host's files that are in the tree, or from which something in it was made.
+    /// All files of the host on which the tree depends.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &TreeInput> {
         let inside = self.nodes.values().filter_map(|node| match node {
             Node::Host { input, .. } => Some(input),
@@ -162,7 +156,6 @@ impl Tree {
         inside.chain(&self.sources)
     }
 
-    /// Writes all of it as an archive.
     pub(crate) fn archive<W: Write>(&self, to: W) -> io::Result<W> {
         let mut archive = cpio::CpioWriter::new(to);
         for (path, node) in &self.nodes {
@@ -198,7 +191,7 @@ impl Tree {
         }
     }
 
-    /// Where `path` leads through the tree's links, without the first `/`.
+    /// Resolves `path` through the tree's links, without the first `/`.
     fn resolve(&self, path: &Path) -> PathBuf {
         let mut at = PathBuf::new();
         let mut rest = parts(path);
@@ -210,7 +203,7 @@ impl Tree {
             }
             let next = at.join(&part);
             match self.nodes.get(&next) {
-                Some(Node::Link(target)) if links < MOST_LINKS => {
+                Some(Node::Link(target)) if links < MAX_LINKS => {
                     links += 1;
                     if target.is_absolute() {
                         at = PathBuf::new();
@@ -224,7 +217,7 @@ impl Tree {
     }
 }
 
-/// The parts of a path, the last one first.
+/// The components of a path, last one first.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let named = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(PathBuf::from(name)),
@@ -249,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_lands_where_the_links_lead() {
+    fn paths_are_resolved_through_links() {
         let mut tree = Tree::default();
         tree.link("/bin", "usr/bin");
         tree.bytes("/bin/sh", 0o755, "x");
@@ -272,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_a_circle_end() {
+    fn link_loops_end() {
         let mut tree = Tree::default();
         tree.link("/a", "b");
         tree.link("/b", "a");
@@ -281,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_host_brings_the_links_that_lead_to_it() {
+    fn a_host_file_is_copied_with_the_links_to_it() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("real")).unwrap();
@@ -305,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_on_the_host_is_an_error() {
+    fn a_link_loop_on_the_host_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("b", folder.path().join("a")).unwrap();
         std::os::unix::fs::symlink("a", folder.path().join("b")).unwrap();

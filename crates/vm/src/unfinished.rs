@@ -1,23 +1,22 @@
-//! Files and folders of the cache folder that are still being made.
+//! Removes unfinished files and directories of killed processes from the cache directory.
 //!
-//! Each is made under a random name and renamed when it is whole. A process that is killed leaves
-//! its own behind; they are recognized by their name and their age. A process id in the name would
-//! not do: containers that share the folder have process ids in common.
+//! Files are written under a random name with a prefix and renamed when complete. Abandoned ones are
+//! recognized by prefix and age; process ids would be ambiguous between containers that share the
+//! directory.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// How the names of unfinished files and folders begin.
+/// Prefix of unfinished files and directories.
 pub(crate) const PREFIX: &str = ".new-";
-/// Longer than a download and unpacking may take.
+/// Longer than a download with unpacking takes.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
-/// Whether this is the name of something unfinished.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// Removes what killed processes have left in `folder`.
+/// Removes files that killed processes left in `folder`.
 pub(crate) fn remove_abandoned(folder: &Path) {
     for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
     {
@@ -27,7 +26,7 @@ pub(crate) fn remove_abandoned(folder: &Path) {
         let age = path.symlink_metadata().and_then(|facts| facts.modified());
         let age = age.ok().and_then(|changed| changed.elapsed().ok());
         if age.is_some_and(|age| age > ABANDONED_AFTER) {
-            // One of the two does it; what cannot be removed stays.
+            // One of the two applies; errors are ignored.
             let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
         }
     }

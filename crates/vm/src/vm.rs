@@ -1,9 +1,8 @@
-//! A machine from its start to its end.
+//! Starts and ends virtual machines.
 //!
-//! The guest's start script says on the channel that it is ready, or why it cannot be; from then
-//! on the channel belongs to the program in the guest. When that program ends the machine
-//! switches itself off. Nothing of a machine outlives its [`Vm`]: QEMU is killed and its folder
-//! removed when it is dropped, and QEMU dies with this process however it ends.
+//! The guest's init script reports on the channel that it is ready, or why it failed; after that,
+//! the channel belongs to the program in the guest. The machine powers off when that program ends.
+//! Dropping [`Vm`] kills QEMU and removes its directory; QEMU also dies with this process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -28,24 +27,23 @@ use crate::qmp::Monitor;
 use crate::{initramfs, kernel, kvm, saved};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// What QEMU itself says.
+/// QEMU's own output.
 const LOG: &str = "qemu";
-/// How much of the console's end is looked at, and how many lines of it are in messages.
+/// How much of the console's end is read, and how many of its lines messages contain.
 const CONSOLE_BYTES: u64 = 16 << 10;
 const CONSOLE_LINES: usize = 8;
 const LONGEST_WORD: usize = 1024;
 const PANIC: &str = "Kernel panic";
-/// QEMU's words where it cannot have the guest's memory, and the guest's where a program of its own
-/// cannot.
+/// Messages of QEMU and of the guest's kernel when memory is short.
 const NO_MEMORY: &str = "cannot set up guest memory";
 const OUT_OF_MEMORY: &str = "Out of memory: ";
 const READY: &str = "flashfit-vm ready ";
 const FAILED: &str = "flashfit-vm failed ";
 
-/// A virtual machine that runs; ended when dropped.
+/// A running virtual machine, killed on drop.
 #[derive(Debug)]
 pub struct Vm {
-    // QEMU ends before its folder goes.
+    // Dropped first: QEMU must end before its directory is removed.
     qemu: Qemu,
     channel: UnixStream,
     folder: PrivateFolder,
@@ -53,10 +51,10 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Starts a machine and waits until its program can be talked to.
+    /// Starts a machine and waits until its program runs.
     ///
     /// # Errors
-    /// As [`VmError`] tells; then nothing of it is left.
+    /// [`VmError`]; the machine is then cleaned up.
     pub fn start(options: &VmOptions, interrupt: &Interrupt) -> Result<Self, VmError> {
         Self::begin(options, None, interrupt)
     }
@@ -69,7 +67,7 @@ impl Vm {
         Self::begin(options, Some(state), interrupt)
     }
 
-    /// Boots, or goes on from a state.
+    /// Boots, or restores a saved state.
     fn begin(
         options: &VmOptions,
         state: Option<&Path>,
@@ -115,7 +113,7 @@ impl Vm {
         let kernel_release = match state {
             None => start.ready(&channel)?,
             Some(_) => {
-                saved::wait_until_running(&folder.join(MONITOR), || start.may_go_on())?;
+                saved::wait_until_running(&folder.join(MONITOR), || start.check_running())?;
                 options.kernel.release.clone()
             }
         };
@@ -133,75 +131,69 @@ impl Vm {
         Ok(Self { qemu, channel, folder, facts })
     }
 
-    /// A file or socket in the machine's folder.
-    pub(crate) fn place(&self, name: &str) -> PathBuf {
+    /// A file or socket in the machine's directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Bytes to the program's standard input and from its standard output. All that are handed
-    /// out are the same connection.
+    /// The program's standard input and output. All returned streams share one connection.
     ///
     /// # Errors
-    /// When there are too many open files.
+    /// If too many files are open.
     pub fn channel(&self) -> io::Result<UnixStream> {
         self.channel.try_clone()
     }
 
-    /// What the guest's console printed last: the kernel's messages and the program's standard
-    /// error.
+    /// The end of the guest's console output: kernel messages and the program's standard error.
     pub fn console(&self) -> String {
         tail(&self.folder.join(CONSOLE))
     }
 
-    /// What of its console tells best why it ended: that the guest was out of memory, or what was
-    /// printed last.
+    /// The console line that best explains why the guest ended: out of memory, else the last one.
     pub fn last_error_line(&self) -> Option<String> {
-        telling(&self.console())
+        most_relevant_line(&self.console())
     }
 
-    /// QEMU's process id.
     pub fn id(&self) -> u32 {
         self.qemu.id()
     }
 
-    /// Whether it has not ended.
     pub fn is_running(&self) -> bool {
-        self.qemu.ended().is_none()
+        self.qemu.exit_status().is_none()
     }
 
-    /// What is known of it.
     pub fn facts(&self) -> &VmFacts {
         &self.facts
     }
 
-    /// Stops the machine's processor and clock. Where idle time is skipped
-    /// ([`crate::ClockSpeed::Counted`] without disks and ports), a guest that waits for the host sees
-    /// hours go by in seconds; one that is paused meanwhile sees none.
+    /// Stops the guest's processor and clock. Needed while a guest that skips idle time
+    /// ([`crate::ClockSpeed::Counted`] without disks and ports) waits for the host: otherwise hours
+    /// pass in the guest within seconds.
     ///
     /// # Errors
-    /// [`VmError::Monitor`] or [`VmError::File`] when QEMU does not answer.
+    /// [`VmError::Monitor`] or [`VmError::File`] if QEMU does not answer.
     pub fn pause(&self) -> Result<(), VmError> {
-        Monitor::connect(&self.place(MONITOR))?.tell("stop", json!({})).map(drop)
+        Monitor::connect(&self.path(MONITOR))?.execute("stop", json!({})).map(drop)
     }
 
-    /// Lets a paused machine go on.
+    /// Continues a paused machine.
     ///
     /// # Errors
-    /// As [`Vm::pause`].
+    /// See [`Vm::pause`].
     pub fn resume(&self) -> Result<(), VmError> {
-        Monitor::connect(&self.place(MONITOR))?.tell("cont", json!({})).map(drop)
+        Monitor::connect(&self.path(MONITOR))?.execute("cont", json!({})).map(drop)
     }
 
-    /// Ends the machine as if its power were cut; its disks' writes that QEMU has taken are done.
-    /// A machine that has switched itself off is well ended.
+    /// Ends the machine like a power cut; writes that QEMU has accepted are completed. Succeeds if
+    /// the machine has already powered off.
     ///
     /// # Errors
-    /// [`VmError::Ended`] when QEMU had ended badly before. Nothing of it is left in any case.
+    /// [`VmError::Ended`] if QEMU had failed before. The machine is cleaned up in any case.
     pub fn stop(self) -> Result<(), VmError> {
-        if let Some(status) = self.qemu.ended() {
+        if let Some(status) = self.qemu.exit_status() {
             if status.code() != Some(0) {
                 let how = how_it_ended(status, &self.folder);
-                return Err(VmError::Ended { when: "before it was told to", how });
+                return Err(VmError::Ended { when: "before it was stopped", how });
             }
         }
         self.qemu.end();
@@ -209,7 +201,7 @@ impl Vm {
     }
 }
 
-/// A machine that is not ready yet.
+/// A machine that is still starting.
 struct Start<'a> {
     qemu: &'a Qemu,
     folder: &'a PrivateFolder,
@@ -226,12 +218,12 @@ impl Start<'_> {
             if let Ok(stream) = UnixStream::connect(&socket) {
                 return Ok(stream);
             }
-            self.may_go_on()?;
+            self.check_running()?;
             self.interrupt.sleep(POLL_INTERVAL);
         }
     }
 
-    /// Reads the start script's word and not a byte more; gives the kernel's release.
+    /// Reads the init script's message, and no byte more; returns the kernel's release.
     fn ready(&self, channel: &UnixStream) -> Result<String, VmError> {
         let error = VmError::file("read from", self.folder.join(CHANNEL));
         channel.set_read_timeout(Some(Duration::from_millis(50))).map_err(&error)?;
@@ -240,9 +232,9 @@ impl Start<'_> {
             let mut byte = [0];
             match (&*channel).read(&mut byte) {
                 Ok(0) => {
-                    // QEMU closes the channel on its way out.
+                    // QEMU closes the channel before it ends.
                     std::thread::sleep(POLL_INTERVAL);
-                    self.may_go_on()?;
+                    self.check_running()?;
                 }
                 Ok(_) if byte[0] == b'\n' || line.len() > LONGEST_WORD => {
                     let text = String::from_utf8_lossy(&line).trim().to_owned();
@@ -257,24 +249,24 @@ impl Start<'_> {
                 Err(e)
                     if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
                 {
-                    self.may_go_on()?;
+                    self.check_running()?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // As above, a moment before it has ended.
+                // As above: QEMU is about to end.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionReset => {
                     std::thread::sleep(POLL_INTERVAL);
-                    self.may_go_on()?;
+                    self.check_running()?;
                 }
                 Err(e) => return Err(error(e)),
             }
         }
     }
 
-    fn may_go_on(&self) -> Result<(), VmError> {
+    fn check_running(&self) -> Result<(), VmError> {
         if self.interrupt.is_raised() {
             return Err(VmError::Interrupted);
         }
-        if let Some(status) = self.qemu.ended() {
+        if let Some(status) = self.qemu.exit_status() {
             let how = how_it_ended(status, self.folder);
             if how.contains(NO_MEMORY) {
                 return Err(VmError::Memory { mib: self.memory_mib, how });
@@ -289,8 +281,7 @@ impl Start<'_> {
     }
 }
 
-/// Counting needs emulation; without it the processor itself is taken where it works, which is
-/// tried once.
+/// Counted instructions need emulation; otherwise KVM is used if it works, which is tested once.
 fn accelerator(
     options: &VmOptions,
     qemu: &str,
@@ -316,11 +307,11 @@ pub(crate) fn version(qemu: &str, runner: &dyn Runner) -> String {
 
 fn how_it_ended(status: std::process::ExitStatus, folder: &PrivateFolder) -> String {
     let said = [LOG, CONSOLE].map(|name| last_lines(&tail(&folder.join(name))));
-    let parts = [qemu::in_words(status)].into_iter().chain(said);
+    let parts = [qemu::describe_exit(status)].into_iter().chain(said);
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// The end of a file that is being written.
+/// The end of a growing file.
 fn tail(path: &PathBuf) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -333,13 +324,13 @@ fn tail(path: &PathBuf) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-fn telling(console: &str) -> Option<String> {
+fn most_relevant_line(console: &str) -> Option<String> {
     let lines = || console.lines().map(str::trim).filter(|line| !line.is_empty());
     let out_of_memory = lines().rfind(|line| line.contains(OUT_OF_MEMORY));
     out_of_memory.or_else(|| lines().next_back()).map(str::to_owned)
 }
 
-/// The last lines that say something, in one; of a kernel's panic those that led to it.
+/// The last nonempty lines, joined; for a kernel panic, those that precede it.
 fn last_lines(text: &str) -> String {
     let end = text.find(PANIC).and_then(|at| Some(at + text[at..].find('\n')?));
     let text = &text[..end.unwrap_or(text.len())];
@@ -361,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_qemu_says() {
+    fn the_version_is_read_from_qemus_output() {
         let stdout = "QEMU emulator version 7.2.22 (Debian 1:7.2)\nCopyright\n".to_owned();
         let outcome = ProgramOutcome { code: Some(0), stdout, ..ProgramOutcome::default() };
         let runner = ScriptedRunner::new().answer("qemu", outcome);
@@ -370,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn that_the_memory_was_full_tells_more_than_what_came_last() {
+    fn out_of_memory_is_preferred_to_the_last_line() {
         let console = "[ 9.1] Out of memory: Killed process 80 (mkfs.xfs)\r\n\nended with 137\n\n";
-        assert!(telling(console).unwrap().ends_with("80 (mkfs.xfs)"));
-        assert_eq!(telling("a\nended with 3\n").as_deref(), Some("ended with 3"));
-        assert_eq!(telling("\n"), None);
+        assert!(most_relevant_line(console).unwrap().ends_with("80 (mkfs.xfs)"));
+        assert_eq!(most_relevant_line("a\nended with 3\n").as_deref(), Some("ended with 3"));
+        assert_eq!(most_relevant_line("\n"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Machines that really boot: a shell script as the program inside, spoken to over the channel.
+//! Boots virtual machines with a shell script as their program, and runs commands over the channel.
 //!
-//! Skipped, with the reason, where there is no QEMU, no busybox or no kernel.
+//! Skipped without QEMU, busybox or a kernel.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use flashfit_host::interrupt::Interrupt;
 use flashfit_test_support::{TestNeed, skip};
 use flashfit_user_error::UserError;
 use flashfit_vm::{ClockSpeed, Disk, DiskInterface, Port, Vm, VmError};
-use guest::{Guest, Talk, kernel_or_skip, options};
+use guest::{Guest, GuestShell, kernel_or_skip, options};
 
 #[test]
 fn the_program_inside_answers() {
@@ -33,26 +33,26 @@ fn the_program_inside_answers() {
     println!("{facts:?}");
     assert_eq!(facts.lacking_modules, ["flashfit_no_such_module"]);
     assert!(facts.lacking_programs.contains(&"flashfit-no-such-program".to_owned()));
-    let mut talk = Talk::new(&vm);
-    assert_eq!(talk.ask("echo hello"), "hello");
-    assert_eq!(talk.ask("uname -r"), facts.kernel_release);
-    assert_eq!(talk.ask("uname -r"), options.kernel.release);
-    assert_eq!(talk.ask("hostname"), "flashfit-vm");
-    assert_eq!(talk.ask("cat /srv/notes/note"), "a note");
+    let mut shell = GuestShell::new(&vm);
+    assert_eq!(shell.run("echo hello"), "hello");
+    assert_eq!(shell.run("uname -r"), facts.kernel_release);
+    assert_eq!(shell.run("uname -r"), options.kernel.release);
+    assert_eq!(shell.run("hostname"), "flashfit-vm");
+    assert_eq!(shell.run("cat /srv/notes/note"), "a note");
     assert_eq!(
-        talk.ask("cat /sys/fs/cgroup/cgroup.controllers | tr ' ' '\\n' | grep -c memory"),
+        shell.run("cat /sys/fs/cgroup/cgroup.controllers | tr ' ' '\\n' | grep -c memory"),
         "1"
     );
-    assert_eq!(talk.ask("[ -d /sys/kernel/debug/block ] && echo yes"), "yes");
-    assert_eq!(talk.ask("modprobe ext4 && grep -c ext4 /proc/filesystems"), "1");
-    assert_eq!(talk.ask("losetup -f"), "/dev/loop0");
+    assert_eq!(shell.run("[ -d /sys/kernel/debug/block ] && echo yes"), "yes");
+    assert_eq!(shell.run("modprobe ext4 && grep -c ext4 /proc/filesystems"), "1");
+    assert_eq!(shell.run("losetup -f"), "/dev/loop0");
     if !facts.lacking_programs.contains(&"sfdisk".to_owned()) {
-        assert!(talk.ask("sfdisk --version").starts_with("sfdisk from util-linux"));
+        assert!(shell.run("sfdisk --version").starts_with("sfdisk from util-linux"));
     }
     if !facts.lacking_programs.contains(&"fio".to_owned()) {
-        assert!(talk.ask("fio --version").starts_with("fio-"));
+        assert!(shell.run("fio --version").starts_with("fio-"));
     }
-    assert_eq!(talk.ask("echo said on standard error >&2; echo"), "");
+    assert_eq!(shell.run("echo said on standard error >&2; echo"), "");
     assert!(vm.console().contains("said on standard error"), "{}", vm.console());
     assert!(vm.is_running());
     vm.stop().unwrap();
@@ -63,8 +63,8 @@ fn a_machine_ends_with_its_program() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let vm = Vm::start(&options(kernel, &guest), &Interrupt::new()).unwrap();
-    let mut talk = Talk::new(&vm);
-    assert_eq!(talk.ask("echo going; exit 3"), "going");
+    let mut shell = GuestShell::new(&vm);
+    assert_eq!(shell.run("echo going; exit 3"), "going");
     let asked = Instant::now();
     while vm.is_running() && asked.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
@@ -75,7 +75,7 @@ fn a_machine_ends_with_its_program() {
 }
 
 #[test]
-fn disks_are_found_in_their_order_and_file_systems_by_the_kernel() {
+fn disks_appear_in_order_and_file_systems_can_be_mounted() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let images = [64, 32, 128, 16].map(|mib| image(&guest, mib));
@@ -89,30 +89,31 @@ fn disks_are_found_in_their_order_and_file_systems_by_the_kernel() {
     options.programs = ["mkfs.ext4", "mount", "umount"].map(str::to_owned).to_vec();
     options.modules = vec!["ext4".to_owned()];
     let vm = Vm::start(&options, &Interrupt::new()).unwrap();
-    let mut talk = Talk::new(&vm);
-    let size = |talk: &mut Talk, number: usize| {
-        talk.ask(&format!("cat /sys/block/$(basename $(readlink -f /dev/flashfit/{number}))/size"))
+    let mut shell = GuestShell::new(&vm);
+    let size = |shell: &mut GuestShell, number: usize| {
+        shell.run(&format!("cat /sys/block/$(basename $(readlink -f /dev/flashfit/{number}))/size"))
     };
-    let sizes: Vec<String> = (0..4).map(|number| size(&mut talk, number)).collect();
+    let sizes: Vec<String> = (0..4).map(|number| size(&mut shell, number)).collect();
     assert_eq!(sizes, ["131072", "65536", "262144", "32768"]);
     for (number, name) in
         [(0, "/dev/vda"), (1, "/dev/nvme0n1"), (2, "/dev/mmcblk0"), (3, "/dev/sda")]
     {
-        assert_eq!(talk.ask(&format!("readlink -f /dev/flashfit/{number}")), name);
+        assert_eq!(shell.run(&format!("readlink -f /dev/flashfit/{number}")), name);
     }
-    let queue = |talk: &mut Talk, what: &str| talk.ask(&format!("cat /sys/block/vda/queue/{what}"));
-    assert_eq!(queue(&mut talk, "rotational"), "0");
-    assert_eq!(queue(&mut talk, "logical_block_size"), "4096");
-    assert_eq!(queue(&mut talk, "discard_granularity"), "16384");
-    assert_eq!(queue(&mut talk, "write_cache"), "write back");
+    let queue =
+        |shell: &mut GuestShell, what: &str| shell.run(&format!("cat /sys/block/vda/queue/{what}"));
+    assert_eq!(queue(&mut shell, "rotational"), "0");
+    assert_eq!(queue(&mut shell, "logical_block_size"), "4096");
+    assert_eq!(queue(&mut shell, "discard_granularity"), "16384");
+    assert_eq!(queue(&mut shell, "write_cache"), "write back");
     if !vm.facts().lacking_programs.is_empty() {
         let reason = format!("{:?} not installed", vm.facts().lacking_programs);
         assert!(skip(Some(TestNeed::Tool.missing(reason))));
         return;
     }
-    assert_eq!(talk.ask("mkfs.ext4 -q /dev/flashfit/0 && echo made"), "made");
-    assert_eq!(talk.ask("mount -t ext4 /dev/flashfit/0 /mnt && echo mounted"), "mounted");
-    assert_eq!(talk.ask("echo kept >/mnt/file && umount /mnt && echo unmounted"), "unmounted");
+    assert_eq!(shell.run("mkfs.ext4 -q /dev/flashfit/0 && echo made"), "made");
+    assert_eq!(shell.run("mount -t ext4 /dev/flashfit/0 /mnt && echo mounted"), "mounted");
+    assert_eq!(shell.run("echo kept >/mnt/file && umount /mnt && echo unmounted"), "unmounted");
     vm.stop().unwrap();
     let bytes = std::fs::read(&images[0]).unwrap();
     assert_eq!(bytes[1024 + 56..1024 + 58], [0x53, 0xef], "ext4's magic number is in the image");
@@ -126,45 +127,45 @@ fn counted_instructions_take_the_same_time_each_time() {
     let mut options = options(kernel, &guest);
     options.speed = ClockSpeed::Counted { shift: 0 };
     let vm = Vm::start(&options, &Interrupt::new()).unwrap();
-    let mut talk = Talk::new(&vm);
-    // A guest's clock in hundredths of a second, before and after work and a pause of its own.
+    let mut shell = GuestShell::new(&vm);
+    // The guest's clock in hundredths of a second, before and after work and a sleep.
     let clock = "cut -d' ' -f1 /proc/uptime | tr -d .";
     let work = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; sleep 0.5";
     let command = format!("a=$({clock}); {work}; b=$({clock}); echo $((b-a))");
-    let times: Vec<i64> = (0..4).map(|_| talk.ask(&command).parse().unwrap()).collect();
+    let times: Vec<i64> = (0..4).map(|_| shell.run(&command).parse().unwrap()).collect();
     println!("in hundredths of a second: {times:?}");
     let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
     assert!(*least >= 50 && most - least <= 1, "{times:?}");
 
-    // While it waits for the host its clock races, unless it is paused.
+    // While the guest waits for the host its clock skips ahead, unless it is paused.
     vm.pause().unwrap();
     vm.resume().unwrap();
-    assert_eq!(talk.ask("echo hello"), "hello");
+    assert_eq!(shell.run("echo hello"), "hello");
     vm.stop().unwrap();
 }
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_saved_machine_goes_on() {
+fn a_saved_machine_can_be_restored() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let mut options = options(kernel, &guest);
     options.disks = vec![Disk::file(image(&guest, 64), false, DiskInterface::Virtio)];
     let mut vm = Vm::start(&options, &Interrupt::new()).unwrap();
-    let mut talk = Talk::new(&vm);
-    assert_eq!(talk.ask("NAME=kept; echo set"), "set");
+    let mut shell = GuestShell::new(&vm);
+    assert_eq!(shell.run("NAME=kept; echo set"), "set");
     let state = guest.folder().join("the state");
     vm.save(&state).unwrap();
-    assert_eq!(talk.ask("NAME=changed; echo $NAME"), "changed");
+    assert_eq!(shell.run("NAME=changed; echo $NAME"), "changed");
     vm.stop().unwrap();
     for _ in 0..2 {
         let vm = Vm::restored(&options, &state, &Interrupt::new()).unwrap();
         let (seconds, mib) =
             (vm.facts().boot_ns as f64 / 1e9, state.metadata().unwrap().len() >> 20);
         println!("restored in {seconds:.2} s from {mib} MiB");
-        let mut talk = Talk::new(&vm);
-        assert_eq!(talk.ask("echo $NAME; NAME=changed"), "kept");
-        assert_eq!(talk.ask("head -c 512 /dev/flashfit/0 | wc -c"), "512");
+        let mut shell = GuestShell::new(&vm);
+        assert_eq!(shell.run("echo $NAME; NAME=changed"), "kept");
+        assert_eq!(shell.run("head -c 512 /dev/flashfit/0 | wc -c"), "512");
         vm.stop().unwrap();
     }
     options.memory_mib += 64;
@@ -175,7 +176,7 @@ fn a_saved_machine_goes_on() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn failed_starts_are_explained() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let mut gone = options(kernel.clone(), &guest);
@@ -198,36 +199,36 @@ fn what_cannot_start_says_why() {
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn a_long_message_comes_whole() {
+fn a_long_message_arrives_complete() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let vm = Vm::start(&options(kernel, &guest), &Interrupt::new()).unwrap();
-    let mut talk = Talk::new(&vm);
+    let mut shell = GuestShell::new(&vm);
     let text = "x".repeat(200_000);
-    assert_eq!(talk.ask(&format!("LINE={text}; echo ${{#LINE}}")), "200000");
-    assert_eq!(talk.ask("echo $LINE").len(), 200_000);
+    assert_eq!(shell.run(&format!("LINE={text}; echo ${{#LINE}}")), "200000");
+    assert_eq!(shell.run("echo $LINE").len(), 200_000);
     vm.stop().unwrap();
 }
 
 #[test]
 #[ignore = "full: boots virtual machines"]
-fn machines_that_start_at_once_are_reached_by_their_ports() {
+fn ports_of_concurrent_machines_are_reachable() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let start = |number: u16| {
         let mut options = options(kernel.clone(), &guest);
-        // Taken again a moment later: nobody else asks for this very port.
+        // Unlikely to be taken by another process before QEMU binds it.
         let here = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         options.ports = vec![Port { here, guest: 7 }];
         let vm = Vm::start(&options, &Interrupt::new()).unwrap();
-        let mut talk = Talk::new(&vm);
-        assert_eq!(talk.ask("nc -ll -p 7 -e cat & echo served"), "served");
+        let mut shell = GuestShell::new(&vm);
+        assert_eq!(shell.run("nc -ll -p 7 -e cat & echo served"), "served");
         assert_eq!(answer_at(here, &format!("hello {number}")), format!("hello {number}"));
-        // By this address it would reach the loopback address here.
+        // This address would lead to the host's loopback address.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let out = listener.local_addr().unwrap().port();
         let reach = format!("nc -w 2 10.0.2.2 {out} </dev/null && echo reached || echo refused");
-        assert_eq!(talk.ask(&reach), "refused");
+        assert_eq!(shell.run(&reach), "refused");
         let error = Vm::start(&options, &Interrupt::new()).unwrap_err();
         assert!(error.to_string().contains("host forwarding rule"), "{error}");
         vm.stop().unwrap();
@@ -239,7 +240,7 @@ fn machines_that_start_at_once_are_reached_by_their_ports() {
     });
 }
 
-/// What comes back of a line; a server that is about to listen closes what comes before.
+/// Sends a line and returns the answer; retries while the server is not listening yet.
 fn answer_at(port: u16, line: &str) -> String {
     let asked = Instant::now();
     loop {
@@ -254,7 +255,7 @@ fn answer_at(port: u16, line: &str) -> String {
     }
 }
 
-/// An image full of holes.
+/// A sparse image.
 fn image(guest: &Guest, mib: u64) -> PathBuf {
     let path = guest.folder().join(format!("{mib}.img"));
     std::fs::File::create(&path).unwrap().set_len(mib << 20).unwrap();

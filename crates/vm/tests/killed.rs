@@ -1,9 +1,8 @@
-//! Machines and their starters are killed: nothing but a folder may stay, and the next start
-//! removes that.
+//! Kills machines and the processes that start them: only a directory may remain, which the next
+//! start removes.
 //!
-//! The program that starts machines and is killed is this one, started with `hold`; `tidy` starts
-//! and ends like any other user of machines. `FLASHFIT_KILLS` says how often kills at random
-//! moments are repeated.
+//! This test program is also the process that is killed (argument `hold`) and the next start
+//! (`tidy`). `FLASHFIT_KILLS` is the number of kills at different moments.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,9 +18,9 @@ use flashfit_host::SystemRunner;
 use flashfit_host::interrupt::Interrupt;
 use flashfit_test_support::{HarnessTest, run_tests};
 use flashfit_vm::{Vm, VmError, doctor};
-use guest::{Guest, Talk, kernel_or_skip, options};
+use guest::{Guest, GuestShell, kernel_or_skip, options};
 
-const GONE_WAIT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -33,18 +32,15 @@ fn main() -> ExitCode {
         _ => {}
     }
     let full: [(&str, fn()); 2] = [
-        ("a_killed_starter_takes_its_machine_along", a_killed_starter_takes_its_machine_along),
+        ("a_machine_ends_when_its_starter_is_killed", a_machine_ends_when_its_starter_is_killed),
         ("kills_at_any_moment_leave_nothing", kills_at_any_moment_leave_nothing),
     ];
     let mut tests = Vec::from(full.map(|(name, test)| HarnessTest::new(name, test).only_in_full()));
-    tests.push(HarnessTest::new(
-        "a_machine_that_is_killed_is_told",
-        a_machine_that_is_killed_is_told,
-    ));
+    tests.push(HarnessTest::new("a_killed_machine_is_reported", a_killed_machine_is_reported));
     run_tests(tests, 1, || None)
 }
 
-/// Starts a machine, says its process id, and holds it until it is killed.
+/// Starts a machine, prints its process id, and keeps it until this process is killed.
 #[expect(clippy::print_stdout, reason = "its starter reads it")]
 fn hold() -> ExitCode {
     let guest = Guest::new();
@@ -54,17 +50,17 @@ fn hold() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn a_machine_that_is_killed_is_told() {
+fn a_killed_machine_is_reported() {
     let Some(kernel) = kernel_or_skip() else { return };
     let guest = Guest::new();
     let vm = Vm::start(&options(kernel, &guest), &Interrupt::new()).unwrap();
-    assert_eq!(Talk::new(&vm).ask("echo hello"), "hello");
+    assert_eq!(GuestShell::new(&vm).run("echo hello"), "hello");
     let mut channel = vm.channel().unwrap();
     kill(vm.id());
     let mut rest = Vec::new();
     channel.read_to_end(&mut rest).unwrap();
     let asked = Instant::now();
-    while vm.is_running() && asked.elapsed() < GONE_WAIT {
+    while vm.is_running() && asked.elapsed() < END_TIMEOUT {
         std::thread::sleep(Duration::from_millis(5));
     }
     let error = vm.stop().unwrap_err();
@@ -72,7 +68,7 @@ fn a_machine_that_is_killed_is_told() {
     assert!(error.to_string().contains("signal 9"), "{error}");
 }
 
-fn a_killed_starter_takes_its_machine_along() {
+fn a_machine_ends_when_its_starter_is_killed() {
     if kernel_or_skip().is_none() {
         return;
     }
@@ -120,11 +116,11 @@ fn kill(process: u32) {
     assert!(killed.success());
 }
 
-/// No process knows the folder, and what is in it goes with the next start.
+/// Asserts that no process uses the directory and that the next start removes its content.
 fn assert_nothing_left(folder: &Path, when: &str) {
     let asked = Instant::now();
     while !processes_naming(folder).is_empty() {
-        assert!(asked.elapsed() < GONE_WAIT, "{when}: {:?}", processes_naming(folder));
+        assert!(asked.elapsed() < END_TIMEOUT, "{when}: {:?}", processes_naming(folder));
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(start("tidy", folder).wait().unwrap().success());

@@ -101,8 +101,8 @@ pub fn run(args: &DoctorArgs, catalog: Option<&Path>) -> Result<(), CommandError
             lacks_for_simulated_cards: capability::missing_for_simulated_cards(),
         },
         vm: VmDocument {
-            can_start: examination.is_enough(),
-            install: examination.install(),
+            can_start: examination.can_start(),
+            install: examination.install_command(),
             examination,
         },
         ssh: match find("ssh") {

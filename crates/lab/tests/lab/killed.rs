@@ -1,4 +1,4 @@
-//! A process that is killed leaves what it has to the next one.
+//! Locks of a killed process are released by the next one.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use flashfit_lab::{Lab, LabError, LabSettings};
 use crate::rack::{Rack, wait_until};
 use crate::{LIMIT, locked, tags};
 
-/// Not a test by itself: what the others kill. It holds a place and queues for it once more, or
-/// takes places and gives them back for ever.
+/// Not a test: the process that the tests kill. It holds a place and a second reservation, or locks
+/// and releases places in a loop.
 #[test]
 #[ignore = "run by other tests"]
 fn holder() {
@@ -46,15 +46,15 @@ fn start_holder(rack: &Rack, work: &str) -> Child {
 }
 
 #[test]
-fn what_a_killed_process_left_is_given_back() {
+fn locks_of_a_killed_process_are_released() {
     let Some(rack) = Rack::start() else { return };
     let mut holder = start_holder(&rack, "hold");
     wait_until("it holds a place and is queued", || {
         rack.client("desk", "bob", &["reservations"]).matches("owner: ").count() == 2
     });
-    // The same user has another place by hand.
+    // The same user locks another place by hand.
     rack.client("desk", "alice", &["-p", "board2", "lock"]);
-    // As long as it lives, nothing is taken from it.
+    // While the holder lives, its locks are not touched.
     let lab = rack.open();
     assert!(lab.recovered().is_empty() && lab.still_held().is_empty());
     let error = lab.lock_now("board1").unwrap_err();
@@ -72,17 +72,17 @@ fn what_a_killed_process_left_is_given_back() {
     drop(locked(&lab, "nr=1"));
     drop(lab);
     rack.client("desk", "alice", &["-p", "board2", "unlock"]);
-    rack.assert_all_is_given_back();
+    rack.assert_all_released();
 }
 
 #[test]
 #[ignore = "a hundred kills take ten minutes"]
-fn a_hundred_kills_leave_nothing() {
+fn a_hundred_kills_leave_no_lock() {
     let Some(rack) = Rack::start() else { return };
     let mut places_left = 0;
     for kill in 0..100 {
         let mut holder = start_holder(&rack, "again");
-        // Spread over several rounds of taking and giving back, each moment another.
+        // Different moments, spread over several rounds of locking and releasing.
         std::thread::sleep(Duration::from_millis(kill * 7919 % 9000));
         holder.kill().unwrap();
         holder.wait().unwrap();
@@ -90,7 +90,7 @@ fn a_hundred_kills_leave_nothing() {
         assert!(lab.still_held().is_empty());
         places_left += lab.recovered().len();
         drop(lab);
-        rack.assert_all_is_given_back();
+        rack.assert_all_released();
     }
     println!("{places_left} of 100 had a place locked when they were killed");
     assert!(places_left > 0, "no kill met a lock");

@@ -1,10 +1,10 @@
-//! Against labgrid's own coordinator, exporter and client, with boards that can be reached and
-//! switched. Skipped where labgrid or sshd is not there (see scripts/lab-for-tests.sh).
+//! Tests with labgrid's coordinator, exporter and client, and boards with SSH and power switches.
+//! Skipped without labgrid or sshd (see scripts/lab-for-tests.sh).
 
-#![expect(clippy::print_stdout, reason = "what is skipped is told")]
+#![expect(clippy::print_stdout, reason = "prints logs of failed tests")]
 
 mod killed;
-#[expect(dead_code, reason = "tests of the whole program put other boards into it")]
+#[expect(dead_code, reason = "tests of the whole program use other boards")]
 mod rack;
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn locked(lab: &Lab, text: &str) -> LockedPlace {
 }
 
 #[test]
-fn boards_are_reserved_locked_reached_switched_and_given_back() {
+fn boards_are_reserved_locked_switched_and_released() {
     let Some(rack) = Rack::start() else { return };
     let lab = rack.open();
     let names = |text| {
@@ -59,17 +59,17 @@ fn boards_are_reserved_locked_reached_switched_and_given_back() {
     assert_eq!(one.power().unwrap(), PowerState::Off);
     one.power_cycle(Duration::from_millis(200)).unwrap();
     assert_eq!(one.power().unwrap(), PowerState::On);
-    assert_eq!(two.power().unwrap(), PowerState::Unknown, "a command cannot tell");
+    assert_eq!(two.power().unwrap(), PowerState::Unknown, "a command cannot report the state");
 
     assert_eq!(rack.records(), 1);
     one.release().unwrap();
     drop(two);
     lab.close().unwrap();
-    rack.assert_all_is_given_back();
+    rack.assert_all_released();
 }
 
 #[test]
-fn what_others_have_is_named_and_left_to_them() {
+fn places_of_other_users_are_reported_and_not_touched() {
     let Some(rack) = Rack::start() else { return };
     assert!(rack.client("desk", "bob", &["-p", "board1", "lock"]).contains("acquired"));
     let lab = rack.open();
@@ -89,7 +89,7 @@ fn what_others_have_is_named_and_left_to_them() {
     let places = rack.client("desk", "bob", &["-v", "places"]);
     assert!(places.contains("acquired: desk/bob"), "{places}");
     assert_eq!(rack.records(), 0);
-    // The next in the queue gets it as soon as it is free.
+    // The next in the queue gets a place when it is released.
     let lab = rack.open();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| locked(&lab, "pool=pf,nr=1"));
@@ -102,7 +102,7 @@ fn what_others_have_is_named_and_left_to_them() {
 }
 
 #[test]
-fn a_coordinator_that_restarts_is_waited_for_and_its_locks_are_regained() {
+fn locks_are_regained_after_a_restart_of_the_coordinator() {
     let Some(mut rack) = Rack::start() else { return };
     let mut settings = rack.settings();
     settings.patience = Duration::from_secs(2);
@@ -122,8 +122,8 @@ fn a_coordinator_that_restarts_is_waited_for_and_its_locks_are_regained() {
         switched.join().unwrap().unwrap();
     });
     assert_eq!(one.power().unwrap(), PowerState::Off);
-    assert_eq!(one.confirm().unwrap(), LockState::Kept, "the switch has regained it");
-    // Nobody has regained the other; somebody else takes it.
+    assert_eq!(one.confirm().unwrap(), LockState::Kept, "switching regained the lock");
+    // The other lock was not regained; another user takes the place.
     wait_until("bob gets it", || {
         rack.client("desk", "bob", &["-p", "board2", "lock"]).contains("acquired place board2")
     });
@@ -134,11 +134,11 @@ fn a_coordinator_that_restarts_is_waited_for_and_its_locks_are_regained() {
     assert!(rack.client("desk", "bob", &["-p", "board2", "unlock"]).contains("released"));
     one.release().unwrap();
     drop((patient, hasty));
-    rack.assert_all_is_given_back();
+    rack.assert_all_released();
 }
 
 #[test]
-fn a_switch_or_exporter_that_fails_is_told_and_the_place_is_given_back() {
+fn failing_switches_and_exporters_are_reported_and_places_released() {
     let Some(mut rack) = Rack::start() else { return };
     let mut settings = rack.settings();
     settings.environment = None;
@@ -161,11 +161,10 @@ fn a_switch_or_exporter_that_fails_is_told_and_the_place_is_given_back() {
     let error = lab.lock_now("board1").unwrap_err();
     assert!(matches!(error, LabError::ExporterAway { .. }), "{error}");
     drop(lab);
-    rack.assert_all_is_given_back();
+    rack.assert_all_released();
 }
 
-/// Runs what it is given, and reports an interrupt at the end of the calls with this word: they
-/// have done their work, and nobody knows.
+/// Reports calls with this word as interrupted although they succeeded.
 struct CutOff(&'static str);
 
 impl Runner for CutOff {
@@ -179,7 +178,7 @@ impl Runner for CutOff {
 }
 
 #[test]
-fn what_a_cut_off_call_has_taken_is_given_back() {
+fn locks_of_an_interrupted_call_are_released() {
     let Some(rack) = Rack::start() else { return };
     for word in ["reserve", "lock"] {
         let end = Arc::new(SystemRunner::default());
@@ -193,11 +192,11 @@ fn what_a_cut_off_call_has_taken_is_given_back() {
         let listed = rack.client("desk", "bob", &["-v", kind]);
         assert!(listed.contains(&format!("{taken}{}", lab.owner())), "{listed}");
         drop(lab);
-        rack.assert_all_is_given_back();
+        rack.assert_all_released();
     }
 }
 
-/// No connection for anything.
+/// A runner whose calls never reach the coordinator.
 struct NoConnection;
 
 impl Runner for NoConnection {
@@ -208,7 +207,7 @@ impl Runner for NoConnection {
 }
 
 #[test]
-fn what_could_not_be_given_back_is_at_the_next_start() {
+fn locks_that_could_not_be_released_are_released_at_the_next_start() {
     let Some(rack) = Rack::start() else { return };
     let work = Arc::new(SystemRunner::default());
     let lab = Lab::open(rack.settings(), work, Arc::new(NoConnection)).unwrap();
@@ -216,7 +215,7 @@ fn what_could_not_be_given_back_is_at_the_next_start() {
     let both = (locked(&lab, "nr=1"), locked(&lab, "nr=2"));
     let started = Instant::now();
     drop(both);
-    assert!(started.elapsed() < Duration::from_secs(20), "each of four was waited for");
+    assert!(started.elapsed() < Duration::from_secs(20), "each of four releases was retried");
     let error = lab.close().unwrap_err();
     assert!(matches!(error, LabError::Unreachable { .. }), "{error}");
     assert_eq!(rack.records(), 1);
@@ -232,11 +231,11 @@ fn what_could_not_be_given_back_is_at_the_next_start() {
         (&["board1".into(), "board2".into()][..], &[][..])
     );
     drop(lab);
-    rack.assert_all_is_given_back();
+    rack.assert_all_released();
 }
 
 #[test]
-fn an_interrupt_at_any_moment_leaves_nothing() {
+fn an_interrupt_at_any_moment_leaves_no_lock() {
     let Some(rack) = Rack::start() else { return };
     for delay_ms in [300, 900, 1300, 1900, 2600, 3400] {
         let interrupt = Interrupt::new();
@@ -254,6 +253,6 @@ fn an_interrupt_at_any_moment_leaves_nothing() {
             assert_eq!(error.class(), ExitClass::Interrupted, "{error}");
         });
         lab.close().unwrap();
-        rack.assert_all_is_given_back();
+        rack.assert_all_released();
     }
 }

@@ -309,7 +309,7 @@ impl Host for VmHost<'_> {
     fn describe(&mut self, requirements: &Requirements) -> Result<Capabilities, TrialError> {
         let kinds: Vec<String> = requirements.kinds.iter().cloned().collect();
         if !self.choice.disk.is_default() {
-            let offered = disk_interface(self.choice.disk).is_offered(self.context.runner);
+            let offered = disk_interface(self.choice.disk).check_available(self.context.runner);
             offered.map_err(|error| TrialError::stopped(&error))?;
         }
         let kernel = self.kernel(&kinds)?;

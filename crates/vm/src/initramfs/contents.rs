@@ -1,4 +1,4 @@
-//! What goes into the guest's first file system.
+//! Collects the contents of the guest's initramfs.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,25 +15,25 @@ use crate::programs;
 use crate::tree::Tree;
 
 const INIT: &str = include_str!("init.sh");
-/// Where programs are in the guest, beside the folders that the host's own are in.
-const USUAL_PATH: [&str; 6] =
+/// The guest's PATH, in addition to the directories of the copied programs.
+const DEFAULT_PATH: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// Busybox's own tools come last, so that the host's are taken where they were brought.
+/// Last in PATH, so that copied programs of the host take precedence over busybox.
 const APPLETS: &str = "/busybox";
-/// Without these the guest reaches neither its disks nor the host.
+/// Needed for the disks and the channel.
 const ALWAYS: [&str; 2] = ["virtio_pci", "virtio_console"];
 
-/// What drives the network card of a guest that has ports.
+/// Needed for ports.
 const NETWORK: &str = "virtio_net";
 
-/// A guest's files, and what is not among them although it was asked for.
+/// A guest's files, and what was requested but not found.
 pub(super) struct GuestFiles {
     pub tree: Tree,
     pub lacking_programs: Vec<String>,
     pub lacking_modules: Vec<String>,
 }
 
-/// All that decides what goes in, apart from the contents of files.
+/// The cache key: everything that determines the archive except the contents of files.
 pub(super) fn request(options: &VmOptions) -> String {
     let mut text = String::new();
     let found = |name: &String| program::find(name);
@@ -87,7 +87,7 @@ pub(super) fn gather(options: &VmOptions, runner: &dyn Runner) -> Result<GuestFi
         runner,
     )?;
     for (host, guest) in &options.files {
-        tree.host_all(host, guest).map_err(VmError::file("bring in", host))?;
+        tree.host_all(host, guest).map_err(VmError::file("copy", host))?;
     }
     bring_shell(&mut tree, runner)?;
     settings(&mut tree, &folders);
@@ -103,7 +103,7 @@ fn bring_programs(
 ) -> Result<Vec<String>, VmError> {
     let mut lacking = Vec::new();
     for name in &options.programs {
-        match programs::bring(tree, name, runner).map_err(VmError::file("bring in", name))? {
+        match programs::bring(tree, name, runner).map_err(VmError::file("copy", name))? {
             Some(path) => folders.extend(path.parent().map(Path::to_owned)),
             None => lacking.push(name.clone()),
         }
@@ -113,7 +113,7 @@ fn bring_programs(
 
 fn bring_agent(tree: &mut Tree, options: &VmOptions, runner: &dyn Runner) -> Result<(), VmError> {
     let agent = &options.agent;
-    let error = VmError::file("bring in", agent);
+    let error = VmError::file("copy", agent);
     tree.host_file(agent, "/bin/flashfit").map_err(&error)?;
     let file = agent.canonicalize().map_err(&error)?;
     programs::bring_needs(tree, &file, runner).map_err(&error)?;
@@ -139,18 +139,18 @@ fn bring_modules(
     }
     let wanted: Vec<&str> =
         boot.iter().copied().chain(further.iter().map(String::as_str)).collect();
-    let chosen = modules.with_needs(&wanted);
-    let place = Path::new("/lib/modules").join(&kernel.release);
+    let chosen = modules.with_dependencies(&wanted);
+    let target = Path::new("/lib/modules").join(&kernel.release);
     for file in chosen.files() {
         let host = chosen.folder().join(file);
-        let error = VmError::file("bring in", &host);
+        let error = VmError::file("copy", &host);
         let ending = file.extension().and_then(|ending| ending.to_str());
         match ending.and_then(decompressor) {
-            None => tree.host_file(&host, place.join(file)).map_err(&error)?,
+            None => tree.host_file(&host, target.join(file)).map_err(&error)?,
             Some(program) => {
                 tree.made_from(&host).map_err(&error)?;
                 let bytes = decompress(program, &host, runner).map_err(&error)?;
-                tree.bytes(place.join(file.with_extension("")), 0o644, bytes);
+                tree.bytes(target.join(file.with_extension("")), 0o644, bytes);
             }
         }
     }
@@ -158,7 +158,7 @@ fn bring_modules(
         tree.made_from(&index).map_err(VmError::file("read", &index))?;
     }
     for (name, text) in chosen.index() {
-        tree.bytes(place.join(name), 0o644, text);
+        tree.bytes(target.join(name), 0o644, text);
     }
     let nodes = chosen.nodes().into_iter();
     let nodes = nodes.map(|(name, major, minor)| format!("{name} {major} {minor}\n"));
@@ -167,7 +167,7 @@ fn bring_modules(
     Ok(lacking.cloned().collect())
 }
 
-/// The program that decompresses files that end so.
+/// The decompression program for a file name extension.
 fn decompressor(ending: &str) -> Option<&'static str> {
     match ending {
         "xz" => Some("xz"),
@@ -177,7 +177,7 @@ fn decompressor(ending: &str) -> Option<&'static str> {
     }
 }
 
-/// Through a file, since what programs print is taken for text.
+/// Uses a temporary file, because the output of programs is read as text.
 fn decompress(program: &str, file: &Path, runner: &dyn Runner) -> std::io::Result<Vec<u8>> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let work = std::env::temp_dir().join(format!("flashfit-{}-{name}", std::process::id()));
@@ -191,11 +191,11 @@ fn decompress(program: &str, file: &Path, runner: &dyn Runner) -> std::io::Resul
     bytes
 }
 
-/// Busybox, under its own name and, last in the path, under that of each of its tools.
+/// Adds busybox, with a link for each of its applets in a directory that is last in PATH.
 fn bring_shell(tree: &mut Tree, runner: &dyn Runner) -> Result<(), VmError> {
     let missing = || ProgramError::Missing { name: "busybox".to_owned() };
     let busybox = program::find("busybox").ok_or_else(missing)?;
-    let error = VmError::file("bring in", &busybox);
+    let error = VmError::file("copy", &busybox);
     tree.host_file(&busybox, "/bin/busybox").map_err(&error)?;
     let file = busybox.canonicalize().map_err(&error)?;
     programs::bring_needs(tree, &file, runner).map_err(&error)?;
@@ -213,7 +213,7 @@ fn bring_shell(tree: &mut Tree, runner: &dyn Runner) -> Result<(), VmError> {
 
 /// The few files of `/etc` that programs expect.
 fn settings(tree: &mut Tree, folders: &BTreeSet<PathBuf>) {
-    let usual = USUAL_PATH.map(PathBuf::from);
+    let usual = DEFAULT_PATH.map(PathBuf::from);
     let further = folders.iter().filter(|folder| !usual.contains(folder));
     let path: Vec<String> = further
         .chain(&usual)
@@ -226,7 +226,7 @@ fn settings(tree: &mut Tree, folders: &BTreeSet<PathBuf>) {
     tree.bytes("/etc/hosts", 0o644, "127.0.0.1 localhost flashfit-vm\n");
     tree.bytes("/etc/fstab", 0o644, "");
     tree.link("/etc/mtab", "/proc/self/mounts");
-    // The loader finds with it what is in folders of the host's own choice.
+    // The loader needs it for libraries in nonstandard directories of the host.
     let _ = tree.as_on_host(Path::new("/etc/ld.so.cache"));
 }
 
@@ -236,9 +236,9 @@ mod tests {
 
     use super::*;
 
-    /// A changed index or a changed module, compressed or not, makes another archive.
+    /// A change of the index or of any module makes another archive.
     #[test]
-    fn what_was_decompressed_is_an_input_too() {
+    fn decompressed_modules_are_inputs_too() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("kernel");
         std::fs::create_dir(&inside).unwrap();

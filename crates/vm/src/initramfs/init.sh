@@ -1,11 +1,11 @@
 #!/bin/busybox sh
-# The guest's first process: makes the file systems that programs expect, loads what drives the
-# channel and the disks, tells the host that it is ready, and runs the program. The machine ends
-# when the program does.
+# The guest's init process: mounts the usual file systems, loads drivers for the channel and the
+# disks, reports to the host that it is ready, and runs the program. The machine powers off when the
+# program ends.
 
 PATH=$(/bin/busybox cat /etc/flashfit-vm/path)
 export PATH
-# Root uses this one.
+# flashfit uses this one when it runs as root.
 FLASHFIT_PATH=$PATH
 export FLASHFIT_PATH
 HOME=/root
@@ -27,7 +27,7 @@ fail() {
 mkdir -p /dev/shm /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t devpts devpts /dev/pts 2>/dev/null
-# What was brought in below these must stay to be seen.
+# Files copied to these directories must stay visible.
 [ -n "$(ls /tmp)" ] || mount -t tmpfs -o mode=1777 tmpfs /tmp
 [ -n "$(ls /run)" ] || mount -t tmpfs tmpfs /run
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
@@ -35,7 +35,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 hostname flashfit-vm
 ip link set lo up 2>/dev/null
 
-# The kernel loads a file system's module by itself, through this.
+# The kernel loads file system modules with this program.
 echo /busybox/modprobe >/proc/sys/kernel/modprobe
 while read -r name major minor; do
     [ -e "/dev/$name" ] || mkdir -p "$(dirname "/dev/$name")"
@@ -55,7 +55,7 @@ for module in $modules; do
     modprobe "$module" || echo "flashfit-vm: no module $module"
 done
 
-# The one port of the one virtio console. Its node is there a little before it can be opened.
+# The only port of the only virtio console. Its node appears shortly before it can be opened.
 open_channel() {
     for port in /dev/vport*p1; do
         if [ -e "$port" ] && (exec 3<>"$port") 2>/dev/null; then
@@ -74,7 +74,7 @@ until open_channel; do
     sleep 0.1
 done
 
-# A disk's serial number is its place in the list; cards have none of ours and come in order.
+# A disk's serial number contains its index; cards have a fixed serial number and appear in order.
 serial_of() {
     cat "/sys/block/$1/serial" 2>/dev/null && return
     cat "/sys/block/$1/device/serial" 2>/dev/null && return
@@ -99,12 +99,12 @@ find_disk() {
         if [ "$2" = mmc ]; then
             case " $taken " in *" $name "*) continue ;; esac
             taken="$taken $name"
-            # QEMU's cards erase by writing 512 bytes at a time.
+            # QEMU's cards implement erase by writing 512 bytes at a time.
             echo 0 >"$disk/queue/discard_max_bytes"
         else
             [ "$(serial_of "$name" | tr -d ' ')" = "flashfit$1" ] || continue
         fi
-        # All of these media are flash, whatever the virtual disk says.
+        # All devices are flash, regardless of the virtual disk's attribute.
         echo 0 >"$disk/queue/rotational"
         ln -s "../$name" "/dev/flashfit/$1"
         return 0

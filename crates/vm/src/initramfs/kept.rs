@@ -1,8 +1,8 @@
-//! Archives kept from one start to the next, with what they were made of.
+//! Caches initramfs archives.
 //!
-//! One is taken again when the same was asked for and none of the host's files in it has changed.
-//! The newest few stay, and those that a machine of another process may be about to read. An
-//! archive is written under another name and renamed.
+//! An archive is reused for the same request if none of the host's files in it changed. The most
+//! recently used ones are kept, and those that another process may be about to read. Archives are
+//! written under a temporary name and renamed.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,13 +20,12 @@ use crate::VmError;
 use crate::tree::{Tree, TreeInput};
 use crate::unfinished;
 
-const MOST_KEPT: usize = 4;
-/// QEMU reads an archive long before this much time has passed since it was found or made.
+const MAX_KEPT: usize = 4;
+/// QEMU has certainly read an archive this long after it was found or built.
 const STARTING: Duration = Duration::from_secs(600);
 const ARCHIVE: &str = "cpio";
 const RECORD: &str = "json";
 
-/// What an archive was made of.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     request: String,
@@ -35,7 +34,7 @@ struct Record {
     lacking_modules: Vec<String>,
 }
 
-/// The archive kept for `request`, if it is still what would be built.
+/// The cached archive for `request`, if it is up to date.
 pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
     let base = base(folder, request);
     let text = std::fs::read_to_string(base.with_extension(RECORD)).ok()?;
@@ -45,7 +44,7 @@ pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
     if record.request != request || !record.inputs.iter().all(TreeInput::is_unchanged) {
         return None;
     }
-    // From here on it counts as used, unless it was removed a moment ago.
+    // Marks it as used; another process may just have removed it.
     let opened = File::options().append(true).open(&file).ok()?;
     opened.set_modified(SystemTime::now()).ok()?;
     if !file.exists() {
@@ -59,7 +58,7 @@ pub(super) fn find(folder: &Path, request: &str) -> Option<Initramfs> {
     })
 }
 
-/// Writes the archive with `write` and keeps it.
+/// Writes the archive with `write` and adds it to the cache.
 pub(super) fn keep(
     folder: &Path,
     request: &str,
@@ -69,7 +68,7 @@ pub(super) fn keep(
     let base = base(folder, request);
     let (file, note) = (base.with_extension(ARCHIVE), base.with_extension(RECORD));
     let error = VmError::file("write", file.clone());
-    // Removed when it is dropped before it is renamed.
+    // Removed on drop unless renamed.
     let new = Builder::new().prefix(unfinished::PREFIX).tempfile_in(folder).map_err(&error)?;
     write(&contents.tree, new.as_file()).map_err(&error)?;
     let bytes = new.as_file().metadata().map_err(&error)?.len();
@@ -80,7 +79,7 @@ pub(super) fn keep(
         lacking_modules: contents.lacking_modules.clone(),
     };
     let text = serde_json::to_string(&record).expect("texts and numbers");
-    // The old record goes first: whoever finds none builds again.
+    // The old record is removed first: without a record, the archive is rebuilt.
     let _ = std::fs::remove_file(&note);
     new.persist(&file).map_err(|failed| error(failed.error))?;
     durable::write(&note, text.as_bytes()).map_err(&error)?;
@@ -93,7 +92,7 @@ pub(super) fn keep(
     })
 }
 
-/// Removes all but the last used ones, and what killed processes were writing.
+/// Removes all but the most recently used archives, and leftovers of killed processes.
 fn tidy(folder: &Path, current: &Path) {
     unfinished::remove_abandoned(folder);
     let Ok(entries) = std::fs::read_dir(folder) else { return };
@@ -107,7 +106,7 @@ fn tidy(folder: &Path, current: &Path) {
     }
     archives.sort_by(|one, other| other.cmp(one));
     let starting = SystemTime::now().checked_sub(STARTING).unwrap_or(SystemTime::UNIX_EPOCH);
-    for (_, path) in archives.into_iter().skip(MOST_KEPT - 1).filter(|(used, _)| *used < starting) {
+    for (_, path) in archives.into_iter().skip(MAX_KEPT - 1).filter(|(used, _)| *used < starting) {
         let _ = std::fs::remove_file(path.with_extension(RECORD));
         let _ = std::fs::remove_file(path);
     }
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_taken_again_until_a_file_in_it_changes() {
+    fn an_archive_is_reused_until_a_file_in_it_changes() {
         let folder = tempfile::tempdir().unwrap();
         let input = tempfile::tempdir().unwrap();
         let file = input.path().join("file");
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_used_stay() {
+    fn only_the_most_recently_used_archives_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "one").unwrap();
@@ -169,7 +168,7 @@ mod tests {
         for number in 0..6 {
             make(&number.to_string(), now - 2 * STARTING + Duration::from_secs(number));
         }
-        assert_eq!(count(), MOST_KEPT);
+        assert_eq!(count(), MAX_KEPT);
         assert!(find(folder.path(), "0").is_none());
         assert!(find(folder.path(), "5").is_some());
     }

@@ -1,8 +1,8 @@
-//! The guest's first file system: the start script, busybox, the program to run, and what was
-//! asked for of the host's programs and the kernel's modules, with all that these need.
+//! Builds the guest's initramfs: init script, busybox, the program to run, and the requested
+//! programs and kernel modules with their dependencies.
 //!
-//! Not compressed: the emulated processor would take longer to unpack it than the host to hand it
-//! over. Limits: all of it stays in the guest's memory.
+//! It is not compressed, because decompression on an emulated processor takes longer than copying.
+//! Limit: all of it stays in the guest's memory.
 
 mod contents;
 mod kept;
@@ -18,20 +18,17 @@ pub(crate) use contents::boot_modules;
 use crate::VmError;
 use crate::options::VmOptions;
 
-/// A file that the kernel unpacks at its start.
 #[derive(Debug)]
 pub(crate) struct Initramfs {
-    /// The archive.
     pub file: PathBuf,
-    /// Its size.
     pub bytes: u64,
-    /// Programs that the host does not have.
+    /// Requested programs that the host lacks.
     pub lacking_programs: Vec<String>,
-    /// Modules that the kernel does not have.
+    /// Requested modules that the kernel lacks.
     pub lacking_modules: Vec<String>,
 }
 
-/// Finds it built, or builds it; `scratch` is where it is put when the user has no cache folder.
+/// Finds the initramfs in the cache, or builds it. `scratch` is used without a cache directory.
 pub(crate) fn make(
     options: &VmOptions,
     scratch: &Path,
@@ -42,7 +39,7 @@ pub(crate) fn make(
         .filter(|folder| std::fs::create_dir_all(folder).is_ok())
         .unwrap_or_else(|| scratch.to_owned());
     let request = contents::request(options);
-    // Of machines that are started at once the first builds, and the others find it built.
+    // If several machines start at once, the first builds it and the others find it in the cache.
     static ONE_BUILDS: Mutex<()> = Mutex::new(());
     let _one = ONE_BUILDS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = kept::find(&folder, &request) {
@@ -55,7 +52,7 @@ pub(crate) fn make(
         })
     };
     match keep(&folder) {
-        // For this once it need not be kept.
+        // The cache is full, so it is not kept.
         Err(VmError::File { source, .. })
             if source.kind() == ErrorKind::StorageFull && folder != scratch =>
         {

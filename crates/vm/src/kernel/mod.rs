@@ -1,7 +1,7 @@
-//! Finding a kernel to boot: the user's, the running system's, or the newest of Debian's packages.
+//! Finds a kernel to boot: the user's, the running system's, or the newest Debian package.
 //!
-//! A downloaded kernel is unpacked into `flashfit/kernels/RELEASE` of the user's cache folder and
-//! used again from there. Limits: a package is looked for with apt alone.
+//! A downloaded kernel is unpacked to `flashfit/kernels/RELEASE` in the user's cache directory and
+//! reused from there. Limit: packages are only downloaded with apt.
 
 mod package;
 pub(crate) mod plain;
@@ -21,58 +21,35 @@ use crate::modules::{ModulePresence, Modules};
 /// A kernel's image and its modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// What QEMU boots: a `vmlinuz`.
+    /// A `vmlinuz`.
     pub image: PathBuf,
-    /// The folder with its modules, as `/lib/modules/RELEASE`.
+    /// Directory of its modules, such as `/lib/modules/RELEASE`.
     pub modules: PathBuf,
-    /// Its release, e.g. `6.1.0-56-amd64`.
+    /// Such as `6.1.0-56-amd64`.
     pub release: String,
 }
 
-/// Why there is no kernel to boot.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// What was given is not a kernel that can be used.
+    /// The user's kernel cannot be used.
     #[error("{} cannot be booted: {why}", image.display())]
-    Given {
-        /// The file given.
-        image: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Its modules are compressed, and there is no index of what they need.
-    #[error("{} cannot be booted: its modules are compressed and were not indexed", image.display())]
-    Unindexed {
-        /// The file given.
-        image: PathBuf,
-        /// The folder of its modules.
-        modules: PathBuf,
-    },
+    Given { image: PathBuf, why: String },
+    /// Compressed modules need depmod's index, because their dependencies cannot be read.
+    #[error("{} cannot be booted: its modules are compressed and have no index", image.display())]
+    Unindexed { image: PathBuf, modules: PathBuf },
     /// None was found, and none could be downloaded.
-    #[error("there is no kernel to boot here: {why}")]
-    NotFound {
-        /// What was tried, and how it went.
-        why: String,
-    },
-    /// A package came, and cannot be used.
+    #[error("no kernel to boot was found: {why}")]
+    NotFound { why: String },
+    /// A downloaded package cannot be used.
     #[error("the package {package} cannot be used: {why}")]
-    Package {
-        /// Its name.
-        package: String,
-        /// Why not.
-        why: String,
-    },
-    /// A program that is needed for it is missing or failed.
+    Package { package: String, why: String },
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A file or folder cannot be used.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was to be done with it.
+        /// A verb, such as `read`.
         what: &'static str,
-        /// Which.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
 }
@@ -92,28 +69,30 @@ impl UserError for KernelError {
             Self::Given { .. } => None,
             Self::Unindexed { modules, .. } => Some(index_command(modules)),
             Self::Program(ProgramError::Interrupted { .. }) => None,
-            error if says_no_room(error) => Some(
-                "make room in the cache folder, or name another: XDG_CACHE_HOME=DIR flashfit ..."
+            error if is_disk_full(error) => Some(
+                "make room in the cache directory, or use another: XDG_CACHE_HOME=DIR flashfit ..."
                     .to_owned(),
             ),
-            _ => Some(format!("apt-get install {package}, or name a kernel with --vm-kernel")),
+            _ => {
+                Some(format!("apt-get install {package}, or choose a kernel with --vm-kernel FILE"))
+            }
         }
     }
 }
 
-/// What makes the index of the modules in `folder`, which is `ROOT/lib/modules/RELEASE`.
+/// The command that indexes the modules in `folder`, which is `ROOT/lib/modules/RELEASE`.
 fn index_command(folder: &Path) -> String {
     let root = folder.ancestors().nth(3).filter(|root| *root != Path::new("/"));
     let at = root.map(|root| format!("-b {} ", quote(&root.to_string_lossy())));
     let release = folder.file_name().unwrap_or_default().to_string_lossy();
     format!(
-        "depmod {}{release}, by who may write there; apt-get install kmod brings it",
+        "depmod {}{release}, as a user with write access; depmod is in the package kmod",
         at.unwrap_or_default()
     )
 }
 
-/// Whether a file could not be written for want of room; of programs, which say it in words.
-fn says_no_room(error: &KernelError) -> bool {
+/// Whether the disk was full; for failed programs, according to their message.
+fn is_disk_full(error: &KernelError) -> bool {
     match error {
         KernelError::File { source, .. } => source.kind() == io::ErrorKind::StorageFull,
         other => other.to_string().contains("No space left on device"),
@@ -121,38 +100,38 @@ fn says_no_room(error: &KernelError) -> bool {
 }
 
 impl Kernel {
-    /// The kernel in the file `image`, with the modules in `modules`; without it, those of its
-    /// release beside it (`../lib/modules/RELEASE`) or in `/lib/modules`.
+    /// The kernel in the file `image`, with the modules in `modules`. Without `modules`, those of
+    /// its release in `../lib/modules` or `/lib/modules`.
     ///
     /// # Errors
-    /// [`KernelError::Given`] when it is no kernel, or its modules are not found.
+    /// [`KernelError::Given`] if it is not a kernel, or its modules are not found.
     pub fn given(image: &Path, modules: Option<&Path>) -> Result<Self, KernelError> {
         let given = |why: String| KernelError::Given { image: image.to_owned(), why };
         let image_path = std::path::absolute(image).map_err(|error| given(error.to_string()))?;
-        let told = release_of(&image_path).map_err(|error| given(error.to_string()))?;
+        let stated = release_of(&image_path).map_err(|error| given(error.to_string()))?;
         let folder_name = |folder: &Path| Some(folder.file_name()?.to_str()?.to_owned());
-        let release = told.or_else(|| modules.and_then(folder_name)).ok_or_else(|| {
-            given("it does not say its release; name the folder of its modules too".to_owned())
+        let release = stated.or_else(|| modules.and_then(folder_name)).ok_or_else(|| {
+            given("its release is unknown; the directory of its modules is needed too".to_owned())
         })?;
-        let beside = image_path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let places = [
-            beside.join("lib/modules").join(&release),
-            beside.join("usr/lib/modules").join(&release),
+        let root = image_path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let candidates = [
+            root.join("lib/modules").join(&release),
+            root.join("usr/lib/modules").join(&release),
             Path::new("/lib/modules").join(&release),
         ];
         let folder = match modules {
             Some(folder) => folder.is_dir().then(|| folder.to_owned()),
-            None => places.into_iter().find(|folder| folder.is_dir()),
+            None => candidates.into_iter().find(|folder| folder.is_dir()),
         };
         let modules =
             folder.ok_or_else(|| given(format!("its modules ({release}) are not found")))?;
-        if !Modules::are_told(&modules) {
+        if !Modules::has_dependencies(&modules) {
             return Err(KernelError::Unindexed { image: image.to_owned(), modules });
         }
         Ok(Self { image: image_path, modules, release })
     }
 
-    /// The running system's, if its files are there and can be read.
+    /// The running kernel, if its files exist and can be read.
     pub fn running() -> Option<Self> {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
         let release = release.trim();
@@ -161,28 +140,29 @@ impl Kernel {
         Self::given(&image, Some(&modules)).ok()
     }
 
-    /// Those that were downloaded before, the newest release first.
+    /// Kernels downloaded earlier, the newest release first.
     pub fn cached() -> Vec<Self> {
         cache_folder().map(|cache| package::unpacked(&cache.join("kernels"))).unwrap_or_default()
     }
 
-    /// Downloads the newest of Debian's packages for this architecture with `apt-get download`,
-    /// which an ordinary user may do, and unpacks it; takes what was unpacked before.
+    /// Downloads and unpacks the newest Debian kernel for this architecture with `apt-get
+    /// download`, which needs no root, unless it was unpacked earlier.
     ///
     /// # Errors
-    /// When there is no apt, no network, or no room.
+    /// If there is no apt or no network, or the disk is full.
     pub fn downloaded(runner: &dyn Runner) -> Result<Self, KernelError> {
         let cache = cache_folder().ok_or_else(|| KernelError::NotFound {
-            why: "neither XDG_CACHE_HOME nor HOME names a folder to keep one in".to_owned(),
+            why: "neither XDG_CACHE_HOME nor HOME is set, so there is no cache directory"
+                .to_owned(),
         })?;
         package::downloaded(&cache.join("kernels"), runner)
     }
 
-    /// The first that has all modules called `wanted`: the running system's, one downloaded
-    /// before, one downloaded now. Where none has them all, the one with most.
+    /// The first kernel with all modules in `wanted`: the running one, one downloaded earlier, or
+    /// one downloaded now. If none has them all, the one that lacks the fewest.
     ///
     /// # Errors
-    /// When there is none at all; what [`Kernel::downloaded`] says.
+    /// If there is none at all; see [`Kernel::downloaded`].
     pub fn find(wanted: &[String], runner: &dyn Runner) -> Result<Self, KernelError> {
         let here: Vec<Self> = Self::running().into_iter().chain(Self::cached()).collect();
         if let Some(kernel) = here.iter().find(|kernel| kernel.lacking(wanted).is_empty()) {
@@ -199,7 +179,7 @@ impl Kernel {
         }
     }
 
-    /// Which of the modules called `wanted` it neither has nor has built in.
+    /// The modules in `wanted` that the kernel lacks.
     pub fn lacking(&self, wanted: &[String]) -> Vec<String> {
         let modules = Modules::read(&self.modules).unwrap_or_default();
         let is_lacking = |name: &&String| modules.presence(name) == ModulePresence::Lacking;
@@ -207,14 +187,17 @@ impl Kernel {
     }
 }
 
-/// The release that a bzImage tells in its header; `None` for other kinds of images.
+/// The release in the header of a bzImage; `None` for other kinds of images.
 ///
 /// Source: the kernel's `Documentation/arch/x86/boot.rst`, fields `header` and `kernel_version`.
 fn release_of(image: &Path) -> io::Result<Option<String>> {
     let mut file = input_file::open(image).map_err(InputFileError::into_io)?;
     let mut header = [0; 0x210];
     if file.read_exact(&mut header).is_err() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "too short for a kernel"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the file is too short for a kernel",
+        ));
     }
     if header[0x202..0x206] != *b"HdrS" {
         return Ok(None);
@@ -242,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_kernel_tells_its_release_and_has_its_modules_beside() {
+    fn release_and_modules_of_a_kernel_are_found() {
         let root = tempfile::tempdir().unwrap();
         let modules = root.path().join("lib/modules/6.1.0-9-test");
         std::fs::create_dir_all(&modules).unwrap();
@@ -274,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kernel_is_refused() {
+    fn a_file_that_is_not_a_kernel_is_refused() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         assert!(Kernel::given(&file, None).is_err());
         assert!(Kernel::given(Path::new("/nowhere/vmlinuz"), None).is_err());

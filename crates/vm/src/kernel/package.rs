@@ -1,8 +1,8 @@
-//! Debian's kernel packages: which is the newest, downloading it, unpacking what a guest can use.
+//! Downloads and unpacks the newest Debian kernel package.
 //!
-//! apt checks what it downloads against the archive's signatures. The package is unpacked beside
-//! its place and renamed into it, so that what is there is whole. Drivers of hardware that no
-//! guest has are left out, which saves more than half of 400 MB.
+//! apt verifies the archive's signatures. The package is unpacked to a temporary directory and
+//! renamed when complete. Drivers for hardware that guests lack are omitted, which saves more than
+//! half of 400 MB.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::modules::Modules;
 use crate::unfinished;
 
 const DOWNLOAD_WAIT: Duration = Duration::from_secs(900);
-/// Below `kernel/` of the modules.
-const LEFT_OUT: [&str; 10] = [
+/// Omitted directories below `kernel/`.
+const OMITTED: [&str; 10] = [
     "sound",
     "drivers/gpu",
     "drivers/media",
@@ -31,7 +31,7 @@ const LEFT_OUT: [&str; 10] = [
     "drivers/isdn",
 ];
 
-/// What is unpacked in `folder`, the newest release first.
+/// The kernels unpacked in `folder`, the newest release first.
 pub(super) fn unpacked(folder: &Path) -> Vec<Kernel> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -56,26 +56,27 @@ pub(super) fn downloaded(folder: &Path, runner: &dyn Runner) -> Result<Kernel, K
         return Ok(kernel);
     }
     unfinished::remove_abandoned(folder);
-    let file = |source| KernelError::File { what: "make a folder in", path: folder.into(), source };
+    let file =
+        |source| KernelError::File { what: "create a directory in", path: folder.into(), source };
     std::fs::create_dir_all(folder).map_err(file)?;
     // Removed when dropped.
     let work = Builder::new().prefix(unfinished::PREFIX).tempdir_in(folder).map_err(file)?;
     fetch(work.path(), &package, &release, runner).and_then(|()| {
-        let place = folder.join(&release);
-        match std::fs::rename(work.path().join("root"), &place) {
+        let target = folder.join(&release);
+        match std::fs::rename(work.path().join("root"), &target) {
             // Another process was first.
             Err(_) if unpacked_release(folder, &release).is_some() => Ok(()),
-            Err(source) => Err(KernelError::File { what: "rename into", path: place, source }),
+            Err(source) => Err(KernelError::File { what: "rename into", path: target, source }),
             Ok(()) => Ok(()),
         }
     })?;
     unpacked_release(folder, &release).ok_or_else(|| KernelError::Package {
         package,
-        why: "it does not hold what its name says".to_owned(),
+        why: "it does not contain the kernel of its name".to_owned(),
     })
 }
 
-/// The package on which the one for the newest kernel depends.
+/// The package that Debian's metapackage for the newest kernel depends on.
 fn newest(runner: &dyn Runner) -> Result<String, KernelError> {
     let general = architecture::host().kernel_package;
     let show = Program::new("apt-cache").args(["show", "--no-all-versions", general]);
@@ -84,7 +85,7 @@ fn newest(runner: &dyn Runner) -> Result<String, KernelError> {
     })?;
     dependency(&shown.stdout).ok_or_else(|| KernelError::Package {
         package: general.to_owned(),
-        why: "it depends on no kernel".to_owned(),
+        why: "it does not depend on a kernel".to_owned(),
     })
 }
 
@@ -95,7 +96,7 @@ fn dependency(shown: &str) -> Option<String> {
     names.map(str::to_owned).find(|name| name.starts_with("linux-image-"))
 }
 
-/// Makes `work/root` with the kernel and its modules.
+/// Creates `work/root` with the kernel and its modules.
 fn fetch(
     work: &Path,
     package: &str,
@@ -108,7 +109,7 @@ fn fetch(
         source,
     };
     let unusable = |why: String| KernelError::Package { package: package.to_owned(), why };
-    // apt downloads into the working directory and cannot be told otherwise.
+    // apt-get always downloads to the working directory.
     let script = "cd -- \"$1\" && exec apt-get download -qq -- \"$2\"";
     let download = Program::new("sh")
         .args(["-c", script, "sh"])
@@ -116,7 +117,7 @@ fn fetch(
         .arg(package)
         .timeout(DOWNLOAD_WAIT);
     runner.run_checked(&download)?;
-    let archive = find_archive(work).ok_or_else(|| unusable("it did not come".to_owned()))?;
+    let archive = find_archive(work).ok_or_else(|| unusable("it was not downloaded".to_owned()))?;
     let unpacked = work.join("unpacked");
     let unpack = Program::new("dpkg-deb")
         .arg("--extract")
@@ -128,7 +129,7 @@ fn fetch(
     let modules = PathBuf::from("lib/modules").join(release);
     let merged = unpacked.join("usr").join(&modules);
     let found = if merged.is_dir() { merged } else { unpacked.join(&modules) };
-    for name in LEFT_OUT {
+    for name in OMITTED {
         let _ = std::fs::remove_dir_all(found.join("kernel").join(name));
     }
     for (from, to) in [(unpacked.join(&image), root.join(&image)), (found, root.join(&modules))] {
@@ -146,7 +147,7 @@ fn find_archive(folder: &Path) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "deb"))
 }
 
-/// Newer packages bring their modules compressed with xz.
+/// Modules in newer packages are compressed with xz.
 fn decompress(modules: &Path, runner: &dyn Runner) -> Result<(), KernelError> {
     let script = "find \"$1\" -name '*.ko.xz' -exec xz -d -- {} +";
     let all = Program::new("sh")
@@ -157,7 +158,7 @@ fn decompress(modules: &Path, runner: &dyn Runner) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Writes what `depmod` would.
+/// Writes the same index as depmod(8).
 fn index(folder: &Path) -> io::Result<()> {
     let modules = Modules::read(folder)?;
     for (name, text) in modules.index() {
@@ -166,7 +167,7 @@ fn index(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The numbers in a release, to compare by: `6.1.0-56-amd64` is after `6.1.0-9-amd64`.
+/// The numbers in a release, as a sort key: `6.1.0-56-amd64` is after `6.1.0-9-amd64`.
 fn numbers(release: &str) -> Vec<u64> {
     let parts = release.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     parts.filter_map(|part| part.parse().ok()).collect()
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_kernel_is_what_the_general_package_depends_on() {
+    fn the_newest_kernel_is_a_dependency_of_the_metapackage() {
         let shown =
             "Package: linux-image-amd64\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n";
         assert_eq!(dependency(shown).as_deref(), Some("linux-image-6.1.0-56-amd64"));
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn without_apt_nothing_is_downloaded_and_nothing_left() {
+    fn without_apt_nothing_is_left_behind() {
         let folder = tempfile::tempdir().unwrap();
         let runner = ScriptedRunner::default();
         assert!(downloaded(folder.path(), &runner).is_err());

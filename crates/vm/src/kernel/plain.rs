@@ -1,10 +1,10 @@
-//! A kernel's image without its compression, so that the emulated processor need not undo it,
-//! which is most of the time of a start.
+//! Decompresses kernel images on the host, because decompression takes most of the boot time on an
+//! emulated processor.
 //!
-//! QEMU starts such an image where it has a PVH entry (an ELF note of Xen's). Source: the kernel's
+//! QEMU can boot such an image if it has a PVH entry (a Xen ELF note). Source: the kernel's
 //! `Documentation/arch/x86/boot.rst` (`setup_sects`, `payload_offset`, `payload_length`) and
-//! `include/xen/interface/elfnote.h`. Limits: x86-64; the program that decompresses must be on the
-//! host. Where one of these is not given the image is booted as it is.
+//! `include/xen/interface/elfnote.h`. Limits: x86-64 only, and the host must have the decompression
+//! program; otherwise the compressed image is booted.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ use super::Kernel;
 use crate::{elf, unfinished};
 
 const DECOMPRESS_WAIT: Duration = Duration::from_secs(120);
-/// What compressed data begins with, and which program undoes it.
+/// Magic numbers and their decompression programs.
 const COMPRESSIONS: [(&[u8], &str); 5] = [
     (b"\xfd7zXZ\0", "xz"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -27,12 +27,11 @@ const COMPRESSIONS: [(&[u8], &str); 5] = [
     (b"\x02\x21\x4c\x18", "lz4"),
     (b"BZh", "bzip2"),
 ];
-/// Beyond this it is not a kernel.
+/// Larger files are not kernels.
 const KERNEL_BYTES: u64 = 256 << 20;
-const MOST_KEPT: usize = 3;
+const MAX_KEPT: usize = 3;
 
-/// The kernel's plain image in `folder`, made where it is not there yet; `None` where there is no
-/// way to it.
+/// The decompressed image in `folder`, created if needed; `None` if that is not possible.
 pub(crate) fn image(kernel: &Kernel, folder: &Path, runner: &dyn Runner) -> Option<PathBuf> {
     let facts = kernel.image.metadata().ok()?;
     let mut hasher = DefaultHasher::new();
@@ -55,8 +54,8 @@ fn unpack(image: &Path, packed: &Path, new: &Path, runner: &dyn Runner) -> Optio
     let payload = payload(&bytes)?;
     let (_, program) = COMPRESSIONS.iter().find(|(magic, _)| payload.starts_with(magic))?;
     std::fs::write(packed, payload).ok()?;
-    // What follows the compressed data is the kernel's length, at which some programs complain
-    // when all is done; the result shows whether it is.
+    // The compressed data is followed by the kernel's length, which makes some programs fail at the
+    // end. The size of the result shows whether it is complete.
     let script = "\"$1\" -dc < \"$2\" > \"$3\" 2> /dev/null || true";
     let run = Program::new("sh")
         .args(["-c", script, "sh", program])
@@ -68,7 +67,7 @@ fn unpack(image: &Path, packed: &Path, new: &Path, runner: &dyn Runner) -> Optio
     (is_whole && elf::has_pvh_entry(new)).then_some(())
 }
 
-/// The compressed kernel in a bzImage, with its length when it is plain behind it.
+/// The compressed kernel in a bzImage, followed by its uncompressed length.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let number = |at: usize| Some(u32::from_le_bytes(*image.get(at..)?.first_chunk::<4>()?));
     if image.get(0x202..0x206)? != b"HdrS" {
@@ -82,7 +81,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(begin..begin.checked_add(usize::try_from(number(0x24c)?).ok()?)?)
 }
 
-/// Keeps the newest few, and nothing of killed processes.
+/// Removes all but the newest images, and leftovers of killed processes.
 fn tidy(folder: &Path, current: &Path) {
     unfinished::remove_abandoned(folder);
     let Ok(entries) = std::fs::read_dir(folder) else { return };
@@ -93,7 +92,7 @@ fn tidy(folder: &Path, current: &Path) {
         }
     }
     images.sort_by(|one, other| other.cmp(one));
-    for (_, path) in images.into_iter().skip(MOST_KEPT - 1) {
+    for (_, path) in images.into_iter().skip(MAX_KEPT - 1) {
         let _ = std::fs::remove_file(path);
     }
 }
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kernel_is_booted_as_it_is() {
+    fn an_unknown_image_is_not_decompressed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("vmlinuz");
         let kernel = |bytes: &[u8]| {

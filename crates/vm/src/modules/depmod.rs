@@ -1,4 +1,4 @@
-//! The files that `depmod` writes for `modprobe`: `modules.dep`, `modules.alias`,
+//! Reads and writes the files of depmod(8) for modprobe(8): `modules.dep`, `modules.alias`,
 //! `modules.softdep`, `modules.builtin`.
 //!
 //! Source: modules.dep(5), modprobe.d(5) and kmod's `depmod.c`.
@@ -42,7 +42,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Modules> {
     Ok(modules)
 }
 
-/// What the kernel has in itself.
+/// The built-in modules.
 pub(super) fn built_in(folder: &Path) -> io::Result<std::collections::BTreeSet<String>> {
     let list = optional(folder, BUILT_IN)?;
     Ok(list.lines().filter_map(|line| name_of(Path::new(line.trim()))).collect())
@@ -75,13 +75,13 @@ pub(super) fn write(modules: &Modules) -> Vec<(&'static str, String)> {
     vec![(DEPENDENCIES, dependencies), (ALIASES, aliases), (WANTED, wants), (BUILT_IN, built_in)]
 }
 
-/// In the guest no module is compressed.
+/// Modules are not compressed in the guest.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let compressed = path.extension().is_some_and(|ending| ending != "ko");
     if compressed { path.with_extension("") } else { path.to_owned() }
 }
 
-/// All that `name` depends on, each before what it depends on itself, as `modules.dep` has it.
+/// All dependencies of `name`, each before its own dependencies, as in `modules.dep`.
 fn in_order(modules: &Modules, name: &str) -> Vec<String> {
     fn visit(modules: &Modules, name: &str, trail: &mut Vec<String>, found: &mut Vec<String>) {
         let Some(module) = modules.modules.get(name) else { return };
@@ -104,7 +104,7 @@ fn in_order(modules: &Modules, name: &str) -> Vec<String> {
     found
 }
 
-/// Lines of `alias PATTERN MODULE` and the like; a pattern may hold spaces.
+/// Lines such as `alias PATTERN MODULE`; a pattern may contain spaces.
 fn lines_of_three(text: &str) -> Vec<(String, String, String)> {
     let of_line = |line: &str| {
         let (first, rest) = line.trim().split_once(' ')?;
@@ -144,21 +144,21 @@ mod tests {
     }
 
     #[test]
-    fn depmods_files_are_read() {
+    fn files_of_depmod_are_read() {
         let folder = folder();
         let modules = Modules::read(folder.path()).unwrap();
         let ext4 = &modules.modules["ext4"];
         assert_eq!(ext4.depends, ["jbd2", "crc16"]);
         assert_eq!(ext4.wants, ["crypto-crc32c", "jbd2"]);
         assert_eq!(ext4.aliases, ["fs-ext4"]);
-        let chosen = modules.with_needs(&["ext4"]);
+        let chosen = modules.with_dependencies(&["ext4"]);
         let files: Vec<_> = chosen.files().map(|path| path.display().to_string()).collect();
         assert!(files.contains(&"kernel/crypto/crc32c-generic.ko.xz".to_owned()), "{files:?}");
         assert_eq!(files.len(), 4);
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn written_files_are_read_back() {
         let folder = folder();
         let modules = Modules::read(folder.path()).unwrap();
         let copy = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_unloading() {
+    fn dependencies_are_in_the_order_of_unloading() {
         let mut modules = Modules::default();
         for (name, depends) in [("a", vec!["b", "c"]), ("b", vec!["c"]), ("c", vec!["a"])] {
             let depends = depends.into_iter().map(str::to_owned).collect();

@@ -1,9 +1,7 @@
-//! A kernel's modules: which there are, what each needs, and the files by which `modprobe` in the
-//! guest finds those that were brought in.
+//! A kernel's modules and their dependencies, and the index for `modprobe` in the guest.
 //!
-//! Two ways to know them: the files that `depmod` left (see `depmod`), or, as in a package that
-//! was only unpacked, the modules themselves (see `scan`). Names are as the kernel writes
-//! them, with `_` for `-`.
+//! They are read from depmod's index (`depmod`) or, for a package that was only unpacked, from the
+//! module files (`scan`). Module names use `_` instead of `-`, as in the kernel.
 
 mod depmod;
 mod scan;
@@ -12,28 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// Its file, relative to the folder of the modules.
+    /// File, relative to the modules directory.
     pub path: PathBuf,
-    /// Modules that must be loaded before.
+    /// Modules that must be loaded first.
     pub depends: Vec<String>,
-    /// Names (often aliases) of what it wants loaded too, without which it may fail at work.
+    /// Soft dependencies, often aliases, without which it may fail at run time.
     pub wants: Vec<String>,
-    /// Other names that it answers to: `fs-ext4`, `crypto-crc32c`, patterns of devices.
+    /// Such as `fs-ext4`, `crypto-crc32c`, or device patterns.
     pub aliases: Vec<String>,
 }
 
-/// Where a module is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModulePresence {
-    /// In a file of its own.
+    /// In a module file.
     Module,
-    /// In the kernel itself.
     BuiltIn,
-    /// Nowhere.
     Lacking,
 }
 
@@ -45,8 +39,8 @@ pub struct Modules {
     built_in: BTreeSet<String>,
 }
 
-/// What modules use without saying so in a way that a machine can read.
-const UNSAID: [(&str, &[&str]); 5] = [
+/// Dependencies that modules do not declare.
+const UNDECLARED: [(&str, &[&str]); 5] = [
     ("fat", &["nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8"]),
     ("libcrc32c", &["crypto-crc32c"]),
     ("nilfs2", &["crc32"]),
@@ -55,10 +49,10 @@ const UNSAID: [(&str, &[&str]); 5] = [
 ];
 
 impl Modules {
-    /// Reads what there is in `folder`, which is `/lib/modules/RELEASE` or a copy of it.
+    /// Reads the modules in `folder`, which is `/lib/modules/RELEASE` or a copy of it.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the directory cannot be read.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let mut modules = if folder.join(depmod::DEPENDENCIES).is_file() {
             depmod::read(folder)
@@ -69,14 +63,13 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Whether it can be told what the modules in `folder` need: `depmod` has been there, or their
-    /// files tell it.
-    pub(crate) fn are_told(folder: &Path) -> bool {
+    /// Whether the dependencies of the modules in `folder` can be read, from depmod's index or from
+    /// uncompressed module files.
+    pub(crate) fn has_dependencies(folder: &Path) -> bool {
         folder.join(depmod::DEPENDENCIES).is_file() || !scan::has_compressed(&folder.join("kernel"))
     }
 
-    /// Where the module called `name` is; a name that other modules answer to (`fs-ext4`) is where
-    /// they are.
+    /// Where the module with this name or alias is.
     pub fn presence(&self, name: &str) -> ModulePresence {
         let name = normal(name);
         if !self.named(&name).is_empty() {
@@ -88,18 +81,16 @@ impl Modules {
         }
     }
 
-    /// How many modules there are.
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
 
-    /// Those called `wanted` and all that these need.
-    pub(crate) fn with_needs<S: AsRef<str>>(&self, wanted: &[S]) -> Self {
+    /// The modules in `wanted` with all their dependencies.
+    pub(crate) fn with_dependencies<S: AsRef<str>>(&self, wanted: &[S]) -> Self {
         let mut chosen = BTreeMap::new();
         let mut rest: Vec<String> = wanted.iter().map(|name| normal(name.as_ref())).collect();
         while let Some(name) = rest.pop() {
@@ -109,8 +100,10 @@ impl Modules {
                 }
                 rest.extend(module.depends.iter().cloned());
                 rest.extend(module.wants.iter().map(|name| normal(name)));
-                let unsaid = UNSAID.iter().filter(|(of, _)| of == name);
-                rest.extend(unsaid.flat_map(|(_, names)| names.iter().map(|name| normal(name))));
+                let undeclared = UNDECLARED.iter().filter(|(of, _)| of == name);
+                rest.extend(
+                    undeclared.flat_map(|(_, names)| names.iter().map(|name| normal(name))),
+                );
             }
         }
         Self { folder: self.folder.clone(), modules: chosen, built_in: self.built_in.clone() }
@@ -121,17 +114,16 @@ impl Modules {
         self.modules.values().map(|module| module.path.as_path())
     }
 
-    /// The folder in which they are.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file from which it is known what modules need, where `depmod` left one.
+    /// depmod's file of dependencies, if it exists.
     pub(crate) fn index_file(&self) -> Option<PathBuf> {
         Some(self.folder.join(depmod::DEPENDENCIES)).filter(|file| file.is_file())
     }
 
-    /// What `depmod` would write of them: names of files and what is in them.
+    /// The files that depmod(8) would write: names and contents.
     pub(crate) fn index(&self) -> Vec<(&'static str, String)> {
         depmod::write(self)
     }
@@ -151,7 +143,7 @@ impl Modules {
         self.modules.values().filter_map(of_module).collect()
     }
 
-    /// The module of that name, or all that answer to it.
+    /// The module with that name, and all with that alias.
     fn named(&self, name: &str) -> Vec<(&String, &Module)> {
         let own = self.modules.get_key_value(name);
         let answers = |module: &Module| module.aliases.iter().any(|alias| normal(alias) == name);
@@ -159,7 +151,7 @@ impl Modules {
     }
 }
 
-/// A name as the kernel has it.
+/// A module name in the kernel's spelling.
 fn normal(name: &str) -> String {
     name.trim().replace('-', "_")
 }
@@ -204,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn a_module_brings_what_it_depends_on_and_wants() {
+    fn hard_and_soft_dependencies_are_included() {
         let names = |wanted: &[&str]| {
-            let chosen = sample().with_needs(wanted);
+            let chosen = sample().with_dependencies(wanted);
             chosen.modules.keys().cloned().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(names(&["ext4"]), "crc32c_generic crc32c_intel ext4 jbd2");
@@ -216,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_is_not_lacking() {
+    fn built_in_modules_are_not_lacking() {
         let presence = |name| sample().presence(name);
         assert_eq!(presence("crc32c-intel"), ModulePresence::Module);
         assert_eq!(presence("fs-ext4"), ModulePresence::Module);
@@ -234,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_off_paths() {
+    fn module_names_are_read_from_paths() {
         let name = |path: &str| name_of(Path::new(path));
         assert_eq!(name("kernel/drivers/mmc/host/sdhci-pci.ko").as_deref(), Some("sdhci_pci"));
         assert_eq!(name("a/ext4.ko.zst").as_deref(), Some("ext4"));

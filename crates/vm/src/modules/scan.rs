@@ -1,7 +1,7 @@
-//! Modules as their own files describe them, where no `depmod` has run.
+//! Reads modules from their files, if there is no index of depmod(8).
 //!
-//! Limits: a compressed module says only its name; kernels that are packed with compressed modules
-//! need `depmod`'s files ([`has_compressed`]).
+//! Limit: only the name of a compressed module can be read; kernels with compressed modules need
+//! depmod's index ([`has_compressed`]).
 
 use std::fs::File;
 use std::io;
@@ -32,7 +32,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Modules> {
     Ok(modules)
 }
 
-/// Whether there are modules whose files do not tell what they need, because they are compressed.
+/// Whether there are compressed modules, whose dependencies cannot be read.
 pub(super) fn has_compressed(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {

@@ -1,4 +1,4 @@
-//! A guest for tests: its program reads commands line by line and answers each with one line.
+//! A guest for tests: its program executes commands line by line; each answers with one line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use flashfit_vm::{ClockSpeed, Kernel, Vm, VmOptions};
 const PROGRAM: &str = "#!/bin/sh\nwhile read -r line; do eval \"$line\"; done\n";
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// A kernel to boot; where one cannot be, says why and gives nothing.
+/// A kernel to boot; otherwise records a skip and returns `None`.
 pub fn kernel_or_skip() -> Option<Kernel> {
     static FOUND: OnceLock<Result<Kernel, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -40,7 +40,7 @@ pub fn kernel_or_skip() -> Option<Kernel> {
     }
 }
 
-/// The files of one guest; removed when dropped.
+/// The directory of one guest, removed on drop.
 pub struct Guest {
     folder: tempfile::TempDir,
 }
@@ -76,24 +76,23 @@ pub fn options(kernel: Kernel, guest: &Guest) -> VmOptions {
     }
 }
 
-/// The host's end of a conversation.
-pub struct Talk(BufReader<UnixStream>);
+/// The host's end of the guest's shell.
+pub struct GuestShell(BufReader<UnixStream>);
 
-impl Talk {
+impl GuestShell {
     pub fn new(vm: &Vm) -> Self {
         let channel = vm.channel().unwrap();
         channel.set_read_timeout(Some(ANSWER_WAIT)).unwrap();
         Self(BufReader::new(channel))
     }
 
-    /// Has a command run whose answer nobody waits for.
-    fn tell(&mut self, command: &str) {
+    fn send(&mut self, command: &str) {
         self.0.get_mut().write_all(format!("{command}\n").as_bytes()).unwrap();
     }
 
-    /// Has a command run, and gives the one line that it answers.
-    pub fn ask(&mut self, command: &str) -> String {
-        self.tell(command);
+    /// Runs a command and returns its one line of output.
+    pub fn run(&mut self, command: &str) -> String {
+        self.send(command);
         let mut line = String::new();
         let read = self.0.read_line(&mut line);
         assert!(read.is_ok(), "{command}: {read:?} after {line:?}");

@@ -126,7 +126,7 @@ impl Lab {
     /// Holds up the test until nothing is held, recorded or running any more.
     #[track_caller]
     fn wait_until_all_is_given_back(&self) {
-        self.rack.assert_all_is_given_back();
+        self.rack.assert_all_released();
         let records = std::fs::read_dir(self.place.path("state/lab")).unwrap().flatten();
         let left: Vec<PathBuf> = records.map(|entry| entry.path()).collect();
         assert!(!left.iter().any(|path| path.extension().is_some_and(|e| e == "json")), "{left:?}");

@@ -83,7 +83,7 @@ fn memory_that_is_not_there_is_said() {
     with_machine(|place| {
         // More than any processor can reach.
         let ended = Ended::of(start(&place, &["--memory", "500TiB"]));
-        ended.said(4, &["there is no memory here for a virtual machine", "hint: ask for less"]);
+        ended.said(4, &["not enough memory for a virtual machine", "hint: use less memory"]);
         let args = ["--vm-speed-mips", "500", "--data-size", "20GiB"];
         let large = place.file("large.toml", &crate::fixture::FAST_CARD.replace("160MiB", "32GiB"));
         let large = format!("sim:{}", large.display());
@@ -175,7 +175,10 @@ fn full_disks_of_this_machine_are_gone_round_or_said() {
         assert!(outcome.stdout.contains("resumed 0\n"), "{shown}");
         assert!(outcome.stdout.contains("cache 0\n"), "an initramfs need not be kept: {shown}");
         assert!(outcome.stdout.contains("both 4\n0\n"), "nothing is left: {shown}");
-        assert!(outcome.stderr.contains("hint: make room there, or name other folders"), "{shown}");
+        assert!(
+            outcome.stderr.contains("hint: make room there, or use other directories"),
+            "{shown}"
+        );
         wait_for_nothing_left(&place);
     });
 }

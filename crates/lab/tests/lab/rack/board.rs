@@ -1,5 +1,5 @@
-//! What stands in the rack: a machine that ssh reaches on loopback and that has a power switch. The
-//! one here is an sshd of the test's own user, whose power is whether it runs.
+//! A board of the test lab: a machine with SSH on loopback and a power switch. Here it is an sshd of
+//! the test's user, which runs while the board is on.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
@@ -8,18 +8,16 @@ use std::process::{Command, Stdio};
 
 use flashfit_host::SshAddress;
 
-/// A board.
 pub trait Board: Send + Sync {
-    /// Where its sshd listens on 127.0.0.1.
+    /// Port of its sshd on 127.0.0.1.
     fn port(&self) -> u16;
 
-    /// Who logs in there.
     fn user(&self) -> String;
 
-    /// The file of that user's key.
+    /// The key file of that user.
     fn key(&self) -> PathBuf;
 
-    /// Gives it power, or takes it away.
+    /// Switches the board on or off.
     fn switch(&self, on: bool);
 
     /// Whether its switch is on.
@@ -34,14 +32,13 @@ pub trait Board: Send + Sync {
     }
 }
 
-/// A board with its files in a folder of its own; without power at first.
+/// A board with its own directory; initially off.
 pub struct SshdBoard {
     folder: PathBuf,
     port: u16,
 }
 
 impl SshdBoard {
-    /// Makes its keys, its configuration and its switch.
     pub fn make(folder: PathBuf, sshd: &Path) -> Self {
         std::fs::create_dir(&folder).expect("a folder");
         for key in ["host", "user"] {
@@ -55,7 +52,7 @@ impl SshdBoard {
              PasswordAuthentication no\n"
         );
         std::fs::write(folder.join("sshd_config"), config).expect("a file");
-        // Power off ends the connections too, which are children of the sshd that listens.
+        // Power off also ends the connections, which are children of the listening sshd.
         let switch = format!(
             "cd {dir} || exit 1\n\
              case $1 in\n\
@@ -88,7 +85,7 @@ impl Board for SshdBoard {
     fn switch(&self, on: bool) {
         let mut sh = Command::new("sh");
         sh.arg(self.folder.join("switch.sh")).arg(if on { "on" } else { "off" });
-        // What it has been told before, and what it says, do not matter.
+        // The output does not matter.
         sh.output().expect("it runs");
     }
 
@@ -97,15 +94,15 @@ impl Board for SshdBoard {
     }
 }
 
-/// Makes a key without a passphrase, and its public half beside it.
+/// Creates a key pair without a passphrase.
 pub fn make_key(file: &Path) {
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(file);
     assert!(keygen.status().expect("it runs").success(), "{keygen:?}");
 }
 
-/// A port that nobody listens on just now, and that no outgoing connection is given while its
-/// board is switched off: those begin at 32768.
+/// An unused port below 32768, which the kernel does not use for outgoing connections while the
+/// board is off.
 pub fn free_port() -> u16 {
     let mut random = RandomState::new().build_hasher();
     loop {

@@ -1,7 +1,7 @@
-//! A rack for tests: labgrid's own coordinator and exporter on loopback, and two boards.
+//! A lab for tests: labgrid's coordinator and exporter on loopback, and two boards.
 //!
-//! Board 1 has a power switch of the kind that labgrid calls `rest`; the power of board 2 is
-//! switched by a command, which takes an environment file.
+//! Board 1 has a power switch of labgrid's model `rest`; board 2 is switched by a command in an
+//! environment file.
 
 pub mod board;
 mod relay;
@@ -16,20 +16,21 @@ use std::time::{Duration, Instant};
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
 use flashfit_lab::{Lab, LabSettings};
+use flashfit_test_support::{TestNeed, skip};
 
 use board::{Board, SshdBoard, free_port};
 use relay::Relay;
 
-/// A minute on a machine that has much else to do.
+/// Enough on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The command that switches board 2: it asks the switch over HTTP.
+/// The command that switches board 2 over HTTP.
 const SWITCH: &str = "\
 import sys, urllib.request as web
 web.urlopen(web.Request(sys.argv[1], data=sys.argv[2].encode(), method='PUT'), timeout=50)
 ";
 
-/// A folder of labgrid's programs, and sshd.
+/// The directory of labgrid's programs, and sshd.
 struct Programs {
     labgrid: PathBuf,
     sshd: PathBuf,
@@ -43,17 +44,17 @@ impl Programs {
         );
         let labgrid = target.join("labgrid/bin");
         if !labgrid.join("labgrid-client").exists() {
-            return Err("no labgrid in target/labgrid (sh scripts/lab-for-tests.sh)".to_owned());
+            return Err("labgrid is not installed (sh scripts/lab-for-tests.sh)".to_owned());
         }
         for needed in ["ssh", "ssh-keygen", "ps"] {
-            find(needed).ok_or_else(|| format!("no {needed} here"))?;
+            find(needed).ok_or_else(|| format!("{needed} is not installed"))?;
         }
-        let sshd = find("sshd").ok_or("no sshd here (apt-get install openssh-server)")?;
+        let sshd = find("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
         Ok(Self { labgrid: labgrid.canonicalize().expect("it exists"), sshd })
     }
 }
 
-/// The rack; gone when dropped.
+/// The test lab, stopped on drop.
 pub struct Rack {
     folder: tempfile::TempDir,
     programs: Programs,
@@ -65,17 +66,17 @@ pub struct Rack {
 }
 
 impl Rack {
-    /// A rack with two boards that have power; `None`, with the reason printed, where it cannot be.
+    /// A rack with two boards that are switched on; `None`, recorded as a skip, without labgrid.
     pub fn start() -> Option<Self> {
         let programs = match Programs::find() {
             Ok(programs) => programs,
             Err(reason) => {
-                println!("skipped: {reason}");
+                assert!(skip(Some(TestNeed::Labgrid.missing(reason))));
                 return None;
             }
         };
         if rustix::process::geteuid().is_root() {
-            // sshd insists on its folder for processes without rights.
+            // sshd needs its privilege separation directory.
             std::fs::create_dir_all("/run/sshd").expect("root can make it");
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -87,12 +88,12 @@ impl Rack {
         Some(Self::around(folder, programs, boards))
     }
 
-    /// Why there can be no rack.
+    /// What this machine lacks for a rack.
     pub fn lacking() -> Option<String> {
         Programs::find().err()
     }
 
-    /// A rack with these boards, as they are.
+    /// A rack with these boards.
     pub fn with(boards: [Arc<dyn Board>; 2]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         Self::around(folder, Programs::find().expect("what it lacks was asked"), boards)
@@ -109,17 +110,16 @@ impl Rack {
         rack
     }
 
-    /// Board 1 or 2.
     pub fn board(&self, number: usize) -> &dyn Board {
         self.boards[number - 1].as_ref()
     }
 
-    /// The folder of the files of board 1 or 2, where it is an sshd.
+    /// The directory of board 1 or 2, if it is an sshd.
     pub fn folder_of(&self, number: usize) -> PathBuf {
         folder_of(self.folder.path(), number)
     }
 
-    /// From now on the switch of board 1 or 2 answers that it has failed.
+    /// Makes the power switch of board 1 or 2 report errors.
     pub fn break_relay(&self, number: usize) {
         self.relays[number - 1].break_down();
     }
@@ -149,7 +149,7 @@ impl Rack {
              drivers:\n      ExternalPowerDriver: {{{driver}}}\n"
         );
         std::fs::write(self.path("environment.yaml"), environment).expect("a file");
-        // As the coordinator saves them, so that they survive its restarts.
+        // In the coordinator's own format, so that they survive its restarts.
         let place = |board: u16| {
             let group = format!("exporter: rack1, group: board{board}, cls: '*'");
             format!(
@@ -169,12 +169,11 @@ impl Rack {
         wait_until("the coordinator listens", || TcpStream::connect(&address).is_ok());
     }
 
-    /// Kills the coordinator, as a crash does.
     pub fn kill_coordinator(&mut self) {
         end(self.coordinator.take());
     }
 
-    /// The exporter ends when it loses the coordinator and is started again, as by its service.
+    /// The exporter ends when it loses the coordinator; a loop restarts it, like its service.
     fn start_exporter(&mut self) {
         let program = self.programs.labgrid.join("labgrid-exporter");
         let again = format!(
@@ -214,7 +213,7 @@ impl Rack {
             .expect("it starts")
     }
 
-    /// What `labgrid-client` prints for somebody else, called by hand.
+    /// Calls `labgrid-client` as another user and returns its output.
     pub fn client(&self, host: &str, user: &str, args: &[&str]) -> String {
         let program = Program::new(self.programs.labgrid.join("labgrid-client").to_string_lossy())
             .args(["--coordinator", &format!("127.0.0.1:{}", self.port)])
@@ -226,7 +225,6 @@ impl Rack {
         outcome.stdout + &outcome.stderr
     }
 
-    /// Settings for this rack.
     pub fn settings(&self) -> LabSettings {
         LabSettings {
             client: self.programs.labgrid.join("labgrid-client").display().to_string(),
@@ -239,20 +237,18 @@ impl Rack {
         }
     }
 
-    /// Enters the lab.
     pub fn open(&self) -> Lab {
         self.open_with(SystemRunner::default())
     }
 
-    /// Enters the lab with this runner for work.
     pub fn open_with(&self, work: SystemRunner) -> Lab {
         let end = Arc::new(SystemRunner::default());
         Lab::open(self.settings(), Arc::new(work), end).expect("it opens")
     }
 
-    /// Holds up the test unless nobody has a place or a reservation and nothing is on record.
+    /// Asserts that no place is locked, nothing is reserved and no record exists.
     #[track_caller]
-    pub fn assert_all_is_given_back(&self) {
+    pub fn assert_all_released(&self) {
         let places = self.client("hand", "someone", &["-v", "places"]);
         assert_eq!(places.matches("acquired: None").count(), 2, "{places}");
         let reservations = self.client("hand", "someone", &["reservations"]);
@@ -260,7 +256,6 @@ impl Rack {
         assert_eq!(self.records(), 0, "a record is left");
     }
 
-    /// How many records there are.
     pub fn records(&self) -> usize {
         std::fs::read_dir(self.path("records")).map_or(0, |entries| {
             let is_record = |path: PathBuf| path.extension().is_some_and(|end| end == "json");
@@ -292,7 +287,6 @@ fn end(child: Option<Child>) {
     }
 }
 
-/// Waits for what must come.
 #[track_caller]
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();

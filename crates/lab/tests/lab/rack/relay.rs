@@ -1,5 +1,5 @@
-//! A power switch over HTTP, as labgrid's model `rest` wants it: `PUT` of 1 or 0 switches, `GET`
-//! tells. It lives as long as the test's process.
+//! A power switch over HTTP for labgrid's model `rest`: `PUT` 1 or 0 switches, `GET` reads the state.
+//! It runs until the test process ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,6 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A switch for this board.
     pub fn start(board: Arc<dyn Board>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -23,19 +22,19 @@ impl Relay {
         let broken = Arc::clone(&is_broken);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that goes away in the middle is its own business.
+                // Ignores clients that disconnect.
                 let _ = answer(stream, board.as_ref(), broken.load(Ordering::Relaxed));
             }
         });
         Self { port, is_broken }
     }
 
-    /// Where it is asked; `{index}` is labgrid's word for the number of a socket.
+    /// The URL; labgrid replaces `{index}` with the number of a socket.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/{{index}}", self.port)
     }
 
-    /// From now on it answers that it has failed.
+    /// Makes it report errors.
     pub fn break_down(&self) {
         self.is_broken.store(true, Ordering::Relaxed);
     }
