@@ -1,23 +1,22 @@
-//! A geometry, each of its quantities with where it comes from.
+//! A geometry whose quantities record their source.
 
 use std::fmt;
 
 use flashfit_device::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Where a quantity of the geometry comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuantitySource {
-    /// The user gave it, on the command line or in a configuration.
+    /// Given by the user on the command line or in a configuration file.
     Given,
-    /// A register or attribute of the device declares it; the text names it.
+    /// Declared by the device; the text names the register or attribute.
     Declared(String),
-    /// A card model states it, so it is exact.
+    /// Exact, from a card model.
     Modelled,
-    /// A timing probe found it.
+    /// Inferred by a timing probe.
     Probed,
-    /// It was published for another device; the text names what published it.
+    /// Published for another device; the text names the publication.
     Published(String),
 }
 
@@ -28,7 +27,7 @@ impl fmt::Display for QuantitySource {
             Self::Declared(place) => write!(f, "declared ({place})"),
             Self::Modelled => f.write_str("from the card model"),
             Self::Probed => f.write_str("probed"),
-            Self::Published(place) => write!(f, "of another medium ({place})"),
+            Self::Published(place) => write!(f, "of another device ({place})"),
         }
     }
 }
@@ -36,7 +35,6 @@ impl fmt::Display for QuantitySource {
 /// A quantity and its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sourced {
-    /// The value.
     pub bytes: Bytes,
     /// Where it comes from.
     pub source: QuantitySource,
@@ -49,22 +47,20 @@ impl Sourced {
     }
 }
 
-/// What is known of how a device is built.
+/// The known internal geometry of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
-    /// The erase block (erase block, allocation unit).
     pub erase_unit: Option<Sourced>,
-    /// The pages that are written together.
+    /// The pages programmed together.
     pub write_unit: Option<Sourced>,
 }
 
 impl Geometry {
-    /// Whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         self.erase_unit.is_none() && self.write_unit.is_none()
     }
 
-    /// This geometry, with what is missing taken from `other`.
+    /// Fills missing quantities from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -79,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_goes_before_what_is_declared() {
+    fn given_values_take_precedence_over_declared_ones() {
         let given = Geometry {
             erase_unit: Some(Sourced::new(Bytes::mib(8), QuantitySource::Given)),
             write_unit: None,

@@ -1,8 +1,8 @@
-//! How a device is built inside: page, write unit, erase block, open erase blocks.
+//! The internal geometry of a flash device: page, write unit, erase block, open erase blocks.
 //!
-//! [`reading`] and [`writing`] find it out by timing a device, [`flashbench`] from published
-//! tables; all evidence of the erase block adds up in one [`belief`], and every quantity gets a
-//! verdict ([`findings`]). [`geometry`] is what the rest of flashfit takes of it.
+//! [`reading`] and [`writing`] infer it from timing a device, [`flashbench`] from published tables. All
+//! evidence about the erase block is combined in a [`belief`], and every quantity gets a verdict
+//! ([`findings`]). The rest of flashfit uses [`geometry`].
 
 pub mod belief;
 pub mod findings;

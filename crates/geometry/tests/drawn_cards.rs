@@ -1,4 +1,4 @@
-//! The cards of chance that the figures are made with: all of them can be, and all kinds occur.
+//! The random cards of the accuracy benchmark: every seed gives a valid card, and all kinds occur.
 
 #[path = "../benches/accuracy/cards.rs"]
 mod cards;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use flashfit_card::model::LayerKind;
 
 #[test]
-fn every_seed_is_a_card_and_all_kinds_occur() {
+fn every_seed_is_a_valid_card_and_all_kinds_occur() {
     let mut kinds: BTreeMap<String, u32> = BTreeMap::new();
     let mut count = |name: String| *kinds.entry(name).or_default() += 1;
-    const { assert!(cards::DEVELOPMENT < cards::JUDGING) };
+    const { assert!(cards::DEVELOPMENT < cards::EVALUATION) };
     for seed in 0..cards::DEVELOPMENT {
         let drawn = cards::draw(seed);
         let (model, unit) = (&drawn.model, drawn.model.erase_unit_bytes());

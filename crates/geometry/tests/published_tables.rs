@@ -1,5 +1,5 @@
-//! Published tables of real cards, and drawn ones: what is inferred agrees with itself, is right,
-//! or is not said.
+//! Inference from published tables of real cards, which must be consistent, and from randomly drawn
+//! tables, which must be correct or give no answer.
 
 #![expect(clippy::unwrap_used, reason = "tests end where something fails")]
 
@@ -33,7 +33,7 @@ fn findings(file: &Path) -> GeometryFindings {
 }
 
 #[test]
-fn runs_of_one_card_agree_on_its_erase_unit() {
+fn runs_of_one_card_agree_on_its_erase_block() {
     let (mut pairs, mut agree, mut answered) = (0, 0, 0);
     let files = files("align");
     let answers: Vec<_> =
@@ -55,7 +55,7 @@ fn runs_of_one_card_agree_on_its_erase_unit() {
 }
 
 #[test]
-fn open_units_are_read_where_a_cliff_is() {
+fn open_erase_blocks_are_inferred_from_a_cliff() {
     let count = |card: &str| {
         let all = files("open-au");
         let (_, file) = all.iter().find(|(of, _)| of == card).unwrap();
@@ -73,12 +73,12 @@ fn open_units_are_read_where_a_cliff_is() {
     assert_eq!(count("card-31"), (None, None));
 }
 
-/// What a card is built of, for a table that is drawn.
+/// The parameters of a randomly drawn table.
 struct Drawn {
-    /// A power of two; 0 for none that shows.
+    /// A power of two; 0 for no visible unit.
     unit: u64,
     page: u64,
-    /// In microseconds: reads beside a boundary, what the page and the unit add, the noise.
+    /// In microseconds: adjacent reads, steps of the page and the unit, noise.
     beside: f64,
     page_extra: f64,
     unit_extra: f64,
@@ -104,8 +104,8 @@ impl Drawn {
         }
     }
 
-    /// As flashbench would measure it, with three of seven places beside the boundaries on devices
-    /// that are no power of two, and now and then a row that is off.
+    /// The table that flashbench would print. On devices that are not a power of two, three of seven
+    /// places are not at boundaries. Some rows are outliers.
     fn table(&self, random: &mut Random) -> AlignTable {
         let diluted = if random.below(2) == 0 { 4.0 / 7.0 } else { 1.0 };
         let noise = |random: &mut Random| {
@@ -138,7 +138,7 @@ fn answer(table: AlignTable) -> Option<QuantityValue> {
 }
 
 #[test]
-fn drawn_tables_get_the_right_answer_or_none() {
+fn drawn_tables_get_the_correct_answer_or_none() {
     let mut random = Random::new(7);
     let (mut answered, mut wrong) = (0, 0);
     let tables = 200;
@@ -154,7 +154,7 @@ fn drawn_tables_get_the_right_answer_or_none() {
 }
 
 #[test]
-fn drawn_tables_without_an_erase_unit_get_no_answer() {
+fn drawn_tables_without_an_erase_block_get_no_answer() {
     let mut random = Random::new(8);
     let answered =
         (0..100).filter(|_| answer(Drawn::new(&mut random, false).table(&mut random)).is_some());

@@ -1,6 +1,6 @@
-//! The reading-only probe on cards of known geometry, on devices without any, and on bad devices.
+//! The read-only probe on cards of known geometry, on devices without any, and on faulty devices.
 //!
-//! A few dozen seeds that nothing depends on; the figures come from `make accuracy`.
+//! Uses a few dozen development seeds; `make accuracy` measures the accuracy.
 
 #[path = "../benches/accuracy/cards.rs"]
 #[expect(dead_code, reason = "the figures use the rest")]
@@ -20,10 +20,10 @@ use flashfit_geometry::reading::{ReadingOptions, most_reads, probe, usual_reads}
 use flashfit_geometry::{ProbeError, ProbeObserver, Probed, QuantityValue, QuantityVerdict};
 use probes::{LATENCIES, Latency, Plain};
 
-/// Seeds of cards; of the development ones.
+/// Development seeds.
 const CARDS: std::ops::Range<u64> = 900..cards::DEVELOPMENT;
 
-/// Cards with sectors of 4 KiB and small units, which were once asked about parts of sectors.
+/// Cards with sectors of 4 KiB and small units.
 #[test]
 fn only_whole_sectors_are_read() {
     for seed in [6296, 6461] {
@@ -35,12 +35,12 @@ fn only_whole_sectors_are_read() {
 }
 
 #[test]
-fn what_is_answered_of_cards_of_chance_is_right() {
+fn answers_for_random_cards_are_correct() {
     let (mut all_reads, mut all_usual_reads) = (0, 0);
     let (mut shown, mut answered, mut wrong) = (0, 0, Vec::new());
     for seed in CARDS {
         let drawn = cards::draw(seed);
-        // The large ones take long to write.
+        // Large cards take long to write.
         if drawn.model.capacity.0 > 600 << 20 {
             continue;
         }
@@ -58,16 +58,16 @@ fn what_is_answered_of_cards_of_chance_is_right() {
         all_reads += reads;
         all_usual_reads += usual_reads(capacity);
     }
-    // Going on where more reads may tell is for the few.
+    // Few probes extend their budget.
     assert!(all_reads <= 2 * all_usual_reads, "{all_reads} reads, usual are {all_usual_reads}");
     assert!(shown >= 5, "{shown}");
     assert!(answered * 10 >= shown * 7, "{answered} of {shown}");
     assert_eq!(wrong, []);
-    const { assert!(cards::DEVELOPMENT < cards::JUDGING) };
+    const { assert!(cards::DEVELOPMENT < cards::EVALUATION) };
 }
 
 #[test]
-fn media_without_geometry_get_no_answer() {
+fn devices_without_geometry_get_no_answer() {
     for latency in LATENCIES {
         for seed in 0..3 {
             let probed = probes::probe_plain(latency, (256 << 20) << (2 * seed), seed);
@@ -84,7 +84,7 @@ fn media_without_geometry_get_no_answer() {
     }
 }
 
-/// A card with units of 3 MiB behind a zone, in which something can go wrong.
+/// A card with units of 3 MiB after a zone.
 const CARD: &str = r#"
 name = "known"
 title = "a card for tests"
@@ -116,69 +116,69 @@ stall_ns = 20_000_000
 
 /// How the card fails.
 #[derive(Debug, Clone, Copy, Default)]
-struct Trouble {
-    /// One place in so many cannot be read.
+struct Faults {
+    /// One place in this many is unreadable.
     unreadable_every: u64,
-    /// After so many reads it is gone.
+    /// The device disappears after this many reads.
     vanishes_after: Option<u64>,
-    /// Where the device begins on the card, in bytes.
+    /// Offset of the device on the card, in bytes.
     begins_at: u64,
 }
 
-struct Troubled {
+struct FaultyDevice {
     card: InProcessCard<VirtualClock>,
-    trouble: Trouble,
+    faults: Faults,
     asked: Vec<u64>,
 }
 
-impl Troubled {
-    fn new(trouble: Trouble, clock: &VirtualClock) -> Self {
+impl FaultyDevice {
+    fn new(faults: Faults, clock: &VirtualClock) -> Self {
         let model = CardModel::parse(CARD, &Origin::File("known.toml".into())).expect("a card");
         let mut card = InProcessCard::new(Card::counting(&model), clock.clone());
         let data = vec![0; 3 << 20];
         for unit in 0..500 {
             card.write(unit * (3 << 20), &data).expect("room for it");
         }
-        Self { card, trouble, asked: Vec::new() }
+        Self { card, faults, asked: Vec::new() }
     }
 }
 
-impl BlockDev for Troubled {
+impl BlockDev for FaultyDevice {
     fn describe(&self) -> BlockDevInfo {
         let description = self.card.describe();
-        let capacity_bytes = description.capacity_bytes - self.trouble.begins_at;
+        let capacity_bytes = description.capacity_bytes - self.faults.begins_at;
         BlockDevInfo { capacity_bytes, ..description }
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), BlockDevError> {
         self.asked.push(offset);
-        if self.trouble.vanishes_after.is_some_and(|reads| self.asked.len() as u64 > reads) {
+        if self.faults.vanishes_after.is_some_and(|reads| self.asked.len() as u64 > reads) {
             return Err(BlockDevError::Disconnected("pulled out".into()));
         }
-        let every = self.trouble.unreadable_every;
+        let every = self.faults.unreadable_every;
         if every > 0 && (offset >> 16).wrapping_mul(0x9E37_79B9) % every == 0 {
             let (length, source) = (buffer.len() as u64, std::io::Error::other("bad flash"));
             return Err(BlockDevError::Io { offset, length, source });
         }
-        self.card.read(offset + self.trouble.begins_at, buffer)
+        self.card.read(offset + self.faults.begins_at, buffer)
     }
 
     fn write(&mut self, _offset: u64, _data: &[u8]) -> Result<(), BlockDevError> {
-        panic!("a reading-only probe wrote");
+        panic!("the read-only probe wrote");
     }
 
     fn flush(&mut self) -> Result<(), BlockDevError> {
-        panic!("a reading-only probe flushed");
+        panic!("the read-only probe flushed");
     }
 
     fn discard(&mut self, _offset: u64, _length: u64) -> Result<(), BlockDevError> {
-        panic!("a reading-only probe discarded");
+        panic!("the read-only probe discarded");
     }
 }
 
-fn probed(trouble: Trouble, options: &ReadingOptions) -> (Result<Probed, ProbeError>, Vec<u64>) {
+fn probed(faults: Faults, options: &ReadingOptions) -> (Result<Probed, ProbeError>, Vec<u64>) {
     let clock = VirtualClock::default();
-    let mut device = Troubled::new(trouble, &clock);
+    let mut device = FaultyDevice::new(faults, &clock);
     let result = probe(&mut device, &clock, options, &mut NoObserver);
     (result, device.asked)
 }
@@ -191,9 +191,9 @@ const TRUTH: (Option<QuantityValue>, Option<QuantityValue>) =
     (Some(QuantityValue::Bytes(3 << 20)), Some(QuantityValue::Bytes(16 << 10)));
 
 #[test]
-fn no_place_is_read_twice_and_the_same_seed_asks_the_same() {
+fn no_place_is_read_twice_and_a_seed_determines_the_reads() {
     let options = ReadingOptions { seed: 3, ..ReadingOptions::default() };
-    let (result, asked) = probed(Trouble::default(), &options);
+    let (result, asked) = probed(Faults::default(), &options);
     let result = result.unwrap();
     assert_eq!(found(&result), TRUTH, "{:#?}", result.findings);
     let cells: HashSet<u64> =
@@ -201,14 +201,14 @@ fn no_place_is_read_twice_and_the_same_seed_asks_the_same() {
     assert_eq!(cells.len(), asked.len());
     assert_eq!(result.evidence.samples.len() as u64, result.reads);
     assert!(result.evidence.series.iter().all(|series| !series.points.is_empty()));
-    let (again, asked_again) = probed(Trouble::default(), &options);
+    let (again, asked_again) = probed(Faults::default(), &options);
     assert_eq!((again.unwrap(), asked_again), (result, asked));
 }
 
 #[test]
-fn read_errors_in_places_are_told_and_count_for_nothing() {
-    let trouble = Trouble { unreadable_every: 10, ..Trouble::default() };
-    let (result, _) = probed(trouble, &ReadingOptions::default());
+fn isolated_read_errors_are_reported_and_excluded() {
+    let faults = Faults { unreadable_every: 10, ..Faults::default() };
+    let (result, _) = probed(faults, &ReadingOptions::default());
     let probed = result.unwrap();
     assert_eq!(found(&probed), TRUTH, "{:#?}", probed.findings);
     let (failed, good) = (probed.errors.len() as u64, probed.evidence.samples.len() as u64);
@@ -218,22 +218,22 @@ fn read_errors_in_places_are_told_and_count_for_nothing() {
 }
 
 #[test]
-fn a_medium_that_cannot_be_read_or_vanishes_gives_an_error_and_no_verdict() {
-    let broken = Trouble { unreadable_every: 1, ..Trouble::default() };
+fn an_unreadable_or_removed_device_gives_an_error() {
+    let broken = Faults { unreadable_every: 1, ..Faults::default() };
     let error = probed(broken, &ReadingOptions::default()).0.unwrap_err();
-    assert!(matches!(error, ProbeError::Unreadable { failed: 16, asked: 16, .. }), "{error}");
-    let pulled = Trouble { vanishes_after: Some(100), ..Trouble::default() };
+    assert!(matches!(error, ProbeError::Unreadable { failed: 16, requests: 16, .. }), "{error}");
+    let pulled = Faults { vanishes_after: Some(100), ..Faults::default() };
     let error = probed(pulled, &ReadingOptions::default()).0.unwrap_err();
     assert!(matches!(error, ProbeError::Vanished { requests: 100, .. }), "{error}");
 }
 
 #[test]
-fn units_are_counted_from_where_the_medium_begins() {
-    // As a partition that begins at a third of a unit.
-    let trouble = Trouble { begins_at: 1 << 20, ..Trouble::default() };
+fn units_are_counted_from_the_start_of_the_physical_device() {
+    // Like a partition that starts at a third of a unit.
+    let faults = Faults { begins_at: 1 << 20, ..Faults::default() };
     let known = ReadingOptions { origin_bytes: 1 << 20, ..ReadingOptions::default() };
-    assert_eq!(found(&probed(trouble, &known).0.unwrap()), TRUTH);
-    let unknown = probed(trouble, &ReadingOptions::default()).0.unwrap();
+    assert_eq!(found(&probed(faults, &known).0.unwrap()), TRUTH);
+    let unknown = probed(faults, &ReadingOptions::default()).0.unwrap();
     assert_ne!(
         unknown.findings.erase_unit.verdict,
         QuantityVerdict::Found,
@@ -243,37 +243,37 @@ fn units_are_counted_from_where_the_medium_begins() {
 }
 
 #[test]
-fn a_region_with_fewer_places_than_reads_ends() {
+fn a_region_with_fewer_places_than_reads_terminates() {
     let region = Some(600 << 20..601 << 20);
     let (result, asked) =
-        probed(Trouble::default(), &ReadingOptions { region, ..ReadingOptions::default() });
+        probed(Faults::default(), &ReadingOptions { region, ..ReadingOptions::default() });
     assert_eq!(found(&result.unwrap()).0, None);
     assert!(!asked.is_empty() && asked.len() < 100, "{}", asked.len());
 }
 
 #[test]
-fn only_the_region_is_read_and_what_is_no_region_is_refused() {
+fn only_the_region_is_read_and_invalid_regions_are_rejected() {
     let region = |region| ReadingOptions { region: Some(region), ..ReadingOptions::default() };
-    let (result, asked) = probed(Trouble::default(), &region(600 << 20..1200 << 20));
+    let (result, asked) = probed(Faults::default(), &region(600 << 20..1200 << 20));
     let (erase_unit, write_unit) = found(&result.unwrap());
     assert_eq!(erase_unit, TRUTH.0);
-    // A small region's budget may end before the write unit is sure.
+    // The budget of a small region may end before the write unit is certain.
     assert!(write_unit.is_none() || write_unit == TRUTH.1, "{write_unit:?}");
     assert!(asked.iter().all(|offset| (600 << 20..1200 << 20).contains(offset)));
     for range in [0..100u64, 512..4 << 40] {
-        let error = probed(Trouble::default(), &region(range)).0.unwrap_err();
+        let error = probed(Faults::default(), &region(range)).0.unwrap_err();
         assert!(matches!(error, ProbeError::Region { .. }), "{error}");
     }
-    let error = probed(Trouble::default(), &region(0..64 << 10)).0.unwrap_err();
+    let error = probed(Faults::default(), &region(0..64 << 10)).0.unwrap_err();
     assert!(matches!(error, ProbeError::TooSmall { .. }), "{error}");
 }
 
 #[test]
-fn a_medium_smaller_than_the_largest_candidates_is_probed_for_the_others() {
+fn a_device_smaller_than_the_largest_candidates_is_probed_for_the_others() {
     let region = Some(600 << 20..640 << 20);
     let options = ReadingOptions { region, ..ReadingOptions::default() };
-    let probed = probed(Trouble::default(), &options).0.unwrap();
-    // Thirteen boundaries may be too few to be sure, but not to be mistaken.
+    let probed = probed(Faults::default(), &options).0.unwrap();
+    // Thirteen boundaries may be too few for an answer, but must not give a wrong one.
     let unit = probed.findings.erase_unit.value;
     assert!(unit.is_none() || unit == TRUTH.0, "{unit:?}");
     let sizes = probed.findings.erase_unit.candidates;
@@ -281,18 +281,18 @@ fn a_medium_smaller_than_the_largest_candidates_is_probed_for_the_others() {
 }
 
 #[test]
-fn the_budgets_of_reads_and_of_time_are_kept() {
+fn the_read_and_time_budgets_are_kept() {
     let few = ReadingOptions { max_reads: Some(50), ..ReadingOptions::default() };
-    assert_eq!(probed(Trouble::default(), &few).1.len(), 50);
+    assert_eq!(probed(Faults::default(), &few).1.len(), 50);
     let short = ReadingOptions { max_time_ns: 50_000_000, ..ReadingOptions::default() };
-    let result = probed(Trouble::default(), &short).0.unwrap();
-    // A stall may come on top.
+    let result = probed(Faults::default(), &short).0.unwrap();
+    // A stall may exceed the budget.
     assert!(result.elapsed_ns < 50_000_000 + 22_000_000, "{}", result.elapsed_ns);
 }
 
-struct Impatient(u32);
+struct InterruptAfter(u32);
 
-impl ProbeObserver for Impatient {
+impl ProbeObserver for InterruptAfter {
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
         assert!((0.0..=1.0).contains(&done) && !what.is_empty());
         self.0 += 1;
@@ -301,10 +301,10 @@ impl ProbeObserver for Impatient {
 }
 
 #[test]
-fn whoever_looks_on_can_end_it() {
+fn an_observer_can_interrupt_the_probe() {
     let clock = VirtualClock::default();
     let mut medium = Plain::new(Latency::Even, 1 << 30, clock.clone(), 1);
     let options = ReadingOptions::default();
-    let error = probe(&mut medium, &clock, &options, &mut Impatient(0)).unwrap_err();
+    let error = probe(&mut medium, &clock, &options, &mut InterruptAfter(0)).unwrap_err();
     assert!(matches!(error, ProbeError::Interrupted), "{error}");
 }

@@ -1,5 +1,4 @@
-//! The probe by writing on devices that are fake, without geometry, shifted, small, or that go
-//! away.
+//! The writing probe on devices that are fake, without geometry, shifted, small, or removed.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -14,33 +13,33 @@ use flashfit_geometry::writing::{self, WritingOptions};
 
 const MIB: u64 = 1 << 20;
 
-/// What becomes of a write.
+/// The defect of a fake device.
 #[derive(Debug, Clone, Copy)]
-enum Fake {
-    /// Addresses wrap at so many bytes.
+enum Fault {
+    /// Addresses wrap at this size.
     Wraps(u64),
-    /// What lies beyond so many bytes is lost.
+    /// Writes beyond this size are lost.
     Loses(u64),
-    /// Nothing; but requests after so many fail.
+    /// Requests fail after this many.
     GoesAway(u64),
 }
 
-/// A device of memory, each request of which takes a time of chance.
+/// A device in memory with random request times.
 struct Memory {
     clock: VirtualClock,
     capacity_bytes: u64,
-    fake: Fake,
+    fake: Fault,
     random: Random,
     requests: u64,
-    /// From the first to the last byte that was written.
+    /// The range of bytes written.
     written: Option<Range<u64>>,
     written_bytes: u64,
-    /// The first sector of each block of 4 KiB that is not zeros.
+    /// The first sector of each nonzero block of 4 KiB.
     blocks: BTreeMap<u64, [u8; 32]>,
 }
 
 impl Memory {
-    fn new(clock: &VirtualClock, capacity_bytes: u64, fake: Fake) -> Self {
+    fn new(clock: &VirtualClock, capacity_bytes: u64, fake: Fault) -> Self {
         Self {
             clock: clock.clone(),
             capacity_bytes,
@@ -55,15 +54,15 @@ impl Memory {
 
     fn place(&self, offset: u64) -> Option<u64> {
         match self.fake {
-            Fake::Wraps(at) => Some(offset % at),
-            Fake::Loses(at) => (offset < at).then_some(offset),
-            Fake::GoesAway(_) => Some(offset),
+            Fault::Wraps(at) => Some(offset % at),
+            Fault::Loses(at) => (offset < at).then_some(offset),
+            Fault::GoesAway(_) => Some(offset),
         }
     }
 
     fn pass(&mut self, length: usize) -> Result<(), BlockDevError> {
         self.requests += 1;
-        if matches!(self.fake, Fake::GoesAway(most) if self.requests > most) {
+        if matches!(self.fake, Fault::GoesAway(most) if self.requests > most) {
             return Err(BlockDevError::Disconnected("taken out".to_owned()));
         }
         let slow = if self.random.below(50) == 0 { 900_000 } else { 0 };
@@ -117,7 +116,7 @@ impl BlockDev for Memory {
     }
 }
 
-fn probe_memory(capacity_bytes: u64, fake: Fake) -> Result<Probed, ProbeError> {
+fn probe_memory(capacity_bytes: u64, fake: Fault) -> Result<Probed, ProbeError> {
     let clock = VirtualClock::default();
     let mut memory = Memory::new(&clock, capacity_bytes, fake);
     let options = WritingOptions::whole(capacity_bytes, 5);
@@ -125,8 +124,8 @@ fn probe_memory(capacity_bytes: u64, fake: Fake) -> Result<Probed, ProbeError> {
 }
 
 #[test]
-fn a_fake_medium_is_told_by_its_real_capacity_and_nothing_else_is_measured() {
-    for (fake, real) in [(Fake::Wraps(64 * MIB), 64), (Fake::Loses(100 * MIB), 100)] {
+fn a_fake_device_gets_its_real_capacity_and_no_other_measurements() {
+    for (fake, real) in [(Fault::Wraps(64 * MIB), 64), (Fault::Loses(100 * MIB), 100)] {
         let probed = probe_memory(1024 * MIB, fake).unwrap();
         let Some(QuantityValue::Bytes(found)) = probed.findings.capacity.value else {
             panic!("{:?}", probed.findings.capacity)
@@ -138,8 +137,8 @@ fn a_fake_medium_is_told_by_its_real_capacity_and_nothing_else_is_measured() {
 }
 
 #[test]
-fn a_medium_without_geometry_has_none() {
-    let probed = probe_memory(256 * MIB, Fake::Loses(u64::MAX)).unwrap();
+fn a_device_without_geometry_gets_no_findings() {
+    let probed = probe_memory(256 * MIB, Fault::Loses(u64::MAX)).unwrap();
     let findings = &probed.findings;
     assert_eq!(findings.capacity.value, Some(QuantityValue::Bytes(256 * MIB)));
     for finding in [&findings.erase_unit, &findings.open_units_linear, &findings.open_units_random]
@@ -150,15 +149,15 @@ fn a_medium_without_geometry_has_none() {
 }
 
 #[test]
-fn a_medium_that_goes_away_is_an_error() {
-    let error = probe_memory(256 * MIB, Fake::GoesAway(300)).unwrap_err();
+fn a_removed_device_is_an_error() {
+    let error = probe_memory(256 * MIB, Fault::GoesAway(300)).unwrap_err();
     assert!(matches!(error, ProbeError::Vanished { requests: 300, .. }), "{error}");
 }
 
 #[test]
-fn nothing_outside_the_region_is_written_and_no_more_than_is_allowed() {
+fn writes_stay_within_the_region_and_the_budget() {
     let clock = VirtualClock::default();
-    let mut memory = Memory::new(&clock, 1024 * MIB, Fake::Loses(u64::MAX));
+    let mut memory = Memory::new(&clock, 1024 * MIB, Fault::Loses(u64::MAX));
     let region = 100 * MIB + 512..400 * MIB + 1536;
     for max_write_bytes in [0, 10 * MIB, 300 * MIB] {
         let options = WritingOptions {
@@ -170,16 +169,20 @@ fn nothing_outside_the_region_is_written_and_no_more_than_is_allowed() {
         let probed = writing::probe(&mut memory, &clock, &options, None, &mut NoObserver).unwrap();
         assert_eq!(memory.written_bytes - before, probed.written_bytes);
         assert!(probed.written_bytes <= max_write_bytes);
-        assert!(probed.notes.iter().any(|note| note.contains("allowed")), "{:?}", probed.notes);
+        assert!(
+            probed.notes.iter().any(|note| note.contains("write budget")),
+            "{:?}",
+            probed.notes
+        );
     }
     let written = memory.written.unwrap();
     assert!(region.start <= written.start && written.end <= region.end);
 }
 
 #[test]
-fn a_region_that_is_none_is_refused_before_anything_is_written() {
+fn invalid_regions_are_rejected_before_anything_is_written() {
     let clock = VirtualClock::default();
-    let mut memory = Memory::new(&clock, 256 * MIB, Fake::Loses(u64::MAX));
+    let mut memory = Memory::new(&clock, 256 * MIB, Fault::Loses(u64::MAX));
     for region in [0..257 * MIB, 5..128 * MIB, 9 * MIB..9 * MIB, 0..MIB] {
         let options = WritingOptions { region, ..WritingOptions::whole(256 * MIB, 3) };
         let error = writing::probe(&mut memory, &clock, &options, None, &mut NoObserver);
@@ -188,10 +191,10 @@ fn a_region_that_is_none_is_refused_before_anything_is_written() {
     assert_eq!(memory.requests, 0);
 }
 
-/// Ends the probe after so many steps.
-struct Impatient(u32);
+/// Interrupts the probe after this many steps.
+struct InterruptAfter(u32);
 
-impl ProbeObserver for Impatient {
+impl ProbeObserver for InterruptAfter {
     fn step(&mut self, done: f64, what: &str) -> ControlFlow<()> {
         assert!((0.0..=1.0).contains(&done) && !what.is_empty());
         self.0 -= 1;
@@ -200,15 +203,15 @@ impl ProbeObserver for Impatient {
 }
 
 #[test]
-fn whoever_looks_on_can_end_it() {
+fn an_observer_can_interrupt_the_probe() {
     let clock = VirtualClock::default();
-    let mut memory = Memory::new(&clock, 256 * MIB, Fake::Loses(u64::MAX));
+    let mut memory = Memory::new(&clock, 256 * MIB, Fault::Loses(u64::MAX));
     let options = WritingOptions::whole(256 * MIB, 5);
-    let error = writing::probe(&mut memory, &clock, &options, None, &mut Impatient(40));
+    let error = writing::probe(&mut memory, &clock, &options, None, &mut InterruptAfter(40));
     assert!(matches!(error, Err(ProbeError::Interrupted)));
 }
 
-/// A device that begins before the card: as a card whose first unit is cut, or behind a partition.
+/// A device that starts before the card, like a card with a truncated first unit.
 struct Shifted<D> {
     card: D,
     by: u64,
@@ -251,12 +254,12 @@ fn card(rest: &str) -> (InProcessCard<VirtualClock>, VirtualClock) {
 
 fn options(device: &impl BlockDev) -> WritingOptions {
     let capacity_bytes = device.describe().capacity_bytes;
-    // A card that keeps no bytes cannot show its capacity.
+    // The capacity check needs stored data, which this card does not keep.
     WritingOptions { check_capacity: false, ..WritingOptions::whole(capacity_bytes, 11) }
 }
 
 #[test]
-fn units_that_do_not_begin_with_the_medium_are_found_with_their_offset() {
+fn shifted_units_are_found_with_their_offset() {
     let (inner, clock) = card("kind = \"block-mapped\"\nopen_units = 3\n");
     let mut shifted = Shifted { card: inner, by: 3 * MIB };
     let options = options(&shifted);
@@ -295,7 +298,7 @@ fn a_log_for_small_writes_and_a_zone_are_found() {
 }
 
 #[test]
-fn a_page_mapped_card_is_told_by_its_erasures_and_the_units_of_an_update_log_by_their_parts() {
+fn page_mapped_cards_are_found_by_erasures_and_update_logs_by_parts() {
     let (mut device, clock) = card("kind = \"page-mapped\"\n");
     let page = options(&device);
     let probed = writing::probe(&mut device, &clock, &page, None, &mut NoObserver).unwrap();
@@ -314,7 +317,7 @@ fn a_page_mapped_card_is_told_by_its_erasures_and_the_units_of_an_update_log_by_
 }
 
 #[test]
-fn one_seed_is_one_probe() {
+fn a_seed_determines_the_probe() {
     let run = || {
         let (mut device, clock) = card("kind = \"block-mapped\"\nopen_units = 2\n");
         let options = options(&device);
@@ -327,7 +330,7 @@ fn one_seed_is_one_probe() {
 }
 
 #[test]
-fn time_is_that_of_the_clock() {
+fn times_come_from_the_given_clock() {
     let (mut device, clock) = card("kind = \"block-mapped\"\nopen_units = 2\n");
     clock.sleep_ns(12_345);
     let from_ns = clock.now_ns();

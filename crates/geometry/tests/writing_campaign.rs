@@ -1,10 +1,10 @@
-//! The probe by writing on cards of chance whose geometry is known.
+//! The writing probe on random cards of known geometry.
 //!
 //! `FLASHFIT_CARDS=0..300 cargo test --release -p flashfit-geometry --test writing_campaign -- \
-//! --nocapture` reads each card first, as the command does, writes it, and shows a line a card and
-//! the sums; seeds can be listed too (`3,6,22`), and with `FLASHFIT_USED` cards are written all
-//! over before. Without `FLASHFIT_CARDS` a few new cards are tried, and not read first. Times are
-//! those of the simulated cards.
+//! --nocapture` runs the read-only probe on each card first, as the command does, then the writing
+//! probe, and prints a line per card and the totals. Seeds can be listed (`3,6,22`). With
+//! `FLASHFIT_USED`, cards are completely written beforehand. Without `FLASHFIT_CARDS`, a few new cards
+//! are tested without the read-only probe. Times are simulated.
 
 #[expect(dead_code, reason = "the other tests use the rest")]
 #[path = "../benches/accuracy/cards.rs"]
@@ -53,7 +53,7 @@ struct Tallies {
 }
 
 impl Tallies {
-    /// Adds a card, and tells of it in a line.
+    /// Adds a card and returns its line of output.
     fn add(&mut self, seed: u64, drawn: &DrawnCard, probed: &Probed) -> String {
         let (model, findings) = (&drawn.model, &probed.findings);
         let (unit, write_unit) = (model.erase_unit_bytes(), model.write_unit_bytes());
@@ -71,7 +71,7 @@ impl Tallies {
         let (mut is_linear, mut is_random) = ("", "");
         if model.layer.kind != LayerKind::PageMapped {
             is_linear = self.linear.add(&findings.open_units_linear, near(open));
-            // An update log keeps nothing out of order; what it is to be compared with is open.
+            // An update log keeps no unit open in random order, so there is no true value to compare.
             if model.layer.kind != LayerKind::UpdateLog {
                 is_random = self.random.add(&findings.open_units_random, near(random));
             }
@@ -99,7 +99,7 @@ impl Tallies {
     }
 }
 
-/// The seeds that are asked for, or a few; and whether each card is told of.
+/// The requested seeds or a few, and whether each card is reported.
 fn seeds() -> (Vec<u64>, bool) {
     let Ok(text) = std::env::var("FLASHFIT_CARDS") else { return ((2..8).collect(), false) };
     let seed = |text: &str| text.parse::<u64>().expect("a seed");
@@ -133,7 +133,7 @@ fn write_all(device: &mut InProcessCard<VirtualClock>) {
 
 fn probe(seed: u64, drawn: &DrawnCard, reads: bool) -> Probed {
     let clock = VirtualClock::default();
-    // It keeps no bytes, so whether the capacity is there cannot be looked at.
+    // The capacity check needs stored data, which this card does not keep.
     let mut device = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
     if std::env::var_os("FLASHFIT_USED").is_some() {
         write_all(&mut device);
@@ -176,22 +176,21 @@ fn known_geometries_are_found() {
     }
 }
 
-/// What is to be said of a card that was once misjudged.
+/// The expected finding of a previously misjudged card.
 #[derive(Debug, PartialEq)]
 enum Wanted {
     TheUnit,
     NoOther,
 }
 
-/// Two with a single open erase block, where every pair of writes costs merges; one on which
-/// writing leaves open what reading found; two whose merges come at such distances as erasures
-/// would; one whose unit reads show for sure once something was written, one whose cache cuts what
-/// is written to pieces that show to readers, one whose units are told from chunks by the times of
-/// sizes, one of which two sizes agree with the smallest write unit by chance, one of which a third
-/// does so as well, but hardly stalls where it should, and one of which a third agrees if some of
-/// what stalls is hidden.
+/// The cards: two with a single open erase block, where every pair of writes causes merges; one on
+/// which reading is conclusive but writing is not; two whose merges are as periodic as erasures; one
+/// whose unit is visible to reads only after writing; one whose cache splits writes into pieces that
+/// are visible to reads; one where only the times by size distinguish units from chunks; one where two
+/// sizes agree with the smallest write unit by chance; one where a third does so too, but hardly stalls
+/// where it should; and one where a third agrees only if some stalls are hidden.
 #[test]
-fn cards_that_were_misjudged_are_not() {
+fn previously_misjudged_cards_are_correct() {
     let wanted = [
         (4175, Wanted::TheUnit),
         (4246, Wanted::TheUnit),

@@ -47,7 +47,7 @@ pub enum ProbeRunError {
 impl From<ProcedureError> for ProbeRunError {
     fn from(error: ProcedureError) -> Self {
         match error {
-            ProcedureError::Medium(error) => Self::Device(error),
+            ProcedureError::Device(error) => Self::Device(error),
             other => Self::Rates(other),
         }
     }

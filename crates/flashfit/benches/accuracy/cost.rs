@@ -71,7 +71,7 @@ fn reads(text: &mut String, seeds: Range<u64>) {
         "Number of reads of a reading-only probe that found the erase block, relative to one run of `flashbench -a` with its defaults on the same card: median {:.2}, maximum {most:.2}, of \
          {count} cards. The goal is at most a third for the same verdict. The tables of flashbench went through the same inference as imported tables, up to {} runs together. They yield the verdict on {} of these cards, and on {} of the {} on which the probe needed more than a third of a run. {within} of {count} cards needed at most a third of the reads of flashbench, or flashbench did not reach the verdict.",
         shares[count / 2],
-        flashbench::MOST_RUNS,
+        flashbench::MAX_RUNS,
         count - never(&everyone),
         beyond.len() - never(&beyond),
         beyond.len(),

@@ -40,13 +40,13 @@ fn main() {
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_said = |wanted: &str| words.iter().any(|word| word == wanted);
     let count = words.iter().find_map(|word| word.parse().ok()).unwrap_or(CARDS);
-    let first = if is_said("development") { 0 } else { cards::JUDGING };
+    let first = if is_said("development") { 0 } else { cards::EVALUATION };
     let state = if is_said("used") { State::Used } else { State::Fresh };
     let begun = Instant::now();
     println!(
         "# Probe accuracy\n\nWritten by `make accuracy`. Intervals are 95 % Wilson intervals. \
          Cards are drawn at random, with seeds from {first}; flashfit was not tuned on seeds from {}, and all figures of these cards are simulated. `crates/geometry/benches/accuracy/cards.rs` defines them.",
-        cards::JUDGING
+        cards::EVALUATION
     );
     println!("{}", simulated::section(first..first + count, state));
     if !is_said("development") {

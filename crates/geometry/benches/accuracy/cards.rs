@@ -1,11 +1,10 @@
-//! Simulated cards of known geometry, drawn at random from all that a card model can be.
+//! Simulated cards of known geometry, drawn at random from all possible card models.
 //!
-//! One seed is one card. All translation layers, 256 MiB to 32 GiB, pages of 4 to 64 KiB on 1 to 4
+//! A seed determines a card. All translation layers, 256 MiB to 32 GiB, pages of 4 to 64 KiB on 1 to 4
 //! planes and dies, erase blocks of 128 KiB to 32 MiB with 3 x 2^k among them, the times of buses
 //! and flash that the catalog's cards have, and noise from none to heavy. Seeds up to
-//! [`DEVELOPMENT`] are for trying things out, those from [`JUDGING`] on only for the figures.
-//! Limits: the parameters are drawn apart from each other, so that some cards are ones that nobody
-//! would build.
+//! [`DEVELOPMENT`] are for trying things out, those from [`EVALUATION`] on only for the figures.
+//! Limit: parameters are independent, so some cards are unrealistic.
 
 use std::fmt::Write;
 
@@ -14,18 +13,17 @@ use flashfit_catalog::Origin;
 use flashfit_device::Bytes;
 use flashfit_device::random::Random;
 
-/// The first seed that is not for development.
+/// The end of the development seeds.
 pub const DEVELOPMENT: u64 = 1000;
-/// The first seed for the figures.
-pub const JUDGING: u64 = 1_000_000;
+/// The first evaluation seed.
+pub const EVALUATION: u64 = 1_000_000;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// How much the times of a card vary.
+/// The variation of a card's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Noise {
-    /// Not at all.
     None,
     /// By up to a tenth; one request in 500 stalls for up to 5 ms.
     Light,
@@ -35,30 +33,28 @@ pub enum Noise {
     Heavy,
 }
 
-/// A card and what is true of it.
+/// A card with its true geometry.
 #[derive(Debug, Clone)]
 pub struct DrawnCard {
     /// The card, with its geometry.
     pub model: CardModel,
-    /// Its card file.
     pub toml: String,
-    /// How much its times vary.
     pub noise: Noise,
-    /// Whether reads show where erase blocks begin.
+    /// Whether erase block boundaries are visible to reads.
     pub shows_units_to_readers: bool,
 }
 
 /// The card of a seed.
 ///
 /// # Panics
-/// When the drawn parameters make no card, which is a mistake here.
+/// If the drawn parameters are invalid, which is a bug in this file.
 pub fn draw(seed: u64) -> DrawnCard {
     let mut random = Random::new(seed ^ 0x67_656f_6d65_7472);
     let draft = Draft::draw(&mut random);
     let noise = one_of(&mut random, &[Noise::None, Noise::Light, Noise::Medium, Noise::Heavy]);
     let sections = draft.sections(&mut random, noise, seed);
     let shows = sections.contains("lookup_ns = ");
-    // How many spare units a layer needs at least, the model's own checks know best.
+    // The checks of the model determine the fewest spare units.
     let mut spare = 2 + draft.units() * (2 + random.below(9)) / 100;
     for _ in 0..100 {
         let toml = draft.file(seed, spare, &sections);
@@ -83,7 +79,7 @@ fn between(random: &mut Random, least: u64, most: u64) -> u64 {
     least + random.below(most - least + 1)
 }
 
-/// The sizes of a card, which fit each other.
+/// Consistent sizes of a card.
 #[derive(Debug)]
 struct Draft {
     sector: u64,
@@ -114,7 +110,7 @@ impl Draft {
                 break (page, planes, dies);
             }
         };
-        // As many sizes of each order of magnitude, and not only powers of two.
+        // Uniform over orders of magnitude, not only powers of two.
         let size = (256 * MIB) << random.below(7);
         let capacity = size + random.below(if size < 32 << 30 { size } else { 1 });
         let capacity = capacity / erase_unit * erase_unit;
@@ -139,7 +135,6 @@ impl Draft {
         self.page * self.planes
     }
 
-    /// Everything behind `[bus]`.
     fn sections(&self, random: &mut Random, noise: Noise, seed: u64) -> String {
         let mut text = self.layer(random);
         if chance(random, 50) {
@@ -219,7 +214,7 @@ impl Draft {
     fn page_mapped(&self, random: &mut Random, text: &mut String) {
         if chance(random, 20) {
             let bits = one_of(random, &["mlc", "tlc", "qlc"]);
-            // In front of the layer's section, because it belongs to the flash.
+            // Before the section of the layer, because it belongs to the flash.
             let _ = writeln!(text, "[nand.pslc]\nunits = {}", between(random, 2, 16));
             let _ = writeln!(text, "read_ns = {}", self.read_ns * 2 / 3);
             let _ = writeln!(text, "program_ns = 200_000\nerase_ns = 2_000_000");
@@ -245,7 +240,7 @@ impl Draft {
     fn file(&self, seed: u64, spare: u64, sections: &str) -> String {
         let Self { sector, page, planes, dies, erase_unit, capacity, read_ns, .. } = self;
         let (command_ns, bytes_per_second) = (self.command_ns, self.bytes_per_second);
-        // Of the seed alone, so that more spare units change nothing else.
+        // Depends on the seed only, so that more spare units change nothing else.
         let mut random = Random::new(seed);
         let program_ns = between(&mut random, 200, 2900) * 1000;
         let erase_ns = between(&mut random, 1000, 10_000) * 1000;

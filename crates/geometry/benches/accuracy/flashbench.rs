@@ -19,15 +19,15 @@ use super::reading::in_use;
 const BLOCK: u64 = 16 << 10;
 const PLACES: u64 = 7;
 const REPEATS: u32 = 8;
-/// As many runs are taken together at most.
-pub const MOST_RUNS: usize = 8;
+/// The most runs that are pooled.
+pub const MAX_RUNS: usize = 8;
 
-/// How many runs of flashbench -a together let the inference find the erase block, if
-/// [`MOST_RUNS`] do.
+/// The number of pooled runs of flashbench -a from which the erase block is inferred, up to
+/// [`MAX_RUNS`].
 pub fn runs_needed(drawn: &DrawnCard, seed: u64) -> Option<usize> {
     let (mut card, clock) = in_use(drawn, seed);
     let mut imported = Imported::default();
-    (1..=MOST_RUNS).find(|_| {
+    (1..=MAX_RUNS).find(|_| {
         imported.align.push(run(&mut card, &clock));
         let found = infer(&imported).findings.erase_unit;
         found.verdict == QuantityVerdict::Found
@@ -60,7 +60,7 @@ fn run(card: &mut InProcessCard<VirtualClock>, clock: &VirtualClock) -> AlignTab
     AlignTable { rows }
 }
 
-/// How long a read takes, in nanoseconds.
+/// The time of a read, in nanoseconds.
 fn read(card: &mut InProcessCard<VirtualClock>, clock: &VirtualClock, start: u64) -> u64 {
     let begin_ns = clock.now_ns();
     let mut buffer = [0; BLOCK as usize];

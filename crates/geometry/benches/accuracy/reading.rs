@@ -1,7 +1,7 @@
-//! Reading-only probes of drawn cards and of devices without geometry, for the figures 1, 2 and 5.
+//! Read-only probes of drawn cards and of devices without geometry, for the figures 1, 2 and 5.
 //!
-//! A card is written from its start before it is probed, wholly or up to a third, as cards in use
-//! are. What is right is known of every card. Limits: simulated times; see
+//! A card is written from its start before it is probed, completely or up to a third, like cards in
+//! use. The true geometry of every card is known. Limits: simulated times; see
 //! [`cards`](super::cards) for how cards are drawn.
 
 use flashfit_card::{Card, InProcessCard};
@@ -13,7 +13,7 @@ use flashfit_geometry::{Probed, QuantityValue};
 
 use super::cards::DrawnCard;
 
-/// What a probe of a drawn card said, beside what is true.
+/// The result of a probe of a drawn card, with the true geometry.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The seed of the card and the probe.
@@ -26,10 +26,10 @@ pub struct Outcome {
     pub probed: Probed,
 }
 
-/// Probes a drawn card by reading alone.
+/// Runs the read-only probe on a drawn card.
 ///
 /// # Panics
-/// When the card cannot be written or probed, which no drawn card's fault is.
+/// If the card cannot be written or probed.
 pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
     let (mut card, clock) = in_use(drawn, seed);
     let options = ReadingOptions { seed, ..ReadingOptions::default() };
@@ -46,10 +46,10 @@ pub fn probe_drawn(drawn: &DrawnCard, seed: u64) -> Outcome {
     }
 }
 
-/// A drawn card as it is probed, with its clock.
+/// A drawn card, filled as for a probe, with its clock.
 ///
 /// # Panics
-/// When the card cannot be written, which no drawn card's fault is.
+/// If the card cannot be written.
 pub fn in_use(drawn: &DrawnCard, seed: u64) -> (InProcessCard<VirtualClock>, VirtualClock) {
     let clock = VirtualClock::default();
     let mut card = InProcessCard::new(Card::counting(&drawn.model), clock.clone());
@@ -57,11 +57,11 @@ pub fn in_use(drawn: &DrawnCard, seed: u64) -> (InProcessCard<VirtualClock>, Vir
     (card, clock)
 }
 
-/// Writes a card in order: all of it, or the first so many thirds.
+/// Writes a card sequentially up to this many thirds.
 fn fill(card: &mut InProcessCard<VirtualClock>, thirds: u64) {
     let capacity = card.describe().capacity_bytes;
     let end = if thirds == 0 { capacity } else { capacity / 3 * thirds };
-    // Whole write units: a page-mapped card begins a new one with each request.
+    // Whole write units: a page-mapped card starts a new one with each request.
     let write_unit = card.card().model().write_unit_bytes();
     let request = (1 << 20) / write_unit * write_unit;
     let data = vec![0; usize::try_from(request).expect("a megabyte")];
@@ -74,10 +74,9 @@ fn fill(card: &mut InProcessCard<VirtualClock>, thirds: u64) {
     card.flush().expect("a new card can be written");
 }
 
-/// How the times of a device without geometry vary.
+/// The variation of times of a device without geometry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
-    /// Not at all.
     Constant,
     /// Evenly, by up to half.
     Even,
@@ -89,13 +88,12 @@ pub enum Latency {
     Drifting,
     /// More in every other 50 ms: work in the background.
     Periodic,
-    /// More the farther from the read before: a disk's arm, or a cache of neighbours.
+    /// More with the distance from the previous read: a disk's arm, or a cache of neighbors.
     Distance,
     /// More in one half of the device.
     Halves,
 }
 
-/// All of them.
 pub const LATENCIES: [Latency; 8] = [
     Latency::Constant,
     Latency::Even,
@@ -107,7 +105,7 @@ pub const LATENCIES: [Latency; 8] = [
     Latency::Halves,
 ];
 
-/// A device that has nothing to find.
+/// A device without geometry.
 #[derive(Debug)]
 pub struct Plain {
     capacity_bytes: u64,
@@ -180,7 +178,7 @@ impl BlockDev for Plain {
 /// Probes a device without geometry.
 ///
 /// # Panics
-/// When it cannot be probed, which it always can.
+/// If the probe fails.
 pub fn probe_plain(latency: Latency, capacity_bytes: u64, seed: u64) -> Probed {
     let clock = VirtualClock::default();
     let mut medium = Plain::new(latency, capacity_bytes, clock.clone(), seed);

@@ -1,5 +1,5 @@
-//! Published alignment tables: do the repeats of a card agree, and is there an answer where there
-//! is something to see.
+//! Published alignment tables: agreement between repeats of a card, and answers where a step is
+//! visible.
 //!
 //! *The pooled repeats of a card show a step* is decided without the inference that is judged: for
 //! each row the median difference over all tables of the card; a step at a row from 64 KiB to
@@ -18,7 +18,7 @@ use flashfit_geometry::flashbench::inference::align_step::{PooledRow, pool};
 use flashfit_geometry::flashbench::inference::{heuristic, infer};
 use flashfit_geometry::flashbench::{AlignTable, Imported};
 
-/// The published tables of each card of a kind: the file's name and what is in it.
+/// The published tables of each card of a kind, with file names.
 pub fn published(kind: &str) -> BTreeMap<String, Vec<(String, Imported)>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../geometry/tests/data/flashbench");
     let mut cards = BTreeMap::new();
@@ -49,9 +49,9 @@ fn name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Where the pooled repeats of a card show a step, as the head of this file says.
+/// Whether the pooled repeats of a card show a step, as defined in the module documentation.
 fn shows_a_step(rows: &[PooledRow]) -> bool {
-    let read_ns = median(&rows.iter().map(|row| row.beside_ns).collect::<Vec<_>>());
+    let read_ns = median(&rows.iter().map(|row| row.adjacent_ns).collect::<Vec<_>>());
     let sizes =
         rows.iter().map(|row| row.align.0).filter(|size| (64 << 10..=64 << 20).contains(size));
     sizes.into_iter().any(|at| {
@@ -76,7 +76,7 @@ fn shows_a_step(rows: &[PooledRow]) -> bool {
     })
 }
 
-/// Pairs of repeats of one card, and how many of them have the same answer.
+/// Pairs of repeats of a card, and the number with the same answer.
 fn pairs(answers: &[Option<u64>]) -> (usize, usize) {
     let given: Vec<u64> = answers.iter().copied().flatten().collect();
     let all = (0..given.len()).flat_map(|one| (0..one).map(move |other| (one, other)));

@@ -1,28 +1,27 @@
-//! How well one open-unit table agrees with another, such as a card model's with a real card's.
+//! Comparison of two open-unit tables, for example of a card model and the real card.
 //!
-//! The error of a cell is the larger of its two rates by the smaller, so twice and half as fast are
-//! equally wrong.
+//! The error of a cell is the larger rate divided by the smaller one, so twice as fast and half as
+//! fast are equally wrong.
 
 use flashfit_device::Bytes;
 use serde::Serialize;
 
 use super::table::{AccessOrder, OpenBlockTable};
 
-/// Two tables, as far as both have the same cells.
+/// The errors of the common cells of two tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// Cells that both have.
+    /// Number of common cells.
     pub cells: usize,
-    /// The median error, in thousandths: 1000 is no error.
+    /// In thousandths: 1000 is no error.
     pub median_error_thousandths: u64,
-    /// Nine errors of ten are not larger, in thousandths.
     pub ninth_decile_error_thousandths: u64,
-    /// Cells whose error is at most 2.
+    /// Number of cells with an error of at most 2.
     pub within_2: usize,
 }
 
 impl Comparison {
-    /// Compares two tables; `None` where they share no cell with a rate.
+    /// Compares two tables; `None` if no common cell has a rate.
     pub fn of(ours: &OpenBlockTable, theirs: &OpenBlockTable) -> Option<Self> {
         let mut errors: Vec<u64> = ours
             .cells
@@ -48,8 +47,8 @@ fn error_thousandths(a: u64, b: u64) -> Option<u64> {
     (large * 1000).checked_div(small).map(|error| u64::try_from(error).unwrap_or(u64::MAX))
 }
 
-/// How many erase blocks can be written in turn before the rate falls to less than half; `None`
-/// where it does not within the table.
+/// The number of erase blocks that can be written in turn before the rate drops below half; `None` if
+/// it does not within the table.
 pub fn units_before_the_cliff(
     table: &OpenBlockTable,
     access: AccessOrder,
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_and_half_are_equally_wrong() {
+    fn twice_and_half_the_rate_are_equal_errors() {
         let comparison = Comparison::of(&table(&[100, 100, 300]), &table(&[200, 50, 100])).unwrap();
         assert_eq!(comparison.median_error_thousandths, 2000);
         assert_eq!(comparison.ninth_decile_error_thousandths, 3000);
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cliff_lies_behind_the_last_fast_unit() {
+    fn the_cliff_follows_the_last_fast_unit() {
         let cliff =
             |rates| units_before_the_cliff(&table(rates), AccessOrder::Linear, Bytes(65536));
         assert_eq!(cliff(&[5100, 4700, 4600, 73, 65]), Some(3));

@@ -1,11 +1,10 @@
-//! Reading files with flashbench's output: what `-a`, `--open-au` and `--find-fat` print, one of
-//! them or all, in a log with titles, command lines and whatever else.
+//! Imports flashbench output: any of `-a`, `--open-au` and `--find-fat`, also from a log with titles
+//! and command lines.
 //!
-//! What is not flashbench's is passed over. What looks like a row and cannot be used is told, with
-//! its line and the reason; a file with no row that can be used is an error. How many units an
-//! open-unit table is of stands in its title (`AU=3, random access`) or in the command line above
-//! it (`--open-au-nr=3 --random`). Limits: an open-unit table without either cannot be used; the
-//! capacity of the device is in none of these outputs.
+//! Text that is not from flashbench is skipped. A malformed row is reported with its line and reason; a
+//! file without any usable row is an error. The number of units of an open-unit table is taken from its
+//! title (`AU=3, random access`) or from the command line above it (`--open-au-nr=3 --random`). Limits:
+//! an open-unit table without either is not usable; none of the outputs contain the capacity.
 
 use flashfit_device::Bytes;
 use flashfit_user_error::{ExitClass, UserError};
@@ -15,29 +14,24 @@ use super::fat::{FatRow, FatTable};
 use super::number;
 use super::table::{self, AccessOrder, OpenBlockTable, TableCell};
 
-/// Of a file larger than this only so much is read; flashbench prints some kilobytes.
-const MOST_BYTES: usize = 16 << 20;
-/// Of more warnings than this the rest is only counted.
-const MOST_WARNINGS: usize = 20;
-/// What flashbench writes in turn where it is not told how many units.
+/// The most that is read from a file; flashbench prints a few kilobytes.
+const MAX_BYTES: usize = 16 << 20;
+/// Further warnings are only counted.
+const MAX_WARNINGS: usize = 20;
+/// flashbench's default number of open units.
 const DEFAULT_OPEN_UNITS: u32 = 2;
 
-/// What flashbench files hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
-    /// The alignment tables, each of one run.
     pub align: Vec<AlignTable>,
-    /// The open-unit tables; a second one begins where a cell was measured again.
+    /// A repeated cell starts another table.
     pub open_units: Vec<OpenBlockTable>,
-    /// The find-FAT tables, each of one run.
     pub fat: Vec<FatTable>,
-    /// What looked like flashbench's and could not be used.
     pub warnings: Vec<ImportWarning>,
-    /// How many warnings more there were.
+    /// Number of warnings beyond the limit.
     pub more_warnings: usize,
 }
 
-/// Something in a file that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportWarning {
     /// The line, from 1.
@@ -46,7 +40,7 @@ pub struct ImportWarning {
     pub reason: String,
 }
 
-/// Why nothing in a file could be used.
+/// Why a file has no usable row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ImportError {
@@ -62,24 +56,24 @@ impl UserError for ImportError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("save the output: `flashbench -a DEVICE > table.txt` (it only reads)".to_owned())
+        Some("save the output of `flashbench -a DEVICE > table.txt` (read-only)".to_owned())
     }
 }
 
 impl Imported {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// When no row of it can be used, with the first line that is wrong.
+    /// If no row is usable, with the first malformed line.
     pub fn read(bytes: &[u8]) -> Result<Self, ImportError> {
-        let text = decode(&bytes[..bytes.len().min(MOST_BYTES)]);
+        let text = decode(&bytes[..bytes.len().min(MAX_BYTES)]);
         let mut reader = Reader::default();
         for (index, line) in text.split('\n').enumerate() {
             reader.line(index + 1, line.trim());
         }
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             let line = text.split('\n').count();
-            reader.warn(line, "what follows was not read: the file is too large".to_owned());
+            reader.warn(line, "the rest was not read: the file is too large".to_owned());
         }
         let imported = reader.imported;
         if !imported.is_empty() {
@@ -90,14 +84,13 @@ impl Imported {
             None if text.trim().is_empty() => {
                 ImportError { line: 1, reason: "the file is empty".to_owned() }
             }
-            None => ImportError {
-                line: 1,
-                reason: "nothing that flashbench prints is in the file".to_owned(),
-            },
+            None => {
+                ImportError { line: 1, reason: "the file contains no flashbench output".to_owned() }
+            }
         })
     }
 
-    /// Adds what another file of the same device holds.
+    /// Adds the tables of another file of the same device.
     pub fn add(&mut self, other: Self) {
         self.align.extend(other.align);
         self.open_units.extend(other.open_units);
@@ -106,13 +99,12 @@ impl Imported {
         self.more_warnings += other.more_warnings;
     }
 
-    /// Whether no table is there.
     pub fn is_empty(&self) -> bool {
         self.align.is_empty() && self.open_units.is_empty() && self.fat.is_empty()
     }
 }
 
-/// UTF-8 where it is that, UTF-16 where it is marked so, else Latin-1, which any bytes are.
+/// Decodes UTF-8, UTF-16 with a byte order mark, or else Latin-1, which accepts any bytes.
 fn decode(bytes: &[u8]) -> String {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let wide: Option<fn([u8; 2]) -> u16> = match bytes {
@@ -126,7 +118,7 @@ fn decode(bytes: &[u8]) -> String {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
-        // Line by line: a µ that was cut in half spoils only its own.
+        // By line, so that a truncated µ affects only its own line.
         Err(_) => {
             bytes.split(|&byte| byte == b'\n').map(decode_line).collect::<Vec<_>>().join("\n")
         }
@@ -140,7 +132,7 @@ fn decode_line(line: &[u8]) -> String {
     }
 }
 
-/// What the rows below a title belong to.
+/// The table that the following rows belong to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 enum Context {
     #[default]
@@ -152,8 +144,7 @@ enum Context {
 #[derive(Default)]
 struct Reader {
     context: Context,
-    /// Whether the next row begins a table of its own.
-    anew: bool,
+    starts_new_table: bool,
     imported: Imported,
 }
 
@@ -162,13 +153,13 @@ impl Reader {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let Some(context) = title(line).or_else(|| command(&words)) {
             self.context = context;
-            self.anew = true;
+            self.starts_new_table = true;
         } else if let Some(at) = words.windows(2).position(is_align) {
             self.align(number, &words[at + 1..]);
         } else if let Some(write) = words.first().and_then(|word| number::size_bytes(word)) {
             self.rates(number, Bytes(write), &words[1..]);
         } else if words.first().is_some_and(|&word| word == "align") {
-            self.warn(number, "the row is cut off".to_owned());
+            self.warn(number, "the row is truncated".to_owned());
         }
     }
 
@@ -178,10 +169,10 @@ impl Reader {
             Err(reason) => return self.warn(number, reason),
         };
         let last = self.imported.align.last().and_then(|table| table.rows.last());
-        // A table goes down; another run begins above.
-        if self.anew || last.is_none_or(|last| last.align <= row.align) {
+        // Alignments decrease within a table, so a larger one starts another run.
+        if self.starts_new_table || last.is_none_or(|last| last.align <= row.align) {
             self.imported.align.push(AlignTable::default());
-            self.anew = false;
+            self.starts_new_table = false;
         }
         self.imported.align.last_mut().expect("one was begun").rows.push(row);
     }
@@ -190,7 +181,7 @@ impl Reader {
         let looks_like_rates =
             words.first().is_some_and(|word| number::bytes_per_second(word).is_some());
         if self.context == Context::Unknown && !looks_like_rates {
-            // A size at the start of a line of something else.
+            // Unrelated text that starts with a size.
             return;
         }
         let rates: Option<Vec<u64>> = words
@@ -198,18 +189,18 @@ impl Reader {
             .map(|word| number::bytes_per_second(word).filter(|&rate| rate > 0))
             .collect();
         let Some(rates) = rates.filter(|rates| !rates.is_empty()) else {
-            return self.warn(number, "what follows the size is no rate".to_owned());
+            return self.warn(number, "the size is not followed by a valid rate".to_owned());
         };
         match self.context {
             Context::OpenUnits(units, access) if rates.len() == 1 => {
                 self.cell(TableCell { units, access, write, bytes_per_second: rates[0] });
             }
             Context::OpenUnits(..) => {
-                self.warn(number, "a row of an open-unit table has one rate".to_owned());
+                self.warn(number, "a row of an open-unit table must have one rate".to_owned());
             }
             Context::Unknown if rates.len() == 1 => self.warn(
                 number,
-                "how many units were written is not known: a title such as `AU=3, linear access` \
+                "unknown number of units: a title such as `AU=3, linear access` \
                  or the command line is missing above"
                     .to_owned(),
             ),
@@ -230,15 +221,15 @@ impl Reader {
         let of_same_run = |last: &FatRow| {
             last.write > row.write && last.bytes_per_second.len() == row.bytes_per_second.len()
         };
-        if self.anew || !last.is_some_and(of_same_run) {
+        if self.starts_new_table || !last.is_some_and(of_same_run) {
             self.imported.fat.push(FatTable::default());
-            self.anew = false;
+            self.starts_new_table = false;
         }
         self.imported.fat.last_mut().expect("one was begun").rows.push(row);
     }
 
     fn warn(&mut self, line: usize, reason: String) {
-        if self.imported.warnings.len() < MOST_WARNINGS {
+        if self.imported.warnings.len() < MAX_WARNINGS {
             self.imported.warnings.push(ImportWarning { line, reason });
         } else {
             self.imported.more_warnings += 1;
@@ -262,7 +253,7 @@ fn title(line: &str) -> Option<Context> {
     )
 }
 
-/// A command line of flashbench's, with whatever prompt before it.
+/// A flashbench command line after an optional prompt.
 fn command(words: &[&str]) -> Option<Context> {
     let at = words.iter().position(|word| word.rsplit('/').next() == Some("flashbench"))?;
     let options = &words[at + 1..];

@@ -1,4 +1,4 @@
-//! Files as people have them: logs, other languages, cut off, mixed, and not flashbench's at all.
+//! Files found in practice: logs, other locales, truncated, mixed, and unrelated to flashbench.
 
 use flashfit_device::Bytes;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ const LOG: &str = "$ sudo ./flashbench -a /dev/sdb --blocksize=1024\r\n\
     64KiB   4.11M/s  8.03M/s  4.39M/s\r\n";
 
 #[test]
-fn a_log_with_everything_is_taken_apart() {
+fn a_log_with_all_kinds_of_tables_is_imported() {
     let read = Imported::read(LOG.as_bytes()).unwrap();
     assert_eq!(read.warnings, []);
     let [align] = &read.align[..] else { panic!("{:?}", read.align) };
@@ -35,7 +35,7 @@ fn a_log_with_everything_is_taken_apart() {
 }
 
 #[test]
-fn latin_1_utf_16_and_a_decimal_comma_are_read_alike() {
+fn latin_1_utf_16_and_decimal_commas_are_accepted() {
     let text = "align 8192\tpre 650,5µs\ton 1,06ms\tpost 658µs\tdiff 74,2µs\n";
     let latin_1: Vec<u8> = text.chars().map(|c| c as u8).collect();
     let utf_16: Vec<u8> = text
@@ -45,14 +45,14 @@ fn latin_1_utf_16_and_a_decimal_comma_are_read_alike() {
     assert!((plain.align[0].rows[0].on_ns - 1.06e6).abs() < 1e-6);
     assert_eq!(Imported::read(&latin_1).unwrap(), plain);
     assert_eq!(Imported::read(&utf_16).unwrap(), plain);
-    // A µ that lost its second byte does not spoil the other lines.
+    // A µ that lost its second byte does not affect the other lines.
     let half = [text.as_bytes(), b"align 4096\tpre 9.25e+0\xc2\ton 1ms\tpost 1ms\n"].concat();
     let read = Imported::read(&half).unwrap();
     assert_eq!(read.align[0].rows.len(), 2, "{:?}", read.warnings);
 }
 
 #[test]
-fn runs_behind_each_other_are_tables_of_their_own() {
+fn consecutive_runs_are_separate_tables() {
     let run = "align 8192 pre 1ms on 1ms post 1ms diff 0ns\nalign 4096 pre 1ms on 1ms post 1ms\n";
     let read = Imported::read(format!("{run}{run}").as_bytes()).unwrap();
     assert_eq!(read.align.len(), 2);
@@ -62,7 +62,7 @@ fn runs_behind_each_other_are_tables_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_and_the_rest_is_used() {
+fn malformed_rows_are_reported_and_the_rest_is_used() {
     let text = "align 16384 pre 1ms on 0ns post 1ms diff -1ms\n\
                 align 8192 pre 1ms on 1ms post 1ms diff 0ns\n\
                 align 4096 pre nan on inf post 1ms\n\
@@ -74,20 +74,20 @@ fn what_cannot_be_used_is_told_and_the_rest_is_used() {
 }
 
 #[test]
-fn a_file_without_a_row_is_an_error_with_line_and_reason() {
+fn a_file_without_a_usable_row_is_an_error_with_line_and_reason() {
     let error = |bytes: &[u8]| Imported::read(bytes).unwrap_err().to_string();
     assert_eq!(error(b""), "line 1: the file is empty");
     assert_eq!(error(b"\n \r\n"), "line 1: the file is empty");
-    assert!(error(b"Dear all,\nplease find attached").contains("nothing that flashbench prints"));
-    assert!(error(&[0, 159, 146, 150, 10, 255]).contains("nothing that flashbench prints"));
+    assert!(error(b"Dear all,\nplease find attached").contains("no flashbench output"));
+    assert!(error(&[0, 159, 146, 150, 10, 255]).contains("no flashbench output"));
     let untitled = error(b"\n4MiB 5M/s\n");
-    assert!(untitled.starts_with("line 2: how many units"), "{untitled}");
+    assert!(untitled.starts_with("line 2: unknown number of units"), "{untitled}");
     let failed = error(b"align 8192 pre 0ns on 0ns post 0ns diff 0ns\n");
     assert!(failed.contains("failed"), "{failed}");
 }
 
 #[test]
-fn every_published_table_is_read_without_a_warning() {
+fn every_published_table_is_imported_without_warnings() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/flashbench");
     let mut files = 0;
     for card in std::fs::read_dir(folder).unwrap() {
@@ -111,12 +111,12 @@ fn every_published_table_is_read_without_a_warning() {
 
 proptest! {
     #[test]
-    fn nothing_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = Imported::read(&bytes);
     }
 
     #[test]
-    fn no_cut_makes_it_panic(at in 0..600_usize, with in any::<u8>()) {
+    fn truncated_files_do_not_panic(at in 0..600_usize, with in any::<u8>()) {
         let mut bytes = LOG.as_bytes().to_vec();
         if let Some(byte) = bytes.get_mut(at) {
             *byte = with;

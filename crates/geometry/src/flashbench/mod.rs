@@ -1,10 +1,9 @@
-//! flashbench's tables: how long reads take across boundaries, and how fast a device takes writes
-//! that go to several erase blocks in turn.
+//! flashbench's tables: times of reads across boundaries, and rates of writes to several erase blocks
+//! in turn.
 //!
-//! [`import`] reads what flashbench prints ([`align`], [`table`], [`fat`], with the numbers of
-//! `number`), [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`],
-//! [`comparison`] lays two of them beside each other. Source: flashbench, `README` and
-//! `flashbench.c`.
+//! [`import`] parses flashbench output ([`align`], [`table`], [`fat`], with the numbers of `number`),
+//! [`procedure`] measures open-unit tables on any [`flashfit_device::BlockDev`], and [`comparison`]
+//! compares two of them. Source: flashbench, `README` and `flashbench.c`.
 
 pub mod align;
 pub mod comparison;

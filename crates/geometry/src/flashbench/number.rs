@@ -1,33 +1,33 @@
-//! flashbench's numbers: times, rates and sizes.
+//! Parses flashbench's times, rates and sizes.
 //!
-//! A number is printed with three digits into a buffer of eight bytes, so the end of what is longer
-//! is lost: `1e+03µ` are 1000 µs, `1.586G/` is a rate, `-22669n` and `-412331` are nanoseconds. The
-//! `µ` has two bytes and can lose one of them, or arrive in another encoding. In a locale with a
-//! decimal comma there is one. Source: flashbench, `flashbench.c` (`format_ns`, `format_rate`).
+//! flashbench prints a number with three digits into a buffer of eight bytes, so longer ones are
+//! truncated: `1e+03µ` is 1000 µs, `1.586G/` is a rate, `-22669n` and `-412331` are nanoseconds. The
+//! two-byte `µ` may lose a byte or use another encoding. Some locales have a decimal comma. Source:
+//! flashbench, `flashbench.c` (`format_ns`, `format_rate`).
 
-/// Nothing takes longer than an hour; more is no time of flashbench's.
-const MOST_NS: f64 = 3.6e12;
-/// Beyond it is no device's rate, and a cast would not be exact.
-const MOST_BYTES_PER_SECOND: f64 = 1e15;
-/// Beyond it is no device's size.
-const MOST_BYTES: f64 = 1e18;
+/// One hour; flashbench times are shorter.
+const MAX_NS: f64 = 3.6e12;
+/// Above any device's rate, and exactly representable.
+const MAX_BYTES_PER_SECOND: f64 = 1e15;
+/// Above any device's size.
+const MAX_BYTES: f64 = 1e18;
 
-/// `750µs`, `1.06ms`, `1e+03µ`, `-4834ns`, `-412331`: nanoseconds; `None` for what is no time,
-/// `nan` and `inf` among it.
+/// Nanoseconds of `750µs`, `1.06ms`, `1e+03µ`, `-4834ns` or `-412331`; `None` if the text is not a
+/// finite time.
 pub fn time_ns(text: &str) -> Option<f64> {
     let (number, unit) = split(text)?;
     let factor = match unit.chars().next() {
         None | Some('n') => 1.0,
-        // Half of the two bytes of a `µ`, read as Latin-1, is an `Â` or an `Î`.
+        // Half of a two-byte `µ`, read as Latin-1, is an `Â` or an `Î`.
         Some('µ' | 'μ' | 'u' | 'Â' | 'Î' | '\u{fffd}') => 1e3,
         Some('m') => 1e6,
         Some('s') => 1e9,
         Some(_) => return None,
     };
-    Some(number * factor).filter(|time| time.abs() <= MOST_NS)
+    Some(number * factor).filter(|time| time.abs() <= MAX_NS)
 }
 
-/// `4.43M/s`, `586K/s`, `1.586G/`, `1e+03M`: bytes a second, in powers of ten.
+/// Bytes per second of `4.43M/s`, `586K/s`, `1.586G/` or `1e+03M`, with decimal prefixes.
 pub fn bytes_per_second(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let factor = match unit.chars().next()? {
@@ -38,10 +38,10 @@ pub fn bytes_per_second(text: &str) -> Option<u64> {
         _ => return None,
     };
     let rate = number * factor;
-    (0.0..MOST_BYTES_PER_SECOND).contains(&rate).then(|| rate.round() as u64)
+    (0.0..MAX_BYTES_PER_SECOND).contains(&rate).then(|| rate.round() as u64)
 }
 
-/// `4MiB`, `1.5MiB`, `64KiB`, `512B`, in powers of two; 0 is no size.
+/// Bytes of `4MiB`, `1.5MiB`, `64KiB` or `512B`, with binary prefixes; `None` for 0.
 pub fn size_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let factor = match unit {
@@ -52,10 +52,10 @@ pub fn size_bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bytes = number * factor;
-    (1.0..MOST_BYTES).contains(&bytes).then(|| bytes.round() as u64)
+    (1.0..MAX_BYTES).contains(&bytes).then(|| bytes.round() as u64)
 }
 
-/// A finite number and what stands behind it.
+/// A finite number and the rest of the text.
 fn split(text: &str) -> Option<(f64, &str)> {
     let bytes = text.as_bytes();
     let mut end = 0;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_however_they_were_cut() {
+    fn truncated_times_are_parsed() {
         let all = [
             ("750µs", 750e3),
             ("750μs", 750e3),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_sizes_are_read_however_they_were_cut() {
+    fn truncated_rates_and_sizes_are_parsed() {
         assert_eq!(bytes_per_second("4.43M/s"), Some(4_430_000));
         assert_eq!(bytes_per_second("4,43M/s"), Some(4_430_000));
         assert_eq!(bytes_per_second("1.586G/"), Some(1_586_000_000));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn invalid_numbers_are_rejected() {
         for text in ["", "-", "nan", "-nan", "inf", "infM/s", "µs", "e+03µ", "1e+µs", "1.2.3ms"]
         {
             assert_eq!(time_ns(text), None, "{text}");

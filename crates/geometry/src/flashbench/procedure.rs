@@ -1,13 +1,14 @@
 //! flashbench's `--open-au` procedure on any block device.
 //!
-//! For each size of a write, from the erase block down by halves, every place of a number of erase
-//! units is written once: the first place of each unit, then the second of each, and so on. The
-//! units lie far apart. Linear runs come first, as in the published tables. Mixed orders are
-//! flashbench's too, those of a feedback shift register: it never comes by zero, so the places are
-//! the second of a unit to the first of the next one. What differs from flashbench: positions are
-//! kept within the device; where it gives up, with more than 65535 places, the order comes from
-//! the seed; and a device without a volatile cache gets no flushes, as O_SYNC on a real one sends
-//! none.
+//! For each write size, in halves from the erase block down, every place of several erase blocks is
+//! written once: the first place of each block, then the second of each, and so on. The blocks are far
+//! apart. Linear runs come first, as in the published tables. The random order is that of flashbench's
+//! feedback shift register. It never reaches zero, so places run from the second of a block to the
+//! first of the next one.
+//!
+//! Differences from flashbench: positions stay within the device; with more than 65535 places, where
+//! flashbench gives up, the order comes from the seed; a device without a volatile cache gets no
+//! flushes, as O_SYNC on a real one sends none.
 //! Source: flashbench, `off_rand` and `lfsr` of vm.c, `try_open_au` of flashbench.c.
 
 use flashfit_device::random::Random;
@@ -16,13 +17,13 @@ use flashfit_user_error::{ExitClass, UserError};
 
 use super::table::{AccessOrder, OpenBlockTable, TableCell};
 
-/// flashbench begins behind the file allocation table.
+/// flashbench starts after the file allocation table.
 const FIRST_BYTES: u64 = 16 << 20;
-/// What the shift register of mixed orders begins behind, as many bits of it as there are.
+/// Initial state of the shift register, truncated to its number of bits.
 const FIRST_STATE: u64 = 0xace1;
-/// The bits of the smallest shift register.
-const LEAST_BITS: u32 = 8;
-/// The bits that are fed back, of registers of that many bits and more.
+/// Number of bits of the smallest shift register.
+const MIN_BITS: u32 = 8;
+/// Feedback taps by the number of bits, from `MIN_BITS` up.
 const FED_BACK: [u64; 9] = [
     0b1_1101,
     0b1_0001,
@@ -34,71 +35,55 @@ const FED_BACK: [u64; 9] = [
     0b11,
     0b10_1101,
 ];
-/// How many erase blocks lie between two that are written, where the device has room for it.
+/// Distance between written erase blocks, in blocks, if the device has room.
 const SPACING_UNITS: u64 = 12;
 
-/// What to measure.
 #[derive(Debug, Clone)]
 pub struct OpenBlockProcedure {
-    /// The erase block that is supposed.
+    /// The assumed erase block size.
     pub erase_unit: Bytes,
-    /// The smallest write.
     pub least_write: Bytes,
-    /// The most units that are written in turn; from 1 on.
+    /// The largest number of erase blocks written in turn; the table starts with 1.
     pub most_units: u32,
-    /// The seed of what is written.
+    /// The seed of the written data.
     pub seed: u64,
 }
 
 /// Why a table could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcedureError {
-    /// The device has no room for so many erase blocks.
-    #[error("the medium of {capacity} has no room for {units} erase units of {erase_unit}")]
-    TooSmall {
-        /// The device's size.
-        capacity: Bytes,
-        /// How many units were to be written.
-        units: u32,
-        /// How large each was to be.
-        erase_unit: Bytes,
-    },
-    /// A write of this size does not divide the erase block.
-    #[error("writes of {least_write} do not make up an erase unit of {erase_unit}")]
-    OddWrite {
-        /// The smallest write.
-        least_write: Bytes,
-        /// The erase block.
-        erase_unit: Bytes,
-    },
-    /// The device failed.
+    #[error("the device of {capacity} is too small for {units} erase blocks of {erase_unit}")]
+    TooSmall { capacity: Bytes, units: u32, erase_unit: Bytes },
+    #[error("writes of {least_write} do not divide the erase block of {erase_unit}")]
+    OddWrite { least_write: Bytes, erase_unit: Bytes },
     #[error(transparent)]
-    Medium(#[from] BlockDevError),
+    Device(#[from] BlockDevError),
 }
 
 impl UserError for ProcedureError {
     fn class(&self) -> ExitClass {
         match self {
             Self::TooSmall { .. } | Self::OddWrite { .. } => ExitClass::Usage,
-            Self::Medium(error) => error.class(),
+            Self::Device(error) => error.class(),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::TooSmall { .. } => Some("measure fewer units".to_owned()),
-            Self::OddWrite { .. } => Some("give a divisor of the erase unit".to_owned()),
-            Self::Medium(error) => error.hint(),
+            Self::TooSmall { .. } => Some("measure fewer erase blocks".to_owned()),
+            Self::OddWrite { .. } => {
+                Some("use a write size that divides the erase block".to_owned())
+            }
+            Self::Device(error) => error.hint(),
         }
     }
 }
 
 impl OpenBlockProcedure {
-    /// Writes all over the measured places, and measures with `clock`, which must be the one that
-    /// `device` lets time pass on.
+    /// Overwrites the measured places. `clock` must be the clock that `device` advances.
     ///
     /// # Errors
-    /// As [`ProcedureError`] tells.
+    /// See [`ProcedureError`].
     pub fn run(
         &self,
         device: &mut (impl BlockDev + ?Sized),
@@ -121,20 +106,19 @@ impl OpenBlockProcedure {
         Ok(OpenBlockTable { cells })
     }
 
-    /// What is written: as much as an erase block, and nothing that a controller could pack.
+    /// Incompressible data of the size of an erase block.
     pub fn data(&self) -> Vec<u8> {
         incompressible(self.erase_unit.0, self.seed)
     }
 
-    /// Writes so many units in turn, in one order and with one of the [sizes](Self::sizes), and
-    /// returns how long that took together, in nanoseconds. `write` is that much of
-    /// [what is written](Self::data).
+    /// Writes some erase blocks in turn, in one order and with one of the [sizes](Self::sizes), and returns
+    /// the total time in nanoseconds. `write` is a prefix of [`Self::data`].
     ///
     /// # Errors
-    /// As [`ProcedureError`] tells.
+    /// See [`ProcedureError`].
     ///
     /// # Panics
-    /// When it is more units than `most_units`.
+    /// If `units` exceeds `most_units`.
     pub fn time_ns(
         &self,
         device: &mut (impl BlockDev + ?Sized),
@@ -147,7 +131,7 @@ impl OpenBlockProcedure {
         Ok(self.write_in_turn(device, clock, starts, access, write)?)
     }
 
-    /// The sizes of a write: the erase block and its halves down to the least.
+    /// The write sizes: the erase block and its halves down to the smallest.
     ///
     /// # Errors
     /// [`ProcedureError::OddWrite`].
@@ -168,19 +152,19 @@ impl OpenBlockProcedure {
             .collect())
     }
 
-    /// The most units that can be written in turn on a device of this capacity.
+    /// The largest number of erase blocks that fit on a device of this capacity.
     pub fn room(capacity: Bytes, erase_unit: Bytes) -> u32 {
         u32::try_from(Self::place_and_room(capacity, erase_unit).1).unwrap_or(u32::MAX)
     }
 
-    /// The first unit, and how many there are from it on; mixed orders reach into one behind.
+    /// The first erase block, and how many follow. Random orders extend into one more.
     fn place_and_room(capacity: Bytes, erase_unit: Bytes) -> (u64, u64) {
         let units = capacity.0 / erase_unit.0.max(1);
         let first = FIRST_BYTES.div_ceil(erase_unit.0.max(1)).min(units / 4);
         (first, units.saturating_sub(first + 1))
     }
 
-    /// Where the units begin that are written in turn.
+    /// Start offsets of the erase blocks that are written in turn.
     fn starts(&self, device: &(impl BlockDev + ?Sized)) -> Result<Vec<u64>, ProcedureError> {
         let capacity = Bytes(device.describe().capacity_bytes);
         let (first, room) = Self::place_and_room(capacity, self.erase_unit);
@@ -226,11 +210,10 @@ impl OpenBlockProcedure {
     }
 }
 
-/// The numbers from 1 to `count` in the order in which a shift register comes by them, which feeds
-/// back some of its bits.
+/// The numbers from 1 to `count` in the order of a feedback shift register.
 fn mixed(count: u64, seed: u64) -> Vec<u64> {
-    let bits = (u64::BITS - count.leading_zeros()).max(LEAST_BITS);
-    let Some(fed_back) = FED_BACK.get((bits - LEAST_BITS) as usize) else {
+    let bits = (u64::BITS - count.leading_zeros()).max(MIN_BITS);
+    let Some(fed_back) = FED_BACK.get((bits - MIN_BITS) as usize) else {
         let mut order: Vec<u64> = (1..=count).collect();
         Random::new(seed).shuffle(&mut order);
         return order;
@@ -245,7 +228,7 @@ fn mixed(count: u64, seed: u64) -> Vec<u64> {
     states.filter(|&state| state <= count).take(count_of).collect()
 }
 
-/// The first bytes of the data, a write of them.
+/// The prefix of the data that one write needs.
 pub fn part_of(data: &[u8], write: Bytes) -> &[u8] {
     &data[..usize::try_from(write.0).expect("a write is held in memory")]
 }
@@ -265,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes a microsecond for each write and remembers where they went.
+    /// Takes a microsecond per write and records the offsets.
     struct Recorder {
         clock: VirtualClock,
         writes: Vec<(u64, u64)>,
@@ -292,7 +275,7 @@ mod tests {
         }
 
         fn flush(&mut self) -> Result<(), BlockDevError> {
-            panic!("a medium without a volatile cache is not flushed")
+            panic!("a device without a volatile cache must not be flushed")
         }
 
         fn discard(&mut self, _: u64, _: u64) -> Result<(), BlockDevError> {
@@ -316,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_writes_every_place_of_its_units_once() {
+    fn each_row_writes_every_place_of_its_erase_blocks_once() {
         let (table, writes) = measure(&procedure());
         assert_eq!(table.cells.len(), 3 * 2 * 5);
         let row = |count: usize| &writes[writes.len() - count..];
@@ -324,7 +307,7 @@ mod tests {
         last.sort_unstable();
         last.dedup();
         assert_eq!(last.len(), 48);
-        // A mixed order does not come by the first place.
+        // The random order does not include the first place.
         assert_eq!(last[0] % (1 << 20), 64 << 10);
         assert!(row(48).iter().all(|(offset, size)| offset + size <= 64 << 20));
         // 64 KiB in a microsecond each.
@@ -333,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_erase_unit_of_three_times_a_power_of_two_is_halved_as_far_as_it_goes() {
+    fn an_erase_block_of_three_times_a_power_of_two_is_halved_while_divisible() {
         let odd = OpenBlockProcedure {
             erase_unit: Bytes::mib(3),
             least_write: Bytes(24 << 10),
@@ -344,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mixed_order_is_that_of_flashbench() {
+    fn the_random_order_matches_flashbench() {
         assert_eq!(mixed(1, 1), [1]);
         assert_eq!(mixed(4, 1), [2, 1, 3, 4]);
         assert_eq!(mixed(16, 1), [8, 12, 6, 10, 15, 11, 5, 2, 1, 16, 14, 7, 3, 9, 4, 13]);
@@ -357,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn too_small_a_medium_is_refused() {
+    fn too_small_a_device_is_rejected() {
         let clock = VirtualClock::default();
         let mut recorder = Recorder { clock: clock.clone(), writes: Vec::new() };
         let wide = OpenBlockProcedure { erase_unit: Bytes::mib(32), ..procedure() };

@@ -1,10 +1,9 @@
-//! An open-unit table: a rate for each number of units, each order and each size of a write.
+//! An open-unit table: a rate for each number of units, access order and write size.
 //!
-//! As printed by runs of `flashbench --open-au`, put behind each other under titles such as
-//! `======= AU=3, linear access =======`. A rate is in units of a power of ten (`M/s` is 10^6 bytes
-//! a second); flashbench prints it into 8 bytes, so the end of the unit can be cut off.
-//! This reading is strict: every line must be a title or a row. What is in a log is read by
-//! [`super::Imported`].
+//! The text format is the output of `flashbench --open-au` runs under titles such as
+//! `======= AU=3, linear access =======`. Rates have decimal prefixes (`M/s` is 10^6 bytes per second);
+//! flashbench prints them into 8 bytes, which may truncate the unit. This parser is strict: every line
+//! must be a title or a row. [`super::Imported`] parses logs.
 
 use std::fmt;
 
@@ -14,13 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::number;
 
-/// In which order the places of a unit are written.
+/// The order in which the places of a unit are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {
-    /// Ascending.
     Linear,
-    /// Each once, in a mixed order.
+    /// Each place once, in random order.
     Random,
 }
 
@@ -33,23 +31,19 @@ impl fmt::Display for AccessOrder {
     }
 }
 
-/// One rate of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableCell {
-    /// How many erase blocks were written in turn.
+    /// Number of erase blocks written in turn.
     pub units: u32,
-    /// In which order each of them was.
     pub access: AccessOrder,
     /// The size of a write.
     pub write: Bytes,
-    /// The rate, in bytes a second.
     pub bytes_per_second: u64,
 }
 
-/// An open-unit table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenBlockTable {
-    /// Its rates, in the order of measurement.
+    /// In the order of measurement.
     pub cells: Vec<TableCell>,
 }
 
@@ -69,15 +63,15 @@ impl UserError for TableError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("give the output of `flashbench --open-au`, with a title a run".to_owned())
+        Some("use the output of `flashbench --open-au` with a title for each run".to_owned())
     }
 }
 
 impl OpenBlockTable {
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// When a line is neither a title nor a row, or the first row has no title above it.
+    /// If a line is neither a title nor a row, or a row precedes the first title.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let mut cells = Vec::new();
         let mut title = None;
@@ -99,7 +93,7 @@ impl OpenBlockTable {
         Ok(Self { cells })
     }
 
-    /// The rate for so many units, in that order, with writes of that size.
+    /// The rate of one cell.
     pub fn rate(&self, units: u32, access: AccessOrder, write: Bytes) -> Option<u64> {
         let same =
             |cell: &&TableCell| (cell.units, cell.access, cell.write) == (units, access, write);
@@ -136,7 +130,7 @@ mod tests {
                         ======= AU=1, random access =======\n4KiB    1.586G/\n";
 
     #[test]
-    fn a_table_is_read_with_its_titles() {
+    fn a_table_with_titles_is_parsed() {
         let table = OpenBlockTable::parse(TEXT).unwrap();
         assert_eq!(table.cells.len(), 3);
         assert_eq!(table.rate(2, AccessOrder::Linear, Bytes(64 << 10)), Some(586_000));
@@ -145,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_line() {
+    fn malformed_tables_are_rejected_with_the_line() {
         let line = |text: &str| OpenBlockTable::parse(text).unwrap_err().line;
         assert_eq!(line("4MiB 5M/s\n"), 1);
         assert_eq!(line("===== AU=0, linear access =====\n"), 1);

@@ -1,17 +1,18 @@
-//! Whether a step is the erase block's, or that of a map whose pieces were not in memory.
+//! Distinguishes the step of an erase block from that of a mapping table that is not cached.
 //!
-//! A card that keeps its map in the flash reads a piece of it for a place that it was not asked for
-//! lately; a read across the boundary of two pieces then costs one read more, at every 16 or 64 MiB
-//! for instance, and says nothing of erase blocks. So both sides of a boundary are read beforehand,
-//! elsewhere on them, which brings both pieces to memory; then the boundary is read, and a place
-//! half a unit from it, or a quarter, or less, which is a boundary of all that is smaller, in
-//! random order. Not only the middle, because pages that lie askew for a while show a step all
-//! around some boundary. A step that is still there at each of them is no piece's; a card that
-//! remembers a single piece has it, and twice it, at some. Limits: a card that remembers more than
-//! one erase block's place shows the same as such a map, and gets no answer; pages that lie askew
-//! are not supposed where the unit is too small for a second distance. Where a device has few
-//! boundaries, some are read a second time: a step that is still there counts, one that is not may
-//! be the card's memory of them.
+//! A card that keeps its mapping table in flash reads a piece of it when a place is accessed for the
+//! first time in a while. A read across the boundary of two pieces then costs an additional read, for
+//! example at every 16 or 64 MiB, independently of erase blocks. Therefore both sides of a boundary are
+//! read beforehand at other places, which caches both pieces. Then the boundary and a place half a unit
+//! away, or a quarter, or less, are read in random order; the latter is a boundary of all smaller units.
+//! Several distances are used because misaligned pages may temporarily show a step all around a boundary.
+//! A step that remains at all of them does not come from the mapping table; a card that caches a single
+//! piece shows it, or twice of it, at some.
+//!
+//! Limits: a card that caches more than the location of one erase block looks the same as an uncached
+//! mapping table and gets no answer; misaligned pages are not considered if the unit is too small for a
+//! second distance. If a device has few boundaries, some are read again: a remaining step counts, a
+//! missing one may be due to the card's cache.
 
 use std::ops::RangeInclusive;
 
@@ -24,73 +25,66 @@ use super::session::ReadSession;
 use crate::belief::{log_student_3, log_sum_exp, median};
 use crate::probed::{ProbeError, SamplePurpose};
 
-/// How likely a step is an erase block's before this is looked at: few cards have so small a memory
-/// that their map does not fit, and most of those show no unit at all.
+/// Prior probability that a step comes from an erase block: few cards have so little memory that their
+/// mapping table does not fit, and most of these show no unit at all.
 pub const USUAL: f64 = 0.9;
-/// Not sure enough, either way.
+/// Probabilities that are not decisive.
 pub const UNSURE: RangeInclusive<f64> = 0.005..=0.995;
-/// Pairs of reads at once.
-const MOST_PAIRS: u32 = 40;
-/// A place beside is so far from the boundary at least, in bytes, or half a unit.
+const MAX_PAIRS: u32 = 40;
+/// Smallest distance from the boundary in bytes, unless half a unit is less.
 const NEAREST: u64 = LARGEST_WRITE_UNIT;
-/// As few pairs say little of how far they differ.
-const FEWEST_PAIRS: usize = 4;
-/// The same where boundaries were read before, of which there are always more.
-const FEWEST_AGAIN: usize = 24;
-/// After so many pairs more would hardly tell more.
-const ENOUGH_PAIRS: usize = 160;
-/// Reads of a pair and before it.
+/// The fewest pairs to estimate their spread from.
+const MIN_PAIRS: usize = 4;
+/// The same if boundaries were read before, of which there are always more.
+const MIN_REPEATED_PAIRS: usize = 24;
+/// After this number of pairs, more add little information.
+const TARGET_PAIRS: usize = 160;
+/// Reads per pair, including those beforehand.
 const READS: u64 = 4;
-/// How much of the step may be left: a piece's and a unit's can fall together, and the step is
-/// known from few reads.
+/// Factors on the remaining step: a map piece's step may coincide with that of a unit, and the step is
+/// estimated from few reads.
 const LEFT: [f64; 5] = [0.4, 0.7, 1.0, 1.4, 2.0];
 
-/// The share of the boundaries that were read before and that a card may remember, so that they
-/// have no step now.
+/// The share of previously read boundaries that a card may have cached, so that they show no step.
 const REMEMBERED: [f64; 3] = [0.0, 0.5, 1.0];
 
-/// How likely a card whose map makes the step remembers a single piece of it, and how many steps a
-/// read across then takes longer than one beside, by which of them came first and on which side.
+/// Probability that a card whose mapping table causes the step caches a single piece; and the extra steps
+/// of a read across relative to an adjacent one, depending on order and side.
 const FORGETS: f64 = 0.2;
 const MISSED: [f64; 3] = [0.0, 1.0, 2.0];
 
-/// How likely it is that pages that lie askew show the step all around some boundary.
+/// Probability that misaligned pages show the step all around some boundary.
 const ASKEW: f64 = 0.2;
-/// On which sides of the boundary they may lie: in front of it, behind, both.
+/// Sides of the boundary with misaligned pages: before, after, both.
 const SIDES: [&[bool]; 3] = [&[false], &[true], &[false, true]];
 
-/// What a read across a boundary took longer than one beside it.
+/// The extra time of a read across a boundary relative to an adjacent one.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundaryDifference {
-    /// How far beside, in bytes.
+    /// Distance in bytes.
     away: u64,
-    /// Whether beside is behind.
+    /// Whether the adjacent place is after the boundary.
     is_behind: bool,
-    /// Whether the boundary was not read before.
     is_fresh: bool,
-    /// In nanoseconds.
     ns: f64,
 }
 
-/// A step that is looked at.
+/// The step to check.
 #[derive(Debug, Clone)]
 pub struct SuspectedStep {
-    /// The size whose boundaries have it, in bytes.
+    /// The unit whose boundaries have it, in bytes.
     pub unit: u64,
-    /// The step, in nanoseconds.
     pub step_ns: f64,
-    /// How far two like reads differ, in nanoseconds.
+    /// Spread of equivalent reads, in nanoseconds.
     pub spread_ns: f64,
-    /// Other sizes with steps, in bytes.
     pub others: Vec<u64>,
 }
 
-/// Reads both sides of boundaries beforehand, at places that `is_like` those where the step was
-/// seen, and returns how likely it is there still. `differences` are those of earlier pairs, to
-/// which new ones are added.
+/// Reads both sides of boundaries beforehand, at places that are `is_like` those with the step, and
+/// returns the probability that the step remains. Adds to the `differences` of earlier pairs.
 ///
 /// # Errors
-/// As reads fail.
+/// If the device fails.
 pub fn remains(
     session: &mut ReadSession<'_>,
     places: &mut UnreadPlaces,
@@ -100,38 +94,37 @@ pub fn remains(
     differences: &mut Vec<BoundaryDifference>,
 ) -> Result<f64, ProbeError> {
     let mut probability = likely(differences, suspect);
-    for pair in 0..MOST_PAIRS {
+    for pair in 0..MAX_PAIRS {
         if session.reads_left() < READS {
             break;
         }
         if pair % 8 == 0 {
-            session.tell("looking whether it is the map")?;
+            session.report("checking the effect of the mapping table")?;
         }
         differences.extend(difference(session, places, random, suspect, is_like)?);
         probability = likely(differences, suspect);
-        if differences.len() >= FEWEST_PAIRS && is_enough(differences, probability) {
+        if differences.len() >= MIN_PAIRS && has_enough_pairs(differences, probability) {
             break;
         }
     }
     Ok(probability)
 }
 
-/// Whether more pairs than these, from which it `remains` so likely, would hardly tell more.
-pub fn is_enough(differences: &[BoundaryDifference], remains: f64) -> bool {
+/// Whether more pairs would hardly change the probability `remains`.
+pub fn has_enough_pairs(differences: &[BoundaryDifference], remains: f64) -> bool {
     let all_fresh = differences.iter().all(|of| of.is_fresh);
-    let fewest = if all_fresh { 0 } else { FEWEST_AGAIN };
+    let fewest = if all_fresh { 0 } else { MIN_REPEATED_PAIRS };
     let count = differences.len();
-    count >= ENOUGH_PAIRS || (count >= fewest && !UNSURE.contains(&remains))
+    count >= TARGET_PAIRS || (count >= fewest && !UNSURE.contains(&remains))
 }
 
-/// How likely these differences have the step.
+/// The probability that these differences contain the step.
 fn likely(differences: &[BoundaryDifference], suspect: &SuspectedStep) -> f64 {
     let least = (suspect.step_ns / 10.0).max(1.0);
-    // As far as reads were seen to differ, or as these do from each other: perhaps more than other
-    // reads, and far more where some have the step and some have not.
+    // Either the spread of other reads, or that of these, which is larger if only some have the step.
     let usual = (suspect.spread_ns * std::f64::consts::SQRT_2).max(least);
     let all: Vec<f64> = differences.iter().map(|of| of.ns).collect();
-    let seen = if all.len() < FEWEST_PAIRS { usual } else { spread(&all).max(usual) };
+    let seen = if all.len() < MIN_PAIRS { usual } else { spread(&all).max(usual) };
     let (mut remaining, mut others) = (Vec::new(), Vec::new());
     for scale in [usual, seen] {
         let (of_unit, of_others) = weigh(differences, suspect, scale);
@@ -141,18 +134,18 @@ fn likely(differences: &[BoundaryDifference], suspect: &SuspectedStep) -> f64 {
     let evidence = log_sum_exp(remaining.iter().copied()) - log_sum_exp(others.iter().copied());
     let odds = USUAL / (1.0 - USUAL) * evidence.clamp(-50.0, 50.0).exp();
     let remains = odds / (1.0 + odds);
-    if all.len() < FEWEST_PAIRS { remains.min(USUAL) } else { remains }
+    if all.len() < MIN_PAIRS { remains.min(USUAL) } else { remains }
 }
 
-/// The logarithm of the likelihood that every boundary still has the step, and those of the other
-/// cases with their shares, where like reads differ so far.
+/// The log-likelihood that every boundary still has the step, and those of the other cases weighted by
+/// their priors, for this spread.
 fn weigh(
     differences: &[BoundaryDifference],
     suspect: &SuspectedStep,
     scale: f64,
 ) -> (f64, Vec<f64>) {
     let log = |ns: f64, steps: f64| log_student_3(ns - steps * suspect.step_ns, scale);
-    // If those to places so near, on these sides, have none of it.
+    // Assumes that places this close, on these sides, do not have the step.
     let beyond = |near: u64, sides: &[bool]| {
         let has = |of: &BoundaryDifference| of.away > near || !sides.contains(&of.is_behind);
         let one = |of: &BoundaryDifference, left: f64, remembered: f64| {
@@ -189,13 +182,13 @@ fn weigh(
     (beyond(0, &[]), others)
 }
 
-/// At so many distances from a boundary, each half of the one before, lie places beside it.
+/// The number of distances from a boundary, each half of the previous one, with adjacent places.
 fn halvings(unit: u64) -> u64 {
     (2..).take_while(|&at| unit >> at >= NEAREST).count() as u64 + 1
 }
 
-/// What a read across a fresh boundary takes longer than one beside it, in nanoseconds, when both
-/// sides were read before; `None` where there is no place left or a read failed.
+/// The extra time of a read across an unread boundary in nanoseconds, after both sides were read; `None`
+/// if no place is left or a read failed.
 fn difference(
     session: &mut ReadSession<'_>,
     places: &mut UnreadPlaces,
@@ -206,7 +199,7 @@ fn difference(
     let unit = suspect.unit;
     let away = unit >> (1 + random.below(halvings(unit)));
     let middles = |boundary: u64| [boundary - away, boundary + away];
-    // The two must differ in this step alone.
+    // The two reads must differ only in this step.
     let alike = |boundary: u64, middle: u64| {
         let crosses = |place: u64, other: u64| place % other == 0;
         suspect.others.iter().all(|&other| crosses(boundary, other) == crosses(middle, other))
@@ -234,11 +227,11 @@ fn difference(
     for place in [before, behind] {
         session.read_across(place, SamplePurpose::Read)?;
     }
-    let mut order = [(boundary, SamplePurpose::ReadAcross), (beside, SamplePurpose::ReadBeside)];
+    let mut order = [(boundary, SamplePurpose::ReadAcross), (beside, SamplePurpose::ReadAdjacent)];
     random.shuffle(&mut order);
     let mut times = [None; 2];
     for (place, purpose) in order {
-        let slot = usize::from(purpose == SamplePurpose::ReadBeside);
+        let slot = usize::from(purpose == SamplePurpose::ReadAdjacent);
         times[slot] = session.read_across(place, purpose)?;
     }
     let [Some(across), Some(beside)] = times else { return Ok(None) };
@@ -246,8 +239,7 @@ fn difference(
     Ok(Some(BoundaryDifference { away, is_behind, is_fresh, ns }))
 }
 
-/// How far two like values lie apart, usually: the median of their distance from their median, made
-/// comparable with a standard deviation.
+/// Spread of values: the median absolute deviation, scaled to a standard deviation.
 pub fn spread(values: &[f64]) -> f64 {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -260,7 +252,7 @@ mod tests {
 
     const STEP_NS: f64 = 70_000.0;
 
-    /// What differences of so many steps come to, with little noise.
+    /// The probability for differences of these numbers of steps, with little noise.
     fn likely_with(is_fresh: bool, steps: &[f64]) -> f64 {
         let mut random = Random::new(3);
         let difference = |(at, steps): (usize, &f64)| {
@@ -275,20 +267,20 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_remembers_one_piece_of_its_map_is_no_unit() {
+    fn a_card_that_caches_one_map_piece_is_not_taken_for_a_unit() {
         assert!(likely_with(true, &[1.0; 8]) > 0.99);
         assert!(likely_with(true, &[2.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0, 2.0]) < 0.01);
     }
 
     #[test]
-    fn a_step_that_was_misjudged_remains_all_the_same() {
+    fn a_step_of_a_different_height_still_remains() {
         assert!(likely_with(true, &[2.0; 8]) > 0.99);
         assert!(likely_with(true, &[0.7; 8]) > 0.99);
         assert!(likely_with(true, &[0.0; 8]) < 0.01);
     }
 
     #[test]
-    fn what_is_missing_at_boundaries_that_were_read_before_says_nothing() {
+    fn missing_steps_at_previously_read_boundaries_are_not_evidence() {
         assert!(likely_with(false, &[1.0; 8]) > 0.99);
         assert!((0.3..=USUAL).contains(&likely_with(false, &[0.0; 8])));
         assert!(likely_with(false, &[2.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0, 2.0]) < 0.01);

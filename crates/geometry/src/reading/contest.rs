@@ -1,15 +1,14 @@
-//! Which reads tell more: those about which two likely structures disagree.
+//! Chooses the most informative reads: those on which two likely structures disagree.
 //!
-//! Two candidates are drawn by their probability, and reads are asked for on the boundaries of one
-//! that are not the other's, of both, and of neither; so reads go where the doubt is. Source:
-//! Thompson's sampling, of pairs.
+//! Two candidates are drawn by their probability. Reads then go to boundaries of only one of them, of
+//! both, and of neither. Source: Thompson sampling of pairs.
 
 use flashfit_device::random::Random;
 
-/// How much the likelier is preferred: below 1, so that what seems unlikely is looked at too.
+/// Exponent on the probabilities; below 1 to include less likely candidates.
 const TEMPER: f64 = 0.5;
 
-/// Draws two different units, `None` for no structure, from sizes and their probabilities.
+/// Draws two different units (`None` for no structure) by their probabilities.
 pub fn pair(random: &mut Random, shares: &[(Option<u64>, f64)]) -> Option<[Option<u64>; 2]> {
     let weights: Vec<f64> = shares.iter().map(|(_, share)| share.powf(TEMPER)).collect();
     let one = draw(random, &weights, None)?;
@@ -17,11 +16,11 @@ pub fn pair(random: &mut Random, shares: &[(Option<u64>, f64)]) -> Option<[Optio
     Some([shares[one].0, shares[other].0])
 }
 
-/// The units across whose boundaries to read to tell two structures apart; `finest` is the smallest
-/// boundary that reads lie on, all in bytes.
+/// The units across whose boundaries to read to distinguish two structures; `finest` is the smallest
+/// boundary of any read, all in bytes.
 pub fn reads(pair: [Option<u64>; 2], finest: u64) -> Vec<u64> {
     let below = |unit: u64| {
-        // The odd factor goes first: what is left is no multiple, and shares all smaller powers.
+        // Dropping the odd factor gives a non-multiple that shares all smaller powers.
         let power = 1 << unit.trailing_zeros();
         if power == unit { (unit / 2).max(finest) } else { power.max(finest) }
     };
@@ -39,11 +38,11 @@ pub fn reads(pair: [Option<u64>; 2], finest: u64) -> Vec<u64> {
     }
 }
 
-/// Draws a place in a list by weight, other than `not`.
+/// Draws an index by weight, other than `not`.
 fn draw(random: &mut Random, weights: &[f64], not: Option<usize>) -> Option<usize> {
     let allowed = || weights.iter().enumerate().filter(|(at, _)| Some(*at) != not);
     let total: f64 = allowed().map(|(_, weight)| weight).sum();
-    // 53 random bits are a fraction below 1.
+    // A fraction in [0, 1) from 53 random bits.
     let mut left = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 * total;
     let mut last = None;
     for (at, &weight) in allowed() {
@@ -65,7 +64,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn the_likelier_is_drawn_more_often_and_never_against_itself() {
+    fn likely_units_are_drawn_more_often_and_never_as_both_of_a_pair() {
         let shares = [(Some(4 * MIB), 0.9), (None, 0.09), (Some(8 * MIB), 0.01), (Some(1), 0.0)];
         let mut random = Random::new(3);
         let mut first = 0;
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_lie_where_two_structures_disagree() {
+    fn reads_go_where_two_structures_disagree() {
         let (four, six) = (Some(4 * MIB), Some(6 * MIB));
         assert_eq!(reads([four, None], 512), [4 * MIB, 4 * MIB, 2 * MIB, 2 * MIB]);
         assert_eq!(reads([Some(16 * MIB), four], 512), [4 * MIB, 4 * MIB, 16 * MIB, 2 * MIB]);

@@ -1,58 +1,59 @@
-//! Whether the units whose step was found begin at multiples of their size, at all of them.
+//! Checks that the units whose step was found start at every multiple of their size.
 //!
-//! Where units begin elsewhere (a partition whose place on the device is not known), only some
-//! multiples of a size that divides the shift are boundaries, and a step that only multiples of
-//! twice the size have is that of a larger unit. Each of these is set against "all multiples have
-//! it", by how likely it makes the times of the reads across. A step and how times vary are taken
-//! from the reads beside, for written and never-written areas by themselves: there a step can
-//! differ. Limits: reads beside must be at hand in the same group; a shift that leaves nearly all
-//! multiples boundaries does not show.
+//! If units start elsewhere (a partition at an unknown position of the device), only some multiples of a
+//! size that divides the shift are boundaries; if only multiples of twice the size have a step, it
+//! belongs to a larger unit. These cases are compared with "all multiples have it" by the likelihood of
+//! the times of reads across. The step and the variation are estimated from adjacent reads, separately
+//! for written and never-written areas, where steps may differ. Limits: needs adjacent reads in the same
+//! group; a shift that leaves nearly all multiples boundaries is not detected.
 
 use super::confirm::spread;
 use super::regions::RegionKind;
 use super::scores::{BoundaryRead, as_float, groups};
 use crate::belief::{log_student_3, log_sum_exp, median};
 
-/// How likely units begin elsewhere, or are others, before the times are looked at: the posterior
-/// has left few such cases.
+/// Prior probability that units start elsewhere or have another size; the posterior has left few such
+/// cases.
 const ELSEWHERE: f64 = 0.02;
-/// The share of the multiples that are boundaries, if not all.
+/// Shares of the multiples that are boundaries.
 const SHARES: [f64; 5] = [0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0, 0.75];
-/// Boundaries of a larger unit are these multiples.
+/// Factors of a larger unit.
 const FACTORS: [u64; 2] = [2, 3];
-/// As many steps are tried.
+/// Number of steps tried.
 const STEPS: usize = 24;
-/// How much more reads across may differ: jitter grows with the time, and few reads beside show
-/// less of it than there is.
+/// Factors on the spread of reads across: jitter grows with the time, and few adjacent reads
+/// underestimate it.
 const WIDER: [f64; 2] = [1.0, 1.2];
-/// Reads that stall: how many, and how far they are spread, in parts of a read.
+/// Share of reads that stall, and their spread relative to the time of a read.
 const STALLS: f64 = 0.05;
 const STALL_SPREAD: f64 = 2.0;
-/// A step smaller than so many parts of a read is none.
+/// The smallest step, as a share of a read.
 const FINEST: f64 = 0.002;
 
-/// Which multiples of a size have the step.
+/// The multiples of a size that have the step.
 #[derive(Debug, Clone, Copy)]
 enum Which {
     All,
-    /// This share of them.
     Share(f64),
-    /// Those of so many times the size.
+    /// Multiples of this many times the size.
     Larger(u64),
-    /// All others.
     NotLarger(u64),
 }
 
-/// How likely all multiples of a unit have its step. `reads` come with the kind of the part that
-/// they lie in; `levels` are all sizes with steps, in bytes.
-pub fn begin_here(reads: &[(RegionKind, BoundaryRead)], levels: &[u64], unit: u64) -> f64 {
+/// The probability that all multiples of a unit have its step. `reads` are tagged with the kind of their
+/// region; `levels` are all sizes with steps, in bytes.
+pub fn all_multiples_probability(
+    reads: &[(RegionKind, BoundaryRead)],
+    levels: &[u64],
+    unit: u64,
+) -> f64 {
     let all: Vec<Which> = [Which::All]
         .into_iter()
         .chain(SHARES.map(Which::Share))
         .chain(FACTORS.map(Which::Larger))
         .chain(FACTORS.map(Which::NotLarger))
         .collect();
-    let samples: Vec<Sample> = [RegionKind::Telling, RegionKind::Silent]
+    let samples: Vec<Sample> = [RegionKind::Informative, RegionKind::Uninformative]
         .into_iter()
         .filter_map(|kind| {
             let of_kind = reads.iter().filter(|(of, _)| *of == kind).map(|&(_, read)| read);
@@ -70,28 +71,28 @@ pub fn begin_here(reads: &[(RegionKind, BoundaryRead)], levels: &[u64], unit: u6
     (logs[0] - log_sum_exp(logs.iter().copied())).exp()
 }
 
-/// The reads across and beside, each less the base of its group.
+/// Times of reads across and adjacent, minus the base of their group.
 struct Sample {
-    /// Which multiple of the unit, and how long it took.
+    /// Multiple of the unit, and time.
     across: Vec<(u64, f64)>,
     beside: Vec<f64>,
-    /// How far two like reads differ, in nanoseconds.
+    /// Spread of equivalent reads, in nanoseconds.
     scale: f64,
-    /// How long a read takes, in nanoseconds.
+    /// Usual time of a read, in nanoseconds.
     base: f64,
 }
 
 impl Sample {
-    /// `None` where nothing can be compared.
+    /// `None` if nothing can be compared.
     fn of(reads: &[BoundaryRead], levels: &[u64], unit: u64) -> Option<Self> {
-        // Reads differ in this step alone: all cross what is smaller, none what is larger.
+        // The reads must differ only in this step: all cross smaller units, none crosses larger ones.
         let other = levels.iter().copied().filter(|&level| level != unit);
         let (smaller, larger): (Vec<u64>, Vec<u64>) = other.partition(|level| unit % level == 0);
         let like: Vec<BoundaryRead> = reads
             .iter()
             .copied()
-            .filter(|read| smaller.iter().all(|level| read.centre % level == 0))
-            .filter(|read| larger.iter().all(|level| read.centre % level != 0))
+            .filter(|read| smaller.iter().all(|level| read.center % level == 0))
+            .filter(|read| larger.iter().all(|level| read.center % level != 0))
             .collect();
         let times = |of: &[BoundaryRead]| -> Vec<f64> {
             of.iter().map(|read| as_float(read.elapsed_ns)).collect()
@@ -100,7 +101,7 @@ impl Sample {
         for members in groups(&like).values() {
             let members = members.iter().map(|&at| like[at]);
             let (on, off): (Vec<BoundaryRead>, Vec<BoundaryRead>) =
-                members.partition(|read| read.centre % unit == 0);
+                members.partition(|read| read.center % unit == 0);
             if on.is_empty() || off.is_empty() {
                 continue;
             }
@@ -119,7 +120,7 @@ impl Sample {
             let base = median(&without.chain(times(off)).collect::<Vec<f64>>());
             bases.push(base);
             beside.extend(times(off).into_iter().map(|time| time - base));
-            let less = |read: &BoundaryRead| (read.centre / unit, as_float(read.elapsed_ns) - base);
+            let less = |read: &BoundaryRead| (read.center / unit, as_float(read.elapsed_ns) - base);
             across.extend(on.iter().map(less));
         }
         let base = median(&bases);
@@ -127,7 +128,7 @@ impl Sample {
         (!across.is_empty()).then_some(Self { across, beside, scale, base })
     }
 
-    /// How likely the times of the reads across are, for each of these.
+    /// The log-likelihood of the times of reads across in each of these cases.
     fn logs(&self, all: &[Which]) -> Vec<f64> {
         let mut logs = vec![Vec::new(); all.len()];
         for wider in WIDER {
@@ -145,7 +146,7 @@ impl Sample {
         logs.into_iter().map(|logs| log_sum_exp(logs.into_iter())).collect()
     }
 
-    /// Steps that are tried: those that a read across shows.
+    /// The steps to try: quantiles of the times of reads across.
     fn steps(&self) -> Vec<f64> {
         let mut times: Vec<f64> = self.across.iter().map(|&(_, time)| time).collect();
         times.sort_by(f64::total_cmp);
@@ -153,8 +154,8 @@ impl Sample {
         (0..count).map(|at| times[(2 * at + 1) * times.len() / (2 * count)]).collect()
     }
 
-    /// The same for one step: `with` and `without` are the log-densities of each read's time if it
-    /// has the step, or not.
+    /// The log-likelihood for one step; `with` and `without` are the log-densities of each read's time with
+    /// and without the step.
     fn log(&self, which: Which, with: &[f64], without: &[f64]) -> f64 {
         let log = |((&(multiple, _), &with), &without): ((&(u64, f64), &f64), &f64)| {
             let has = |has: bool| if has { with } else { without };
@@ -170,8 +171,7 @@ impl Sample {
         self.across.iter().zip(with).zip(without).map(log).sum()
     }
 
-    /// The logarithm of how often like reads differ so much: as the reads beside do, and now and
-    /// then far more.
+    /// The log-density of a deviation: the distribution of the adjacent reads, plus rare stalls.
     fn density(&self, deviation: f64, wider: f64) -> f64 {
         let count = self.beside.len() as f64;
         let width = self.scale * count.powf(-0.2);
@@ -192,40 +192,40 @@ mod tests {
     const UNIT: u64 = 1 << 20;
     const STEP_NS: u64 = 60_000;
 
-    /// Reads across and beside multiples of a unit, of which those that `has` the step take longer;
-    /// one in `stalls` stalls.
+    /// Reads across and next to multiples of a unit. Those that `has` selects have the step; one in `stalls`
+    /// stalls.
     fn reads(stalls: u64, has: impl Fn(u64) -> bool) -> Vec<(RegionKind, BoundaryRead)> {
         let mut random = Random::new(11);
         let mut reads = Vec::new();
         for number in 0..80 {
             let multiple = random.below(1000);
             let is_across = number % 2 == 0;
-            let centre = multiple * UNIT + if is_across { 0 } else { UNIT / 2 };
+            let center = multiple * UNIT + if is_across { 0 } else { UNIT / 2 };
             let step_ns = if is_across && has(multiple) { STEP_NS } else { 0 };
             let stall_ns = if random.below(stalls) == 0 { 20_000_000 } else { 0 };
             let elapsed_ns = 500_000 + random.below(40_000) + step_ns + stall_ns;
             reads.push((
-                RegionKind::Telling,
-                BoundaryRead { centre, group: number / 8, elapsed_ns },
+                RegionKind::Informative,
+                BoundaryRead { center, group: number / 8, elapsed_ns },
             ));
         }
         reads
     }
 
     #[test]
-    fn units_that_begin_at_every_multiple_do_so_whatever_stalls() {
+    fn units_at_every_multiple_are_confirmed_despite_stalls() {
         for stalls in [u64::MAX, 15] {
-            let sure = begin_here(&reads(stalls, |_| true), &[UNIT], UNIT);
+            let sure = all_multiples_probability(&reads(stalls, |_| true), &[UNIT], UNIT);
             assert!(sure > 0.95, "{stalls}: {sure}");
         }
     }
 
     #[test]
-    fn a_step_at_some_multiples_is_not_that_of_units_that_begin_there() {
+    fn a_step_at_some_multiples_is_rejected() {
         let at_half = |multiple: u64| multiple * 0x9e37_79b9 % 1021 < 510;
         let of_larger = |multiple: u64| multiple % 2 == 0;
         for reads in [reads(u64::MAX, at_half), reads(u64::MAX, of_larger), reads(15, of_larger)] {
-            let sure = begin_here(&reads, &[UNIT], UNIT);
+            let sure = all_multiples_probability(&reads, &[UNIT], UNIT);
             assert!(sure < 0.05, "{sure}");
         }
     }

@@ -1,17 +1,18 @@
-//! The reading-only probe: what a device shows of its geometry to one who only reads.
+//! The read-only probe: infers the geometry from the times of reads.
 //!
-//! A read that spans two units costs more than one that does not: two pages are read, two units
-//! looked up. Small reads (two sectors) are made across places that are multiples of 2^k and
-//! q x 2^k, each the boundary of one candidate and of no larger one, in random order, each place
-//! once ([`places`]), in groups that lie close together in place and time ([`scores`]). All reads
-//! together give a posterior over the structures ([`steps`], `question`), which also says where
-//! to read next ([`contest`]). A step that is there only as long as a place is new ([`confirm`]),
-//! or that only some boundaries have (`elsewhere`), is not taken for an erase block's; a small one
-//! that is the only step may be a write unit's, unless pages show to longer reads (`pages`). It
-//! ends when it is sure, or when the budget is used up: a third of what flashbench -a reads on a
-//! device of this size, or, where an erase block is likely by then but not sure, as on a noisy
-//! device, up to twice of what it reads. Limits: sees only what costs readers time, which an erase
-//! unit does not on every card, and a write unit does not where nothing was written.
+//! A read that spans two units costs more than one within a unit: it reads two pages and looks up two
+//! mappings. Small reads (two sectors) are made across multiples of 2^k and q x 2^k, each a boundary of
+//! one candidate and of no larger one, in random order, each place once ([`places`]), in groups that are
+//! close in place and time ([`scores`]). All reads give a posterior over the structures ([`steps`],
+//! `question`), which also chooses the next reads ([`contest`]). A step that disappears once a place was
+//! read ([`confirm`]), or that only some boundaries have (`elsewhere`), does not count as an erase
+//! block. A small step that is the only one may come from the write unit, unless longer reads reveal
+//! pages (`pages`).
+//!
+//! The probe ends when it is confident or the budget is used up: a third of the reads of flashbench -a
+//! for this capacity, or up to twice its reads if an erase block is then likely but not certain, as on a
+//! noisy device. Limits: it only detects structures that affect read times, which erase blocks do not on
+//! every card, and write units do not in unwritten areas.
 //! Source of the method: flashbench's README and A. Bergmann, "Optimizing Linux with cheap flash
 //! drives" (LWN, 2011).
 
@@ -47,60 +48,59 @@ use scores::BoundaryRead;
 use session::ReadSession;
 pub use session::is_gone;
 
-/// The least that can be probed: some boundaries of the smallest erase blocks.
-pub const LEAST_BYTES: u64 = 1 << 20;
-/// A probe of an SD card must not take longer than 20 s; what is under way at the end comes on top.
+/// The smallest region: a few boundaries of the smallest erase blocks.
+pub const MIN_BYTES: u64 = 1 << 20;
+/// Keeps the probe of an SD card below 20 s, including the step that is running at the end.
 const USUAL_TIME_NS: u64 = 15_000_000_000;
-/// Groups whose reads are mixed with each other.
+/// Number of groups whose reads are interleaved.
 const GROUPS_AT_ONCE: u32 = 2;
-/// Groups that look at everything, before reads go where the doubt is.
+/// Number of initial groups that cover all sizes.
 const SURVEYS: u32 = 4;
-/// Reads of such a group that cross nothing.
+/// Reads of such a group that cross no boundary.
 const WITHIN_PAGES: usize = 10;
-/// Kinds of parts that a group's reads can lie in.
+/// Number of region kinds.
 const KINDS: u32 = 3;
-/// Pairs of structures that a group tells apart.
+/// Pairs of structures that a group compares.
 const CONTESTS: usize = 4;
-/// Sure enough of a write unit to go on.
+/// Probability at which the write unit is settled.
 const SETTLED: f64 = 0.995;
-/// Sure enough of an erase block to read no more for it; with less, down to `SURE`, it is answered
+/// Probability at which the erase block needs no more reads. A lower one, down to `SURE`, is accepted
 /// when the budget is used up.
 const ENOUGH: f64 = 0.97;
-/// No other erase block may be so likely when it is looked whether a step is a map's, at first and
-/// when the budget is nearly used up.
+/// Largest probability of any other erase block before the effect of the mapping table is checked: at
+/// first, and when the budget is nearly used up.
 const DOUBT: f64 = 0.02;
 const LAST_DOUBT: f64 = 0.2;
-/// So likely may it be that nothing shows.
-const MOST_DOUBT: f64 = 0.06;
-/// Where the usual budget ends with an erase block this likely, the probe goes on, for up to so
-/// many times the usual reads: twice those of flashbench -a.
+/// Largest probability of no structure before that check.
+const MAX_NOTHING: f64 = 0.06;
+/// If an erase block is at least this likely at the end of the usual budget, the probe continues up to
+/// this multiple of the usual reads, twice those of flashbench -a.
 const PROMISING: f64 = 0.03;
 const PATIENT_TIMES: u64 = 6;
-/// A unit whose step is the only one can be a write unit, in bytes: whether pages show to longer
-/// reads is looked at unless a smaller step is this likely.
-const AMBIGUOUS: Range<u64> = pages::LEAST_UNIT..384 << 10;
+/// A unit of this size in bytes whose step is the only one may be a write unit. Longer reads are used to
+/// look for pages unless a smaller step is this likely.
+const AMBIGUOUS: Range<u64> = pages::MIN_UNIT..384 << 10;
 const ALONE: f64 = 0.98;
-/// Reads after which a structure that is this unlikely is not looked for any longer.
+/// Reads after which structures this unlikely are given up.
 const PATIENCE: u64 = 400;
 const HOPELESS: f64 = 0.02;
-/// The most reads of the budget that the first question may use, in percent; the rest is for
-/// looking whether it is the map.
+/// The share of the read budget, in percent, for finding the erase block; the rest is reserved for
+/// checking the effect of the mapping table.
 const FIRST_PERCENT: u64 = 75;
 
-/// How to probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadingOptions {
-    /// What all that is left to chance comes from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The part of the device to read, in bytes; all of it where it is not said.
+    /// The region to read, in bytes; `None` for all of the device.
     pub region: Option<Range<u64>>,
-    /// Where the device begins on the device, in bytes: a partition does not begin at 0, and units
-    /// are counted from where the device does.
+    /// Offset of this block device on the physical device, in bytes: a partition does not start at 0, and
+    /// units are counted from the start of the physical device.
     pub origin_bytes: u64,
-    /// The most reads; where it is not said [`usual_reads`], or some times more where they leave an
-    /// erase block likely but not sure.
+    /// The read budget; `None` for [`usual_reads`], extended if they leave an erase block likely but not
+    /// certain.
     pub max_reads: Option<u64>,
-    /// After so many nanoseconds no further read is begun.
+    /// No read starts after this time.
     pub max_time_ns: u64,
 }
 
@@ -110,9 +110,8 @@ impl Default for ReadingOptions {
     }
 }
 
-/// A third of the reads that flashbench -a makes by default on a device of so many bytes: 8 times
-/// at 3 places of 7 regions for each power of two from 32 KiB to the first that is at least a
-/// seventh of the device.
+/// A third of the default reads of flashbench -a for this capacity: 8 times at 3 places of 7 regions for
+/// each power of two from 32 KiB to the first that is at least a seventh of the device.
 pub fn usual_reads(capacity_bytes: u64) -> u64 {
     let mut rows = 1;
     while (32u64 << 10) << (rows - 1) < capacity_bytes / 7 {
@@ -121,21 +120,21 @@ pub fn usual_reads(capacity_bytes: u64) -> u64 {
     rows * 7 * 3 * 8 / 3
 }
 
-/// The most reads that a probe makes by itself on a device of so many bytes.
+/// The largest default read budget for this capacity.
 pub fn most_reads(capacity_bytes: u64) -> u64 {
     PATIENT_TIMES * usual_reads(capacity_bytes)
 }
 
-/// Finds what readers are shown.
+/// Probes a device by reading.
 ///
 /// # Errors
-/// When the region is not on the device or too small, the device vanishes or can hardly be read, or
-/// `watch` ends it.
+/// If the region is invalid or too small, the device disappears or is hardly readable, or `observer`
+/// interrupts the probe.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
     options: &ReadingOptions,
-    watch: &mut dyn ProbeObserver,
+    observer: &mut dyn ProbeObserver,
 ) -> Result<Probed, ProbeError> {
     let description = device.describe();
     let sector = u64::from(description.sector_bytes);
@@ -147,11 +146,11 @@ pub fn probe(
         return Err(ProbeError::Region { start, end, capacity_bytes });
     }
     let bytes = region.end - region.start;
-    if bytes < LEAST_BYTES {
-        return Err(ProbeError::TooSmall { bytes, least: LEAST_BYTES });
+    if bytes < MIN_BYTES {
+        return Err(ProbeError::TooSmall { bytes, least: MIN_BYTES });
     }
     let length = usize::try_from(2 * sector).expect("two sectors");
-    let mut session = ReadSession::new(device, clock, watch, length, options.origin_bytes);
+    let mut session = ReadSession::new(device, clock, observer, length, options.origin_bytes);
     let max_reads = options.max_reads.unwrap_or_else(|| usual_reads(bytes));
     session.set_budget(max_reads, options.max_time_ns);
     let bounds = inner(&region, bytes, sector, options.origin_bytes);
@@ -170,8 +169,8 @@ pub fn probe(
         disproved: BTreeSet::new(),
         belief: GeometryBelief::new(bytes, &[]),
         levels: Vec::new(),
-        only_telling: false,
-        looks: Vec::new(),
+        only_informative: false,
+        map_checks: Vec::new(),
         small: SmallUnitBelief::default(),
         pages: Pages::default(),
     };
@@ -183,11 +182,11 @@ pub fn probe(
         search.is_patient = true;
         search.run(&mut session)?;
     }
-    session.tell("done")?;
+    session.report("done")?;
     Ok(verdict::conclude(search, session))
 }
 
-/// Without the ends: a zone for a file allocation table is often mapped in a way of its own.
+/// The region without its ends; the zone of a file allocation table is often mapped differently.
 fn inner(region: &Range<u64>, bytes: u64, sector: u64, origin: u64) -> Range<u64> {
     let margin = (bytes / 64).clamp(2 * sector, 64 << 20);
     let start =
@@ -195,13 +194,13 @@ fn inner(region: &Range<u64>, bytes: u64, sector: u64, origin: u64) -> Range<u64
     start..origin + region.end - 2 * sector
 }
 
-/// What is measured and believed while the probe works.
+/// The state of a probe.
 struct Search {
     sector: u64,
     /// Size of the region, in bytes.
     bytes: u64,
     max_reads: u64,
-    /// Whether the usual budget is used up, and reads are for the erase block alone.
+    /// Whether the budget was extended, which is for the erase block only.
     is_patient: bool,
     first: EraseBlockReads,
     second: WriteUnitReads,
@@ -210,38 +209,37 @@ struct Search {
     random: Random,
     crossings: Vec<BoundaryRead>,
     groups: u32,
-    /// Levels whose steps are not those of units: a map makes them, or they are at some boundaries.
+    /// Levels whose steps come from the mapping table or exist only at some boundaries.
     disproved: BTreeSet<u64>,
     belief: GeometryBelief,
-    /// The sizes with steps in the likeliest model, in bytes.
+    /// Sizes with steps in the most likely model, in bytes.
     levels: Vec<u64>,
-    /// Whether the belief comes from written parts alone.
-    only_telling: bool,
-    looks: Vec<Look>,
+    /// Whether the belief uses informative regions only.
+    only_informative: bool,
+    map_checks: Vec<MapCacheCheck>,
     small: SmallUnitBelief,
     pages: Pages,
 }
 
-/// What was seen when it was looked whether the step of a unit is a map's.
-struct Look {
-    /// In bytes.
+/// A check whether a step comes from the mapping table.
+struct MapCacheCheck {
     unit: u64,
-    /// How much longer reads across boundaries took still.
+    /// Remaining extra times of reads across boundaries.
     differences: Vec<BoundaryDifference>,
-    /// How likely the step is not a map's.
+    /// Probability that the step does not come from the mapping table.
     remains: f64,
-    /// Whether it need not be looked at again.
-    is_over: bool,
+    /// Whether it needs no more reads.
+    is_done: bool,
 }
 
-impl Look {
+impl MapCacheCheck {
     fn new(unit: u64) -> Self {
-        Self { unit, differences: Vec::new(), remains: confirm::USUAL, is_over: false }
+        Self { unit, differences: Vec::new(), remains: confirm::USUAL, is_done: false }
     }
 }
 
 impl Search {
-    /// Looks at everything once, before reads go where the doubt is.
+    /// Covers all sizes once before reads become selective.
     fn survey_all(&mut self, session: &mut ReadSession<'_>) -> Result<(), ProbeError> {
         for _ in 0..SURVEYS / GROUPS_AT_ONCE {
             self.batch(session, Self::survey, Self::survey)?;
@@ -249,29 +247,29 @@ impl Search {
         Ok(())
     }
 
-    /// Reads where the doubt is, until there is none or the budget is used up.
+    /// Reads where hypotheses disagree until the result is clear or the budget is used up.
     fn run(&mut self, session: &mut ReadSession<'_>) -> Result<(), ProbeError> {
         while session.reads_left() > 0 {
             let before = session.probed.reads;
-            self.think();
+            self.update_beliefs();
             let reserved = session.probed.reads >= self.max_reads * FIRST_PERCENT / 100;
             let suspect = if reserved { self.settled(LAST_DOUBT) } else { self.settled(DOUBT) };
             if let Some(unit) = suspect.filter(|unit| !self.is_clear(*unit)) {
-                self.look_at(session, unit)?;
-                self.think();
+                self.check_map_cache(session, unit)?;
+                self.update_beliefs();
             }
-            if self.is_alone() && !self.pages.is_over() {
-                session.tell("reading longer")?;
+            if self.is_only_step() && !self.pages.is_done() {
+                session.report("reading longer")?;
                 let (places, random) = (&mut self.places, &mut self.random);
-                self.pages.look(session, places, &self.regions, random, self.sector)?;
-                self.think();
+                self.pages.check(session, places, &self.regions, random, self.sector)?;
+                self.update_beliefs();
             }
             let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= ENOUGH);
             let first_is_open = !answered && !self.is_hopeless(session);
             let settled = |of: &UnitShares| of.first().is_some_and(|(_, share)| *share >= SETTLED);
             let second_is_open = !(settled(&self.small.write_unit) && settled(&self.small.finest))
                 && session.probed.reads < self.max_reads * FIRST_PERCENT / 100;
-            session.tell("reading across boundaries")?;
+            session.report("reading across boundaries")?;
             match (first_is_open, second_is_open) {
                 (false, _) if self.is_patient => break,
                 (false, false) => break,
@@ -279,16 +277,16 @@ impl Search {
                 (false, true) => self.batch(session, Self::fine, Self::fine)?,
                 (true, true) => self.batch(session, Self::coarse, Self::fine)?,
             }
-            // Of a small region every place was read.
+            // Every place of a small region was read.
             if session.probed.reads == before {
                 break;
             }
         }
-        self.think();
+        self.update_beliefs();
         Ok(())
     }
 
-    /// Whether some erase block is likely enough to spend more on it than is usual.
+    /// Whether an erase block is likely enough to extend the budget.
     fn is_promising(&self) -> bool {
         let answered = verdict::confidence(self).is_some_and(|confidence| confidence >= SURE);
         let posterior = self.belief.posterior();
@@ -297,23 +295,23 @@ impl Search {
         !answered && posterior.iter().any(|(of, share)| *share >= PROMISING && is_unit(of))
     }
 
-    /// Whether the only step is that of a unit that may as well be a write unit.
-    fn is_alone(&self) -> bool {
+    /// Whether the only step may as well come from a write unit.
+    fn is_only_step(&self) -> bool {
         let mut levels = self.levels.iter().filter(|level| !self.disproved.contains(level));
         let (Some(&unit), None) = (levels.next(), levels.next()) else { return false };
         AMBIGUOUS.contains(&unit) && self.smaller_shows(unit) < ALONE
     }
 
-    /// How likely something well below a unit shows: otherwise it may be the same step.
+    /// The probability of a visible structure well below a unit, which is not the same step.
     fn smaller_shows(&self, unit: u64) -> f64 {
         let well_below = |size: &Option<u64>| size.is_some_and(|size| size <= unit / 8);
         let shares = self.small.finest.iter().filter(|(size, _)| well_below(size));
         let to_short: f64 = shares.map(|(_, share)| share).sum();
-        let to_longer = self.pages.show().filter(|_| unit >= pages::LEAST_UNIT);
+        let to_longer = self.pages.show().filter(|_| unit >= pages::MIN_UNIT);
         1.0 - (1.0 - to_short) * (1.0 - to_longer.unwrap_or(0.0))
     }
 
-    /// Whether more reads would hardly find an erase block.
+    /// Whether more reads are unlikely to find an erase block.
     fn is_hopeless(&self, session: &ReadSession<'_>) -> bool {
         if self.is_patient {
             return !self.is_promising();
@@ -322,8 +320,8 @@ impl Search {
         session.probed.reads >= PATIENCE.min(self.max_reads / 2) && nothing > 1.0 - HOPELESS
     }
 
-    /// The erase block that the reads so far point to: no other one does with more than this doubt,
-    /// and what is left of it, whether a small unit is a write unit, no read can settle.
+    /// The erase block that the reads support, if no other has more than this probability. Reads cannot
+    /// resolve the remaining doubt whether a small unit is a write unit.
     fn settled(&self, doubt: f64) -> Option<u64> {
         let unit = self.belief.likeliest().0.bytes().filter(|bytes| ANSWERS.contains(bytes))?;
         let posterior = self.belief.posterior();
@@ -332,30 +330,38 @@ impl Search {
         let mut others = posterior.iter().filter(|(structure, _)| is_other(structure));
         let unrivalled = others.all(|&(_, share)| share < doubt);
         let nothing = self.belief.probability(DeviceStructure::Nothing);
-        (unrivalled && nothing < doubt.max(MOST_DOUBT)).then_some(unit)
+        (unrivalled && nothing < doubt.max(MAX_NOTHING)).then_some(unit)
     }
 
-    /// How likely the step of a unit is not a map's, if that was looked at.
-    fn looked_at(&self, unit: u64) -> Option<f64> {
-        self.looks.iter().find(|look| look.unit == unit).map(|look| look.remains)
+    /// The probability that the step of a unit does not come from the mapping table, if that was checked.
+    fn map_check_result(&self, unit: u64) -> Option<f64> {
+        self.map_checks.iter().find(|check| check.unit == unit).map(|check| check.remains)
     }
 
-    /// Whether more reads would hardly tell more about whether the step of a unit is a map's.
+    /// Whether more reads would hardly change the result of that check.
     fn is_clear(&self, unit: u64) -> bool {
-        self.looks.iter().any(|look| look.unit == unit && look.is_over)
+        self.map_checks.iter().any(|check| check.unit == unit && check.is_done)
     }
 
-    /// Looks whether the step of a unit is a map's, and remembers it. How long the step is must be
-    /// known from reads across and beside in the same group.
-    fn look_at(&mut self, session: &mut ReadSession<'_>, unit: u64) -> Result<(), ProbeError> {
+    /// Checks whether the step of a unit comes from the mapping table. The height of the step must be known
+    /// from reads across and adjacent in the same group.
+    fn check_map_cache(
+        &mut self,
+        session: &mut ReadSession<'_>,
+        unit: u64,
+    ) -> Result<(), ProbeError> {
         let (kind, step) = self.step(unit);
         if step.ns.is_nan() {
             return Ok(());
         }
         if step.is_surely_none() {
             self.disproved.insert(unit);
-            self.looks.retain(|look| look.unit != unit);
-            self.looks.push(Look { remains: 0.0, is_over: true, ..Look::new(unit) });
+            self.map_checks.retain(|check| check.unit != unit);
+            self.map_checks.push(MapCacheCheck {
+                remains: 0.0,
+                is_done: true,
+                ..MapCacheCheck::new(unit)
+            });
             return Ok(());
         }
         let mut others = self.levels.clone();
@@ -363,67 +369,70 @@ impl Search {
         let suspect = SuspectedStep { unit, step_ns: step.ns, spread_ns: step.spread_ns, others };
         let (places, random) = (&mut self.places, &mut self.random);
         let is_like = |place: u64| self.regions.kind(place) == kind;
-        let earlier = self.looks.iter().position(|look| look.unit == unit);
-        let mut look = earlier.map_or_else(|| Look::new(unit), |at| self.looks.swap_remove(at));
-        let before = look.differences.len();
-        let differences = &mut look.differences;
-        look.remains = confirm::remains(session, places, random, &suspect, &is_like, differences)?;
-        let is_enough = confirm::is_enough(&look.differences, look.remains);
-        look.is_over = is_enough || look.differences.len() == before;
-        if !confirm::UNSURE.contains(&look.remains) && look.remains < 0.5 {
+        let earlier = self.map_checks.iter().position(|check| check.unit == unit);
+        let mut check =
+            earlier.map_or_else(|| MapCacheCheck::new(unit), |at| self.map_checks.swap_remove(at));
+        let before = check.differences.len();
+        let differences = &mut check.differences;
+        check.remains = confirm::remains(session, places, random, &suspect, &is_like, differences)?;
+        let has_enough_pairs = confirm::has_enough_pairs(&check.differences, check.remains);
+        check.is_done = has_enough_pairs || check.differences.len() == before;
+        if !confirm::UNSURE.contains(&check.remains) && check.remains < 0.5 {
             self.disproved.insert(unit);
         }
-        self.looks.push(look);
+        self.map_checks.push(check);
         Ok(())
     }
 
-    /// The reads where the flash was written, as far as that shows.
-    fn telling(&self) -> Vec<BoundaryRead> {
+    /// The reads in informative regions.
+    fn informative_reads(&self) -> Vec<BoundaryRead> {
         let reads = self.crossings.iter().copied();
-        reads.filter(|crossing| self.regions.kind(crossing.centre) == RegionKind::Telling).collect()
+        reads
+            .filter(|crossing| self.regions.kind(crossing.center) == RegionKind::Informative)
+            .collect()
     }
 
-    /// All reads, those in parts of each kind in groups of their own.
+    /// All reads, grouped separately by the kind of their region.
     fn everywhere(&self) -> Vec<BoundaryRead> {
-        let of_kind = |&BoundaryRead { centre, group, elapsed_ns }: &BoundaryRead| {
-            let kind = self.regions.kind(centre) as u32;
-            BoundaryRead { centre, group: KINDS * group + kind, elapsed_ns }
+        let of_kind = |&BoundaryRead { center, group, elapsed_ns }: &BoundaryRead| {
+            let kind = self.regions.kind(center) as u32;
+            BoundaryRead { center, group: KINDS * group + kind, elapsed_ns }
         };
         self.crossings.iter().map(of_kind).collect()
     }
 
-    /// The reads that the belief comes from, with the kind of the part that they lie in.
+    /// The reads that the belief uses, with the kind of their region.
     fn believed(&self) -> Vec<(RegionKind, BoundaryRead)> {
-        let reads = if self.only_telling { self.telling() } else { self.everywhere() };
-        reads.into_iter().map(|read| (self.regions.kind(read.centre), read)).collect()
+        let reads =
+            if self.only_informative { self.informative_reads() } else { self.everywhere() };
+        reads.into_iter().map(|read| (self.regions.kind(read.center), read)).collect()
     }
 
-    /// Weighs all reads again.
-    fn think(&mut self) {
+    fn update_beliefs(&mut self) {
         let (reads, within) = (self.crossings.iter().copied(), 2 * self.sector);
-        self.regions.weigh(reads.filter(|read| read.centre % within != 0));
-        let telling = self.telling();
+        self.regions.weigh(reads.filter(|read| read.center % within != 0));
+        let informative_reads = self.informative_reads();
         let unit = self.belief.likeliest().0.bytes().filter(|_| self.belief.likeliest().1 > 0.5);
-        self.small = self.second.shares(&telling, unit);
+        self.small = self.second.shares(&informative_reads, unit);
         let belief = |reads: &[BoundaryRead]| {
             self.first.belief(reads, self.bytes, &self.disproved, |unit| self.smaller_shows(unit))
         };
         let nothing = |of: &(GeometryBelief, Vec<u64>)| of.0.probability(DeviceStructure::Nothing);
-        // A look-up may show everywhere, or only where there is something to look up.
+        // The cost of a lookup may be visible everywhere or only in written regions.
         let mut likeliest = belief(&self.everywhere());
-        let mut only_telling = false;
-        if telling.len() < self.crossings.len() {
-            let written = belief(&telling);
+        let mut only_informative = false;
+        if informative_reads.len() < self.crossings.len() {
+            let written = belief(&informative_reads);
             if nothing(&written) < nothing(&likeliest) {
                 likeliest = written;
-                only_telling = true;
+                only_informative = true;
             }
         }
         (self.belief, self.levels) = likeliest;
-        self.only_telling = only_telling;
+        self.only_informative = only_informative;
     }
 
-    /// Reads of two groups in random order.
+    /// Reads of two groups, interleaved at random.
     fn batch(
         &mut self,
         session: &mut ReadSession<'_>,
@@ -433,7 +442,7 @@ impl Search {
         let mut reads: Vec<(u64, u32)> = Vec::new();
         for units in [one(self), other(self)] {
             let largest = units.iter().copied().max().unwrap_or(0);
-            // Where nothing was written no page shows, but an erase block may.
+            // Unwritten regions show no pages, but may show erase blocks.
             let any = largest > LARGEST_WRITE_UNIT && self.random.below(2) == 0;
             let region = self.regions.draw(&mut self.random, largest, any);
             let group = self.groups;
@@ -444,21 +453,21 @@ impl Search {
             }
         }
         self.random.shuffle(&mut reads);
-        for (centre, group) in reads {
+        for (center, group) in reads {
             if session.reads_left() == 0 {
                 break;
             }
-            let across = centre % (2 * self.sector) == 0;
+            let across = center % (2 * self.sector) == 0;
             let purpose =
-                if across { SamplePurpose::ReadAcross } else { SamplePurpose::ReadBeside };
-            if let Some(elapsed_ns) = session.read_across(centre, purpose)? {
-                self.crossings.push(BoundaryRead { centre, group, elapsed_ns });
+                if across { SamplePurpose::ReadAcross } else { SamplePurpose::ReadAdjacent };
+            if let Some(elapsed_ns) = session.read_across(center, purpose)? {
+                self.crossings.push(BoundaryRead { center, group, elapsed_ns });
             }
         }
         Ok(())
     }
 
-    /// Each power of two once, the finest and the usual ones twice, and some others.
+    /// Each power of two once, the finest and [`COARSE`] more often, and some multiples of three.
     fn survey(&mut self) -> Vec<u64> {
         let powers = (0..29).map(|exponent| 1u64 << exponent);
         let fits = |unit: &u64| *unit >= self.sector && *unit <= self.bytes / 8;
@@ -471,16 +480,16 @@ impl Search {
         units
     }
 
-    /// Where likely erase blocks disagree.
+    /// Reads on which likely erase blocks disagree.
     fn coarse(&mut self) -> Vec<u64> {
         let shares: UnitShares =
             self.belief.posterior().into_iter().map(|(of, share)| (of.bytes(), share)).collect();
         self.contests(&shares, COARSE)
     }
 
-    /// Where likely write units disagree.
+    /// Reads on which likely write units disagree.
     fn fine(&mut self) -> Vec<u64> {
-        // The largest step can be an erase block's, and the smallest tells that it is.
+        // The largest step may come from an erase block; the smallest decides that.
         let first = self.random.below(2) == 0;
         let shares = if first { &self.small.write_unit } else { &self.small.finest };
         let shares = shares.clone();
@@ -489,7 +498,7 @@ impl Search {
         units
     }
 
-    /// About sizes that reads can tell: those of whole sectors.
+    /// Considers sizes of whole sectors only.
     fn contests(&mut self, shares: &UnitShares, finest: u64) -> Vec<u64> {
         let is_askable = |size: &Option<u64>| size.is_none_or(|size| size % self.sector == 0);
         let shares: UnitShares =

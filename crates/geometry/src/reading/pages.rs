@@ -1,13 +1,12 @@
-//! Whether pages show to longer reads, where none shows to short ones.
+//! Checks whether longer reads reveal pages where short ones do not.
 //!
-//! On a card that reads several pages at once (planes, dies) a short read across a page costs no
-//! more than one within it. A read of several pages that begins with one takes a page less than one
-//! that begins within one, and where what is read at once goes into it that is one turn more. So
-//! reads of 32 KiB that begin at multiples of 64 KiB are compared with some that begin a little
-//! behind them, in pairs, near each other in place and time; and reads of 8 KiB, which are less
-//! noisy, but which more pages go into. A unit of four times 32 KiB whose step is the only one is
-//! then no write unit. Limits: what is read at once must go into a read (six planes do not); with
-//! sectors of 4 KiB no page of 4 KiB shows.
+//! A card that reads several pages at once (planes, dies) reads across a page as fast as within one. A
+//! read of several pages that starts at a page boundary needs one page less than one that starts within
+//! a page, and, if the pages read at once fit into it, one turn less. Therefore reads of 32 KiB at
+//! multiples of 64 KiB are compared in pairs with reads that start slightly later, close in place and
+//! time; also reads of 8 KiB, which have less noise but cover fewer pages. A unit of at least four times
+//! 32 KiB whose step is the only one is then not a write unit. Limits: the pages read at once must fit
+//! into a read (six planes do not); with sectors of 4 KiB, pages of 4 KiB are not visible.
 
 use flashfit_device::random::Random;
 
@@ -22,51 +21,49 @@ use super::confirm::spread;
 
 /// Lengths of reads, in bytes.
 const LENGTHS: [usize; 2] = [8 << 10, 32 << 10];
-/// Where they begin, in bytes: then none crosses a larger boundary.
+/// Alignment of their starts, in bytes, so that none crosses a larger boundary.
 const EVERY: u64 = 64 << 10;
-/// The smallest unit that this tells from a write unit, in bytes.
-pub const LEAST_UNIT: u64 = 4 * LENGTHS[1] as u64;
-/// How likely pages show to reads of a length.
+/// The smallest unit that this distinguishes from a write unit, in bytes.
+pub const MIN_UNIT: u64 = 4 * LENGTHS[1] as u64;
+/// Prior probability that pages are visible to reads of a length.
 const USUAL: f64 = 0.16;
-/// Sure enough, either way.
+/// Probability at which the result is settled.
 const SURE: f64 = 0.995;
-/// As few pairs say little of how far they differ.
-const FEWEST_PAIRS: usize = 8;
+/// The fewest pairs to estimate their spread from.
+const MIN_PAIRS: usize = 8;
 /// The most pairs of a length.
-const MOST_PAIRS: usize = 400;
-/// What a turn takes at least, in nanoseconds, and how many times longer the others that are tried.
-const LEAST_TURN_NS: f64 = 10_000.0;
+const MAX_PAIRS: usize = 400;
+/// Shortest duration of a turn in nanoseconds, and factors for the longer ones tried.
+const MIN_TURN_NS: f64 = 10_000.0;
 const TURNS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
-/// What is known of pages.
 #[derive(Debug, Default)]
 pub struct Pages {
-    /// What reads of each length that begin within a page took longer, in nanoseconds.
+    /// By length, the extra times of reads that start within a page, in nanoseconds.
     differences: [Vec<f64>; LENGTHS.len()],
-    /// Whether there is no place left to read.
     is_exhausted: bool,
 }
 
 impl Pages {
-    /// How likely pages show; `None` before that was looked at.
+    /// The probability that pages are visible; `None` before it was checked.
     pub fn show(&self) -> Option<f64> {
-        let is_known = self.differences.iter().all(|of| of.len() >= FEWEST_PAIRS);
+        let is_known = self.differences.iter().all(|of| of.len() >= MIN_PAIRS);
         let hidden = self.differences.iter().map(|of| 1.0 - likely(of)).product::<f64>();
         is_known.then_some(1.0 - hidden)
     }
 
-    /// Whether more reads would hardly tell more.
-    pub fn is_over(&self) -> bool {
+    /// Whether more reads would hardly change the result.
+    pub fn is_done(&self) -> bool {
         let is_sure = self.show().is_some_and(|show| !(1.0 - SURE..=SURE).contains(&show));
-        let is_full = self.differences.iter().all(|of| of.len() >= MOST_PAIRS);
+        let is_full = self.differences.iter().all(|of| of.len() >= MAX_PAIRS);
         is_sure || is_full || self.is_exhausted
     }
 
-    /// Reads some pairs more of each length, where the flash is asked.
+    /// Reads more pairs of each length in informative regions.
     ///
     /// # Errors
-    /// As reads fail.
-    pub fn look(
+    /// If the device fails.
+    pub fn check(
         &mut self,
         session: &mut ReadSession<'_>,
         places: &mut UnreadPlaces,
@@ -76,7 +73,7 @@ impl Pages {
     ) -> Result<(), ProbeError> {
         let behind = 2 * sector;
         for (length, differences) in LENGTHS.into_iter().zip(&mut self.differences) {
-            for _ in 0..FEWEST_PAIRS {
+            for _ in 0..MIN_PAIRS {
                 if session.reads_left() < 2 {
                     break;
                 }
@@ -105,13 +102,13 @@ impl Pages {
     }
 }
 
-/// How likely these differences have a turn more.
+/// The probability that these differences contain an additional turn.
 fn likely(differences: &[f64]) -> f64 {
-    let scale = spread(differences).max(LEAST_TURN_NS / 10.0);
+    let scale = spread(differences).max(MIN_TURN_NS / 10.0);
     let log = |turn_ns: f64| -> f64 {
         differences.iter().map(|difference| log_student_3(difference - turn_ns, scale)).sum()
     };
-    let turns = TURNS.map(|times| log(times * LEAST_TURN_NS));
+    let turns = TURNS.map(|times| log(times * MIN_TURN_NS));
     let with = log_sum_exp(turns.into_iter()) - (TURNS.len() as f64).ln();
     let odds = USUAL / (1.0 - USUAL) * (with - log(0.0)).clamp(-50.0, 50.0).exp();
     odds / (1.0 + odds)
@@ -132,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_more_shows_in_noise_and_noise_alone_is_none() {
+    fn an_additional_turn_is_found_in_noise_and_noise_alone_is_not() {
         assert!(show(40_000) > 0.99);
         assert!(show(0) < 0.2);
     }

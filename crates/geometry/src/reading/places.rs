@@ -1,27 +1,26 @@
-//! Where to read: on boundaries of one size and no larger one, each place once.
+//! Chooses places to read: boundaries of one size and no larger one, each place once.
 //!
-//! A read that comes back to a place can be answered by a cache of the card, so places are marked
-//! in cells of 64 KiB and not used again, unless somebody asks for one that was
-//! ([`UnreadPlaces::again_where`]). On a small device the boundaries of large units run out; then there
-//! is none to give.
+//! A repeated read may be answered from a cache of the card, so used places are marked in cells of 64
+//! KiB and not returned again, except by [`UnreadPlaces::again_where`]. A small device runs out of
+//! boundaries of large units.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use flashfit_device::random::Random;
 
-/// What a card may hold from a read: its largest page.
+/// The most that a card may cache from a read: its largest page.
 const CELL_BYTES: u64 = 64 << 10;
-/// Draws of a boundary before it counts as hard to find.
+/// Random draws before boundaries are scanned.
 const TRIES: usize = 12;
-/// A boundary of which there are so few is rare.
+/// Boundaries of a size are rare up to this number.
 const RARE: u64 = 32;
-/// So many of a rare boundary are kept.
+/// Number of rare boundaries kept in reserve.
 const KEPT: usize = 4;
-/// As many boundaries are looked through one by one.
+/// Boundaries scanned one by one.
 const FEW: u64 = 256;
 
-/// The places of a device that were not read yet.
+/// The unread places of a device.
 #[derive(Debug)]
 pub struct UnreadPlaces {
     bounds: Range<u64>,
@@ -29,20 +28,19 @@ pub struct UnreadPlaces {
 }
 
 impl UnreadPlaces {
-    /// Of a range of the device, in bytes from its start.
+    /// Places within a range in bytes from the start of the device.
     pub fn new(bounds: Range<u64>) -> Self {
         Self { bounds, used: HashSet::new() }
     }
 
-    /// Where they lie, in bytes from the start of the device.
+    /// The range in bytes from the start of the device.
     pub fn bounds(&self) -> Range<u64> {
         self.bounds.clone()
     }
 
-    /// A fresh multiple of `unit`, within `region` if there is one, otherwise anywhere, which is
-    /// now used. Where it can be had, it is a multiple of nothing larger: its quotient is odd and
-    /// not divisible by 3, 5 or 7. The last few of a rare boundary are kept for
-    /// [`UnreadPlaces::fresh_where`].
+    /// Takes an unread multiple of `unit`, from `region` if possible, otherwise from anywhere. If possible it
+    /// is not a multiple of a larger unit: its quotient is not divisible by 2, 3, 5 or 7. The last few rare
+    /// boundaries are kept for [`UnreadPlaces::fresh_where`].
     pub fn fresh(&mut self, random: &mut Random, unit: u64, region: &Range<u64>) -> Option<u64> {
         if self.is_nearly_used_up(unit) {
             return None;
@@ -58,8 +56,7 @@ impl UnreadPlaces {
         Some(found)
     }
 
-    /// A fresh multiple of `unit` that is `wanted`, which is now used; a multiple of nothing larger
-    /// where it can be had.
+    /// Takes an unread multiple of `unit` that is `wanted`; if possible not a multiple of a larger unit.
     pub fn fresh_where(
         &mut self,
         random: &mut Random,
@@ -74,7 +71,7 @@ impl UnreadPlaces {
         Some(found)
     }
 
-    /// A multiple of `unit` that is `wanted` and was read before.
+    /// A previously read multiple of `unit` that is `wanted`.
     pub fn again_where(
         &self,
         random: &mut Random,
@@ -87,7 +84,7 @@ impl UnreadPlaces {
         drawn.into_iter().find(|&place| !self.is_fresh(place) && wanted(self, place))
     }
 
-    /// Whether a place was not read yet, and can be.
+    /// Whether a place is in range and unread.
     pub fn is_fresh(&self, place: u64) -> bool {
         self.bounds.contains(&place) && !self.used.contains(&cell(place))
     }
@@ -100,12 +97,12 @@ impl UnreadPlaces {
         quotients.filter(|quotient| self.is_fresh(quotient * unit)).count() <= KEPT
     }
 
-    /// This place, which is now used, unless it was read before or lies outside.
+    /// Takes a place, unless it was read before or is out of range.
     pub fn take(&mut self, place: u64) -> Option<u64> {
         (self.bounds.contains(&place) && self.used.insert(cell(place))).then_some(place)
     }
 
-    /// A fresh place in a range, a multiple of `unit`.
+    /// Takes an unread multiple of `unit` in a range.
     pub fn fresh_within(
         &mut self,
         random: &mut Random,
@@ -146,7 +143,7 @@ fn just_this(quotient: u64) -> bool {
     [2, 3, 5, 7].iter().all(|factor| quotient % factor != 0)
 }
 
-/// Cells lie around multiples of their size, so that a boundary is in the middle of one.
+/// Cells are centered on multiples of their size, so that a boundary is in the middle of one.
 fn cell(place: u64) -> u64 {
     (place + CELL_BYTES / 2) / CELL_BYTES
 }
@@ -158,7 +155,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_place_is_a_boundary_of_its_unit_and_no_larger_one_and_never_comes_twice() {
+    fn places_are_boundaries_of_one_unit_only_and_never_repeat() {
         let (mut places, mut random) = (UnreadPlaces::new(MIB..4096 * MIB), Random::new(1));
         let mut seen = HashSet::new();
         for unit in [MIB, 512, 3 * MIB, 1 << 17] {
@@ -172,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_medium_runs_out_of_large_boundaries_and_keeps_the_last() {
+    fn a_small_device_runs_out_of_large_boundaries_and_keeps_the_last() {
         let (mut places, mut random) = (UnreadPlaces::new(MIB..128 * MIB), Random::new(1));
         let first: Vec<u64> =
             std::iter::from_fn(|| places.fresh(&mut random, 16 * MIB, &(0..64 * MIB))).collect();

@@ -1,12 +1,10 @@
-//! The two questions that reads are asked: how large is the erase block, and how large are the
-//! smaller units, the page and the write unit.
+//! Evaluates reads for the size of the erase block, and for the sizes of the page and the write unit.
 //!
-//! Both go through the same models of steps ([`super::steps`]). For the erase block, only reads
-//! across multiples of 16 KiB are compared, so that where in a page they lie is alike for all.
-//! The erase block is the largest level with a step of its own; a single step at a small level may
-//! as well be a write unit's, and then speaks for nothing. Sources for what is likely: SD and
-//! eMMC cards of the published flashbench tables (write units of 8 to 64 KiB), TLC with three
-//! pages a word line.
+//! Both use the step models of [`super::steps`]. For the erase block, only reads across multiples of 16
+//! KiB are compared, so that their position within a page is the same. The erase block is the largest
+//! level with its own step; a single step at a small level may as well come from a write unit and is not
+//! evidence. Sources of the priors: SD and eMMC cards in published flashbench tables (write units of 8 to
+//! 64 KiB); TLC with three pages per word line.
 
 use std::collections::BTreeSet;
 
@@ -14,23 +12,23 @@ use super::scores::BoundaryRead;
 use super::steps::{StepModel, Sums, subsets};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp};
 
-/// The smallest boundary that reads about the erase block lie on, in bytes.
+/// The smallest boundary of reads for the erase block, in bytes.
 pub const COARSE: u64 = 16 << 10;
-/// The largest level that is a write unit's, in bytes.
+/// The largest write unit, in bytes.
 pub const LARGEST_WRITE_UNIT: u64 = 256 << 10;
 /// The largest size of a page, in bytes.
 const LARGEST_PAGE: u64 = 64 << 10;
-/// Below it, where in a page a read lies can make it dearer or cheaper.
+/// Below this page size, the position within a page may affect the cost of a read.
 const SMALLEST_PLAIN_PAGE: u64 = 16 << 10;
-/// How likely a step is beside the one in question, at a given level: a write unit's, a map's, and
-/// of which size that is no power of two.
+/// Prior probabilities of an additional step at a given level: of a write unit, of the mapping table; and
+/// a factor for sizes that are not powers of two.
 const ALSO_A_WRITE_UNIT: f64 = 0.03;
 const ALSO_A_MAP: f64 = 0.003;
 const NO_POWER_OF_TWO: f64 = 0.1;
-/// How likely it is that reads show no page and no write unit.
+/// Prior probability that reads show neither page nor write unit.
 const NO_WRITE_UNIT: f64 = 0.3;
 
-/// What the reads say of the erase block.
+/// Step models for the erase block.
 #[derive(Debug)]
 pub struct EraseBlockReads {
     levels: Vec<u64>,
@@ -38,7 +36,6 @@ pub struct EraseBlockReads {
 }
 
 impl EraseBlockReads {
-    /// For a device of so many bytes.
     pub fn new(capacity_bytes: u64) -> Self {
         let fits = |bytes: &u64| *bytes <= capacity_bytes / 2;
         let powers: Vec<u64> = (15..=28).map(|exponent| 1 << exponent).filter(fits).collect();
@@ -61,9 +58,9 @@ impl EraseBlockReads {
         Self { levels, models }
     }
 
-    /// What is believed after these reads. `disproved` are levels whose steps are known to be no
-    /// erase block's; `smaller_shows` is how likely it is that the write unit shows by itself. With
-    /// the levels of the likeliest model, in bytes.
+    /// The belief after these reads and the levels of the most likely model, in bytes. `disproved` are levels
+    /// whose steps do not come from an erase block; `smaller_shows` is the probability that the write unit is
+    /// visible separately.
     pub fn belief(
         &self,
         crossings: &[BoundaryRead],
@@ -72,7 +69,7 @@ impl EraseBlockReads {
         smaller_shows: impl Fn(u64) -> f64,
     ) -> (GeometryBelief, Vec<u64>) {
         let coarse: Vec<BoundaryRead> =
-            crossings.iter().copied().filter(|crossing| crossing.centre % COARSE == 0).collect();
+            crossings.iter().copied().filter(|crossing| crossing.center % COARSE == 0).collect();
         let evidence = Sums::weigh(&coarse, &self.levels, &self.models, |_, _| true);
         let shows_below: Vec<f64> = self.levels.iter().map(|&level| smaller_shows(level)).collect();
         let mut of_unit: Vec<(Option<u64>, f64)> = Vec::new();
@@ -101,7 +98,7 @@ impl EraseBlockReads {
             let shows = if smaller { 1.0 } else { smaller_shows(top) };
             let is_unit = shows * erase_unit_above(top) + (1.0 - shows) * erase_unit_alone(top);
             of_unit.push((Some(top), weight + is_unit.ln()));
-            // As a write unit's step it is one of the steps beside.
+            // As the step of a write unit it counts as an additional step.
             of_unit.push((None, weight + ((1.0 - is_unit) * also(top, 0.0)).ln()));
         }
         let total = |unit: Option<u64>| {
@@ -111,17 +108,16 @@ impl EraseBlockReads {
         let nothing = total(None);
         let mut belief = GeometryBelief::new(capacity_bytes, &[]);
         let known: BTreeSet<u64> = self.levels.iter().copied().collect();
-        belief.learn(|structure| match structure {
+        belief.update(|structure| match structure {
             DeviceStructure::Nothing => nothing,
-            // What no model speaks of is as likely as before, unless it was disproved.
+            // Sizes without a model keep their prior, unless disproved.
             DeviceStructure::Unit(bytes) if !known.contains(&bytes) => nothing,
             DeviceStructure::Unit(bytes) => total(Some(bytes)),
         });
         (belief, likeliest.0.iter().map(|&at| self.levels[at]).collect())
     }
 
-    /// The level that is the erase block under a model: the largest that can be one, or else the
-    /// largest.
+    /// The level of the erase block in a model: the largest possible one, or else the largest.
     fn top(&self, model: &[usize], disproved: &BTreeSet<u64>) -> Option<u64> {
         let left = model.iter().map(|&at| self.levels[at]).filter(|at| !disproved.contains(at));
         let possible = left.clone().filter(|bytes| ANSWERS.contains(bytes)).max();
@@ -129,8 +125,8 @@ impl EraseBlockReads {
     }
 }
 
-/// How likely a step is at a level beside the one in question. Where the write unit shows below it,
-/// with `smaller_shows`, it is no write unit's.
+/// The prior of an additional step at a level. If the write unit is visible below it (`smaller_shows`),
+/// the step does not come from a write unit.
 fn also(level: u64, smaller_shows: f64) -> f64 {
     let by_size = if level <= LARGEST_WRITE_UNIT { smaller_shows } else { 1.0 };
     let size = ALSO_A_WRITE_UNIT * (1.0 - by_size) + ALSO_A_MAP * by_size;
@@ -141,7 +137,7 @@ fn with(beside: &[usize], levels: &[usize]) -> StepModel {
     [beside, levels].concat()
 }
 
-/// How likely the largest level with a step is the erase block's, where a smaller one shows too.
+/// The probability that the largest of several levels is the erase block.
 fn erase_unit_above(bytes: u64) -> f64 {
     match bytes >> 10 {
         0..64 => 0.02,
@@ -151,7 +147,7 @@ fn erase_unit_above(bytes: u64) -> f64 {
     }
 }
 
-/// The same where it is the only one.
+/// The same for a single level.
 fn erase_unit_alone(bytes: u64) -> f64 {
     match bytes >> 10 {
         0..128 => 0.01,
@@ -161,29 +157,28 @@ fn erase_unit_alone(bytes: u64) -> f64 {
     }
 }
 
-/// What the reads say of the write unit.
+/// Step models for the write unit.
 #[derive(Debug)]
 pub struct WriteUnitReads {
     levels: Vec<u64>,
     models: Vec<StepModel>,
 }
 
-/// Units and their probabilities, the likeliest first; `None` is no unit that shows.
+/// Units with probabilities, most likely first; `None` for no visible unit.
 pub type UnitShares = Vec<(Option<u64>, f64)>;
 
-/// What is believed of the units below the erase block.
+/// The posterior of the units below the erase block.
 #[derive(Debug, Default)]
 pub struct SmallUnitBelief {
-    /// The write unit: the largest with a step.
+    /// The largest with a step.
     pub write_unit: UnitShares,
-    /// The page: the smallest of several.
+    /// The smallest of several.
     pub page: UnitShares,
-    /// The smallest, whatever it is.
+    /// The smallest, whether page or write unit.
     pub finest: UnitShares,
 }
 
 impl WriteUnitReads {
-    /// For a device with sectors of so many bytes.
     pub fn new(sector_bytes: u64) -> Self {
         let powers = (9..=18).map(|exponent| 1 << exponent).filter(|&bytes| bytes > sector_bytes);
         let powers: Vec<u64> = powers.collect();
@@ -196,15 +191,15 @@ impl WriteUnitReads {
         Self { levels: [powers, threes].concat(), models }
     }
 
-    /// How likely each size is. Reads across larger units, the multiples of `erase_unit` where it
-    /// is known, say nothing.
+    /// The posterior of each size. Reads across larger units, including multiples of `erase_unit` if it is
+    /// known, are ignored.
     pub fn shares(&self, crossings: &[BoundaryRead], erase_unit: Option<u64>) -> SmallUnitBelief {
         let limit = erase_unit.unwrap_or(u64::MAX);
         let fine: Vec<BoundaryRead> = crossings
             .iter()
             .copied()
             .filter(|crossing| {
-                crossing.centre % (2 * LARGEST_WRITE_UNIT) != 0 && crossing.centre % limit != 0
+                crossing.center % (2 * LARGEST_WRITE_UNIT) != 0 && crossing.center % limit != 0
             })
             .collect();
         let largest = |model: &StepModel| model.iter().copied().max_by_key(|&at| self.levels[at]);
@@ -237,7 +232,7 @@ impl WriteUnitReads {
     }
 }
 
-/// Sums the weights of each size, and makes probabilities of them.
+/// Sums the weights of each size and normalizes them.
 fn shares(weights: &[(Option<u64>, f64)]) -> UnitShares {
     let total = log_sum_exp(weights.iter().map(|&(_, log)| log));
     let sizes: BTreeSet<Option<u64>> = weights.iter().map(|&(size, _)| size).collect();

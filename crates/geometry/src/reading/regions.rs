@@ -1,10 +1,9 @@
-//! Which parts of a device tell something: where nothing was ever written, many cards answer at
-//! once, without asking the flash, and then no boundary shows.
+//! Finds the informative regions of a device: many cards answer reads of never-written areas without
+//! accessing the flash, and show no boundaries there.
 //!
-//! The device is cut into eight parts of equal size. Where reads within a
-//! page are clearly slower than in the fastest part, the flash was asked. Limits: a card on which
-//! written and never-written areas alternate within the parts is not told apart; a whole device
-//! that was never written shows nothing to go by.
+//! The device is divided into eight parts of equal size. If reads within a page are clearly slower than
+//! in the fastest part, they access the flash. Limits: alternating written and never-written areas within
+//! a part are not distinguished; a device that was never written gives no reference.
 
 use std::ops::Range;
 
@@ -15,31 +14,29 @@ use super::scores::{BoundaryRead, as_float};
 use crate::belief::median;
 
 const PARTS: u64 = 8;
-/// Boundaries of the largest unit in a region of a group, at least.
+/// The fewest boundaries of the largest unit in a group's region.
 const BOUNDARIES: u64 = 16;
-/// A region is so large at least, in bytes, so that reads seldom come near each other.
-const LEAST_BYTES: u64 = 64 << 20;
-/// Reads of a part that make a median.
+/// The smallest region in bytes, so that reads are rarely close to each other.
+const MIN_BYTES: u64 = 64 << 20;
+/// The fewest reads of a part for a median.
 const ENOUGH: usize = 4;
-/// How far apart medians are when they are clearly different, in standard errors.
+/// Standard errors between clearly different medians.
 const CLEARLY: f64 = 4.0;
-/// What a page read takes at least, in nanoseconds: a smaller difference is of another kind.
+/// The shortest page read in nanoseconds; smaller differences have other causes.
 const PAGE_READ_NS: f64 = 10_000.0;
-/// The standard error of a median, for the spread of one value and one value.
+/// Factor from the spread of single values to the standard error of a median of one.
 const OF_MEDIAN: f64 = 1.2533;
 
-/// What a part of a device is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegionKind {
-    /// The flash is asked, or all parts are alike.
-    Telling,
-    /// Answered at once.
-    Silent,
-    /// What was written ends in it, or in one beside it.
+    /// Reads access the flash, or all parts are equal.
+    Informative,
+    /// Reads are answered without accessing the flash.
+    Uninformative,
+    /// Contains, or is next to, the end of the written area.
     Edge,
 }
 
-/// The parts of a device.
 #[derive(Debug)]
 pub struct Regions {
     bounds: Range<u64>,
@@ -47,25 +44,25 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// All of them, before anything is known.
+    /// All parts start as informative.
     pub fn new(bounds: Range<u64>) -> Self {
-        Self { bounds, kinds: vec![RegionKind::Telling; PARTS as usize] }
+        Self { bounds, kinds: vec![RegionKind::Informative; PARTS as usize] }
     }
 
-    /// What the part is like in which a place lies.
+    /// The kind of the part that contains a place.
     pub fn kind(&self, place: u64) -> RegionKind {
         self.kinds[self.part(place)]
     }
 
-    /// A region for a group of reads, in any part or in one that tells something; larger than a
-    /// part where the units need it, of parts that are alike.
+    /// A random region for a group of reads, in `any` part or an informative one; extended over neighboring
+    /// parts of the same kind if the units need more room.
     pub fn draw(&self, random: &mut Random, largest_unit: u64, any: bool) -> Range<u64> {
         let size = self.bounds.end - self.bounds.start;
-        let least = (BOUNDARIES * largest_unit).max(LEAST_BYTES);
+        let least = (BOUNDARIES * largest_unit).max(MIN_BYTES);
         let kind = |part: u64| self.kinds[part as usize];
         let wanted = |part: &u64| match kind(*part) {
-            RegionKind::Telling => true,
-            RegionKind::Silent => any,
+            RegionKind::Informative => true,
+            RegionKind::Uninformative => any,
             RegionKind::Edge => false,
         };
         let parts: Vec<u64> = (0..PARTS).filter(wanted).collect();
@@ -84,11 +81,11 @@ impl Regions {
         self.bounds.start + size * first / PARTS..self.bounds.start + size * end / PARTS
     }
 
-    /// Learns from reads that cross no boundary which parts tell something.
+    /// Classifies the parts by reads that cross no boundary.
     pub fn weigh(&mut self, beside: impl Iterator<Item = BoundaryRead>) {
         let mut times = vec![Vec::new(); PARTS as usize];
         for crossing in beside {
-            times[self.part(crossing.centre)].push(as_float(crossing.elapsed_ns));
+            times[self.part(crossing.center)].push(as_float(crossing.elapsed_ns));
         }
         let rest: Vec<f64> = times
             .iter()
@@ -110,8 +107,7 @@ impl Regions {
         };
         let slower: Vec<bool> =
             medians.iter().map(|of| of.as_ref().is_some_and(is_slower)).collect();
-        // What was written may end within a part, so those at its ends are left out if others of
-        // the kind are left.
+        // The written area may end within a part, so parts next to another kind are excluded if others remain.
         let is_inner = |part: usize| {
             let alike = |other: Option<&bool>| other.is_none_or(|&other| other == slower[part]);
             alike(part.checked_sub(1).and_then(|before| slower.get(before)))
@@ -122,9 +118,9 @@ impl Regions {
         let (written, unwritten) = (has_inner(true), has_inner(false));
         let all_alike = !slower.contains(&true);
         let kind = |part: usize| match slower[part] {
-            _ if all_alike => RegionKind::Telling,
-            true if is_inner(part) || !written => RegionKind::Telling,
-            false if is_inner(part) || !unwritten => RegionKind::Silent,
+            _ if all_alike => RegionKind::Informative,
+            true if is_inner(part) || !written => RegionKind::Informative,
+            false if is_inner(part) || !unwritten => RegionKind::Uninformative,
             _ => RegionKind::Edge,
         };
         self.kinds = (0..slower.len()).map(kind).collect();
@@ -147,23 +143,23 @@ mod tests {
         let mut random = Random::new(9);
         (0..300)
             .map(|_| {
-                let centre = random.below(16 * GIB);
-                BoundaryRead { centre, group: 0, elapsed_ns: time_ns(centre, random.below(50_000)) }
+                let center = random.below(16 * GIB);
+                BoundaryRead { center, group: 0, elapsed_ns: time_ns(center, random.below(50_000)) }
             })
             .collect()
     }
 
     #[test]
-    fn parts_that_answer_at_once_are_left_alone() {
+    fn uninformative_parts_are_not_read() {
         let mut regions = Regions::new(0..16 * GIB);
-        let written = |centre| u64::from(centre < 6 * GIB);
-        let time_ns = |centre, chance| 500_000 + chance + 80_000 * written(centre);
+        let written = |center| u64::from(center < 6 * GIB);
+        let time_ns = |center, chance| 500_000 + chance + 80_000 * written(center);
         regions.weigh(reads(time_ns).into_iter());
         let kind = |part: u64| regions.kind(part * GIB + GIB / 2);
-        // What was written ends with the third part.
-        assert!((0..4).all(|part| kind(part) == RegionKind::Telling));
+        // The written area ends with the third part.
+        assert!((0..4).all(|part| kind(part) == RegionKind::Informative));
         assert!((4..8).all(|part| kind(part) == RegionKind::Edge));
-        assert!((8..16).all(|part| kind(part) == RegionKind::Silent));
+        assert!((8..16).all(|part| kind(part) == RegionKind::Uninformative));
         let mut random = Random::new(1);
         for unit in [512, 1 << 20, 1 << 28] {
             let region = regions.draw(&mut random, unit, false);
@@ -173,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn where_all_are_alike_all_tell() {
+    fn equal_parts_are_all_informative() {
         let mut regions = Regions::new(0..16 * GIB);
         regions.weigh(reads(|_, chance| 500_000 + chance).into_iter());
-        assert!((0..16).all(|part| regions.kind(part * GIB) == RegionKind::Telling));
+        assert!((0..16).all(|part| regions.kind(part * GIB) == RegionKind::Informative));
         assert_eq!(regions.draw(&mut Random::new(1), GIB, false), 0..16 * GIB);
     }
 }

@@ -1,27 +1,25 @@
-//! Times turned into normal scores, so that stalls of a thousand times a read weigh no more than
-//! any other long read, and nothing has to be assumed of how times are spread.
+//! Converts times to normal scores, so that a stall of a thousand times a read weighs no more than any
+//! other long read, and the distribution of times does not matter.
 //!
-//! Places differ (flash of another kind, areas never written) and devices drift, so every group of
-//! reads, made in one region within moments, has a base of its own, which is taken off first; what
-//! kinds of reads differ by within groups is left out of it, so that a group with many dear reads
-//! is not taken for a dear group. Source: van der Waerden's scores, on aligned ranks.
+//! Regions differ (different flash, never-written areas) and devices drift, so each group of reads, made
+//! in one region within moments, has its own base, which is subtracted first. Differences between kinds
+//! of reads within groups are excluded from the base, so that a group with many slow reads does not
+//! appear as a slow group. Source: van der Waerden scores on aligned ranks.
 
 use std::collections::BTreeMap;
 
 use crate::belief::median;
 
-/// A read across one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundaryRead {
-    /// The place that the read spans, in bytes from the start of the device.
-    pub centre: u64,
-    /// The reads that it is compared with.
+    /// The center of the read, in bytes from the start of the device.
+    pub center: u64,
+    /// The group of reads that it is compared with.
     pub group: u32,
-    /// How long it took, in nanoseconds.
     pub elapsed_ns: u64,
 }
 
-/// The places in a list of the reads of each group.
+/// The indices of the reads of each group.
 pub fn groups(crossings: &[BoundaryRead]) -> BTreeMap<u32, Vec<usize>> {
     let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, crossing) in crossings.iter().enumerate() {
@@ -30,8 +28,8 @@ pub fn groups(crossings: &[BoundaryRead]) -> BTreeMap<u32, Vec<usize>> {
     groups
 }
 
-/// The normal score of each read, less its group's base. `kinds` says which reads should cost the
-/// same but for that.
+/// The normal score of each read after subtracting the base of its group. Reads of the same kind in
+/// `kinds` have the same expected cost.
 pub fn scores(crossings: &[BoundaryRead], kinds: &[usize]) -> Vec<f64> {
     let groups = groups(crossings);
     let mut times: Vec<f64> = crossings.iter().map(|read| as_float(read.elapsed_ns)).collect();
@@ -46,8 +44,8 @@ pub fn scores(crossings: &[BoundaryRead], kinds: &[usize]) -> Vec<f64> {
     normal_scores(&times)
 }
 
-/// What each kind of reads takes longer than the commonest, in nanoseconds: the median over the
-/// groups that have both, each as often as it has reads to bear on it.
+/// The extra time of each kind relative to the most common one, in nanoseconds: the median over the
+/// groups with both, weighted by the number of reads.
 fn effects(times: &[f64], groups: &BTreeMap<u32, Vec<usize>>, kinds: &[usize]) -> Vec<f64> {
     let count = kinds.iter().max().map_or(0, |kind| kind + 1);
     let how_many = |kind: &usize| kinds.iter().filter(|&other| other == kind).count();
@@ -67,7 +65,7 @@ fn effects(times: &[f64], groups: &BTreeMap<u32, Vec<usize>>, kinds: &[usize]) -
     (0..count).map(|kind| if kind == commonest { 0.0 } else { effect(kind) }).collect()
 }
 
-/// The normal score of each value: the quantile of its rank. Equal values share theirs.
+/// The normal quantile of each value's rank; equal values have equal scores.
 pub fn normal_scores(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&one, &other| values[one].total_cmp(&values[other]));
@@ -86,8 +84,8 @@ pub fn normal_scores(values: &[f64]) -> Vec<f64> {
     scores
 }
 
-/// The quantile of the standard normal distribution, for `0 < p < 1`, to 1 part in 10^9. Source:
-/// P. J. Acklam's rational approximation.
+/// The standard normal quantile for `0 < p < 1`, accurate to 1 part in 10^9. Source: P. J. Acklam's
+/// rational approximation.
 pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969_683_028_665_376e1,
@@ -135,7 +133,7 @@ pub fn normal_quantile(p: f64) -> f64 {
     }
 }
 
-/// A time for arithmetic; exact below 2^53 ns, which are 104 days.
+/// Exact below 2^53 ns (104 days).
 pub fn as_float(time_ns: u64) -> f64 {
     time_ns as f64
 }
@@ -145,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_the_known_ones() {
+    fn quantiles_match_known_values() {
         let known =
             [(0.5, 0.0), (0.975, 1.959_963_985), (0.001, -3.090_232_306), (0.9, 1.281_551_566)];
         for (p, quantile) in known {
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_keep_the_order_and_equal_values_share_theirs() {
+    fn scores_keep_the_order_and_are_equal_for_equal_values() {
         let scores = normal_scores(&[5.0, 1.0, 1e9, 5.0, 2.0]);
         assert!(scores[1] < scores[4] && scores[4] < scores[0] && scores[0] < scores[2]);
         assert_eq!(scores[0], scores[3]);
@@ -163,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn a_group_with_many_dear_reads_is_no_dear_group() {
-        let of = |group, elapsed_ns| BoundaryRead { centre: 0, group, elapsed_ns };
+    fn a_group_with_many_slow_reads_is_not_a_slow_group() {
+        let of = |group, elapsed_ns| BoundaryRead { center: 0, group, elapsed_ns };
         let cheap =
             [of(0, 10), of(0, 10), of(0, 10), of(0, 13), of(7, 110), of(7, 113), of(7, 113)];
         let kinds = [0, 0, 0, 1, 0, 1, 1];

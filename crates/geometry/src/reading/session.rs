@@ -1,4 +1,4 @@
-//! One after the other, the reads of a probe: each timed, kept, and counted against the budget.
+//! Executes the reads of a probe: times them, records them and counts them against the budget.
 
 use std::ops::ControlFlow;
 
@@ -6,34 +6,32 @@ use flashfit_device::{BlockDev, BlockDevError, Clock};
 
 use crate::probed::{FailedRequest, ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
 
-/// So many failed reads are looked at before a device counts as unreadable.
+/// Failed reads before a device counts as unreadable.
 const FAILURES: usize = 16;
-/// What the kernel says of a device that is gone: ENXIO, ENODEV, ENOMEDIUM.
+/// Kernel errors of a removed device: ENXIO, ENODEV, ENOMEDIUM.
 const GONE: [i32; 3] = [6, 19, 123];
 
-/// The reads of a probe.
 pub struct ReadSession<'a> {
     device: &'a mut dyn BlockDev,
     clock: &'a dyn Clock,
-    watch: &'a mut dyn ProbeObserver,
+    observer: &'a mut dyn ProbeObserver,
     buffer: Vec<u8>,
-    /// Length of a read across a place, in bytes.
+    /// Length of a read across a boundary, in bytes.
     across_bytes: usize,
-    /// Where the device begins on the device, in bytes.
+    /// Offset of this block device on the physical device, in bytes.
     origin: u64,
     begin_ns: u64,
     max_reads: u64,
     max_time_ns: u64,
-    /// What was measured so far.
     pub probed: Probed,
 }
 
 impl<'a> ReadSession<'a> {
-    /// Begins now; reads across a place are of `length_bytes`.
+    /// Starts the clock; `length_bytes` is the length of reads across a boundary.
     pub fn new(
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
-        watch: &'a mut dyn ProbeObserver,
+        observer: &'a mut dyn ProbeObserver,
         length_bytes: usize,
         origin: u64,
     ) -> Self {
@@ -41,7 +39,7 @@ impl<'a> ReadSession<'a> {
         Self {
             device,
             clock,
-            watch,
+            observer,
             buffer: vec![0; length_bytes],
             across_bytes: length_bytes,
             origin,
@@ -52,52 +50,51 @@ impl<'a> ReadSession<'a> {
         }
     }
 
-    /// Reads and time that may be spent in all.
+    /// Sets the total budget.
     pub fn set_budget(&mut self, max_reads: u64, max_time_ns: u64) {
         self.max_reads = max_reads;
         self.max_time_ns = max_time_ns;
     }
 
-    /// Nanoseconds since the beginning.
     pub fn elapsed_ns(&self) -> u64 {
         self.clock.now_ns() - self.begin_ns
     }
 
-    /// How many reads may still be made; none when the time is used up.
+    /// The remaining reads; 0 after the time limit.
     pub fn reads_left(&self) -> u64 {
         let in_time = self.elapsed_ns() < self.max_time_ns;
         if in_time { self.max_reads.saturating_sub(self.probed.reads) } else { 0 }
     }
 
-    /// Lets whoever looks on know, and end it.
+    /// Reports the current step to the observer.
     ///
     /// # Errors
     /// [`ProbeError::Interrupted`].
-    pub fn tell(&mut self, what: &str) -> Result<(), ProbeError> {
+    pub fn report(&mut self, what: &str) -> Result<(), ProbeError> {
         let done = self.probed.reads as f64 / self.max_reads as f64;
-        match self.watch.step(done.min(1.0), what) {
+        match self.observer.step(done.min(1.0), what) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(ProbeError::Interrupted),
         }
     }
 
-    /// Reads across a place and returns how long it took, in nanoseconds; `None` for a read that
-    /// failed, which is kept as a fault.
+    /// Reads across a place and returns the time in nanoseconds, or `None` for a failed read, which is
+    /// recorded.
     ///
     /// # Errors
-    /// When the device is gone, or hardly any read succeeds.
+    /// If the device disappears or hardly any read succeeds.
     pub fn read_across(
         &mut self,
-        centre: u64,
+        center: u64,
         purpose: SamplePurpose,
     ) -> Result<Option<u64>, ProbeError> {
-        self.read(centre - self.across_bytes as u64 / 2, self.across_bytes, purpose)
+        self.read(center - self.across_bytes as u64 / 2, self.across_bytes, purpose)
     }
 
-    /// The same for a read of so many bytes from a place on.
+    /// Reads `length` bytes from a place on.
     ///
     /// # Errors
-    /// As [`ReadSession::read_across`].
+    /// See [`ReadSession::read_across`].
     pub fn read(
         &mut self,
         start: u64,
@@ -127,8 +124,8 @@ impl<'a> ReadSession<'a> {
                 self.probed.errors.push(FailedRequest::new(offset, length_bytes.into(), &source));
                 let (failed, good) = (self.probed.errors.len(), self.probed.evidence.samples.len());
                 if failed >= FAILURES && failed > good {
-                    let (failed, asked) = (failed as u64, self.probed.reads);
-                    return Err(ProbeError::Unreadable { failed, asked, offset, source });
+                    let (failed, requests) = (failed as u64, self.probed.reads);
+                    return Err(ProbeError::Unreadable { failed, requests, offset, source });
                 }
                 Ok(None)
             }
@@ -136,7 +133,7 @@ impl<'a> ReadSession<'a> {
     }
 }
 
-/// Whether an error means that there is no device any more.
+/// Whether an error means that the device was removed.
 pub fn is_gone(error: &BlockDevError) -> bool {
     match error {
         BlockDevError::Disconnected(_) => true,

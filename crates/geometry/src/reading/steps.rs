@@ -1,43 +1,43 @@
-//! How well each combination of steps explains what reads cost.
+//! Evaluates how well combinations of steps explain the cost of reads.
 //!
-//! A read across a place costs a step more for every level (page, write unit, erase block, piece of
-//! a map) whose boundary it is: cost(x) = base + sum of the steps of the levels that divide x. A
-//! *model* is a set of levels with steps. Its evidence is the Bayes factor against "no steps at
-//! all", of a linear model of the normal scores with Zellner's g-prior at unit information (g = n),
-//! with a base of its own for each group. Limits: at most three levels a model; steps add up.
+//! A read across a place costs an additional step for every level (page, write unit, erase block, piece
+//! of the mapping table) whose boundary it is: cost(x) = base + sum of the steps of the levels that
+//! divide x. A *model* is a set of levels with steps. Its evidence is the Bayes factor against "no steps"
+//! of a linear model of the normal scores, with Zellner's g-prior at unit information (g = n) and a
+//! separate base for each group. Limits: at most three levels per model; steps are additive.
 //! Source: Liang et al., "Mixtures of g priors for Bayesian variable selection" (JASA 2008), eq. 6.
 
 use super::scores::{BoundaryRead, groups, scores};
 
-/// Steps at these levels, given by their places in a list of levels.
+/// Indices into a list of levels.
 pub type StepModel = Vec<usize>;
 
-/// The most steps a model has.
+/// The most steps per model.
 const MOST: usize = 3;
-/// The likeliest model is looked for so often at most; it is usually the first.
+/// Iterations to find the most likely model; usually the first one finds it.
 const ROUNDS: usize = 3;
-/// What counts as nothing beside a variance of one a reading.
+/// Negligible relative to a unit variance per reading.
 const TINY: f64 = 1e-9;
 
-/// The sums that all models share.
+/// Sums shared by all models.
 #[derive(Debug)]
 pub struct Sums {
-    /// Readings less the groups' bases.
+    /// Number of readings minus the bases of the groups.
     freedom: f64,
-    /// Products of two levels' columns, centred in each group.
+    /// Products of two levels' columns, centered in each group.
     products: Vec<Vec<f64>>,
     /// Products of a level's column with the scores.
     with_scores: Vec<f64>,
-    /// The scores' own.
+    /// Sum of squares of the scores.
     scores: f64,
 }
 
 impl Sums {
-    /// Of readings, for a list of levels in bytes. `model` is what is likely so far; it only helps
-    /// to tell dear reads from dear groups.
+    /// Sums for levels in bytes. `model` is the most likely model so far; it helps to distinguish slow reads
+    /// from slow groups.
     pub fn new(crossings: &[BoundaryRead], levels: &[u64], model: &[usize]) -> Self {
         let kind = |crossing: &BoundaryRead| {
-            let crosses = |&level: &usize| usize::from(crossing.centre % levels[level] == 0);
+            let crosses = |&level: &usize| usize::from(crossing.center % levels[level] == 0);
             model.iter().fold(0, |kind, level| 2 * kind + crosses(level))
         };
         let kinds: Vec<usize> = crossings.iter().map(kind).collect();
@@ -50,9 +50,9 @@ impl Sums {
             let mut columns = vec![0.0; levels.len()];
             let mean = members.iter().map(|&at| scores[at]).sum::<f64>() / members.len() as f64;
             for &at in members {
-                let (centre, score) = (crossings[at].centre, scores[at] - mean);
+                let (center, score) = (crossings[at].center, scores[at] - mean);
                 let crossed: Vec<usize> =
-                    (0..levels.len()).filter(|&level| centre % levels[level] == 0).collect();
+                    (0..levels.len()).filter(|&level| center % levels[level] == 0).collect();
                 own += score * score;
                 for &level in &crossed {
                     columns[level] += 1.0;
@@ -74,7 +74,7 @@ impl Sums {
         Self { freedom, products, with_scores, scores: own }
     }
 
-    /// Of readings, and the evidence of each of these models by [`Sums::evidence`].
+    /// The [evidence](Sums::evidence) of each model for these readings.
     pub fn weigh(
         crossings: &[BoundaryRead],
         levels: &[u64],
@@ -97,9 +97,9 @@ impl Sums {
         evidence
     }
 
-    /// The log Bayes factor of a model against no steps; negative infinity where a step that must
-    /// be positive is not. Nothing is known of a level that was never crossed, or always: alone it
-    /// is as likely as no steps, and it adds nothing to others.
+    /// The log Bayes factor of a model against no steps; negative infinity if a step that must be positive is
+    /// not. A level that was never or always crossed is unknown: alone it is as likely as no steps, and it
+    /// adds nothing to others.
     pub fn evidence(&self, model: &[usize], must_be_positive: impl Fn(usize) -> bool) -> f64 {
         let seen: Vec<usize> =
             model.iter().copied().filter(|&at| self.products[at][at] > TINY).collect();
@@ -123,8 +123,8 @@ impl Sums {
             / 2.0
     }
 
-    /// The least-squares steps of a model, by Gaussian elimination of its normal equations; `None`
-    /// where its levels cannot be told apart.
+    /// The least-squares steps of a model by Gaussian elimination of the normal equations; `None` if its
+    /// levels are collinear.
     fn solve(&self, model: &[usize]) -> Option<Vec<f64>> {
         let count = model.len();
         let mut rows = [[0.0; MOST + 1]; MOST];
@@ -135,7 +135,7 @@ impl Sums {
             rows[row][MOST] = self.with_scores[at];
         }
         for pivot in 0..count {
-            // The matrix is positive semidefinite, so the diagonal does as pivot.
+            // The matrix is positive semidefinite, so diagonal pivots suffice.
             if rows[pivot][pivot] < 1e-6 * (1.0 + self.products[model[pivot]][model[pivot]]) {
                 return None;
             }
@@ -156,7 +156,7 @@ impl Sums {
     }
 }
 
-/// All sets of up to `most` of `items`, the empty one first.
+/// All subsets of up to `most` items, the empty one first.
 pub fn subsets(items: &[usize], most: usize) -> Vec<StepModel> {
     let mut found = vec![Vec::new()];
     let mut begin = 0;
@@ -183,20 +183,20 @@ mod tests {
 
     use super::*;
 
-    /// Reads whose cost is `cost`, with noise below `noise_ns`.
+    /// Reads with this cost and noise up to `noise_ns`.
     fn readings(cost: impl Fn(u64) -> u64, noise_ns: u64) -> Vec<BoundaryRead> {
         let mut random = Random::new(5);
         (0..200)
             .map(|number| {
-                let centre = (1 + random.below(1000)) << random.below(8);
-                let elapsed_ns = 1000 + cost(centre) + random.below(noise_ns + 1);
-                BoundaryRead { centre, group: number / 20, elapsed_ns }
+                let center = (1 + random.below(1000)) << random.below(8);
+                let elapsed_ns = 1000 + cost(center) + random.below(noise_ns + 1);
+                BoundaryRead { center, group: number / 20, elapsed_ns }
             })
             .collect()
     }
 
     #[test]
-    fn the_steps_that_are_there_explain_most() {
+    fn the_true_steps_have_the_most_evidence() {
         let cost = |x: u64| 100 * u64::from(x % 4 == 0) + 200 * u64::from(x % 48 == 0);
         let levels = [2, 4, 8, 16, 32, 64, 12, 24, 48, 96];
         let all: Vec<usize> = (0..levels.len()).collect();
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_step_is_none_where_it_must_be_positive() {
+    fn a_negative_step_is_rejected_if_it_must_be_positive() {
         let sums = Sums::new(&readings(|x| 300 * u64::from(x % 8 != 0), 100), &[2, 8], &[]);
         assert!(sums.evidence(&[1], |_| false) > 20.0);
         assert_eq!(sums.evidence(&[1], |_| true), f64::NEG_INFINITY);
     }
 
     #[test]
-    fn subsets_are_all_there_once() {
+    fn every_subset_occurs_once() {
         assert_eq!(
             subsets(&[3, 5, 8], 2),
             [vec![], vec![3], vec![5], vec![8], vec![3, 5], vec![3, 8], vec![5, 8]]

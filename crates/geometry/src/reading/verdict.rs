@@ -1,10 +1,10 @@
-//! The findings of a reading-only probe, and what a plot shows of it.
+//! The findings and plot series of the read-only probe.
 
 use flashfit_device::Bytes;
 
 use super::Search;
 use super::confirm::{USUAL, spread};
-use super::elsewhere::begin_here;
+use super::elsewhere::all_multiples_probability;
 use super::question::{COARSE, UnitShares};
 use super::regions::RegionKind;
 use super::scores::{BoundaryRead, as_float, groups};
@@ -13,42 +13,41 @@ use crate::belief::median;
 use crate::findings::{CandidateValue, GeometryFinding, GeometryFindings, QuantityValue, SURE};
 use crate::probed::{PlotPoint, PlotSeries, Probed};
 
-/// A look-up in the fastest map, over the slowest way to it: what is shorter is the host's or the
-/// bus's.
-const LEAST_LOOKUP_NS: f64 = 5000.0;
-/// Reading a page of SLC takes 25 us; of what is shorter no flash is the cause.
-const LEAST_PAGE_NS: f64 = 10_000.0;
-/// The same in parts of a read.
-const LEAST_SHARE: f64 = 0.01;
-/// Fewer reads are no median.
+/// The shortest mapping lookup; shorter differences come from the host or the bus.
+const MIN_LOOKUP_NS: f64 = 5000.0;
+/// The shortest page read (SLC takes 25 us); shorter differences do not come from flash.
+const MIN_PAGE_NS: f64 = 10_000.0;
+/// The same as a share of a read.
+const MIN_SHARE: f64 = 0.01;
+/// The fewest reads for a median.
 const FEW: usize = 8;
-/// A step at a larger size, in bytes, may be that of a small erase block.
+/// A step at a larger size in bytes may come from a small erase block.
 const LARGEST_PLAIN: u64 = 64 << 10;
-/// The standard error of the difference of two medians, for the spread of one value and one value.
+/// Factor from the spread of single values to the standard error of the difference of two medians.
 const OF_MEDIANS: f64 = 1.7725;
-/// Half of the reads' 95 % interval of a median, in standard deviations of its rank.
+/// Half the 95 % interval of a median, in standard deviations of its rank.
 const TWO_SIDED_95: f64 = 1.96;
 
 /// A step at the boundaries of a unit.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundaryStep {
-    /// How much longer reads across it take than those across smaller ones, in nanoseconds.
+    /// Extra time of reads across it relative to smaller boundaries, in nanoseconds.
     pub ns: f64,
-    /// How far like reads differ, in nanoseconds.
+    /// Spread of equivalent reads, in nanoseconds.
     pub spread_ns: f64,
-    /// How long a read beside it takes, in nanoseconds.
+    /// Time of an adjacent read, in nanoseconds.
     pub base_ns: f64,
-    /// How many reads went across.
+    /// Number of reads across.
     pub across: usize,
-    /// How many went beside.
+    /// Number of adjacent reads.
     pub beside: usize,
 }
 
-/// The step at a unit: the median over the groups of how much longer its reads take than those
-/// across boundaries half as large, or nearly so.
+/// The step at a unit: the median over the groups of the difference from reads across boundaries half as
+/// large, or similar.
 pub fn step(crossings: &[BoundaryRead], unit: u64) -> BoundaryStep {
     let power = 1u64 << unit.trailing_zeros();
-    // What smaller units cost is then on both sides.
+    // The cost of smaller units is then the same on both sides.
     [unit / 2, power, power / 2, power / 8]
         .into_iter()
         .map(|finest| step_above(crossings, unit, finest.max(1)))
@@ -58,10 +57,10 @@ pub fn step(crossings: &[BoundaryRead], unit: u64) -> BoundaryStep {
 
 fn step_above(crossings: &[BoundaryRead], unit: u64, finest: u64) -> BoundaryStep {
     let like: Vec<BoundaryRead> =
-        crossings.iter().copied().filter(|crossing| crossing.centre % finest == 0).collect();
+        crossings.iter().copied().filter(|crossing| crossing.center % finest == 0).collect();
     let times = |members: &[usize], on_boundary: bool| -> Vec<f64> {
         let members = members.iter().map(|&at| like[at]);
-        let wanted = members.filter(|read| (read.centre % unit == 0) == on_boundary);
+        let wanted = members.filter(|read| (read.center % unit == 0) == on_boundary);
         wanted.map(|read| as_float(read.elapsed_ns)).collect()
     };
     let pairs: Vec<(Vec<f64>, Vec<f64>)> = groups(&like)
@@ -69,7 +68,7 @@ fn step_above(crossings: &[BoundaryRead], unit: u64, finest: u64) -> BoundarySte
         .map(|members| (times(members, true), times(members, false)))
         .filter(|(on, off)| !on.is_empty() && !off.is_empty())
         .collect();
-    // Each difference as often as there are reads to bear on it.
+    // Weight each difference by its number of reads.
     let differences: Vec<f64> = pairs
         .iter()
         .flat_map(|(on, off)| vec![median(on) - median(off); on.len().min(off.len())])
@@ -93,21 +92,21 @@ fn step_above(crossings: &[BoundaryRead], unit: u64, finest: u64) -> BoundarySte
 }
 
 impl BoundaryStep {
-    /// Whether reads across surely take too little longer, most of them, for a look-up to be the
-    /// cause: then only some boundaries have the step that the belief is in.
+    /// Whether the extra time is significantly too short for a lookup. Then only some boundaries have the
+    /// step.
     pub fn is_surely_none(&self) -> bool {
         let reads = self.across.min(self.beside);
         let error = OF_MEDIANS * self.spread_ns / (reads.max(1) as f64).sqrt();
-        reads >= FEW && self.ns + TWO_SIDED_95 * error < LEAST_LOOKUP_NS
+        reads >= FEW && self.ns + TWO_SIDED_95 * error < MIN_LOOKUP_NS
     }
 
     fn is_at_least(&self, least_ns: f64) -> bool {
-        self.ns >= least_ns.max(LEAST_SHARE * self.base_ns)
+        self.ns >= least_ns.max(MIN_SHARE * self.base_ns)
     }
 
-    fn told(&self, unit: u64) -> String {
+    fn describe(&self, unit: u64) -> String {
         format!(
-            "{} reads across multiples of {} took {:.0} us longer than {} beside them, which took \
+            "{} reads across multiples of {} took {:.0} us longer than {} adjacent reads, which took \
              {:.0} us (medians)",
             self.across,
             Bytes(unit),
@@ -119,39 +118,38 @@ impl BoundaryStep {
 }
 
 impl Search {
-    /// The step at a unit, in the kind of parts in which it was looked at most.
+    /// The step at a unit in the kind of region with the most reads.
     pub fn step(&self, unit: u64) -> (RegionKind, BoundaryStep) {
         let believed = self.believed();
         let of_kind = |kind: RegionKind| {
             let reads = believed.iter().filter(|(of, _)| *of == kind).map(|&(_, read)| read);
             (kind, step(&reads.collect::<Vec<_>>(), unit))
         };
-        let steps = [RegionKind::Telling, RegionKind::Silent].map(of_kind);
+        let steps = [RegionKind::Informative, RegionKind::Uninformative].map(of_kind);
         steps.into_iter().max_by_key(|(_, step)| step.across.min(step.beside)).expect("two kinds")
     }
 }
 
-/// How sure the answer would be, if there is one.
+/// The confidence of the current answer, if there is one.
 pub fn confidence(search: &Search) -> Option<f64> {
     let (unit, probability) = search.belief.answer()?;
     let confidence = probability * remains(search, unit);
-    // Where units begin takes long to weigh.
+    // The alignment is expensive to evaluate.
     let is_open = confidence >= SURE;
-    Some(if is_open { confidence * begins_here(search, unit) } else { confidence })
+    Some(if is_open { confidence * alignment_probability(search, unit) } else { confidence })
 }
 
-/// How likely the step of a unit is still there where the card was just read. Where there were too
-/// few reads left to look at it, as likely as it usually is.
+/// The probability that the step of a unit remains when the card has just read both sides; the prior if
+/// there were too few reads left to check.
 fn remains(search: &Search, unit: u64) -> f64 {
-    search.looked_at(unit).unwrap_or(USUAL)
+    search.map_check_result(unit).unwrap_or(USUAL)
 }
 
-/// How likely all multiples of a unit have its step.
-fn begins_here(search: &Search, unit: u64) -> f64 {
-    begin_here(&search.believed(), &search.levels, unit)
+/// The probability that all multiples of a unit have its step.
+fn alignment_probability(search: &Search, unit: u64) -> f64 {
+    all_multiples_probability(&search.believed(), &search.levels, unit)
 }
 
-/// What the reads come to.
 pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
     let erase_unit = erase_unit(&search);
     let found = match erase_unit.value {
@@ -164,7 +162,7 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
         page: page(&search),
         ..GeometryFindings::default()
     };
-    let writing = "reads alone cannot show it; --write measures it";
+    let writing = "requires writing: use --write";
     for finding in [
         &mut findings.capacity,
         &mut findings.erase_unit_offset,
@@ -185,14 +183,14 @@ pub fn conclude(search: Search, mut session: ReadSession<'_>) -> Probed {
     probed.belief = Some(search.belief);
     for unit in &search.disproved {
         probed.notes.push(format!(
-            "Reads across multiples of {} take longer only as long as the place is new to the \
-             card, as at a piece of its map, or only at some: they are no erase unit's.",
+            "Reads across multiples of {} take longer only if the card has not read the place \
+             recently (mapping table), or only at some of them: this is not an erase block.",
             Bytes(*unit)
         ));
     }
     if !probed.errors.is_empty() {
         let failed = probed.errors.len();
-        probed.notes.push(format!("{failed} reads failed; they are in no figure."));
+        probed.notes.push(format!("{failed} reads failed; no figure includes them."));
     }
     probed
 }
@@ -203,13 +201,16 @@ fn erase_unit(search: &Search) -> GeometryFinding {
         return GeometryFinding::inconclusive(nothing_shows(search), candidates);
     };
     let (_, step) = search.step(unit);
-    if !step.is_at_least(LEAST_LOOKUP_NS) {
-        let reason = format!("{}, too little for flash to be the cause", step.told(unit));
+    if !step.is_at_least(MIN_LOOKUP_NS) {
+        let reason = format!("{}, too little to be caused by flash", step.describe(unit));
         return GeometryFinding::inconclusive(reason, candidates);
     }
-    let here = begins_here(search, unit);
+    let here = alignment_probability(search, unit);
     if here < SURE {
-        let reason = format!("{}, but not all of them: units may begin elsewhere", step.told(unit));
+        let reason = format!(
+            "{}, but not all of them: erase blocks may start elsewhere",
+            step.describe(unit)
+        );
         return GeometryFinding {
             confidence: Some(probability * here),
             ..GeometryFinding::inconclusive(reason, candidates)
@@ -218,23 +219,23 @@ fn erase_unit(search: &Search) -> GeometryFinding {
     let confidence = probability * here * remains(search, unit);
     if confidence < SURE {
         let reason = format!(
-            "{}, but whether that is so everywhere, and where the card was just read, is not clear",
-            step.told(unit)
+            "{}, but it is unclear whether this holds everywhere and for recently read places",
+            step.describe(unit)
         );
         return GeometryFinding {
             confidence: Some(confidence),
             ..GeometryFinding::inconclusive(reason, candidates)
         };
     }
-    let found = GeometryFinding::found(QuantityValue::Bytes(unit), confidence, step.told(unit));
+    let found = GeometryFinding::found(QuantityValue::Bytes(unit), confidence, step.describe(unit));
     GeometryFinding { candidates, ..found }
 }
 
-/// Why there is no erase block: no step, or several sizes that could be it.
+/// Why no erase block was found: no step, or several possible sizes.
 fn nothing_shows(search: &Search) -> String {
     let (likeliest, probability) = search.belief.likeliest();
     let coarse: Vec<BoundaryRead> =
-        search.telling().into_iter().filter(|read| read.centre % COARSE == 0).collect();
+        search.informative_reads().into_iter().filter(|read| read.center % COARSE == 0).collect();
     if coarse.is_empty() {
         return "no read across a boundary succeeded".to_owned();
     }
@@ -252,11 +253,11 @@ fn nothing_shows(search: &Search) -> String {
              unit (less than {least_us:.1} us)"
         ),
         None => format!(
-            "reads across boundaries of any size cost no more than reads beside them (less than \
+            "reads across boundaries of any size cost no more than adjacent reads (less than \
              {least_us:.1} us)"
         ),
         Some(unit) => format!(
-            "the reads differ too much from each other: {} is likeliest, with {:.0} %",
+            "the read times vary too much: {} is most likely with {:.0} %",
             Bytes(unit),
             100.0 * probability
         ),
@@ -272,20 +273,20 @@ fn shown(shares: &UnitShares) -> Vec<CandidateValue> {
 
 fn write_unit(search: &Search, erase_unit: Option<u64>) -> GeometryFinding {
     let candidates = shown(&search.small.write_unit);
-    let nothing = "reads across boundaries of pages cost no more than reads beside them";
+    let nothing = "reads across page boundaries cost no more than adjacent reads";
     let Some(&(Some(unit), probability)) = search.small.write_unit.first() else {
         return GeometryFinding::inconclusive(nothing, candidates);
     };
-    let step = step(&search.telling(), unit);
-    let reason = if !step.is_at_least(LEAST_PAGE_NS) {
-        format!("{}, too little for a page of flash", step.told(unit))
+    let step = step(&search.informative_reads(), unit);
+    let reason = if !step.is_at_least(MIN_PAGE_NS) {
+        format!("{}, too little for a page of flash", step.describe(unit))
     } else if probability < SURE {
-        format!("{}, and other sizes explain it as well", step.told(unit))
+        format!("{}, but other sizes explain it as well", step.describe(unit))
     } else if unit > LARGEST_PLAIN && erase_unit.is_none_or(|erase_unit| unit > erase_unit / 8) {
-        format!("{}: a write unit's or an erase unit's", step.told(unit))
+        format!("{}: a write unit or an erase block", step.describe(unit))
     } else {
         let found =
-            GeometryFinding::found(QuantityValue::Bytes(unit), probability, step.told(unit));
+            GeometryFinding::found(QuantityValue::Bytes(unit), probability, step.describe(unit));
         return GeometryFinding { candidates, ..found };
     };
     GeometryFinding::inconclusive(reason, candidates)
@@ -294,25 +295,28 @@ fn write_unit(search: &Search, erase_unit: Option<u64>) -> GeometryFinding {
 fn page(search: &Search) -> GeometryFinding {
     let candidates = shown(&search.small.page);
     if let Some(&(Some(page), probability)) = search.small.page.first() {
-        let step = step(&search.telling(), page);
-        if probability >= SURE && step.is_at_least(LEAST_PAGE_NS) {
-            let found =
-                GeometryFinding::found(QuantityValue::Bytes(page), probability, step.told(page));
+        let step = step(&search.informative_reads(), page);
+        if probability >= SURE && step.is_at_least(MIN_PAGE_NS) {
+            let found = GeometryFinding::found(
+                QuantityValue::Bytes(page),
+                probability,
+                step.describe(page),
+            );
             return GeometryFinding { candidates, ..found };
         }
     }
-    GeometryFinding::inconclusive("no step smaller than the write unit's shows", candidates)
+    GeometryFinding::inconclusive("no step below that of the write unit is visible", candidates)
 }
 
-/// The median time by the size of the boundary, for powers of two and for three times them.
+/// The median time by boundary size, for powers of two and for three times them.
 fn series(crossings: &[BoundaryRead]) -> Vec<PlotSeries> {
     let line = |name: &str, odd: u64| {
         let points = (0..40).filter_map(|exponent| {
             let unit = odd << exponent;
             let on = crossings.iter().filter(|read| {
-                read.centre % unit == 0
-                    && read.centre % (2 * unit) != 0
-                    && (odd == 3 || read.centre % 3 != 0)
+                read.center % unit == 0
+                    && read.center % (2 * unit) != 0
+                    && (odd == 3 || read.center % 3 != 0)
             });
             let mut times: Vec<f64> = on.map(|read| as_float(read.elapsed_ns)).collect();
             times.sort_by(f64::total_cmp);
@@ -330,7 +334,7 @@ fn series(crossings: &[BoundaryRead]) -> Vec<PlotSeries> {
     lines.into_iter().filter(|line| !line.points.is_empty()).collect()
 }
 
-/// The median of sorted times with the interval that its rank has.
+/// The median of sorted times with the interval from its rank.
 fn point(unit: u64, sorted: &[f64]) -> Option<PlotPoint> {
     if sorted.is_empty() {
         return None;

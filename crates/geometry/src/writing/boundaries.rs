@@ -1,15 +1,15 @@
-//! Where erase blocks begin, told by what it costs to write across.
+//! Locates erase block boundaries by the cost of writing across them.
 //!
-//! A layer that maps whole erase blocks (or parts of them) keeps a few of them open. When writes go
-//! to ever other places, each place opens the unit that it lies in, and another one has to give
-//! way: it is merged, which copies about a unit. A stretch with a boundary inside opens two units
-//! and costs two merges. So each stretch is a question about where boundaries lie, answered by one
-//! merge or two, and a posterior over unit and offset says which stretch to ask next. What is
-//! learnt is the unit in which the layer opens and merges. Limits: units up to a sixth of the
-//! written window; a page-mapped layer has no such boundaries, which shows beforehand
-//! ([`SensedMerging::sense`]). Source: Kim et al., "A space-efficient flash translation layer for
-//! CompactFlash systems" (2002) for the merges; the choice of questions is that of Lindley, "On a
-//! measure of the information provided by an experiment" (1956).
+//! A layer that maps whole erase blocks, or parts of them, keeps a few of them open. Each scattered write
+//! opens the unit it falls into, and another unit must be closed: it is merged, which copies about a
+//! unit. A write with a boundary inside opens two units and costs two merges. Each write is thus a query
+//! about boundaries with two possible answers, and a posterior over unit and offset selects the next
+//! query. The result is the unit in which the layer opens and merges. Limits: units up to a sixth of the
+//! written window; a page-mapped layer has no such boundaries, which is detected beforehand
+//! ([`SensedMerging::sense`]).
+//! Sources: Kim et al., "A space-efficient flash translation layer for CompactFlash systems" (2002) for
+//! merges; Lindley, "On a measure of the information provided by an experiment" (1956) for the choice of
+//! queries.
 
 use std::ops::Range;
 
@@ -18,83 +18,80 @@ use super::meter::{MeasurementStop, Meter};
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
-/// The shortest stretch; small writes go to a log of their own on some devices.
-pub const LEAST_STRETCH: u64 = 96 << 10;
-/// Stretches begin at multiples of it, and offsets are told to it.
+/// The shortest test write; smaller ones go to a separate log on some devices.
+pub const MIN_STRETCH: u64 = 96 << 10;
+/// Alignment of test writes, and resolution of offsets.
 const GRAIN: u64 = 32 << 10;
-/// Places that are written before merges are looked for: more than devices keep open.
+/// Writes before merges are evaluated; more than devices keep open.
 const SENSING: usize = 24;
-/// A stretch costs a merge when it takes so many times what writing in order takes.
+/// A write causes a merge if it takes this many times its sequential time.
 const MERGING: f64 = 1.6;
-/// It is clear that it does when it takes so many times more.
+/// From this factor on, merges are unambiguous.
 const CLEARLY: f64 = 3.0;
-/// The longest stretch.
+/// The longest test write.
 const LONGEST_STRETCH: u64 = 8 << 20;
-/// Questions that are asked at least, and at most.
-const QUESTIONS: Range<usize> = 14..140;
-/// The posterior of the answer at which no more is asked.
+/// Range of the number of queries.
+const QUERIES: Range<usize> = 14..140;
+/// The posterior at which queries end.
 const ENOUGH: f64 = 0.9995;
-/// One cost in so many has nothing to do with boundaries.
-const ASTRAY: f64 = 0.06;
-/// Supposed spreads of the logarithm of a time.
+/// Share of costs unrelated to boundaries.
+const OUTLIER: f64 = 0.06;
+/// Hypotheses for the spread of log times.
 const SPREADS: [f64; 3] = [0.12, 0.25, 0.5];
-/// Supposed costs of a merge, in steps of the logarithm about what was sensed.
+/// Hypotheses for the cost of a merge: log steps around the sensed cost.
 const LEVELS: i32 = 18;
 const LEVEL_STEP: f64 = 0.13;
-/// What is copied for a stretch is told in steps of its logarithm, from this part of a unit on.
+/// The amount copied for a write is quantized in log steps, starting at this share of a unit.
 const COPIED_STEP: f64 = 0.06;
 const COPIED_STEPS: usize = 160;
-const LEAST_COPIED: f64 = 0.03;
-/// Times that differ by less than this, as a logarithm, are taken to tell nothing.
+const MIN_COPIED: f64 = 0.03;
+/// Times within this log distance count as equal.
 const CLASS_WIDTH: f64 = 0.4;
 const CLASSES: usize = 16;
-/// Over how much costs can lie at all, as a logarithm.
+/// Log range of all costs.
 const BREADTH: f64 = 8.0;
-/// How likely it is beforehand that costs have nothing to do with boundaries.
-const NOTHING: f64 = 0.1;
+/// Prior probability that costs are unrelated to boundaries.
+const NO_STRUCTURE: f64 = 0.1;
 
-/// A device that merges, as sensed.
+/// A device that merges.
 #[derive(Debug, Clone)]
 pub struct SensedMerging {
-    /// What was written in order before, so that merges have something to copy.
+    /// The sequentially written window, so that merges have data to copy.
     pub window: Range<u64>,
-    /// What writing in order takes, in nanoseconds a byte.
+    /// Sequential write time in nanoseconds per byte.
     pub ns_per_byte: f64,
-    /// What a stretch typically takes more than that.
+    /// Typical extra time of a test write.
     pub merge_ns: f64,
-    /// The stretches that were written for it, which leave units open.
+    /// The test writes, which leave units open.
     sensed: Vec<TestWrite>,
 }
 
-/// A stretch that is written.
 #[derive(Debug, Clone, Copy)]
 pub struct TestWrite {
-    /// Where it begins, in bytes.
+    /// In bytes.
     pub start: u64,
-    /// Its length, in bytes.
+    /// In bytes.
     pub length: u64,
 }
 
-/// What the costs say.
+/// The evidence of the costs.
 #[derive(Debug)]
 pub struct MergeEvidence {
-    /// The likeliest layout and its probability among those considered.
+    /// The most likely layout.
     pub layout: UnitLayout,
-    /// Its probability.
     pub probability: f64,
     /// The log-likelihood of each size.
     pub log_likelihoods: Vec<(u64, f64)>,
-    /// The log-likelihood of costs that have nothing to do with boundaries.
+    /// The log-likelihood of costs unrelated to boundaries.
     pub log_nothing: f64,
-    /// How many stretches were written.
-    pub questions: usize,
-    /// How likely it is that units are written in order, behind copies of what lies before.
+    /// Number of test writes.
+    pub queries: usize,
+    /// Probability that units are written in order, after copies of the preceding data.
     pub in_order: f64,
 }
 
 impl SensedMerging {
-    /// Writes to ever other places of a written window; `None` when that costs little more than
-    /// writing in order.
+    /// Makes scattered writes in a written window; `None` if they cost little more than sequential ones.
     pub fn sense(
         meter: &mut Meter<'_>,
         window: &Range<u64>,
@@ -102,35 +99,35 @@ impl SensedMerging {
     ) -> Result<Option<Self>, MeasurementStop> {
         let room = (window.end - window.start) / SENSING as u64;
         let (mut costs, mut in_order, mut sensed) = (Vec::new(), Vec::new(), Vec::new());
-        // Stretches in order first: what they cost more than large requests is no merge.
+        // Sequential test writes first: their extra cost over large requests is not a merge.
         let first = align(window.start, GRAIN, window);
         for number in 0..SENSING as u64 {
-            let at = first + number * LEAST_STRETCH;
-            in_order.push(meter.write(SamplePurpose::WriteLinear, at, LEAST_STRETCH)?);
-            sensed.push(TestWrite { start: at, length: LEAST_STRETCH });
+            let at = first + number * MIN_STRETCH;
+            in_order.push(meter.write(SamplePurpose::WriteLinear, at, MIN_STRETCH)?);
+            sensed.push(TestWrite { start: at, length: MIN_STRETCH });
         }
         let mut order: Vec<u64> = (0..SENSING as u64).collect();
         meter.random.shuffle(&mut order);
         for place in order {
-            let within = meter.random.below((room - LEAST_STRETCH).max(1)) / GRAIN * GRAIN;
+            let within = meter.random.below((room - MIN_STRETCH).max(1)) / GRAIN * GRAIN;
             let at = align(window.start + place * room + within, GRAIN, window);
-            costs.push(meter.write(SamplePurpose::WriteRandom, at, LEAST_STRETCH)?);
-            sensed.push(TestWrite { start: at, length: LEAST_STRETCH });
+            costs.push(meter.write(SamplePurpose::WriteRandom, at, MIN_STRETCH)?);
+            sensed.push(TestWrite { start: at, length: MIN_STRETCH });
         }
         let settled = median(&costs[SENSING / 2..]);
-        let in_order = median(&in_order).max(ns_per_byte * LEAST_STRETCH as f64);
+        let in_order = median(&in_order).max(ns_per_byte * MIN_STRETCH as f64);
         let merge_ns = settled - in_order;
         let merging = Self { window: window.clone(), ns_per_byte, merge_ns, sensed };
         Ok((settled > MERGING * in_order).then_some(merging))
     }
 
-    /// Whether merges, and not something less, are what writes cost.
+    /// Whether the extra cost clearly comes from merges.
     pub fn is_clear(&self) -> bool {
-        self.merge_ns > CLEARLY * self.ns_per_byte * LEAST_STRETCH as f64
+        self.merge_ns > CLEARLY * self.ns_per_byte * MIN_STRETCH as f64
     }
 
-    /// Asks until the layout is known or more would not help.
-    pub fn tell(
+    /// Makes queries until the layout is known or more would not help.
+    pub fn locate(
         &self,
         meter: &mut Meter<'_>,
         belief: &GeometryBelief,
@@ -139,24 +136,23 @@ impl SensedMerging {
         let mut inference = Inference::new(belief, self);
         let mut recent: Vec<TestWrite> = Vec::new();
         let from_ns = meter.elapsed_ns();
-        while inference.asked < QUESTIONS.end {
-            if inference.asked >= QUESTIONS.start {
+        while inference.queries < QUERIES.end {
+            if inference.queries >= QUERIES.start {
                 let (_, probability) = inference.likeliest();
                 let late = meter.elapsed_ns() - from_ns > most_ns;
                 if probability > ENOUGH || late {
                     break;
                 }
             }
-            let question = inference.next_question(meter, &self.window, &recent);
-            let time_ns =
-                match meter.write(SamplePurpose::WriteRandom, question.start, question.length) {
-                    Err(MeasurementStop::Spent) if inference.asked >= QUESTIONS.start => break,
-                    other => other?,
-                };
-            inference.learn(question, time_ns);
-            recent.push(question);
+            let query = inference.next_query(meter, &self.window, &recent);
+            let time_ns = match meter.write(SamplePurpose::WriteRandom, query.start, query.length) {
+                Err(MeasurementStop::Spent) if inference.queries >= QUERIES.start => break,
+                other => other?,
+            };
+            inference.update(query, time_ns);
+            recent.push(query);
         }
-        Ok(inference.told())
+        Ok(inference.result())
     }
 }
 
@@ -164,27 +160,27 @@ fn align(at: u64, grain: u64, window: &Range<u64>) -> u64 {
     (at / grain * grain).max(window.start.next_multiple_of(grain))
 }
 
-/// The posterior over layouts and ways of merging.
+/// The posterior over layouts and merge policies.
 struct Inference {
-    supposed: Vec<LayoutHypothesis>,
-    /// The logarithms of how likely each is beforehand within its size, and of its size.
+    hypotheses: Vec<LayoutHypothesis>,
+    /// Log-priors of each hypothesis within its size, and of its size.
     priors: Vec<f64>,
     unit_priors: Vec<f64>,
-    /// For each, and last for none, the log-likelihood under each supposed level and spread.
+    /// Log-likelihoods of each hypothesis, and last of none, by level and spread.
     logs: Vec<f32>,
-    suppositions: Vec<(f64, f64)>,
+    level_hypotheses: Vec<(f64, f64)>,
     posterior: Vec<f64>,
-    /// What writing in order takes, and what a merge typically takes more.
+    /// Sequential write time, and typical extra time of a merge.
     ns_per_byte: f64,
     merge_ns: f64,
-    asked: usize,
+    queries: usize,
 }
 
 impl Inference {
     fn new(belief: &GeometryBelief, merging: &SensedMerging) -> Self {
         let room = merging.window.end - merging.window.start;
         let units = belief.candidates().filter_map(DeviceStructure::bytes);
-        let (mut supposed, mut priors, mut unit_priors) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut hypotheses, mut priors, mut unit_priors) = (Vec::new(), Vec::new(), Vec::new());
         for unit in units.filter(|unit| *unit >= *ANSWERS.start() && *unit <= room / 6) {
             let all = LayoutHypothesis::of_unit(unit, GRAIN);
             let of_unit = belief.probability(DeviceStructure::Unit(unit)).max(1e-12).ln();
@@ -193,69 +189,70 @@ impl Inference {
                 for stretch in &merging.sensed {
                     one.write(*stretch);
                 }
-                supposed.push(one);
+                hypotheses.push(one);
                 priors.push(share.ln());
             }
         }
         let middle = merging.merge_ns.ln();
-        let suppositions: Vec<(f64, f64)> = (0..LEVELS)
+        let level_hypotheses: Vec<(f64, f64)> = (0..LEVELS)
             .flat_map(|step| {
                 let level = middle + f64::from(step - LEVELS * 2 / 3) * LEVEL_STEP;
                 SPREADS.map(|spread| (level, spread))
             })
             .collect();
-        let logs = vec![0.0_f32; (supposed.len() + 1) * suppositions.len()];
+        let logs = vec![0.0_f32; (hypotheses.len() + 1) * level_hypotheses.len()];
         let mut inference = Self {
-            posterior: vec![0.0; supposed.len() + 1],
-            supposed,
+            posterior: vec![0.0; hypotheses.len() + 1],
+            hypotheses,
             priors,
             unit_priors,
             logs,
-            suppositions,
+            level_hypotheses,
             ns_per_byte: merging.ns_per_byte,
             merge_ns: merging.merge_ns,
-            asked: 0,
+            queries: 0,
         };
         inference.weigh();
         inference
     }
 
-    fn learn(&mut self, question: TestWrite, time_ns: f64) {
-        let base_ns = self.ns_per_byte * question.length as f64;
-        let count = self.suppositions.len();
-        // By the step of what is copied, then by supposition.
+    fn update(&mut self, query: TestWrite, time_ns: f64) {
+        let base_ns = self.ns_per_byte * query.length as f64;
+        let count = self.level_hypotheses.len();
+        // By quantized amount copied, then by level and spread.
         let mut likely = vec![0_f32; COPIED_STEPS * count];
         for step in 0..COPIED_STEPS {
-            for (at, &(level, spread)) in self.suppositions.iter().enumerate() {
+            for (at, &(level, spread)) in self.level_hypotheses.iter().enumerate() {
                 let expected_ns = base_ns + level.exp() * copied_at(step);
                 let deviation = (time_ns / expected_ns).ln() / spread;
-                let peak = (1.0 - ASTRAY) * (-0.5 * deviation * deviation).exp()
+                let peak = (1.0 - OUTLIER) * (-0.5 * deviation * deviation).exp()
                     / (spread * std::f64::consts::TAU.sqrt());
-                likely[step * count + at] = (peak + ASTRAY / BREADTH).ln() as f32;
+                likely[step * count + at] = (peak + OUTLIER / BREADTH).ln() as f32;
             }
         }
-        for (supposed, logs) in self.supposed.iter_mut().zip(self.logs.chunks_exact_mut(count)) {
-            let step = step_of(supposed.write(question));
+        for (hypotheses, logs) in self.hypotheses.iter_mut().zip(self.logs.chunks_exact_mut(count))
+        {
+            let step = step_of(hypotheses.write(query));
             add(logs, &likely[step * count..(step + 1) * count]);
         }
-        let none = self.supposed.len() * count;
+        let none = self.hypotheses.len() * count;
         let step = step_of(1.0);
         add(&mut self.logs[none..], &likely[step * count..(step + 1) * count]);
-        self.asked += 1;
+        self.queries += 1;
         self.weigh();
     }
 
-    /// The evidence of each, over all levels and spreads alike.
+    /// The evidence of a hypothesis, averaged over levels and spreads.
     fn evidence(&self, at: usize) -> f64 {
-        let count = self.suppositions.len();
+        let count = self.level_hypotheses.len();
         let logs = &self.logs[at * count..(at + 1) * count];
         log_sum_exp(logs.iter().map(|&log| f64::from(log))) - (count as f64).ln()
     }
 
     fn weigh(&mut self) {
-        let weights: Vec<f64> = (0..self.supposed.len())
+        let weights: Vec<f64> = (0..self.hypotheses.len())
             .map(|at| self.evidence(at) + self.priors[at] + self.unit_priors[at])
-            .chain([self.evidence(self.supposed.len()) + NOTHING.ln()])
+            .chain([self.evidence(self.hypotheses.len()) + NO_STRUCTURE.ln()])
             .collect();
         let total = log_sum_exp(weights.iter().copied());
         for (posterior, weight) in self.posterior.iter_mut().zip(weights) {
@@ -263,26 +260,26 @@ impl Inference {
         }
     }
 
-    /// The likeliest layout, whatever the way of merging.
+    /// The most likely layout over all merge policies.
     fn likeliest(&self) -> (UnitLayout, f64) {
         let mut best: Option<(UnitLayout, f64)> = None;
-        for (at, one) in self.supposed.iter().enumerate() {
+        for (at, one) in self.hypotheses.iter().enumerate() {
             if self.posterior[at] < 1e-3 || best.is_some_and(|(layout, _)| layout == one.layout) {
                 continue;
             }
-            let alike = self.supposed.iter().zip(&self.posterior);
+            let alike = self.hypotheses.iter().zip(&self.posterior);
             let alike = alike.filter(|(other, _)| other.layout == one.layout);
             let sum: f64 = alike.map(|(_, probability)| probability).sum();
             if best.is_none_or(|(_, other)| sum > other) {
                 best = Some((one.layout, sum));
             }
         }
-        best.unwrap_or((self.supposed[0].layout, self.posterior[0]))
+        best.unwrap_or((self.hypotheses[0].layout, self.posterior[0]))
     }
 
-    /// Of some stretches at random, the one whose answer is least certain. Not where was asked just
-    /// before: what is open still costs nothing.
-    fn next_question(
+    /// The random test write with the least certain answer. Not close to recent ones, whose units are still
+    /// open and cost nothing.
+    fn next_query(
         &self,
         meter: &mut Meter<'_>,
         window: &Range<u64>,
@@ -293,30 +290,30 @@ impl Inference {
         let keep = SENSING.min(usize::try_from(room / (24 << 20)).unwrap_or(SENSING)).max(4);
         let last = &recent[recent.len().saturating_sub(keep)..];
         let likely: Vec<usize> =
-            (0..self.supposed.len()).filter(|&at| self.posterior[at] > 1e-6).collect();
+            (0..self.hypotheses.len()).filter(|&at| self.posterior[at] > 1e-6).collect();
         let mut best: Option<(f64, TestWrite)> = None;
         for _ in 0..TRIED {
-            let question = self.propose(meter, window);
+            let query = self.propose(meter, window);
             let distance = last
                 .iter()
-                .map(|other| other.start.abs_diff(question.start))
+                .map(|other| other.start.abs_diff(query.start))
                 .min()
                 .unwrap_or(u64::MAX);
             let apart = (distance as f64 / (room as f64 / (2.0 * keep as f64))).min(1.0);
-            let score = self.uncertainty(&likely, question) * apart;
+            let score = self.uncertainty(&likely, query) * apart;
             if best.is_none_or(|(other, _)| score > other) {
-                best = Some((score, question));
+                best = Some((score, query));
             }
         }
         best.expect("some were tried").1
     }
 
-    /// A stretch about a boundary of some likely layout, or anywhere.
+    /// A test write around a boundary of a likely layout, or anywhere.
     fn propose(&self, meter: &mut Meter<'_>, window: &Range<u64>) -> TestWrite {
-        let layout = self.supposed[self.drawn(meter)].layout;
-        let lengths = [LEAST_STRETCH, LEAST_STRETCH, 2 * LEAST_STRETCH, layout.unit / 2];
+        let layout = self.hypotheses[self.drawn(meter)].layout;
+        let lengths = [MIN_STRETCH, MIN_STRETCH, 2 * MIN_STRETCH, layout.unit / 2];
         let drawn = usize::try_from(meter.random.below(4)).expect("it is small");
-        let length = lengths[drawn].clamp(LEAST_STRETCH, LONGEST_STRETCH) / GRAIN * GRAIN;
+        let length = lengths[drawn].clamp(MIN_STRETCH, LONGEST_STRETCH) / GRAIN * GRAIN;
         let room = window.end - window.start - 2 * length - 2 * GRAIN;
         let anywhere = window.start + length + meter.random.below(room);
         let at = if meter.random.below(4) == 0 {
@@ -330,12 +327,12 @@ impl Inference {
     }
 
     fn drawn(&self, meter: &mut Meter<'_>) -> usize {
-        // Half of the time by how likely each is, else all alike, so that none is forgotten.
+        // Half of the time weighted by probability, otherwise uniform, so that none is neglected.
         if meter.random.below(2) == 0 {
-            return usize::try_from(meter.random.below(self.supposed.len() as u64)).unwrap_or(0);
+            return usize::try_from(meter.random.below(self.hypotheses.len() as u64)).unwrap_or(0);
         }
         let mut left = meter.random.below(1 << 32) as f64 / (1_u64 << 32) as f64;
-        for (at, probability) in self.posterior[..self.supposed.len()].iter().enumerate() {
+        for (at, probability) in self.posterior[..self.hypotheses.len()].iter().enumerate() {
             left -= probability;
             if left <= 0.0 {
                 return at;
@@ -344,20 +341,20 @@ impl Inference {
         0
     }
 
-    fn uncertainty(&self, likely: &[usize], question: TestWrite) -> f64 {
+    fn uncertainty(&self, likely: &[usize], query: TestWrite) -> f64 {
         let mut shares = [0.0; CLASSES];
-        let base_ns = self.ns_per_byte * question.length as f64;
+        let base_ns = self.ns_per_byte * query.length as f64;
         for &at in likely {
-            let time_ns = base_ns + self.merge_ns * self.supposed[at].copied(question);
+            let time_ns = base_ns + self.merge_ns * self.hypotheses[at].copied(query);
             let class = (time_ns / base_ns).ln() / CLASS_WIDTH;
             shares[(class as usize).min(CLASSES - 1)] += self.posterior[at];
         }
         shares.iter().filter(|&&share| share > 0.0).map(|share| -share * share.ln()).sum()
     }
 
-    fn told(&self) -> MergeEvidence {
+    fn result(&self) -> MergeEvidence {
         let (layout, probability) = self.likeliest();
-        let alike = self.supposed.iter().zip(&self.posterior);
+        let alike = self.hypotheses.iter().zip(&self.posterior);
         let alike = alike.filter(|(one, _)| one.layout.unit == layout.unit);
         let (mut in_order, mut all) = (0.0, f64::MIN_POSITIVE);
         for (one, posterior) in alike {
@@ -365,7 +362,7 @@ impl Inference {
             in_order += if one.is_in_order() { *posterior } else { 0.0 };
         }
         let mut log_likelihoods: Vec<(u64, f64)> = Vec::new();
-        for (at, one) in self.supposed.iter().enumerate() {
+        for (at, one) in self.hypotheses.iter().enumerate() {
             let log = self.evidence(at) + self.priors[at];
             match log_likelihoods.last_mut() {
                 Some((unit, sum)) if *unit == one.layout.unit => {
@@ -378,20 +375,20 @@ impl Inference {
             layout,
             probability,
             log_likelihoods,
-            log_nothing: self.evidence(self.supposed.len()),
-            questions: self.asked,
+            log_nothing: self.evidence(self.hypotheses.len()),
+            queries: self.queries,
             in_order: in_order / all,
         }
     }
 }
 
-/// What is copied in units, at a step.
+/// The amount copied at a quantization step, in units.
 fn copied_at(step: usize) -> f64 {
-    if step == 0 { 0.0 } else { LEAST_COPIED * (step as f64 * COPIED_STEP).exp() }
+    if step == 0 { 0.0 } else { MIN_COPIED * (step as f64 * COPIED_STEP).exp() }
 }
 
 fn step_of(copied: f64) -> usize {
-    let steps = (copied.max(LEAST_COPIED) / LEAST_COPIED).ln() / COPIED_STEP;
+    let steps = (copied.max(MIN_COPIED) / MIN_COPIED).ln() / COPIED_STEP;
     (steps.round() as usize).min(COPIED_STEPS - 1)
 }
 

@@ -1,43 +1,42 @@
-//! What an erase block may be made of: its size, that of its write units, and how many bits a cell
-//! has where writes go to units with one bit a cell first; and how likely that is beforehand.
+//! Hypotheses about the structure of an erase block, with priors: its size, the size of its write units,
+//! and the bits per cell if writes go to single-bit cells first.
 
 use std::ops::Range;
 
 use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief};
 
-/// The sizes that write units may have: 2^k and 3 x 2^k.
+/// Exponents of the sizes of write units, 2^k and 3 x 2^k.
 pub const EXPONENTS: Range<u32> = 12..20;
-/// How likely a write unit of 3 x 2^k is against one of 2^k.
+/// Prior of a write unit of 3 x 2^k relative to 2^k.
 const THREEFOLD: f64 = 0.3;
-/// A unit has at least so many write units.
-const LEAST_WRITE_UNITS: u64 = 16;
-/// How likely it is that writes go to units with one bit a cell first, by the bits that the cells
-/// have; 1 test beds for no such units.
+/// The fewest write units per erase block.
+const MIN_WRITE_UNITS: u64 = 16;
+/// Priors of the bits per cell if writes go to single-bit cells first; 1 means that they do not.
 const BITS: [f64; 4] = [0.85, 0.05, 0.07, 0.03];
-/// How likely a write unit is that the times of sizes do not speak for.
+/// Prior weight of a write unit that the times by size do not support.
 const UNTIMED: f64 = 0.05;
 
-/// What an erase block may be made of.
+/// A possible structure of an erase block.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitBuild {
     /// In bytes.
     pub unit: u64,
     /// In bytes.
     pub write_unit: u64,
-    /// Bits of a cell, where writes go to units with one bit a cell first, which hold less.
+    /// Bits per cell if writes go to single-bit units first, which hold less.
     pub bits: u64,
 }
 
 impl UnitBuild {
-    /// How many writes of a size fill the unit.
+    /// The number of writes of a size that fill the unit.
     pub fn distance(self, write_bytes: u64) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
         held as f64 / write_bytes.div_ceil(self.write_unit) as f64
     }
 
-    /// The least whole number of writes that fill whole units: where one is full in the middle of
-    /// a write, the device may erase while it takes in the rest, so that only those erasures show
-    /// that fall between two writes.
+    /// The smallest whole number of writes that fill whole units. If a unit becomes full in the middle of a
+    /// write, the device may erase while it receives the rest, so that only erasures between two writes are
+    /// visible.
     pub fn whole_distance(self, write_bytes: u64) -> f64 {
         let held = self.unit / self.write_unit / self.bits;
         let (mut rest, mut common) = (write_bytes.div_ceil(self.write_unit), held);
@@ -48,19 +47,17 @@ impl UnitBuild {
     }
 }
 
-/// A build and how likely it is beforehand.
+/// A structure with its prior.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildHypothesis {
-    /// The build.
     pub build: UnitBuild,
-    /// The logarithm of how likely it is.
     pub prior: f64,
-    /// As `prior`, without what the times of sizes said of write units.
+    /// Log-prior without the evidence of times by size.
     pub untimed: f64,
 }
 
-/// All builds, by what is believed of units and by what the times of sizes said of write units.
-/// Where the device `merges`, no unit has cells of one bit.
+/// All hypotheses, weighted by the belief about units and the evidence of times by size. If the device
+/// `merges`, writes do not go to single-bit cells first.
 pub fn all(
     belief: &GeometryBelief,
     write_units: &[(u64, f64)],
@@ -75,7 +72,7 @@ pub fn all(
             let timed = write_units.iter().find(|(size, _)| *size == write_unit);
             let timed = UNTIMED + timed.map_or(0.0, |(_, probability)| *probability);
             for &unit in &units {
-                if unit % write_unit != 0 || unit / write_unit < LEAST_WRITE_UNITS {
+                if unit % write_unit != 0 || unit / write_unit < MIN_WRITE_UNITS {
                     continue;
                 }
                 let of_unit = belief.probability(DeviceStructure::Unit(unit)).max(1e-12);

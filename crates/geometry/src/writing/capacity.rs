@@ -1,12 +1,12 @@
-//! Whether the capacity is really there.
+//! Checks that the capacity is real.
 //!
-//! Fake devices tell a capacity that they have not: what is written beyond the real one is lost, or
-//! lands somewhere below. Blocks that say where they belong are written at places spread over the
-//! region, at powers of two from its start among them, where addresses usually wrap; then all are
-//! read back, the oldest first, so that a small cache holds none of them any more. A foreign block
-//! tells where addresses wrap, a lost one is bisected. Limits: only the region that may be written
-//! is looked at; flash that is there but bad looks like flash that is not.
-//! Source: Bernhard, "F3: fight flash fraud" (documentation of f3probe), for how fakes behave.
+//! Fake devices report more capacity than they have: writes beyond the real one are lost or wrap to lower
+//! addresses. Blocks stamped with their position are written at places spread over the region, including
+//! powers of two from its start, where addresses usually wrap. Then all are read back, oldest first, so
+//! that a small cache no longer holds them. A foreign block reveals where addresses wrap; a lost one is
+//! located by bisection. Limits: only the region is checked; defective flash looks the same as missing
+//! flash.
+//! Source: Bernhard, "F3: fight flash fraud" (documentation of f3probe), for the behavior of fakes.
 
 use std::ops::Range;
 
@@ -14,27 +14,25 @@ use super::meter::{MeasurementStop, Meter};
 use crate::findings::{GeometryFinding, QuantityValue};
 use crate::probed::SamplePurpose;
 
-/// A block: as large as the largest sector.
+/// A block, the size of the largest sector.
 const BLOCK: u64 = 4096;
 const MARK: &[u8; 8] = b"flashfit";
 const STAMP: usize = 24;
-/// Places beside the powers of two.
+/// Places in addition to the powers of two.
 const SPREAD: u64 = 32;
-/// Where lost capacity begins is told to this.
+/// Resolution of the start of missing capacity.
 const GRAIN: u64 = 1 << 20;
-/// What is written after the blocks, so that no small cache still holds them.
+/// Bytes written after the blocks to evict them from small caches.
 const FLUSHING: u64 = 4 << 20;
 
-/// What was read where a block was written.
+/// The block read back from a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Own,
-    /// The block of another place.
     Other(u64),
     Lost,
 }
 
-/// Looks at the region; says what is there.
 pub fn check(
     meter: &mut Meter<'_>,
     capacity_bytes: u64,
@@ -59,7 +57,7 @@ pub fn check(
         }
     }
     let whole = region == (0..capacity_bytes);
-    let part = if whole { "" } else { " of the named region; what lies outside was not checked" };
+    let part = if whole { "" } else { " of the given region; the rest was not checked" };
     if let Some(wrap) = wraps.into_iter().reduce(gcd) {
         let real = least_wrap(meter, wrap, seed)?;
         return Ok(missing(
@@ -74,7 +72,7 @@ pub fn check(
     let good =
         places.iter().rev().find(|&&place| place < first).map_or(region.start, |p| p + BLOCK);
     let real = bisect(meter, good..first, seed)?;
-    Ok(missing(real, format!("what is written beyond {real} bytes is lost")))
+    Ok(missing(real, format!("writes beyond {real} bytes are lost")))
 }
 
 fn missing(real: u64, reason: String) -> GeometryFinding {
@@ -91,7 +89,7 @@ fn places(meter: &mut Meter<'_>, region: &Range<u64>) -> Vec<u64> {
     let last = (room - BLOCK) / BLOCK * BLOCK;
     let mut places = vec![0, last];
     places.extend((20..64).map(|bits| 1_u64 << bits).take_while(|at| *at < last));
-    // Just below what marketing calls the real sizes, and anywhere.
+    // Just below common marketing capacities, and at random.
     places.extend((0..SPREAD).map(|at| {
         let from = room / SPREAD * at;
         from + meter.random.below((room / SPREAD).max(1))
@@ -130,7 +128,7 @@ fn look(meter: &mut Meter<'_>, place: u64, seed: u64) -> Result<Seen, Measuremen
     Ok(if foreign { Seen::Other(other) } else { Seen::Lost })
 }
 
-/// Writes over a range, but not over the blocks in it.
+/// Overwrites a range except for the blocks in it.
 fn overwrite_all_but(
     meter: &mut Meter<'_>,
     range: &Range<u64>,
@@ -142,7 +140,7 @@ fn overwrite_all_but(
         let next = places.iter().copied().find(|place| *place >= at).unwrap_or(range.end);
         let end = next.min(at + most).min(range.end) / BLOCK * BLOCK;
         if end > at {
-            // The stamp of no place, so that these are never taken for one.
+            // The stamp of no place, so that these blocks are never mistaken for stamped ones.
             meter.write_stamped(SamplePurpose::WriteLinear, at, end - at, Some(&[0; STAMP]))?;
         }
         at = if end == next { next + BLOCK } else { end.max(at + BLOCK) };
@@ -150,7 +148,7 @@ fn overwrite_all_but(
     Ok(())
 }
 
-/// The least distance at which addresses wrap: a divisor, by halves, of one at which they do.
+/// The smallest distance at which addresses wrap, found by halving a known one.
 fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, MeasurementStop> {
     let start = meter.region().start.next_multiple_of(BLOCK);
     let mut least = wrap;
@@ -166,7 +164,7 @@ fn least_wrap(meter: &mut Meter<'_>, wrap: u64, seed: u64) -> Result<u64, Measur
     Ok(least)
 }
 
-/// Where lost capacity begins, between a place that was kept and one that was lost.
+/// The start of the missing capacity, between a kept and a lost place.
 fn bisect(meter: &mut Meter<'_>, between: Range<u64>, seed: u64) -> Result<u64, MeasurementStop> {
     let Range { start: mut kept, end: mut lost } = between;
     while lost - kept > GRAIN {

@@ -1,38 +1,34 @@
-//! How many units can be open, from what writing to several of them in turn costs.
+//! Infers the number of open erase blocks from the cost of writing to several in turn.
 //!
-//! The number is a change point in the logarithm of the cost, found by a posterior over all
-//! numbers. Beyond it a write costs a merge each time, or more and more: where only a part of a
-//! unit gives way and what continues it goes to a log, the cost rises softly. Times below the
-//! change and the height of it are unknowns, and so is how much times vary beyond what was seen of
-//! each. Limits: one change; a soft rise that begins late is told one too high, so that a number
-//! that is surer to within one than by itself is told as such.
+//! The number is a change point in the logarithm of the cost, found by a posterior over all numbers.
+//! Beyond it, each write costs a merge, or the cost rises gradually if only a part of a unit is closed
+//! and continuations go to a log. The level below the change, its height and the extra variation are
+//! unknowns. Limits: one change; a gradual rise that starts late is estimated one too high, so a number
+//! that is only certain to within one is reported as such.
 
 use super::open_units::{UnitOrder, UnitWriteCost};
 use crate::belief::{log_student_3, log_sum_exp};
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue};
 
-/// How much longer a write takes beyond a sudden change at least, as a logarithm, and in which
-/// steps larger changes are supposed.
-const LEAST_JUMP: f64 = 0.4;
+/// Hypotheses for the log height of a sudden change: smallest, step, number.
+const MIN_JUMP: f64 = 0.4;
 const JUMP_STEP: f64 = 0.3;
 const JUMPS: i32 = 24;
-/// How much longer a write takes far beyond a soft change, as logarithms, and over how many units
-/// most of that comes.
+/// Hypotheses for the log height of a gradual change and for the number of units it extends over.
 const RISES: [f64; 5] = [0.1, 0.2, 0.4, 0.8, 1.6];
 const SOFTNESSES: [f64; 3] = [1.0, 3.0, 6.0];
-/// How likely a change is a soft one.
+/// Prior probability of a gradual change.
 const SOFT: f64 = 0.3;
-/// What costs differ by beyond their standard errors, as logarithms.
+/// Hypotheses for the log variation of costs beyond their standard errors.
 const SPREADS: [f64; 4] = [0.015, 0.04, 0.09, 0.18];
-/// How sure a number must be to be told: the shapes supposed here are rough, and of the numbers of
-/// drawn cards that were between 0.95 and this sure as many were wrong as right.
+/// The probability required of a number. The assumed shapes are rough: of drawn cards with a probability
+/// between 0.95 and this one, half of the numbers were wrong.
 const SURE_OF_SHAPE: f64 = 0.985;
-/// What a write to one unit takes against what was measured before, as a logarithm: how much more,
-/// and how much that differs.
+/// Expected log ratio of a write to one unit to the base time, and its spread.
 const MORE: f64 = 0.1;
 const MORE_SPREAD: f64 = 0.4;
 
-/// What costs may do beyond the number of open erase blocks.
+/// A hypothesis for costs beyond the open erase blocks.
 #[derive(Debug, Clone, Copy)]
 enum Beyond {
     Jump(f64),
@@ -41,7 +37,7 @@ enum Beyond {
 
 impl Beyond {
     fn all() -> Vec<(Self, f64)> {
-        let jumps = (0..JUMPS).map(|step| Self::Jump(LEAST_JUMP + JUMP_STEP * f64::from(step)));
+        let jumps = (0..JUMPS).map(|step| Self::Jump(MIN_JUMP + JUMP_STEP * f64::from(step)));
         let rises =
             RISES.iter().flat_map(|&by| SOFTNESSES.map(move |over| Self::Rise { by, over }));
         let soft = SOFT / (RISES.len() * SOFTNESSES.len()) as f64;
@@ -49,7 +45,7 @@ impl Beyond {
         jumps.map(|jump| (jump, hard)).chain(rises.map(|rise| (rise, soft))).collect()
     }
 
-    /// The expected logarithm so many units beyond, and how much wider costs lie there.
+    /// The expected log cost at a distance beyond the change, and the additional spread there.
     fn at(self, beyond: f64) -> (f64, f64) {
         match self {
             Self::Jump(jump) => (jump, 0.36),
@@ -58,9 +54,8 @@ impl Beyond {
     }
 }
 
-/// The log-likelihood of each number of open erase blocks from `least` on, the last of which test
-/// beds for more than were measured. `base_ns` is what a write takes in order where nothing gives
-/// way.
+/// The log-likelihood of each number of open erase blocks from `least` up; the last one stands for more
+/// than were measured. `base_ns` is the time of a sequential write without merges.
 fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u32, f64)> {
     let logs: Vec<f64> = costs.iter().map(|cost| (cost.time_ns / base_ns).max(1e-3).ln()).collect();
     let most = costs.last().map_or(least, |cost| cost.units);
@@ -76,14 +71,15 @@ fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u3
                     let over = f64::from(cost.units) - f64::from(open);
                     let (more, wider) = if over > 0.0 { beyond.at(over) } else { (0.0, 0.0) };
                     let scale = (spread * spread + cost.error * cost.error + wider * wider).sqrt();
-                    // A jump is from what is usual, whatever the few below it took.
+                    // A jump is relative to the usual level.
                     log_student_3(log - level - more, scale)
                 });
                 each.sum()
             };
-            // Without a change there is nothing to suppose of it.
-            let supposed = if open == most { vec![(Beyond::Jump(0.0), 1.0)] } else { all.clone() };
-            let logs = supposed.iter().flat_map(|&(beyond, share)| {
+            // Without a change there are no hypotheses about it.
+            let hypotheses =
+                if open == most { vec![(Beyond::Jump(0.0), 1.0)] } else { all.clone() };
+            let logs = hypotheses.iter().flat_map(|&(beyond, share)| {
                 SPREADS.map(|spread| fits(beyond, spread) + share.ln())
             });
             let logs: Vec<f64> = logs.collect();
@@ -92,13 +88,11 @@ fn log_likelihoods(costs: &[UnitWriteCost], base_ns: f64, least: u32) -> Vec<(u3
         .collect()
 }
 
-/// What the costs say of the number of open erase blocks.
+/// The finding for the number of open erase blocks.
 pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> GeometryFinding {
     let least = u32::from(order == UnitOrder::Linear);
     let Some(last) = costs.last() else {
-        return GeometryFinding::not_measured(
-            "the region or what may be written was too small for it",
-        );
+        return GeometryFinding::not_measured("the region or the write budget is too small");
     };
     let logs = log_likelihoods(costs, base_ns, least);
     let total = log_sum_exp(logs.iter().map(|&(_, log)| log));
@@ -121,14 +115,14 @@ pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> Geome
     candidates.truncate(5);
     if open == last.units {
         let reason =
-            format!("writing to up to {open} erase units in turn costs no more than to one");
+            format!("writing to up to {open} erase blocks in turn costs no more than to one");
         return GeometryFinding::inconclusive(reason, Vec::new());
     }
     let within = mean(costs.iter().filter(|cost| cost.units <= open), base_ns);
     let beyond = mean(costs.iter().filter(|cost| cost.units > open), base_ns);
     let (lower, upper) = (within / 1e6, beyond / 1e6);
     let reason = format!(
-        "a write takes {lower:.1} ms to up to {open} erase units in turn, {upper:.1} ms to more"
+        "a write takes {lower:.1} ms with up to {open} erase blocks in turn, {upper:.1} ms with more"
     );
     if best.probability >= SURE_OF_SHAPE {
         let found = GeometryFinding::found(best.value, best.probability, reason);
@@ -137,10 +131,7 @@ pub fn finding(costs: &[UnitWriteCost], base_ns: f64, order: UnitOrder) -> Geome
         let reason = format!("{reason}; it may be one more or one less");
         GeometryFinding { candidates, ..GeometryFinding::found(best.value, within_one, reason) }
     } else {
-        GeometryFinding::inconclusive(
-            format!("{reason}; where it changes is not clear"),
-            candidates,
-        )
+        GeometryFinding::inconclusive(format!("{reason}; the exact number is unclear"), candidates)
     }
 }
 
@@ -161,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_change_is_the_number() {
+    fn a_sudden_change_gives_the_number() {
         let found = finding(&costs(&[10.0, 11.0, 10.5, 900.0, 905.0]), 1e7, UnitOrder::Linear);
         assert_eq!(found.value, Some(QuantityValue::Count(3)));
         assert!(found.confidence.unwrap() > 0.99);
@@ -171,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_told_to_within_one() {
+    fn a_gradual_rise_gives_the_number_to_within_one() {
         let rise = [6.5, 6.6, 6.4, 6.6, 7.0, 7.4, 7.9, 8.2, 8.4, 8.9, 8.8, 9.1, 9.1, 9.2];
         let found = finding(&costs(&rise), 6e6, UnitOrder::Linear);
         let Some(QuantityValue::Count(open)) = found.value else { panic!("{found:?}") };
@@ -179,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn no_unit_can_be_open_out_of_order() {
+    fn expensive_random_writes_mean_no_open_blocks() {
         let found = finding(&costs(&[500.0, 510.0, 505.0]), 1e7, UnitOrder::Random);
         assert_eq!(found.value, Some(QuantityValue::Count(0)));
     }

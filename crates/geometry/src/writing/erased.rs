@@ -1,25 +1,25 @@
-//! How many bits the cells have to which units with one bit a cell are folded, told by erasures.
+//! Infers from erasures how many bits the cells have into which single-bit units are folded.
 //!
-//! A unit of `b` bits a cell takes `b` folds. Where nothing else of the device is worth copying,
-//! the one that begins a new unit waits for an erasure, and takes that much longer than the others:
-//! one fold in `b`, always at the same place in the row. Rare stalls are left out, and as much is
-//! looked at as the noise needs. Limits: erasures that are long against a fold are taken for
-//! copying, which [`super::folding`] looks at; so are those that slip from their place.
+//! A unit with `b` bits per cell takes `b` folds. If nothing else has to be copied, the fold that starts
+//! a new unit waits for an erasure and takes longer: one fold in `b`, at a fixed position. Rare stalls are
+//! ignored, and more folds are used as the noise requires. Limits: erasures that are long relative to a
+//! fold are taken for copying, which [`super::folding`] evaluates, and so are erasures that change their
+//! position.
 
 use crate::belief::median;
 
-/// Folds that are looked at: the last so many, and twice as many, and so on.
+/// The number of latest folds evaluated first; it doubles until the result is clear.
 const FEWEST: usize = 36;
-/// What an erasure takes, in nanoseconds, at least; and in folds, at most: what is longer is
-/// copying or a stall.
-const LEAST_ERASURE_NS: f64 = 5e5;
-const MOST_OF_A_FOLD: f64 = 0.6;
-/// How much likelier one number of bits must be than any other and than none, as a logarithm.
+/// The shortest erasure in nanoseconds, and the longest as a share of a fold; longer ones are copying or
+/// stalls.
+const MIN_ERASURE_NS: f64 = 5e5;
+const MAX_FOLD_SHARE: f64 = 0.6;
+/// How much more likely one number of bits must be than any other and than none, as a logarithm.
 const CLEAR: f64 = 12.0;
-/// Times differ by so much of a fold at least.
-const LEAST_SPREAD: f64 = 1e-4;
+/// The smallest spread as a share of a fold.
+const MIN_SPREAD: f64 = 1e-4;
 
-/// The log-likelihood of each number of bits from 2 to 4; `None` where none is clear.
+/// The log-likelihood of 2, 3 and 4 bits; `None` if none is clear.
 pub fn of_bits(folds_ns: &[f64]) -> Option<[f64; 3]> {
     let counts = std::iter::successors(Some(FEWEST), |count| Some(2 * count));
     counts.take_while(|count| *count <= folds_ns.len()).find_map(|count| {
@@ -30,7 +30,7 @@ pub fn of_bits(folds_ns: &[f64]) -> Option<[f64; 3]> {
 
 fn of_these(folds_ns: &[f64]) -> Option<[f64; 3]> {
     let usual_ns = median(folds_ns);
-    let reach_ns = MOST_OF_A_FOLD * usual_ns;
+    let reach_ns = MAX_FOLD_SHARE * usual_ns;
     let times = folds_ns.iter().copied().enumerate();
     let times: Vec<(usize, f64)> =
         times.filter(|(_, ns)| (ns - usual_ns).abs() < reach_ns).collect();
@@ -43,10 +43,10 @@ fn of_these(folds_ns: &[f64]) -> Option<[f64; 3]> {
     let best = each.into_iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let rivals = each.iter().filter(|(_, log)| *log > best.1 - CLEAR).count();
     let is_clear = best.1 > none + CLEAR && rivals == 1;
-    (is_clear && (LEAST_ERASURE_NS..reach_ns).contains(&best.0)).then(|| each.map(|(_, log)| log))
+    (is_clear && (MIN_ERASURE_NS..reach_ns).contains(&best.0)).then(|| each.map(|(_, log)| log))
 }
 
-/// How much longer those take that wait for an erasure, and how likely the times are then.
+/// The extra time of the folds that wait for an erasure, and the log-likelihood of the times.
 fn log_likelihood(
     times: &[(usize, f64)],
     waits: impl Fn(usize) -> bool,
@@ -58,7 +58,7 @@ fn log_likelihood(
         |of: &[(usize, f64)], mean: f64| of.iter().map(|(_, ns)| (ns - mean).powi(2)).sum::<f64>();
     let (with_ns, without_ns) = (mean(&with), mean(&without));
     let variance = (squares(&with, with_ns) + squares(&without, without_ns)) / times.len() as f64;
-    let variance = variance.max((LEAST_SPREAD * usual_ns).powi(2));
+    let variance = variance.max((MIN_SPREAD * usual_ns).powi(2));
     (with_ns - without_ns, -0.5 * times.len() as f64 * variance.ln())
 }
 
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Folds of 100 ms that differ by up to `jitter` thousandths, one of `bits` longer by 5 ms.
+    /// Folds of 100 ms with up to `jitter` thousandths of variation, one in `bits` longer by 5 ms.
     fn folds(bits: usize, jitter: u64, count: usize) -> Vec<f64> {
         let mut random = Random::new(3);
         let fold = |at: usize| {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn one_fold_in_so_many_waits_for_an_erasure() {
+    fn periodic_waits_for_erasures_give_the_number_of_bits() {
         for (jitter, count) in [(0, 48), (100, 1200)] {
             for bits in [2, 3, 4] {
                 let logs = of_bits(&folds(bits, jitter, count)).expect("it is clear");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_pattern_nothing_is_told() {
+    fn without_a_pattern_there_is_no_result() {
         for jitter in [0, 100] {
             assert_eq!(of_bits(&folds(0, jitter, 600)), None);
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_as_long_as_a_fold_is_no_erasure() {
+    fn delays_as_long_as_a_fold_are_not_erasures() {
         let copying: Vec<f64> = (0..96).map(|at| if at % 2 == 0 { 1e8 } else { 2e8 }).collect();
         assert_eq!(of_bits(&copying), None);
     }

@@ -1,14 +1,14 @@
-//! Folding: units with one bit a cell, to which writes go first, and how many bits the others have.
+//! Detects folding: writes go to single-bit units first and are later copied to cells with several bits.
+//! Also infers the number of bits.
 //!
-//! What was written in order is still needed when a unit with one bit a cell is full, so it is
-//! copied to cells of several bits within the write that needs room ([`shows`]). How many bits
-//! those have shows once the device is full: then room for what is folded must be made as well, by
-//! copying what is still needed of another unit. Where every other stretch of old data was
-//! overwritten that is a share `v` of it, so that of `b` bits a unit yields room for `b (1 - v)`
-//! folded ones and takes as long as `b v` of them: how often it is done and how long it takes
-//! together tell both ([`bits`]). Where nothing is left to copy, one fold in `b` takes as long as
-//! an erasure more, because so many fill a unit (`super::erased`). Limits: data is folded in the
-//! order of writing; where no such pattern shows nothing is told.
+//! Sequentially written data is still valid when a single-bit unit is full, so it is copied to
+//! multi-bit cells during the write that needs room ([`shows`]). The number of bits is visible once the
+//! device is full: room for folded data must then be made by copying the valid data of another unit. If
+//! every other stretch of old data was overwritten, a share `v` of it is valid. A unit of `b` bits then
+//! yields room for `b (1 - v)` folded ones and takes as long as `b v` of them; the frequency and the
+//! duration together determine both ([`bits`]). If nothing is left to copy, one fold in `b` takes an
+//! erasure longer, because `b` folds fill a unit (`super::erased`). Limits: assumes folding in the order of
+//! writing; no result without such a pattern.
 //! Source: SanDisk's descriptions of nCache; Rabiner, "A tutorial on hidden Markov models" (1989),
 //! for the forward recursion.
 
@@ -19,64 +19,60 @@ use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
 use crate::belief::{log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
-/// Folding is seen over so many units; before that so many must pass for every unit with one bit a
-/// cell to hold what was written in order.
+/// Units over which folding is observed, and units written before so that every single-bit unit holds
+/// sequential data.
 const SEEN: usize = 8;
 const PASSED: usize = 18;
-/// How much longer than erasing alone folding takes at least, where it does surely; and how much
-/// longer it may be where there surely is none.
+/// Smallest ratio of folding to erasing alone that shows folding, and largest that excludes it.
 const FOLDING: f64 = 4.0;
 const NO_FOLDING: f64 = 1.7;
-/// An erasure takes so long at least; what is shorter is none, and folding is tied with it.
-const LEAST_ERASURE_NS: f64 = 5e5;
-/// What copying a write unit takes at least, of what writing one takes.
-const LEAST_COPY: f64 = 0.03;
-/// The most writes in which folding is looked for.
-const MOST_WRITES: usize = 1 << 17;
-/// A unit with one bit a cell is filled with so many writes at least.
-const LEAST_REQUESTS: u64 = 4;
-/// Folds that show how long one takes without making room.
+/// The shortest erasure in nanoseconds; a shorter one cannot be distinguished from noise.
+const MIN_ERASURE_NS: f64 = 5e5;
+/// The shortest copy of a write unit, as a share of its write time.
+const MIN_COPY: f64 = 0.03;
+/// The most writes to look for folding in.
+const MAX_WRITES: usize = 1 << 17;
+/// The fewest writes that fill a single-bit unit.
+const MIN_REQUESTS: u64 = 4;
+/// Initial folds, which need no room to be made.
 const PLAIN: usize = 12;
-/// Folds among which the pattern is looked for, and after how many more it is looked for again.
+/// Number of folds evaluated first, and number added for each further evaluation.
 const LOOKED_AT: usize = 36;
 const AGAIN: usize = 12;
-/// How much likelier one number of bits must be than any other and than no pattern.
+/// How much more likely one number of bits must be than any other and than no pattern, as a logarithm.
 const CLEAR: f64 = 8.0;
-/// Making room must add so much, in folds, before a pattern is looked for.
-const LEAST_MORE: f64 = 0.2;
-/// The shares of a unit that may still be needed.
+/// The smallest extra time for making room, in folds.
+const MIN_MORE: f64 = 0.2;
+/// Hypotheses for the valid share of a unit.
 const NEEDED: [f64; 9] = [0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6];
-/// What making room takes may differ so much from what is expected: factors.
+/// Factors on the expected time for making room.
 const FACTORS: [f64; 3] = [0.85, 1.0, 1.18];
-/// Supposed spreads, in folds.
+/// Hypotheses for the spread, in folds.
 const SPREADS: [f64; 3] = [0.06, 0.15, 0.35];
-/// Steps of the room that is left, in one unit.
+/// Quantization of the remaining room in a unit.
 const STEPS: usize = 24;
-/// Room is made in at least so many folds, or it is taken for something else; and what else may
-/// make folds longer, each by as much.
-const LEAST_ROOM: f64 = 0.7;
+/// The shortest time for making room in folds, and hypotheses for other extra times of every fold.
+const MIN_ROOM: f64 = 0.7;
 const OTHERWISE: [f64; 8] = [0.0, 0.15, 0.3, 0.45, 0.6, 1.6, 2.2, 3.0];
-/// What goes to a log for small writes and is copied later takes so many times what large writes
-/// take; what is folded takes as long as they do.
+/// Ratio to large writes above which small ones went to a log and are copied later; folded ones take as
+/// long as large ones.
 const LOG: f64 = 1.7;
-/// How often the pattern slips, and how often a time has another cause; over how many folds those
-/// lie.
+/// Probability that the pattern shifts, that a time has another cause, and the range of such times in
+/// folds.
 const SLIPS: f64 = 0.04;
-const ASTRAY: f64 = 0.1;
+const OUTLIER: f64 = 0.1;
 const BREADTH: f64 = 8.0;
 
-/// Units with one bit a cell, as far as they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct SingleBitUnits {
-    /// How many write units one holds.
+    /// Write units per single-bit unit.
     pub held: usize,
     /// The size of a write unit, in bytes.
     pub write_unit: u64,
 }
 
-/// Whether what stalls takes much longer where data that is still needed was written: first writes
-/// the places from `area` on, whose old data is dead, then the window in order. `None` where it
-/// cannot be told.
+/// Whether stalls are much longer while data is still valid: first writes the places from `area` on, whose
+/// old data is obsolete, then the window sequentially. `None` if the result is unclear.
 pub fn shows(
     meter: &mut Meter<'_>,
     units: SingleBitUnits,
@@ -85,7 +81,7 @@ pub fn shows(
 ) -> Result<Option<bool>, MeasurementStop> {
     let SingleBitUnits { held, write_unit } = units;
     let most = (SEEN + PASSED) * held;
-    if most > MOST_WRITES {
+    if most > MAX_WRITES {
         return Ok(None);
     }
     let mut times = Vec::new();
@@ -102,8 +98,8 @@ pub fn shows(
     }
     let in_order_ns = stall(&times, held);
     let each: Vec<f64> = times.iter().map(|time| f64::from(*time)).collect();
-    let copying_ns = LEAST_COPY * held as f64 * median(&each);
-    let dead_ns = dead_ns.filter(|dead_ns| *dead_ns > LEAST_ERASURE_NS);
+    let copying_ns = MIN_COPY * held as f64 * median(&each);
+    let dead_ns = dead_ns.filter(|dead_ns| *dead_ns > MIN_ERASURE_NS);
     let Some((dead_ns, in_order_ns)) = dead_ns.zip(in_order_ns) else { return Ok(None) };
     let longer = in_order_ns / dead_ns;
     Ok(match in_order_ns > copying_ns {
@@ -113,8 +109,8 @@ pub fn shows(
     })
 }
 
-/// How much longer than the others the slowest write of a unit takes, over the last units. Of each
-/// place a time that most exceed counts, so that rare stalls elsewhere do not.
+/// The extra time of the slowest write of a unit, over the latest units. Uses a low quantile for each
+/// position, which ignores rare stalls.
 pub fn stall(times: &[f32], held: usize) -> Option<f64> {
     let last = times.get(times.len().checked_sub(SEEN * held)?..)?;
     let places = (0..held).map(|place| {
@@ -127,10 +123,9 @@ pub fn stall(times: &[f32], held: usize) -> Option<f64> {
     Some((places.fold(0.0, f64::max) - median(&all)).max(1.0))
 }
 
-/// The log-likelihood of each number of bits from 2 to 4 of the cells that are folded to, once room
-/// must be made for what is folded; `None` where no pattern shows. Where it is not known whether
-/// anything `is_folded`, what is copied tells nothing, and erasures alone count. Writes all over
-/// the region.
+/// The log-likelihood of 2, 3 and 4 bits per cell that data is folded into, once room must be made;
+/// `None` without a pattern. If `is_folded` is unknown, copying is ignored and only erasures count. Writes
+/// all over the region.
 pub fn bits(
     meter: &mut Meter<'_>,
     units: SingleBitUnits,
@@ -144,9 +139,9 @@ pub fn bits(
     let fits = |requests: &u64| {
         held % requests == 0 && held / requests * units.write_unit <= LARGEST_REQUEST
     };
-    let Some(requests) = (LEAST_REQUESTS..=held).find(fits) else { return Ok(None) };
+    let Some(requests) = (MIN_REQUESTS..=held).find(fits) else { return Ok(None) };
     let bytes = held / requests * units.write_unit;
-    // In the order in which it was written: what is collected first is overwritten first.
+    // In the order of writing: data that is collected first is overwritten first.
     let mut at = [window.clone(), region.start..window.start, window.end..region.end]
         .into_iter()
         .flat_map(|range| {
@@ -171,19 +166,19 @@ pub fn bits(
             let folds = folds(&rows);
             let of_copying = is_folded.then(|| of_bits(&folds)).flatten();
             let logs = of_copying.or_else(|| erased::of_bits(&folds));
-            let told = logs.map(|logs| (2..5).max_by(|a, b| logs[a - 2].total_cmp(&logs[b - 2])));
-            if let Some(logs) = logs.filter(|_| told == told_before) {
+            let result = logs.map(|logs| (2..5).max_by(|a, b| logs[a - 2].total_cmp(&logs[b - 2])));
+            if let Some(logs) = logs.filter(|_| result == told_before) {
                 return Ok(Some(logs));
             }
-            told_before = told;
+            told_before = result;
         }
     }
 }
 
-/// Whether rows of writes take far longer than as many bytes in large requests, which would be
-/// folded as well. Where room is made from the beginning it looks the same.
+/// Whether rows of writes take far longer than the same amount in large requests, which would be folded
+/// as well. If room is made from the beginning, both look the same.
 fn is_a_log(rows: &[Vec<f64>], filled: &[(u64, f64)], row_bytes: u64) -> bool {
-    // Large units are folded in some of the requests only.
+    // Large units are folded in only some of the requests.
     let together = usize::try_from(row_bytes.div_ceil(LARGEST_REQUEST)).unwrap_or(1);
     let rates = filled.chunks_exact(together).map(|some| {
         let (bytes, time_ns) =
@@ -195,8 +190,7 @@ fn is_a_log(rows: &[Vec<f64>], filled: &[(u64, f64)], row_bytes: u64) -> bool {
     of_rows > LOG * rate * row_bytes as f64
 }
 
-/// How long each fold took. They fall on the same request of each row, unless rare stalls are taken
-/// for them.
+/// The duration of each fold. Folds occur at the same request of each row, which excludes rare stalls.
 fn folds(rows: &[Vec<f64>]) -> Vec<f64> {
     let of_place = |place: usize| {
         let times: Vec<f64> = rows[..PLAIN].iter().map(|times| times[place]).collect();
@@ -210,12 +204,12 @@ fn folds(rows: &[Vec<f64>]) -> Vec<f64> {
     rows.iter().map(|times| (times[place] - usual_ns).max(0.0)).collect()
 }
 
-/// What the last of the folds say, where that is clear.
+/// The evidence of the latest folds, if it is clear.
 fn of_bits(folds: &[f64]) -> Option<[f64; 3]> {
     let plain_ns = median(&folds[..PLAIN]);
     let last = &folds[folds.len() - LOOKED_AT..];
     let more: Vec<f64> = last.iter().map(|ns| ns / plain_ns - 1.0).collect();
-    if more.iter().sum::<f64>() < LEAST_MORE * LOOKED_AT as f64 {
+    if more.iter().sum::<f64>() < MIN_MORE * LOOKED_AT as f64 {
         return None;
     }
     let none = OTHERWISE.map(|longer| log_likelihood(&more, &[(1.0, longer)]));
@@ -223,7 +217,7 @@ fn of_bits(folds: &[f64]) -> Option<[f64; 3]> {
     let logs = [2.0, 3.0, 4.0].map(|bits| {
         let patterns = NEEDED.map(|needed| (1.0 / (bits * (1.0 - needed)), bits * needed));
         let clear: Vec<(f64, f64)> =
-            patterns.into_iter().filter(|(_, longer)| *longer >= LEAST_ROOM).collect();
+            patterns.into_iter().filter(|(_, longer)| *longer >= MIN_ROOM).collect();
         log_likelihood(&more, &clear)
     });
     let mut sorted = [none, logs[0], logs[1], logs[2]];
@@ -231,8 +225,8 @@ fn of_bits(folds: &[f64]) -> Option<[f64; 3]> {
     (sorted[3] - sorted[2] > CLEAR && sorted[3] - none > CLEAR).then_some(logs)
 }
 
-/// How likely times are under patterns: how often room is made for a fold, and how many folds long
-/// that is; over all of them alike.
+/// The log-likelihood of times under patterns (how often room is made, and for how many folds), averaged
+/// over all of them.
 fn log_likelihood(more: &[f64], patterns: &[(f64, f64)]) -> f64 {
     let each = patterns.iter().flat_map(|pattern| {
         let of_factor = move |factor: &f64| {
@@ -245,18 +239,18 @@ fn log_likelihood(more: &[f64], patterns: &[(f64, f64)]) -> f64 {
     log_sum_exp(each.iter().copied()) - (each.len() as f64).ln()
 }
 
-/// As [`log_likelihood`], over all that may be left of the room at the beginning.
+/// Like [`log_likelihood`], averaged over the room that may be left at the start.
 fn forward(more: &[f64], (often, longer): (f64, f64), spread: f64) -> f64 {
     let mut shares = [1.0 / STEPS as f64; STEPS];
     let step = often * STEPS as f64;
     let mut log = 0.0;
     for more in more {
-        // With none, one and two units made room of in the time of a fold.
+        // Room made in none, one or two units during a fold.
         let likely = [0.0, 1.0, 2.0].map(|units| {
             let wide = spread * (1.0 + units * longer);
             let deviation = (more - units * longer) / wide;
             let peak = (-0.5 * deviation * deviation).exp() / (wide * std::f64::consts::TAU.sqrt());
-            (1.0 - ASTRAY) * peak + ASTRAY / BREADTH
+            (1.0 - OUTLIER) * peak + OUTLIER / BREADTH
         });
         let mut next = [0.0; STEPS];
         for (at, share) in shares.iter().enumerate() {
@@ -281,8 +275,8 @@ mod tests {
 
     use super::*;
 
-    /// Folds of 100 ms, from the thirtieth on with what making room adds to units of so many bits
-    /// of which a share is still needed.
+    /// Folds of 100 ms; from the thirtieth on with the extra time of making room in units with this many bits
+    /// and this valid share.
     fn folds(bits: f64, needed: f64, count: usize) -> Vec<f64> {
         let mut random = Random::new(5);
         let mut room = 30.0;
@@ -302,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_tells_the_bits_and_without_one_nothing_is_told() {
+    fn the_pattern_gives_the_bits_and_without_one_there_is_no_result() {
         for (bits, needed) in [(2, 0.5), (3, 0.5), (4, 0.5), (4, 0.25), (2, 0.4), (3, 0.4)] {
             let logs = of_bits(&folds(f64::from(bits), needed, 84)).expect("it is clear");
             let best = (2..5).max_by(|&one, &other| logs[one - 2].total_cmp(&logs[other - 2]));
@@ -312,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_what_a_place_of_the_unit_takes_and_not_what_is_rare() {
+    fn a_stall_belongs_to_a_position_of_the_unit_and_is_not_rare() {
         let time = |at: usize| {
             let stalled: f32 = if at % 12 == 5 { 9.0 } else { 1.0 };
             if at % 37 == 3 { 91.0 } else { stalled }

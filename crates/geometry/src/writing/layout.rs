@@ -1,51 +1,51 @@
-//! Where units lie, and what a layer copies when stretches are written over them.
+//! Unit layouts, and the amount of data that a layer copies when test writes are made.
 //!
-//! Three ways of merging are supposed, each with so many units open, of which the least recently
-//! written one gives way (`Way`). So what is copied depends on what was written before. Limits:
-//! the ways are those of the layers in the literature; how many units may be out of order is not
-//! supposed apart from how many may be open.
+//! Three merge policies are modeled (`Way`), each with a number of open units of which the least recently
+//! written one is closed. The amount copied therefore depends on earlier writes. Limits: the policies are
+//! those of layers in the literature; the number of randomly written units is not modeled independently
+//! of the number of open units.
 
-use super::boundaries::{LEAST_STRETCH, TestWrite};
+use super::boundaries::{MIN_STRETCH, TestWrite};
 
-/// Offsets of the first unit that are considered for each size.
+/// Offsets of the first unit considered for each size.
 const OFFSETS: u64 = 64;
-/// How likely it is that the first unit does not begin where the device does.
+/// Prior probability that the first unit does not start at the start of the device.
 const SHIFTED: f64 = 0.05;
-/// How likely it is that units have logs, which all may be out of order, or fewer of them, or which
-/// then hold less; that they are written in order, and that full ones then stay open.
+/// Prior probabilities: units have logs; fewer of these may be random; these hold less than a unit; units
+/// are written in order; full units then stay open.
 const LOGS: f64 = 0.27;
 const FEWER: f64 = 0.25;
 const LESS: f64 = 0.08;
 const IN_ORDER: f64 = 0.2;
 const KEPT: f64 = 0.2;
-/// What logs out of order hold where it is less than a unit, in twentieths of one.
+/// Capacities of random logs below a unit, in twentieths of a unit.
 const HOLDING: [u64; 4] = [5, 8, 11, 15];
-/// How many units may be open, where units begin with the device and where they do not.
+/// Numbers of open units considered, if units start at the start of the device and if they do not.
 const OPEN: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16];
 const OPEN_SHIFTED: [usize; 2] = [2, 6];
-/// Up to so many open erase blocks it is supposed that fewer may be out of order.
-const MOST_WITH_FEWER: usize = 10;
+/// The most open erase blocks for which fewer random ones are considered.
+const MAX_WITH_FEWER: usize = 10;
 
-/// Units of a size that begin at an offset and its multiples.
+/// The size and offset of units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnitLayout {
     /// The size, in bytes.
     pub unit: u64,
-    /// Where the first whole unit begins, in bytes.
+    /// Start of the first whole unit, in bytes.
     pub offset: u64,
 }
 
 impl UnitLayout {
-    /// The number of the unit of a place, and where in it that is.
+    /// The unit number of a place, and the position within the unit.
     fn split(self, at: u64) -> (u64, u64) {
         let from = at + self.unit - self.offset;
         (from / self.unit, from % self.unit)
     }
 
-    /// The parts of a stretch: number of the unit, from where in it, and how much.
-    fn parts(self, question: TestWrite) -> impl Iterator<Item = (u64, u64, u64)> {
-        let end = question.start + question.length;
-        let mut at = question.start;
+    /// The parts of a test write: unit number, position, length.
+    fn parts(self, query: TestWrite) -> impl Iterator<Item = (u64, u64, u64)> {
+        let end = query.start + query.length;
+        let mut at = query.start;
         std::iter::from_fn(move || {
             if at >= end {
                 return None;
@@ -58,13 +58,12 @@ impl UnitLayout {
     }
 }
 
-/// How a layer keeps the units that are open.
+/// A merge policy for open units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Each has a log; one that gives way is merged wholly, but for what was written in order from
-    /// its beginning. So many may be out of order, with so much in each.
+    /// Each open unit has a log. A closed one is merged completely, except for data written in order from its
+    /// start. Limits the number of random logs and their capacity.
     Logs {
-        /// How many.
         random: usize,
         /// How much one out of order holds, in bytes.
         holds: u64,
@@ -111,15 +110,15 @@ impl LayoutHypothesis {
             for parts in HOLDING {
                 // A log that holds less than a stretch costs the same everywhere.
                 let holds = unit * parts / 20;
-                let share = if holds < LEAST_STRETCH { 0.0 } else { share };
+                let share = if holds < MIN_STRETCH { 0.0 } else { share };
                 let less = of(aligned, logs(holds), most);
                 all.push((less, share * LESS / HOLDING.len() as f64));
             }
             all.push((of(aligned, Way::InOrder, most), share * IN_ORDER));
             all.push((of(aligned, Way::Kept, most), share * KEPT));
         }
-        let pairs = MOST_WITH_FEWER * (MOST_WITH_FEWER - 1) / 2;
-        for most in 2..=MOST_WITH_FEWER {
+        let pairs = MAX_WITH_FEWER * (MAX_WITH_FEWER - 1) / 2;
+        for most in 2..=MAX_WITH_FEWER {
             let fewer =
                 (1..most).map(|random| of(aligned, Way::Logs { random, holds: unit }, most));
             all.extend(fewer.map(|one| (one, (1.0 - SHIFTED) * FEWER / pairs as f64)));
@@ -135,21 +134,21 @@ impl LayoutHypothesis {
         all
     }
 
-    /// Whether units are supposed to be written in order, behind copies of what lies before.
+    /// Whether this hypothesis writes units in order, after copies of the preceding data.
     pub fn is_in_order(&self) -> bool {
         matches!(self.way, Way::InOrder | Way::Kept)
     }
 
-    /// What writing a stretch would copy, in units.
-    pub fn copied(&self, question: TestWrite) -> f64 {
-        self.clone().write(question)
+    /// The amount that a test write would copy, in units.
+    pub fn copied(&self, query: TestWrite) -> f64 {
+        self.clone().write(query)
     }
 
-    /// Writes a stretch; what that copies, in units.
-    pub fn write(&mut self, question: TestWrite) -> f64 {
+    /// Applies a test write; returns the amount copied, in units.
+    pub fn write(&mut self, query: TestWrite) -> f64 {
         let (unit, layout) = (self.layout.unit, self.layout);
         let mut copied = 0;
-        for (number, within, length) in layout.parts(question) {
+        for (number, within, length) in layout.parts(query) {
             let mut open = match self.open.iter().position(|open| open.number == number) {
                 Some(at) => self.open.remove(at),
                 None => {
@@ -186,7 +185,7 @@ impl LayoutHypothesis {
         copied as f64 / unit as f64
     }
 
-    /// Merges the oldest log out of order when there are too many; what that copies, in bytes.
+    /// Merges the oldest random log if there are too many; returns the amount copied, in bytes.
     fn keep_few_out_of_order(&mut self) -> u64 {
         let Way::Logs { random, .. } = self.way else { return 0 };
         if self.open.iter().filter(|open| !open.in_order).count() <= random {
@@ -197,7 +196,7 @@ impl LayoutHypothesis {
         self.layout.unit
     }
 
-    /// What is copied when a unit gives way, in bytes.
+    /// The amount copied when a unit is closed, in bytes.
     fn completed(&self, open: &Open) -> u64 {
         if open.in_order { self.layout.unit - open.used } else { self.layout.unit }
     }
@@ -209,7 +208,7 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    fn supposed(way: Way, most: usize) -> LayoutHypothesis {
+    fn hypotheses(way: Way, most: usize) -> LayoutHypothesis {
         let layout = UnitLayout { unit: 1024 * KIB, offset: 256 * KIB };
         LayoutHypothesis { layout, way, most, open: Vec::new() }
     }
@@ -219,8 +218,8 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_with_logs_merges_each_unit_that_gives_way() {
-        let mut logs = supposed(Way::Logs { random: 1, holds: 1024 * KIB }, 1);
+    fn a_layer_with_logs_merges_each_closed_unit() {
+        let mut logs = hypotheses(Way::Logs { random: 1, holds: 1024 * KIB }, 1);
         assert_eq!(logs.write(at(512, 128)), 0.0);
         assert_eq!(logs.write(at(1280, 128)), 1.0);
         assert_eq!(logs.write(at(1408, 128)), 0.0);
@@ -233,29 +232,29 @@ mod tests {
     }
 
     #[test]
-    fn a_log_out_of_order_that_holds_little_is_merged_when_that_is_used() {
-        let mut logs = supposed(Way::Logs { random: 2, holds: 256 * KIB }, 2);
+    fn a_small_random_log_is_merged_when_it_is_full() {
+        let mut logs = hypotheses(Way::Logs { random: 2, holds: 256 * KIB }, 2);
         assert_eq!(logs.write(at(512, 128)), 0.0);
         assert_eq!(logs.write(at(768, 128)), 1.0);
         assert_eq!(logs.write(at(896, 128)), 0.0);
     }
 
     #[test]
-    fn of_the_units_out_of_order_the_oldest_is_merged_when_there_are_too_many() {
-        let mut logs = supposed(Way::Logs { random: 1, holds: 1024 * KIB }, 3);
+    fn the_oldest_random_log_is_merged_when_there_are_too_many() {
+        let mut logs = hypotheses(Way::Logs { random: 1, holds: 1024 * KIB }, 3);
         assert_eq!(logs.write(at(512, 128)), 0.0);
         assert_eq!(logs.write(at(1280, 128)), 0.0);
         assert_eq!(logs.write(at(2560, 128)), 1.0);
     }
 
     #[test]
-    fn a_layer_in_order_copies_what_lies_before_and_behind() {
-        let mut ordered = supposed(Way::InOrder, 1);
+    fn a_sequential_layer_copies_the_data_before_and_after() {
+        let mut ordered = hypotheses(Way::InOrder, 1);
         assert_eq!(ordered.write(at(512, 128)), 0.25);
         // The rest behind the first, and what lies before the second.
         assert_eq!(ordered.write(at(1536, 256)), 0.625 + 0.25);
         assert_eq!(ordered.write(at(1792, 512)), 0.0);
-        let mut two = supposed(Way::InOrder, 2);
+        let mut two = hypotheses(Way::InOrder, 2);
         two.write(at(512, 128));
         assert_eq!(two.write(at(1536, 256)), 0.25);
     }

@@ -1,9 +1,8 @@
-//! The device under measurement: timed requests within a region and a budget.
+//! The device under test: timed requests within a region and a write budget.
 //!
-//! Every write ends with a flush where the device has a volatile cache, and the flush counts, so
-//! that what a write costs shows with the write. A write that fails ends the probe: a device that
-//! cannot be written is not probed further. Limits: of very many writes only the first samples are
-//! kept ([`MOST_SAMPLES`]); memory is bounded on small boards.
+//! Every write ends with a flush if the device has a volatile cache, and the flush is part of its time. A
+//! failed write ends the probe. Limit: only the first [`MOST_SAMPLES`] samples are kept, to bound memory on
+//! small boards.
 
 use std::ops::{ControlFlow, Range};
 
@@ -13,27 +12,25 @@ use flashfit_device::{BlockDev, BlockDevError, Clock};
 use super::WritingOptions;
 use crate::probed::{ProbeError, ProbeObserver, Probed, Sample, SamplePurpose};
 
-/// How many samples are kept.
+/// The most samples kept.
 pub const MOST_SAMPLES: usize = 1 << 16;
 /// The largest single request.
 pub const LARGEST_REQUEST: u64 = 1 << 20;
-/// The watcher is told every so many requests.
+/// Requests between reports to the observer.
 const STEP_REQUESTS: u64 = 8;
 
-/// Why measuring stops.
 #[derive(Debug)]
 pub enum MeasurementStop {
-    /// More would have to be written than is allowed.
+    /// The write budget is used up.
     Spent,
-    /// The probe ends.
     Failed(ProbeError),
 }
 
-/// A device that is written, and what it cost.
+/// A device with its budget and measurements.
 pub struct Meter<'a> {
     device: &'a mut dyn BlockDev,
     clock: &'a dyn Clock,
-    watch: &'a mut dyn ProbeObserver,
+    observer: &'a mut dyn ProbeObserver,
     region: Range<u64>,
     most_written: u64,
     flushes: bool,
@@ -45,7 +42,7 @@ pub struct Meter<'a> {
     what: &'static str,
     /// The random choices of the probe.
     pub random: Random,
-    /// What is given back in the end.
+    /// The result of the probe.
     pub probed: Probed,
 }
 
@@ -55,7 +52,7 @@ impl<'a> Meter<'a> {
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
         options: &WritingOptions,
-        watch: &'a mut dyn ProbeObserver,
+        observer: &'a mut dyn ProbeObserver,
     ) -> Self {
         let description = device.describe();
         let mut random = Random::new(options.seed);
@@ -73,7 +70,7 @@ impl<'a> Meter<'a> {
             most_written: options.max_write_bytes,
             device,
             clock,
-            watch,
+            observer,
             data,
             buffer: Vec::new(),
             requests: 0,
@@ -83,7 +80,6 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Where may be written.
     pub fn region(&self) -> Range<u64> {
         self.region.clone()
     }
@@ -98,7 +94,7 @@ impl<'a> Meter<'a> {
         self.device.describe().discard_granularity_bytes > 0
     }
 
-    /// How much may still be written, in bytes.
+    /// The remaining write budget, in bytes.
     pub fn left_bytes(&self) -> u64 {
         self.most_written.saturating_sub(self.probed.written_bytes)
     }
@@ -108,26 +104,26 @@ impl<'a> Meter<'a> {
         self.clock.now_ns() - self.begin_ns
     }
 
-    /// What is measured from now on, for whoever looks on.
+    /// Reports the current measurement to the observer.
     pub fn now(&mut self, what: &'static str) -> Result<(), MeasurementStop> {
         self.what = what;
         self.step()
     }
 
-    /// How much of what may be written was.
+    /// The used share of the write budget.
     fn done(&self) -> f64 {
         (self.probed.written_bytes as f64 / self.most_written.max(1) as f64).min(1.0)
     }
 
     fn step(&mut self) -> Result<(), MeasurementStop> {
         let done = self.done();
-        match self.watch.step(done, self.what) {
+        match self.observer.step(done, self.what) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(MeasurementStop::Failed(ProbeError::Interrupted)),
         }
     }
 
-    fn asked(&mut self) -> Result<(), MeasurementStop> {
+    fn check_budget(&mut self) -> Result<(), MeasurementStop> {
         self.requests += 1;
         if self.requests % STEP_REQUESTS == 0 { self.step() } else { Ok(()) }
     }
@@ -137,15 +133,14 @@ impl<'a> Meter<'a> {
             BlockDevError::Disconnected(_) => {
                 ProbeError::Vanished { requests: self.requests.saturating_sub(1), source: error }
             }
-            other => ProbeError::Medium(other),
+            other => ProbeError::Device(other),
         })
     }
 
-    /// Writes `length` bytes at `offset`, in one request, and says how long it took, in
-    /// nanoseconds.
+    /// Writes `length` bytes at `offset` in one request and returns the time in nanoseconds.
     ///
     /// # Panics
-    /// When it does not lie within the region: no byte outside is ours to write.
+    /// If the range exceeds the region.
     pub fn write(
         &mut self,
         purpose: SamplePurpose,
@@ -155,7 +150,7 @@ impl<'a> Meter<'a> {
         self.write_stamped(purpose, offset, length, None)
     }
 
-    /// As [`Meter::write`]; the first bytes are those of `stamp`.
+    /// Like [`Meter::write`], but the first bytes are those of `stamp`.
     pub fn write_stamped(
         &mut self,
         purpose: SamplePurpose,
@@ -168,7 +163,7 @@ impl<'a> Meter<'a> {
         if length > self.left_bytes() {
             return Err(MeasurementStop::Spent);
         }
-        self.asked()?;
+        self.check_budget()?;
         let size = usize::try_from(length.min(LARGEST_REQUEST)).expect("it is held in memory");
         if let Some(stamp) = stamp {
             self.data[..stamp.len()].copy_from_slice(stamp);
@@ -193,10 +188,9 @@ impl<'a> Meter<'a> {
         Ok(elapsed_ns as f64)
     }
 
-    /// Reads `length` bytes at `offset` and says how long it took, in nanoseconds; what was read is
-    /// in [`Meter::read_bytes`].
+    /// Reads `length` bytes at `offset` into [`Meter::read_bytes`] and returns the time in nanoseconds.
     pub fn read(&mut self, offset: u64, length: u64) -> Result<f64, MeasurementStop> {
-        self.asked()?;
+        self.check_budget()?;
         self.buffer.resize(usize::try_from(length).expect("it is held in memory"), 0);
         let from_ns = self.clock.now_ns();
         if let Err(error) = self.device.read(offset, &mut self.buffer) {
@@ -209,12 +203,12 @@ impl<'a> Meter<'a> {
         Ok(elapsed_ns as f64)
     }
 
-    /// What was read last.
+    /// The result of the last read.
     pub fn read_bytes(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Lets a probe that only reads have the device; its reads and samples count here.
+    /// Runs a read-only probe on the device; its reads and samples count here.
     pub fn read_only<P>(&mut self, probe: P) -> Result<Probed, MeasurementStop>
     where
         P: FnOnce(
@@ -224,8 +218,9 @@ impl<'a> Meter<'a> {
         ) -> Result<Probed, ProbeError>,
     {
         let begin_ns = self.elapsed_ns();
-        let mut watch = Steady { done: self.done(), watch: self.watch };
-        let probed = probe(self.device, self.clock, &mut watch).map_err(MeasurementStop::Failed)?;
+        let mut observer = Steady { done: self.done(), observer: self.observer };
+        let probed =
+            probe(self.device, self.clock, &mut observer).map_err(MeasurementStop::Failed)?;
         self.probed.reads += probed.reads;
         self.probed.read_bytes += probed.read_bytes;
         self.probed.errors.extend(probed.errors.iter().cloned());
@@ -236,12 +231,12 @@ impl<'a> Meter<'a> {
         Ok(probed)
     }
 
-    /// Flushes, whether the device says that it needs it or not.
+    /// Flushes even if the device reports no volatile cache.
     pub fn flush(&mut self) -> Result<(), MeasurementStop> {
         self.device.flush().map_err(|error| self.failed(error))
     }
 
-    /// Discards a range of the region; `false` when the device does not take it.
+    /// Discards a range of the region; `false` if the device does not support it.
     pub fn discard(&mut self, range: Range<u64>) -> Result<bool, MeasurementStop> {
         match self.device.discard(range.start, range.end - range.start) {
             Ok(()) => Ok(true),
@@ -269,7 +264,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Writes a range in order, in large requests; returns the time of each with its length.
+    /// Writes a range sequentially in large requests; returns the length and time of each.
     pub fn fill(&mut self, range: Range<u64>) -> Result<Vec<(u64, f64)>, MeasurementStop> {
         let mut at = range.start;
         let mut times = Vec::new();
@@ -282,14 +277,14 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Whoever looks on, told that as much is done as before.
+/// An observer that reports constant progress.
 struct Steady<'a> {
     done: f64,
-    watch: &'a mut dyn ProbeObserver,
+    observer: &'a mut dyn ProbeObserver,
 }
 
 impl ProbeObserver for Steady<'_> {
     fn step(&mut self, _: f64, what: &str) -> ControlFlow<()> {
-        self.watch.step(self.done, what)
+        self.observer.step(self.done, what)
     }
 }

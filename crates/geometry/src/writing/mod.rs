@@ -1,16 +1,16 @@
-//! The probe that writes: how a device is built, from what writes cost.
+//! The writing probe: infers the geometry from the cost of writes.
 //!
-//! In this order: whether the capacity is there ([`capacity`]); what writing in order takes;
-//! whether writes to ever other places cost merges, and between which boundaries ([`boundaries`]),
-//! of which units and parts of them ([`streams`]); where they do not, the erasures that any writing
-//! needs ([`erasures`], [`folding`]); how many units can be written in turn
-//! ([`open_units`], [`change`]); what is written
-//! together ([`write_unit`]); and what else some devices have: a log for small writes
-//! ([`small_writes`]), a zone at the start ([`zone`]), a fast area that is written first
-//! ([`sustained`]), faster reads of what was never written ([`unwritten`]). Everything within the
-//! region is overwritten, nothing outside is touched. Evidence of the erase block is added to the
-//! belief that a probe by reading began. Limits: one write under way at a time; the device does
-//! nothing else meanwhile.
+//! Steps: check the capacity ([`capacity`]); measure sequential writing; find out whether scattered
+//! writes cause merges, and between which boundaries ([`boundaries`]), of which units and parts of them
+//! ([`streams`]); if they do not, observe the erasures that any writing needs ([`erasures`],
+//! [`folding`]); count the open erase blocks ([`open_units`], [`change`]); find the write unit
+//! ([`write_unit`]); and look for features of some devices: a log for small writes ([`small_writes`]), a
+//! zone at the start ([`zone`]), a fast area that is written first ([`sustained`]), faster reads of
+//! never-written areas ([`unwritten`]).
+//!
+//! Everything in the region is overwritten; nothing outside is written. Evidence about the erase block is
+//! added to the belief of a preceding read-only probe. Limits: one outstanding write; the device must be
+//! otherwise idle.
 
 pub mod boundaries;
 mod build;
@@ -39,27 +39,27 @@ use flashfit_device::{BlockDev, Clock};
 use crate::probed::{ProbeError, ProbeObserver, Probed};
 pub use plan::{ProbeEstimate, QuickLook, default_max_write_bytes, estimate};
 
-/// The smallest region that can be probed: room for ever other places.
-pub const LEAST_REGION: u64 = 16 << 20;
+/// The smallest region, with room for scattered writes.
+pub const MIN_REGION: u64 = 16 << 20;
 
-/// What may be written, and how.
+/// Options of the writing probe.
 #[derive(Debug, Clone)]
 pub struct WritingOptions {
     /// The seed of all random choices.
     pub seed: u64,
-    /// What may be overwritten, in bytes from the start of the device.
+    /// The region to overwrite, in bytes from the start of the device.
     pub region: Range<u64>,
-    /// The most that is written, in bytes.
+    /// The most to write, in bytes.
     pub max_write_bytes: u64,
-    /// Whether it is first looked whether the capacity is there.
+    /// Whether to check the capacity first.
     pub check_capacity: bool,
-    /// Whether zeros are written, beside what says where it belongs, instead of what no controller
-    /// can compress. For simulated devices, which need no memory for zeros.
+    /// Whether to write zeros after the stamps instead of incompressible data; for simulated devices, which
+    /// need no memory for zeros.
     pub compressible: bool,
 }
 
 impl WritingOptions {
-    /// All of a device of so many bytes.
+    /// Options for a whole device.
     pub fn whole(capacity_bytes: u64, seed: u64) -> Self {
         Self {
             seed,
@@ -71,19 +71,19 @@ impl WritingOptions {
     }
 }
 
-/// Probes by writing over the region, which the user has consented to lose. `read` is what a probe
-/// by reading found before; its evidence of the erase block counts here too.
+/// Overwrites the region, which the user consented to lose. `read` is the result of a preceding
+/// read-only probe, whose evidence of the erase block is included.
 ///
 /// # Errors
 /// [`ProbeError::Region`] and [`ProbeError::TooSmall`] before anything is written;
-/// [`ProbeError::Interrupted`] when `watch` asks for it; [`ProbeError::Vanished`] or
-/// [`ProbeError::Medium`] when the device does not go on.
+/// [`ProbeError::Interrupted`] if `observer` requests it; [`ProbeError::Vanished`] or
+/// [`ProbeError::Device`] if the device fails.
 pub fn probe(
     device: &mut dyn BlockDev,
     clock: &dyn Clock,
     options: &WritingOptions,
     read: Option<&Probed>,
-    watch: &mut dyn ProbeObserver,
+    observer: &mut dyn ProbeObserver,
 ) -> Result<Probed, ProbeError> {
     let description = device.describe();
     let Range { start, end } = options.region;
@@ -92,8 +92,8 @@ pub fn probe(
     if start >= end || end > capacity_bytes || start % sector != 0 || end % sector != 0 {
         return Err(ProbeError::Region { start, end, capacity_bytes });
     }
-    if end - start < LEAST_REGION {
-        return Err(ProbeError::TooSmall { bytes: end - start, least: LEAST_REGION });
+    if end - start < MIN_REGION {
+        return Err(ProbeError::TooSmall { bytes: end - start, least: MIN_REGION });
     }
-    session::WriteSession::new(device, clock, options, read, watch).run()
+    session::WriteSession::new(device, clock, options, read, observer).run()
 }

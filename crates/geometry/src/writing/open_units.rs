@@ -1,10 +1,9 @@
-//! How many erase blocks can be written in turn before each write costs a merge.
+//! Measures the cost of writing to several erase blocks in turn, to count the open erase blocks.
 //!
-//! Units far apart are written in turn, first one, then two, and so on: each in ascending order
-//! (linear), or each in a mixed order (random). As long as the device keeps so many open, a write
-//! costs what it costs in one; beyond, one unit gives way for every write. What that says of the
-//! number is told in [`super::change`]. Limits: up to [`MOST_UNITS`]; writes of one size, larger
-//! than what goes to a log for small writes; on a page-mapped device there is no change.
+//! Units far apart are written in turn, first one, then two, and so on: each in ascending order (linear)
+//! or in random order. As long as the device keeps all of them open, a write costs the same as with one;
+//! beyond, every write closes a unit. [`super::change`] infers the number. Limits: up to [`MAX_UNITS`];
+//! one write size, larger than that of a log for small writes; a page-mapped device shows no change.
 //! Source: flashbench, `README`, `--open-au`.
 
 use std::ops::Range;
@@ -14,49 +13,45 @@ use super::meter::{MeasurementStop, Meter};
 use crate::belief::median;
 use crate::probed::{PlotPoint, PlotSeries, SamplePurpose};
 
-/// The most units that are written in turn.
-pub const MOST_UNITS: u32 = 17;
-/// Rounds of writes to all units, the first of which opens them and does not count.
+/// The most units written in turn.
+pub const MAX_UNITS: u32 = 17;
+/// Rounds of writes to all units; the first one opens them and does not count.
 const ROUNDS: u64 = 9;
-/// Times that are taken of each number of units at least.
+/// The fewest times per number of units.
 const LEAST_TIMES: usize = 20;
-/// A number of units is beyond when its writes take so many times what they take in one.
+/// The cost ratio to a single unit beyond which the count is exceeded.
 const BEYOND: f64 = 3.0;
-/// How many numbers of units beyond the change are measured.
+/// Numbers of units measured beyond the change.
 const CONFIRMED: u32 = 2;
-/// In which order each unit is written.
+/// The order of writes within each unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitOrder {
-    /// Each in ascending order.
     Linear,
-    /// Each in a mixed order.
     Random,
 }
 
-/// What writing to so many units in turn took.
+/// The cost of writing to a number of units in turn.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitWriteCost {
-    /// How many units.
     pub units: u32,
-    /// The typical time of a write, in nanoseconds.
+    /// Typical time of a write, in nanoseconds.
     pub time_ns: f64,
-    /// The standard error of its logarithm.
+    /// Standard error of its logarithm.
     pub error: f64,
 }
 
-/// Where the units lie and what is written to them.
+/// The units to write, and the write size.
 #[derive(Debug, Clone)]
 pub struct UnitPlacement {
-    /// What was written in order before.
+    /// The sequentially written window.
     pub window: Range<u64>,
-    /// The units.
     pub layout: UnitLayout,
-    /// The size of a write, in bytes.
+    /// Write size, in bytes.
     pub write_bytes: u64,
 }
 
 impl UnitPlacement {
-    /// How many whole units it has.
+    /// Number of whole units.
     pub fn units(&self) -> u64 {
         let UnitLayout { unit, offset } = self.layout;
         let first = (self.window.start.saturating_sub(offset)).div_ceil(unit);
@@ -69,13 +64,13 @@ impl UnitPlacement {
         offset + (first + number) * unit
     }
 
-    /// Measures one order, from one unit on, until well beyond the change.
+    /// Measures one order, starting with one unit, until well beyond the change.
     pub fn measure(
         &self,
         meter: &mut Meter<'_>,
         order: UnitOrder,
     ) -> Result<Vec<UnitWriteCost>, MeasurementStop> {
-        // The first write to a unit opens it and does not count. Two fill a log out of order.
+        // The first write to a unit opens it and does not count. Two fill a random log.
         let least = if order == UnitOrder::Linear { 2 } else { 3 };
         if self.layout.unit / self.write_bytes < least {
             return Ok(Vec::new());
@@ -85,7 +80,7 @@ impl UnitPlacement {
         if order == UnitOrder::Random || costs.iter().any(|cost| cost.time_ns > BEYOND * least) {
             return Ok(costs);
         }
-        // A change that is less than a merge for each write shows when whole units are written.
+        // A change of less than a merge per write shows when whole units are written.
         self.pass(meter, order, self.layout.unit / self.write_bytes)
     }
 
@@ -95,7 +90,7 @@ impl UnitPlacement {
         order: UnitOrder,
         rounds: u64,
     ) -> Result<Vec<UnitWriteCost>, MeasurementStop> {
-        let most = MOST_UNITS.min(u32::try_from(self.units() / 2).unwrap_or(MOST_UNITS));
+        let most = MAX_UNITS.min(u32::try_from(self.units() / 2).unwrap_or(MAX_UNITS));
         let mut numbers: Vec<u64> = (0..self.units()).collect();
         meter.random.shuffle(&mut numbers);
         let mut costs: Vec<UnitWriteCost> = Vec::new();
@@ -116,8 +111,8 @@ impl UnitPlacement {
         Ok(costs)
     }
 
-    /// What writes cost when so many units are written in turn. Those written longest ago come next
-    /// in `numbers`, so that none is still open.
+    /// The cost of writing to this many units in turn. The least recently written ones come next in
+    /// `numbers`, so that none is still open.
     fn in_turn(
         &self,
         meter: &mut Meter<'_>,
@@ -158,10 +153,10 @@ impl UnitPlacement {
         times.sort_by(f64::total_cmp);
         let time_ns = match order {
             UnitOrder::Linear => trimmed_mean(&times),
-            // A log out of order may be allowed few pages, and is merged when they are used up.
+            // A random log may be limited to a few pages, and is merged when they are used up.
             UnitOrder::Random => median(&times),
         };
-        // Of what is left of the slowest, as for the mean.
+        // Trimmed like the mean.
         let kept = &times[..times.len() - times.len() / 16];
         let square: f64 = kept.iter().map(|time| (time / time_ns - 1.0).powi(2)).sum();
         let error = square.sqrt() / kept.len() as f64;
@@ -169,14 +164,13 @@ impl UnitPlacement {
     }
 }
 
-/// The mean without the slowest sixteenth of sorted times: rare stalls say nothing, but every
-/// eighth write may cost a merge.
+/// The mean without the slowest sixteenth of sorted times: it excludes rare stalls but keeps merges,
+/// which may affect every eighth write.
 fn trimmed_mean(times: &[f64]) -> f64 {
     let kept = &times[..times.len() - times.len() / 16];
     kept.iter().sum::<f64>() / kept.len() as f64
 }
 
-/// What a plot shows of the costs.
 pub fn series(name: &str, costs: &[UnitWriteCost]) -> PlotSeries {
     let points = costs.iter().map(|cost| PlotPoint {
         x: f64::from(cost.units),

@@ -1,23 +1,23 @@
-//! Whether some of many requests take longer at a regular distance, and which.
+//! Detects periodic delays in a series of requests and their period.
 //!
-//! Under the supposition "every so many bytes, from this phase on" the requests that contain such a
-//! place are marked. If it is right, marked and unmarked requests take their times from two
-//! different distributions; else from one. Nothing is supposed of the distributions: times are
-//! sorted into classes by their rank, and each distribution over the classes has a Dirichlet prior,
-//! so that the evidence is exact and no single stall weighs more than its rank. A multiple of the
-//! right distance marks only some of the slow requests, a divisor marks as many others, and both
-//! explain less. Limits: requests of one size, side by side in the bytes that are counted.
+//! Under a hypothesis of a period and a phase in bytes, the requests that contain a multiple are marked.
+//! If it is correct, marked and unmarked requests take their times from two different distributions,
+//! otherwise from one. The distributions are nonparametric: times are sorted into classes by rank, and
+//! each distribution over the classes has a Dirichlet prior, which makes the evidence exact and limits
+//! the weight of a single stall. A multiple of the true period marks only some of the slow requests, a
+//! divisor marks additional ones, and both explain less. Limits: requests of one size, adjacent in the
+//! bytes that are counted.
 //! Source: Minka, "Estimating a Dirichlet distribution" (2000), for the evidence.
 
-/// The shares of requests that are no slower than the classes' borders.
+/// Borders of the classes, as shares of faster requests.
 const BORDERS: [f64; 9] = [0.5, 0.75, 0.88, 0.94, 0.97, 0.985, 0.992, 0.996, 0.998];
 const CLASSES: usize = BORDERS.len() + 1;
-/// The weight of each class before anything is seen (Jeffreys).
+/// Prior weight of each class (Jeffreys).
 const WEIGHT: f64 = 0.5;
-/// Marks without which a distance is not considered.
-const LEAST_MARKS: usize = 4;
+/// The fewest marks of a valid period.
+const MIN_MARKS: usize = 4;
 
-/// Times of requests, sorted into classes.
+/// The class of each request's time.
 #[derive(Debug)]
 pub struct TimeClasses {
     classes: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct TimeClasses {
 }
 
 impl TimeClasses {
-    /// Sorts times, in the order in which they were taken.
+    /// Classifies times given in time order.
     pub fn of(times: &[f32]) -> Self {
         let mut sorted = times.to_vec();
         sorted.sort_by(f32::total_cmp);
@@ -50,14 +50,14 @@ impl TimeClasses {
         log_evidence(&self.totals)
     }
 
-    /// The log-evidence of a distance, over all phases alike, in requests: a distance need not be a
-    /// whole number of them. `None` where too few marks would be within.
+    /// The log-evidence of a period in requests, averaged over phases. A period need not be a whole number of
+    /// requests. `None` if there would be too few marks.
     pub fn log_of(&self, distance: f64) -> Option<f64> {
-        if distance < 2.0 || (self.classes.len() as f64) < distance * LEAST_MARKS as f64 {
+        if distance < 2.0 || (self.classes.len() as f64) < distance * MIN_MARKS as f64 {
             return None;
         }
         let whole = (distance - distance.round()).abs() < 1e-9;
-        // Marks at a distance of thirds or sixths of a request are met by such phases alone.
+        // Only such phases cover marks at thirds or sixths of a request.
         let phases = if whole { distance.round() } else { (6.0 * distance).ceil() };
         let step = distance / phases;
         let count = phases as usize;
@@ -83,7 +83,7 @@ impl TimeClasses {
     }
 }
 
-/// The log-probability of these classes in their order, over all distributions.
+/// The log-probability of this sequence of classes, integrated over distributions.
 fn log_evidence(counts: &[u32; CLASSES]) -> f64 {
     let total: u32 = counts.iter().sum();
     let weights = WEIGHT * CLASSES as f64;
@@ -92,8 +92,8 @@ fn log_evidence(counts: &[u32; CLASSES]) -> f64 {
     ln_gamma(weights) - ln_gamma(weights + f64::from(total)) + each
 }
 
-/// The logarithm of the gamma function of a positive number, by Stirling's series after shifting
-/// the argument to where it is exact to ten digits.
+/// The log-gamma function of a positive number, by Stirling's series after shifting the argument, exact
+/// to ten digits.
 fn ln_gamma(of: f64) -> f64 {
     let mut shift = 0.0;
     let mut x = of;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_is_found_and_not_its_multiples_or_divisors() {
+    fn the_period_is_found_rather_than_its_multiples_or_divisors() {
         for distance in [12, 32, 64] {
             let times = noisy(2000, |at| if at % distance == 5 { 2.0 } else { 0.0 });
             let (found, gain) = best(&times);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_regularities_neither_hides_that_there_is_one_and_noise_has_none() {
+    fn two_periods_do_not_hide_each_other_and_noise_has_none() {
         let (_, gain) = best(&noisy(4000, |_| 0.0));
         assert!(gain < 3.0, "{gain}");
         let (_, gain) = best(&noisy(4000, |at| (at % 32 == 0) as u8 as f32 * 3.0));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_need_not_be_a_whole_number_of_requests() {
+    fn a_period_need_not_be_a_whole_number_of_requests() {
         let distance = 85.0 / 4.0;
         let times = noisy(3000, |at| {
             let next = ((at + 1) as f64 / distance).floor();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gamma_function_is_right() {
+    fn the_gamma_function_matches_known_values() {
         assert!((ln_gamma(0.5) - std::f64::consts::PI.sqrt().ln()).abs() < 1e-9);
         assert!((ln_gamma(11.0) - 3_628_800_f64.ln()).abs() < 1e-9);
     }

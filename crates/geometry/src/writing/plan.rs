@@ -1,33 +1,31 @@
-//! What probing by writing will cost, told beforehand.
+//! Estimates the cost of the writing probe.
 //!
-//! The most is the budget. What is usual depends on what the device turns out to be: one that
-//! merges is known after a window of it was written, a page-mapped one only after all of it was.
-//! Limits: times are guessed from a few reads; writes are taken to be half as fast.
+//! The maximum is the budget. The usual cost depends on the device: a window is enough to identify one
+//! that merges, while a page-mapped one must be written completely. Limits: times are extrapolated from a
+//! few reads, assuming that writes are half as fast.
 
 use flashfit_device::BlockDevInfo;
 
 use super::WritingOptions;
 use super::session::WINDOWS;
 
-/// Writes that cost a merge, and how many bytes a merge may copy.
+/// Merges of a usual probe, and bytes copied by each.
 const MERGES: u64 = 150;
 const MERGED_BYTES: u64 = 4 << 20;
-/// What erasures of large units take to be told.
+/// Bytes needed to detect erasures of large units.
 const FOR_ERASURES: u64 = 2 << 30;
-/// How much slower a device writes than it reads.
+/// Assumed ratio of read and write rates.
 const SLOWER: u64 = 2;
 
-/// What a few reads showed.
+/// The result of a few reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuickLook {
-    /// How fast large reads are, in bytes a second.
     pub read_bytes_per_second: u64,
 }
 
-/// What the probe will cost.
+/// The cost of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeEstimate {
-    /// What is usually written, in bytes.
     pub usual_bytes: u64,
     /// How long that takes, in nanoseconds.
     pub usual_ns: u64,
@@ -37,14 +35,13 @@ pub struct ProbeEstimate {
     pub most_ns: u64,
 }
 
-/// What may be written where nothing else is said: a page-mapped device begins to erase only when
-/// all of it, and its spare units, were written; and where it is small, erasures enough to tell
-/// need more than a share of it.
+/// The default write budget. A page-mapped device starts to erase only after its capacity and spare area
+/// were written; on a small device, detecting erasures takes more than a share of it.
 pub fn default_max_write_bytes(region_bytes: u64) -> u64 {
     (region_bytes.saturating_mul(9) / 4).saturating_add(FOR_ERASURES)
 }
 
-/// The cost of a probe with these options.
+/// Estimates a probe with these options.
 pub fn estimate(
     description: &BlockDevInfo,
     options: &WritingOptions,
@@ -72,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_written_is_enough_to_fill_a_medium_and_see_erasures() {
+    fn the_default_budget_fills_a_device_and_shows_erasures() {
         assert_eq!(default_max_write_bytes(16 << 20), (36 << 20) + FOR_ERASURES);
         assert_eq!(default_max_write_bytes(8 << 30), 20 << 30);
         assert_eq!(default_max_write_bytes(u64::MAX), u64::MAX / 4 + FOR_ERASURES);

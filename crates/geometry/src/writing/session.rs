@@ -1,10 +1,10 @@
-//! One probe by writing: which question is asked when, and what is said in the end.
+//! Sequence of the writing probe: the order of the measurements, and the findings.
 
 use std::ops::Range;
 
 use flashfit_device::{BlockDev, Bytes, Clock};
 
-use super::boundaries::{LEAST_STRETCH, MergeEvidence, SensedMerging};
+use super::boundaries::{MIN_STRETCH, MergeEvidence, SensedMerging};
 use super::erasures::BuildBelief;
 use super::layout::UnitLayout;
 use super::meter::{LARGEST_REQUEST, MeasurementStop, Meter};
@@ -17,61 +17,59 @@ use crate::findings::{GeometryFinding, GeometryFindings, QuantityValue, Quantity
 use crate::probed::{ProbeError, ProbeObserver, Probed};
 use crate::reading::{self, ReadingOptions};
 
-/// How much of the region is written in order before merges are looked for, and how much when a
-/// first window shows none: larger units need more room.
+/// Sequentially written bytes before merges are looked for, and the extended window if the first one
+/// shows none: larger units need more room.
 pub const WINDOWS: [u64; 2] = [256 << 20, 1 << 30];
-/// What is left alone at the start, where devices may have zones of their own: a quarter at most.
+/// Bytes skipped at the start, where devices may have special zones; at most a quarter.
 const SKIPPED: u64 = 128 << 20;
-/// How long boundaries are asked for, in nanoseconds.
-const MOST_ASKING_NS: u64 = 600_000_000_000;
-/// The largest write unit that is considered before the erase block is known.
-const MOST_WRITE_UNIT: u64 = 256 << 10;
-/// Small writes that are made to see whether the device erases already, and whether it does later.
+/// Time limit of the search for boundaries, in nanoseconds.
+const MAX_BOUNDARY_SEARCH_NS: u64 = 600_000_000_000;
+/// The largest write unit considered before the erase block is known.
+const MAX_WRITE_UNIT: u64 = 256 << 10;
+/// Small writes to detect erasures: first, and later.
 const FIRST_WRITES: usize = 4096;
 const LATER_WRITES: usize = 1 << 16;
-/// How many units are wanted to see how many can be open.
+/// Units needed to count the open erase blocks.
 const WANTED_UNITS: u64 = 28;
-/// How much better than by chance boundaries must explain costs, as a logarithm.
-const SHOWN: f64 = 3.0;
-/// How likely it is that parts of a unit are merged by themselves, where it cannot be told; and how
-/// much likelier where units are written in order, as layers with such parts do.
+/// How much better than chance boundaries must explain the costs, as a logarithm.
+const MAX_LISTED: f64 = 3.0;
+/// Prior probability that parts of a unit are merged separately if that cannot be measured, and its
+/// increase if units are written in order, as layers with such parts do.
 const UNTOLD_PARTS: f64 = 0.02;
 const UNTOLD_IN_ORDER: f64 = 0.5;
-/// A size that reading found so likely before anything was written is none that writing made.
+/// A size counts in the second reading only if the first one found it this likely.
 const HINTED: f64 = 0.05;
-/// The least likelihood of a unit that no number of parts agrees with.
-const LEAST_SHARE: f64 = 1e-6;
+/// The smallest likelihood of a unit that agrees with no number of parts.
+const MIN_SHARE: f64 = 1e-6;
 
-/// A probe under way.
 pub struct WriteSession<'a> {
     meter: Meter<'a>,
     options: WritingOptions,
     capacity_bytes: u64,
     belief: GeometryBelief,
-    /// What reading said before anything was written.
+    /// Belief of the read-only probe before any writes.
     first: Option<GeometryBelief>,
-    /// The erase block as reading found it.
+    /// The erase block found by reading.
     read: Option<GeometryFinding>,
-    /// What was written in order so far.
+    /// The sequentially written window.
     window: Range<u64>,
     ns_per_byte: f64,
     write_unit: Option<InferredWriteUnit>,
-    /// Whether what writes cost depends on boundaries.
+    /// Whether write costs depend on boundaries.
     has_boundaries: bool,
-    /// What was lacking for the erase block.
+    /// Why the erase block was not found.
     lacking: String,
     seen: &'static str,
     layout: Option<UnitLayout>,
 }
 
 impl<'a> WriteSession<'a> {
-    /// A probe that has measured nothing yet.
     pub fn new(
         device: &'a mut dyn BlockDev,
         clock: &'a dyn Clock,
         options: &WritingOptions,
         read: Option<&Probed>,
-        watch: &'a mut dyn ProbeObserver,
+        observer: &'a mut dyn ProbeObserver,
     ) -> Self {
         let capacity_bytes = device.describe().capacity_bytes;
         let belief = read
@@ -79,7 +77,7 @@ impl<'a> WriteSession<'a> {
             .map_or_else(|| GeometryBelief::new(capacity_bytes, &[]), GeometryBelief::as_hints);
         let start = options.region.start;
         Self {
-            meter: Meter::new(device, clock, options, watch),
+            meter: Meter::new(device, clock, options, observer),
             options: options.clone(),
             capacity_bytes,
             belief,
@@ -89,20 +87,19 @@ impl<'a> WriteSession<'a> {
             ns_per_byte: 0.0,
             write_unit: None,
             has_boundaries: false,
-            lacking: "nothing was measured".to_owned(),
-            seen: "reads across its boundaries take longer than reads beside them",
+            lacking: "not measured".to_owned(),
+            seen: "reads across its boundaries take longer than adjacent reads",
             layout: None,
         }
     }
 
-    /// Asks everything.
+    /// Runs all measurements.
     pub fn run(mut self) -> Result<Probed, ProbeError> {
-        match self.ask() {
+        match self.measure() {
             Ok(()) => {}
             Err(MeasurementStop::Spent) => {
                 let most = Bytes(self.options.max_write_bytes);
-                let note =
-                    format!("not everything was measured: {most} were allowed to be written");
+                let note = format!("incomplete measurement: the write budget of {most} is used up");
                 self.meter.probed.notes.push(note);
             }
             Err(MeasurementStop::Failed(error)) => return Err(error),
@@ -110,58 +107,58 @@ impl<'a> WriteSession<'a> {
         Ok(self.finish())
     }
 
-    fn ask(&mut self) -> Result<(), MeasurementStop> {
+    fn measure(&mut self) -> Result<(), MeasurementStop> {
         if self.options.check_capacity {
-            self.meter.now("whether the capacity is there")?;
+            self.meter.now("checking the capacity")?;
             let seed = self.options.seed;
             let found = capacity::check(&mut self.meter, self.capacity_bytes, seed)?;
             let there = found.value == Some(QuantityValue::Bytes(self.capacity_bytes));
             self.meter.probed.findings.capacity = found;
             if !there {
-                self.lacking = "capacity is missing, so nothing else was measured".to_owned();
+                self.lacking = "not measured because capacity is missing".to_owned();
                 return Ok(());
             }
         }
         let merging = self.find_merging()?;
         if let Some(merging) = &merging {
-            self.meter.now("where erase units begin")?;
-            let told = merging.tell(&mut self.meter, &self.belief, MOST_ASKING_NS)?;
-            self.learn_boundaries(&told)?;
+            self.meter.now("locating erase blocks")?;
+            let result = merging.locate(&mut self.meter, &self.belief, MAX_BOUNDARY_SEARCH_NS)?;
+            self.update_from_boundaries(&result)?;
         }
-        // Where writes surely cost merges, those would be taken for erasures.
+        // Where writes clearly cause merges, these would be mistaken for erasures.
         let surely = merging.as_ref().is_some_and(|merging| merging.is_clear());
         if self.erase_unit().value.is_none() && !surely {
             self.read_again()?;
         }
         if self.erase_unit().value.is_none() && !surely {
-            self.meter.now("when erase units are erased")?;
+            self.meter.now("observing erasures")?;
             self.watch_erasures()?;
         }
         if let Some(layout) = self.layout {
-            self.meter.now("what is written together")?;
+            self.meter.now("measuring the write unit")?;
             let found = self.find_write_unit(layout)?;
             self.meter.probed.findings.write_unit = found;
         }
         let merges = merging.is_some();
         if let Some(merging) = merging.filter(SensedMerging::is_clear) {
-            self.meter.now("whether small writes have a log")?;
+            self.meter.now("looking for a log for small writes")?;
             let found = small_writes::measure(&mut self.meter, &merging)?;
             self.meter.probed.findings.small_write_log = found;
             if let Some(layout) = self.layout {
-                self.meter.now("whether the first units are special")?;
+                self.meter.now("testing the first erase blocks")?;
                 let found = zone::measure(&mut self.meter, &merging, layout)?;
                 self.meter.probed.findings.special_zone = found;
             }
         } else {
-            let reason = "it shows only where writes to ever other places cost merges";
+            let reason = "only visible if scattered writes cause merges";
             self.meter.probed.findings.small_write_log = GeometryFinding::not_measured(reason);
             self.meter.probed.findings.special_zone = GeometryFinding::not_measured(reason);
         }
-        self.meter.now("how many erase units can be open")?;
+        self.meter.now("counting open erase blocks")?;
         self.count_open_units(merges)
     }
 
-    /// Writes a window in order, and then to ever other places in it.
+    /// Writes a window sequentially, then makes scattered writes in it.
     fn find_merging(&mut self) -> Result<Option<SensedMerging>, MeasurementStop> {
         let region = self.meter.region();
         let room = region.end - region.start;
@@ -173,7 +170,7 @@ impl<'a> WriteSession<'a> {
             if end == self.window.end {
                 break;
             }
-            self.meter.now("how fast writing in order is")?;
+            self.meter.now("measuring sequential writes")?;
             let unwritten = self.window.end..end;
             let before = unwritten::read(&mut self.meter, &unwritten, 0)?;
             let times = self.meter.fill(unwritten.clone())?;
@@ -190,109 +187,104 @@ impl<'a> WriteSession<'a> {
                 .collect();
             self.ns_per_byte = median(&rates);
             if self.write_unit.is_none() {
-                self.meter.now("what is written together")?;
+                self.meter.now("measuring the write unit")?;
                 let timed = write_unit::measure(&mut self.meter, [self.window.clone()])?;
-                self.write_unit = write_unit::infer(&timed, MOST_WRITE_UNIT);
+                self.write_unit = write_unit::infer(&timed, MAX_WRITE_UNIT);
             }
-            self.meter.now("whether writes cost merges")?;
+            self.meter.now("looking for merges")?;
             let sensed = SensedMerging::sense(&mut self.meter, &self.window, self.ns_per_byte)?;
             if sensed.is_some() {
                 return Ok(sensed);
             }
         }
-        self.lacking =
-            "writes to ever other places cost no merges, so no boundaries showed".to_owned();
+        self.lacking = "scattered writes cause no merges, so no boundaries are visible".to_owned();
         Ok(None)
     }
 
-    /// Adds what boundaries say, and which of them are those of whole units.
-    fn learn_boundaries(&mut self, told: &MergeEvidence) -> Result<(), MeasurementStop> {
-        let layout = told.layout;
-        let best = told.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
-        if best < told.log_nothing + SHOWN {
-            // Whatever made those writes slow, a device without boundaries may have units too.
-            self.lacking = format!(
-                "{} stretches were written, and what they cost has nothing to do with boundaries",
-                told.questions
-            );
+    /// Adds the evidence of boundaries, and of parts of units.
+    fn update_from_boundaries(&mut self, result: &MergeEvidence) -> Result<(), MeasurementStop> {
+        let layout = result.layout;
+        let best = result.log_likelihoods.iter().map(|(_, log)| *log).fold(f64::MIN, f64::max);
+        if best < result.log_nothing + MAX_LISTED {
+            // Whatever slowed these writes down, a device without boundaries may still have units.
+            self.lacking =
+                format!("the costs of {} test writes are unrelated to boundaries", result.queries);
             return Ok(());
         }
         self.has_boundaries = true;
-        let asked = if told.probability > 0.5 {
+        let answer = if result.probability > 0.5 {
             let window = self.window.clone();
             streams::parts(&mut self.meter, &window, layout, self.ns_per_byte)?
         } else {
             StreamAnswer::Untold
         };
-        self.learn_parts(told, &asked);
-        self.seen = "writes across its boundaries cost a merge more than writes beside them";
-        self.lacking = format!(
-            "{} stretches were written, and their costs agree with several sizes",
-            told.questions
-        );
+        self.update_from_parts(result, &answer);
+        self.seen = "writes across its boundaries cause one merge more than others";
+        self.lacking =
+            format!("the costs of {} test writes agree with several sizes", result.queries);
         let unit = self.belief.answer().map(|(unit, _)| unit);
         if let Some(unit) = unit.filter(|unit| unit % layout.unit == 0) {
             self.layout = Some(UnitLayout { unit, offset: layout.offset });
-            if told.probability > 0.95 && unit == layout.unit {
+            if result.probability > 0.95 && unit == layout.unit {
                 let offset = QuantityValue::Bytes(layout.offset);
-                let reason = "the boundaries that cost merges begin there";
+                let reason = "the boundaries that cause merges start there";
                 self.meter.probed.findings.erase_unit_offset =
-                    GeometryFinding::found(offset, told.probability, reason);
+                    GeometryFinding::found(offset, result.probability, reason);
             }
         }
         Ok(())
     }
 
-    /// Adds what boundaries say of each unit, over all numbers of parts that it may have.
-    fn learn_parts(&mut self, told: &MergeEvidence, asked: &StreamAnswer) {
-        let untold = match asked {
+    /// Adds the evidence of boundaries for each unit, summed over all numbers of parts.
+    fn update_from_parts(&mut self, result: &MergeEvidence, answer: &StreamAnswer) {
+        let untold = match answer {
             StreamAnswer::EveryPairMerges => UNTOLD_PARTS,
-            _ => UNTOLD_PARTS + UNTOLD_IN_ORDER * told.in_order,
+            _ => UNTOLD_PARTS + UNTOLD_IN_ORDER * result.in_order,
         };
-        let prior = |number: u64| match (number, asked) {
-            (number, StreamAnswer::Told(_)) => streams::prior(number),
+        let prior = |number: u64| match (number, answer) {
+            (number, StreamAnswer::Found(_)) => streams::prior(number),
             (1, _) => 1.0 - untold,
             (2 | 4 | 8, _) => untold / 3.0,
             _ => 0.0,
         };
-        // Pairs say how many of the parts that they wrote make a unit, whatever the parts are.
-        let written = told.layout.unit;
+        // Pairs determine how many of the written parts make a unit.
+        let written = result.layout.unit;
         let of_pairs = |unit: u64| {
-            let StreamAnswer::Told(parts) = asked else { return 0.0 };
+            let StreamAnswer::Found(parts) = answer else { return 0.0 };
             let number = if unit % written == 0 { unit / written } else { 0 };
             let found = parts.probabilities.iter().find(|(parts, _)| *parts == number);
             let share = found.map_or(0.0, |(number, share)| share / streams::prior(*number));
-            share.max(LEAST_SHARE).ln()
+            share.max(MIN_SHARE).ln()
         };
-        let nothing = told.log_nothing;
-        self.belief.learn(|structure| {
+        let nothing = result.log_nothing;
+        self.belief.update(|structure| {
             let Some(unit) = structure.bytes() else { return 0.0 };
-            let logs = told.log_likelihoods.iter().filter(|(part, _)| unit % part == 0);
+            let logs = result.log_likelihoods.iter().filter(|(part, _)| unit % part == 0);
             let logs = logs.map(|(part, log)| log - nothing + prior(unit / part).ln());
-            let unseen = told.log_likelihoods.iter().all(|(part, _)| *part != unit);
+            let unseen = result.log_likelihoods.iter().all(|(part, _)| *part != unit);
             let unseen = if unseen { prior(1).ln() } else { f64::NEG_INFINITY };
             (log_sum_exp(logs.chain([unseen])) + of_pairs(unit)).max(-500.0)
         });
     }
 
-    /// Reads what was written: now pages show, where there were none before, and with them whether
-    /// a small unit is the erase block. What is found so needs no more writing.
+    /// Repeats the read-only probe on written data: pages are now visible, which decides whether a small unit
+    /// is the erase block. A result needs no further writing.
     fn read_again(&mut self) -> Result<(), MeasurementStop> {
-        let is_large = self.window.end - self.window.start >= reading::LEAST_BYTES;
+        let is_large = self.window.end - self.window.start >= reading::MIN_BYTES;
         let Some(first) = self.first.as_ref().filter(|_| is_large) else { return Ok(()) };
         let (seed, region) = (self.options.seed, Some(self.window.clone()));
         let options = ReadingOptions { seed, region, ..ReadingOptions::default() };
-        let read = self
-            .meter
-            .read_only(|device, clock, watch| reading::probe(device, clock, &options, watch))?;
+        let read = self.meter.read_only(|device, clock, observer| {
+            reading::probe(device, clock, &options, observer)
+        })?;
         let GeometryFindings { erase_unit, write_unit, .. } = read.findings;
-        // What is written has more to show than units: where requests began, what the cache cut
-        // them into, pieces of the map. A size must have shown a little before.
+        // Written data shows other structures too: starts of requests, pieces cut by the cache, pieces of the
+        // mapping table. A size must have had some support before.
         let showed_before = |bytes| first.probability(DeviceStructure::Unit(bytes)) > HINTED;
         let is_clear =
             matches!(erase_unit.value, Some(QuantityValue::Bytes(bytes)) if showed_before(bytes));
         if let Some(belief) = read.belief.filter(|_| is_clear) {
-            self.belief.learn_hints(&belief);
+            self.belief.update_from_hints(&belief);
             self.read = Some(erase_unit);
             if self.meter.probed.findings.write_unit.value.is_none() {
                 self.meter.probed.findings.write_unit = write_unit;
@@ -301,7 +293,7 @@ impl<'a> WriteSession<'a> {
         Ok(())
     }
 
-    /// Writes the whole region once, and then a few places of it until erasures show.
+    /// Writes the whole region once, then a few places of it until erasures are visible.
     fn watch_erasures(&mut self) -> Result<(), MeasurementStop> {
         self.lacking = "the medium had not begun to erase when no more could be written: allow \
                         more than twice its capacity"
@@ -309,50 +301,46 @@ impl<'a> WriteSession<'a> {
         let region = self.meter.region();
         let sizes = self.write_unit.as_ref().map_or(&[][..], |unit| &unit.sizes);
         let mut watching = BuildBelief::new(&self.belief, sizes, &self.window, self.has_boundaries);
-        // A device in use erases from the start, one that is new not before all of it was written
-        // somewhere.
+        // A used device erases from the start, a new one only after its capacity was written once.
         if self.meter.discards() {
             self.meter.discard(region.clone())?;
         }
-        self.meter.probed.findings.write_unit = GeometryFinding::inconclusive(
-            "it shows with the erasures, and those did not",
-            Vec::new(),
-        );
-        let watched = self.watch(&mut watching);
+        self.meter.probed.findings.write_unit =
+            GeometryFinding::inconclusive("requires visible erasures", Vec::new());
+        let watched = self.observer(&mut watching);
         if !watching.has_shown() {
             return watched;
         }
         if !watching.is_explained() {
-            self.lacking =
-                "what takes longer at regular distances agrees with no erase unit".to_owned();
+            self.lacking = "the periodic delays agree with no erase block size".to_owned();
             return watched;
         }
-        let told = watching.told();
-        let (write_unit, probability) = told.write_unit;
+        let result = watching.result();
+        let (write_unit, probability) = result.write_unit;
         if probability >= SURE {
-            let reason = "writes of this size and its multiples fill erase units without waste";
+            let reason = "writes of multiples of this size fill erase blocks without waste";
             self.meter.probed.findings.write_unit =
                 GeometryFinding::found(QuantityValue::Bytes(write_unit), probability, reason);
         }
-        self.belief.learn(|structure| match structure {
+        self.belief.update(|structure| match structure {
             DeviceStructure::Nothing => 0.0,
             DeviceStructure::Unit(unit) => {
-                told.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
+                result.gains.iter().find(|(bytes, _)| *bytes == unit).map_or(0.0, |(_, gain)| *gain)
             }
         });
         self.lacking = "one write in so many takes longer, but of which size the units are that \
                         are erased then is not clear"
             .to_owned();
-        self.seen = "one write in so many takes longer, wherever it goes: a unit is erased";
+        self.seen = "writes are delayed periodically by an erasure, wherever they go";
         self.meter.probed.findings.erase_unit_offset = GeometryFinding::inconclusive(
-            "the medium puts writes wherever it likes, so its units have no place for the host",
+            "the device places writes freely, so its erase blocks have no fixed address",
             Vec::new(),
         );
         watched
     }
 
-    /// What was seen counts, also where no more may be written.
-    fn watch(&mut self, watching: &mut BuildBelief) -> Result<(), MeasurementStop> {
+    /// Results count even if the write budget ends.
+    fn observer(&mut self, watching: &mut BuildBelief) -> Result<(), MeasurementStop> {
         let mut shown = watching.first_run(&mut self.meter, FIRST_WRITES)?;
         let late = !shown;
         if !shown {
@@ -365,12 +353,12 @@ impl<'a> WriteSession<'a> {
                 watching.use_up(&mut self.meter, (self.capacity_bytes / 16).max(16 << 20))?;
             }
         }
-        // A fast area is not larger than what was written before, where that is much of the device.
+        // A fast area is smaller than what was written before, if that is much of the device.
         if late && self.window.end - self.window.start >= self.capacity_bytes / 4 {
             watching.began_late(FIRST_WRITES);
         }
         watching.further_runs(&mut self.meter)?;
-        // What a log for small writes copies looks like folding.
+        // Copying from a log for small writes looks like folding.
         if self.has_boundaries {
             return Ok(());
         }
@@ -378,19 +366,19 @@ impl<'a> WriteSession<'a> {
         watching.look_for_folding(&mut self.meter, &window)
     }
 
-    /// Writes whole units from their beginnings, where nothing else than writing costs time.
+    /// Writes whole units from their start, where only programming takes time.
     fn find_write_unit(&mut self, layout: UnitLayout) -> Result<GeometryFinding, MeasurementStop> {
         let UnitLayout { unit, offset } = layout;
         let first = (self.window.start - offset).div_ceil(unit);
         let last = (self.window.end - offset) / unit;
-        // Not the last byte of a unit: that would merge it.
+        // Not the end of a unit: that would merge it.
         let units = (first..last).map(|at| offset + at * unit..offset + (at + 1) * unit - 1);
         let timed = write_unit::measure(&mut self.meter, units)?;
         Ok(write_unit::finding(write_unit::infer(&timed, unit / 32).as_ref()))
     }
 
-    /// A size for writing in turn: above what goes to a log for small writes, where the unit has
-    /// room for several of it, and no part of a write unit.
+    /// A write size for open erase blocks: above that of a log for small writes, several of which fit into a
+    /// unit, and whole write units.
     fn write_of_whole_write_units(&self, unit: u64) -> u64 {
         let known = match self.meter.probed.findings.write_unit.value {
             Some(QuantityValue::Bytes(bytes)) => bytes,
@@ -403,18 +391,18 @@ impl<'a> WriteSession<'a> {
         let mut bytes = unit;
         while bytes % (2 * known) == 0
             && bytes / 2 > log
-            && (bytes / 2 >= LEAST_STRETCH || bytes > unit / 8)
+            && (bytes / 2 >= MIN_STRETCH || bytes > unit / 8)
         {
             bytes /= 2;
         }
         bytes
     }
 
-    /// Writes more in order, where the window has few units.
+    /// Extends the sequential window if it has few units.
     fn widen(&mut self, unit: u64) -> Result<(), MeasurementStop> {
         let wanted = self.window.start + WANTED_UNITS * unit;
         let end = wanted.min(self.meter.region().end / LARGEST_REQUEST * LARGEST_REQUEST);
-        // Half of what may be written is for the units themselves.
+        // Half of the budget is for the units themselves.
         if end > self.window.end && end - self.window.end < self.meter.left_bytes() / 2 {
             self.meter.fill(self.window.end..end)?;
             self.window.end = end;
@@ -422,8 +410,8 @@ impl<'a> WriteSession<'a> {
         Ok(())
     }
 
-    /// What is found of the erase block. Where writing leaves it open, what reading found counts,
-    /// as sure as reading was, as long as nothing else is likelier now.
+    /// The finding for the erase block. If writing is inconclusive, the result of reading counts with its
+    /// confidence, unless something else is now more likely.
     fn erase_unit(&self) -> GeometryFinding {
         let found = self.belief.finding(|_| self.seen.to_owned(), &self.lacking);
         let likeliest = self.belief.likeliest().0.bytes();
@@ -460,9 +448,9 @@ impl<'a> WriteSession<'a> {
             let mut found = change::finding(&costs, base_ns, order);
             if found.verdict == QuantityVerdict::Found && (!merges || unit.is_none()) {
                 let reason = if merges {
-                    "which units were written is not clear, as the erase unit is not known"
+                    "the test needs the erase block, which is unknown"
                 } else {
-                    "the medium showed no merges, so a change here has another cause"
+                    "the device showed no merges, so a change has another cause"
                 };
                 found = GeometryFinding::inconclusive(reason, found.candidates);
             }

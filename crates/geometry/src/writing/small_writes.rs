@@ -1,11 +1,10 @@
-//! Whether small writes go to a log of their own.
+//! Checks whether small writes go to a separate log.
 //!
-//! Some layers that merge send writes up to a size to a page-mapped log instead: then those to ever
-//! other places cost no merge, and larger ones do. Sizes are tried in turn, each at places of its
-//! own. Limits: sizes of 2^k up to 64 KiB; the collection of the log itself, which comes once in
-//! many writes, is not looked for.
-//! Source: the cards of the flashbench surveys that write 4 KiB at the same speed to any number of
-//! erase blocks, but not 16 KiB.
+//! Some merging layers send writes up to a size to a page-mapped log. Scattered writes up to that size
+//! then cause no merge, and larger ones do. Sizes are tried in turn, each at different places. Limits:
+//! sizes of 2^k up to 64 KiB; garbage collection of the log, which is rare, is not measured.
+//! Source: cards in flashbench surveys that write 4 KiB, but not 16 KiB, at the same rate to any number
+//! of erase blocks.
 
 use super::boundaries::SensedMerging;
 use super::meter::{MeasurementStop, Meter};
@@ -16,12 +15,11 @@ use crate::probed::{PlotPoint, PlotSeries, SamplePurpose};
 const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 /// Writes of each size.
 const WRITES: u64 = 15;
-/// A write that takes less than this part of a merge beyond what it takes in order costs none.
+/// A write without a merge takes less than this share of a merge beyond its sequential time.
 const NO_MERGE: f64 = 0.35;
-/// Another answer would need so many of the times to be exceptions.
+/// Probability that the times are not exceptions.
 const CONFIDENCE: f64 = 0.97;
 
-/// Tries all sizes; `series` gets what each took.
 pub fn measure(
     meter: &mut Meter<'_>,
     merging: &SensedMerging,
@@ -31,7 +29,7 @@ pub fn measure(
     let room = (window.end - window.start - SIZES[SIZES.len() - 1]) / WRITES;
     for round in 0..WRITES {
         for (at, &size) in SIZES.iter().enumerate() {
-            // Never where the one before ended, which would go on with it.
+            // Not where the previous write ended, which it would continue.
             let place = meter.random.below(room / size) * size;
             let spread = (round * 7 + at as u64 * 3) % WRITES * room;
             let offset = (window.start + spread + place) / size * size;
@@ -51,7 +49,7 @@ pub fn measure(
         PlotPoint { x: *size as f64, y: median(times), low, high }
     });
     meter.probed.evidence.series.push(PlotSeries {
-        name: "small writes to ever other places".to_owned(),
+        name: "scattered small writes".to_owned(),
         x_unit: "bytes".to_owned(),
         y_unit: "ns".to_owned(),
         points: points.collect(),
@@ -60,18 +58,18 @@ pub fn measure(
     let first_merged = without.iter().position(|without| !without);
     Ok(match first_merged {
         Some(0) => GeometryFinding::inconclusive(
-            "small writes to ever other places cost merges as large ones do: there is no such log",
+            "scattered small writes cause merges like large ones: there is no log for small writes",
             Vec::new(),
         ),
         Some(first) if without[first..].iter().all(|without| !without) => GeometryFinding::found(
             QuantityValue::Bytes(SIZES[first - 1]),
             CONFIDENCE,
-            "up to this size, writes to ever other places cost no merge; larger ones do",
+            "scattered writes up to this size cause no merges; larger ones do",
         ),
         Some(_) => GeometryFinding::inconclusive(
-            "some sizes cost merges, and larger ones do not",
+            "some sizes cause merges although larger ones do not",
             Vec::new(),
         ),
-        None => GeometryFinding::inconclusive("none of the sizes tried costs a merge", Vec::new()),
+        None => GeometryFinding::inconclusive("none of the tested sizes causes merges", Vec::new()),
     })
 }

@@ -1,79 +1,75 @@
-//! Whether erase blocks consist of smaller parts that are mapped by themselves.
+//! Checks whether erase blocks consist of smaller parts that are mapped separately.
 //!
-//! Some layers map and merge parts of an erase block, and what [`super::boundaries`] finds is the
-//! part. Such a layer still writes one part of each unit at a time: two parts that are written in
-//! turn are merged again and again when they lie in the same unit, and are not when they lie in
-//! different ones. So pairs of parts at different distances tell which parts belong together.
-//! That is asked only where writing a part out of order shows in time and writing two parts far
-//! apart does not. A layer that maps parts appends what is written to them to a log, so that a
-//! device on which two parts far apart cost merges has hardly any ([`StreamAnswer::EveryPairMerges`]).
-//! Limits: where parts are hardly larger than what goes to a log for small writes none does;
-//! nothing can be told then.
+//! Some layers map and merge parts of an erase block, and [`super::boundaries`] finds the part. Such a layer
+//! still writes one part of each unit at a time: two parts written in turn are merged repeatedly if they
+//! are in the same unit, and not if they are in different ones. Pairs of parts at different distances
+//! therefore reveal which parts form a unit. This requires that random writes to a part are visibly slow
+//! and that writes to two distant parts are not. A layer with parts appends writes to a log, so a device on
+//! which two distant parts cause merges is unlikely to have any ([`StreamAnswer::EveryPairMerges`]).
+//! Limits: no result if parts are hardly larger than the writes that go to a log for small writes.
 
 use std::ops::Range;
 
-use super::boundaries::LEAST_STRETCH;
+use super::boundaries::MIN_STRETCH;
 use super::layout::UnitLayout;
 use super::meter::{MeasurementStop, Meter};
 use crate::belief::{log_sum_exp, median};
 use crate::probed::SamplePurpose;
 
-/// Turns in which both parts of a pair are written, where the parts are large enough.
+/// Rounds of writes to both parts of a pair, if the parts are large enough.
 const TURNS: u64 = 4;
-/// The largest write, where a part is large.
-const MOST_WRITE: u64 = 384 << 10;
-/// With a single open erase block, writes far apart take so many times what writing in order takes.
+/// The largest write to a large part.
+const MAX_WRITE: u64 = 384 << 10;
+/// Ratio of distant to sequential writes that indicates a single open erase block.
 const MERGED: f64 = 3.2;
-/// Pairs far apart, and parts written out of order, with which it is seen whether pairs can tell.
+/// Number of distant pairs and random writes for the controls.
 const CONTROLS: usize = 5;
-/// Writing a part out of order takes so many times what writing two far apart takes, at least.
+/// Smallest ratio of random writes to a part and writes to two distant parts.
 const SHOWS: f64 = 1.2;
-/// How much longer the writes of a pair in one unit may take than those far apart, as a logarithm.
+/// Hypotheses for the extra log time of a pair within one unit.
 const LEVELS: [f64; 11] = [0.12, 0.18, 0.27, 0.4, 0.6, 0.9, 1.3, 1.8, 2.4, 3.0, 3.7];
-/// How far the few pairs far apart may be from what is typical of them, as a logarithm.
-const CENTRES: [f64; 5] = [-0.1, -0.05, 0.0, 0.05, 0.1];
-/// Supposed spreads of the logarithm of a time.
+/// Hypotheses for the log deviation of the distant control pairs from the typical time.
+const CENTERS: [f64; 5] = [-0.1, -0.05, 0.0, 0.05, 0.1];
+/// Hypotheses for the spread of log times.
 const SPREADS: [f64; 4] = [0.03, 0.06, 0.12, 0.25];
-/// Pairs that are asked about at most.
-const QUESTIONS: usize = 40;
-/// How many parts a unit may have.
+/// The most pairs to test.
+const QUERIES: usize = 40;
+/// Numbers of parts per unit considered.
 const PARTS: [u64; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
-/// One pair in so many takes a time that has nothing to do with where it lies.
-const ASTRAY: f64 = 0.08;
-/// Over how much such times can lie, as a logarithm.
+/// Share of pairs whose time is unrelated to their position.
+const OUTLIER: f64 = 0.08;
+/// Log range of such times.
 const BREADTH: f64 = 4.0;
-/// How likely it is that parts are units by themselves.
+/// Prior probability that a part is a whole unit.
 const NO_PARTS: f64 = 0.6;
-/// The posterior at which no more is asked.
+/// The posterior at which the test ends.
 const ENOUGH: f64 = 0.9995;
 
-/// What was told of the parts.
+/// The posterior of the number of parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamParts {
-    /// Each number of parts in a unit and its probability.
+    /// Numbers of parts per unit with probabilities.
     pub probabilities: Vec<(u64, f64)>,
 }
 
 impl StreamParts {
-    /// The likeliest number and its probability.
+    /// The most likely number with its probability.
     pub fn likeliest(&self) -> (u64, f64) {
         let best = self.probabilities.iter().max_by(|one, other| one.1.total_cmp(&other.1));
         *best.expect("there are numbers")
     }
 }
 
-/// What came of asking.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamAnswer {
-    /// How many parts a unit has.
-    Told(StreamParts),
-    /// Two parts cost merges wherever they lie, as where a single unit is open.
+    /// The number of parts per unit.
+    Found(StreamParts),
+    /// Every pair causes merges, as with a single open unit.
     EveryPairMerges,
-    /// Nothing.
     Untold,
 }
 
-/// Asks which parts lie in the same unit.
+/// Tests which parts are in the same unit.
 pub fn parts(
     meter: &mut Meter<'_>,
     window: &Range<u64>,
@@ -88,11 +84,11 @@ pub fn parts(
     }
     let write_bytes = write_bytes(part.unit);
     let turns = TURNS.min(part.unit / write_bytes);
-    let ground = Ground { part, numbers: first..last, write_bytes, turns };
+    let ground = PartLayout { part, numbers: first..last, write_bytes, turns };
     let controls = match ground.controls(meter, ns_per_byte)? {
-        Tells::Yes(controls) => controls,
-        Tells::EveryPairMerges => return Ok(StreamAnswer::EveryPairMerges),
-        Tells::No => return Ok(StreamAnswer::Untold),
+        PairOutcome::Yes(controls) => controls,
+        PairOutcome::EveryPairMerges => return Ok(StreamAnswer::EveryPairMerges),
+        PairOutcome::No => return Ok(StreamAnswer::Untold),
     };
     let apart_ns = median(&controls.far_ns);
     let most = (room / part.unit / 4).max(1);
@@ -112,49 +108,48 @@ pub fn parts(
         .collect();
     let mut likely = Likely::new(hypotheses.len());
     for time_ns in &controls.far_ns {
-        likely.learn((time_ns / apart_ns).ln(), |_| false);
+        likely.update((time_ns / apart_ns).ln(), |_| false);
     }
     for time_ns in &controls.same_ns {
-        likely.learn((time_ns / apart_ns).ln(), |_| true);
+        likely.update((time_ns / apart_ns).ln(), |_| true);
     }
     let mut weights = priors.clone();
-    for asked in 0..QUESTIONS {
-        if asked >= 6 && summed(&hypotheses, &weights).likeliest().1 > ENOUGH {
+    for queries in 0..QUERIES {
+        if queries >= 6 && summed(&hypotheses, &weights).likeliest().1 > ENOUGH {
             break;
         }
         let Some((one, other)) = next_pair(meter, &hypotheses, &weights, &ground.numbers) else {
             break;
         };
         let excess = (ground.pair(meter, one, other)? / apart_ns).ln();
-        likely.learn(excess, |at| same(hypotheses[at], one, other));
+        likely.update(excess, |at| same(hypotheses[at], one, other));
         weights = likely.weights(&priors);
     }
-    Ok(StreamAnswer::Told(summed(&hypotheses, &weights)))
+    Ok(StreamAnswer::Found(summed(&hypotheses, &weights)))
 }
 
-/// How likely the times of pairs are under each hypothesis, each supposed level,
-/// centre and spread.
+/// Log-likelihoods of the pair times by hypothesis, level, center and spread.
 struct Likely {
     logs: Vec<f64>,
 }
 
 impl Likely {
-    const SUPPOSED: usize = LEVELS.len() * SPREADS.len() * CENTRES.len();
+    const SUPPOSED: usize = LEVELS.len() * SPREADS.len() * CENTERS.len();
 
     fn new(hypotheses: usize) -> Self {
         Self { logs: vec![0.0; hypotheses * Self::SUPPOSED] }
     }
 
-    /// Adds how much longer a pair took than pairs far apart, as a logarithm.
-    fn learn(&mut self, excess: f64, together: impl Fn(usize) -> bool) {
+    /// Adds the log ratio of a pair's time to that of distant pairs.
+    fn update(&mut self, excess: f64, together: impl Fn(usize) -> bool) {
         let log = |level: f64, spread: f64| {
             let deviation = (excess - level) / spread;
             let peak = (-0.5 * deviation * deviation).exp() / spread / std::f64::consts::TAU.sqrt();
-            ((1.0 - ASTRAY) * peak + ASTRAY / BREADTH).ln()
+            ((1.0 - OUTLIER) * peak + OUTLIER / BREADTH).ln()
         };
         let of = |together: bool| -> Vec<f64> {
             let levels = LEVELS.iter().map(|level| if together { *level } else { 0.0 });
-            let expected = levels.flat_map(|level| CENTRES.map(|centre| level + centre));
+            let expected = levels.flat_map(|level| CENTERS.map(|center| level + center));
             expected.flat_map(|expected| SPREADS.map(|spread| log(expected, spread))).collect()
         };
         let (apart, same) = (of(false), of(true));
@@ -165,7 +160,7 @@ impl Likely {
         }
     }
 
-    /// How likely each hypothesis is, over all levels, centres and spreads alike.
+    /// The posterior of each hypothesis, averaged over levels, centers and spreads.
     fn weights(&self, priors: &[f64]) -> Vec<f64> {
         let evidence = self.logs.chunks_exact(Self::SUPPOSED);
         let logs: Vec<f64> = evidence
@@ -177,50 +172,52 @@ impl Likely {
     }
 }
 
-/// A size that is larger than what goes to a log, where the part allows it. A quarter of a part is
-/// made of whole write units; where the part is large, less is too.
+/// A write size above that of a log for small writes, if the part allows it. A quarter of a part consists
+/// of whole write units; for a large part, a smaller size does too.
 fn write_bytes(part: u64) -> u64 {
     let mut bytes = part / 4;
-    if bytes < LEAST_STRETCH {
+    if bytes < MIN_STRETCH {
         return part / 2;
     }
-    while bytes % 2 == 0 && bytes > MOST_WRITE {
+    while bytes % 2 == 0 && bytes > MAX_WRITE {
         bytes /= 2;
     }
     bytes
 }
 
-/// Parts that are written in turn.
-struct Ground {
+struct PartLayout {
     part: UnitLayout,
-    /// The numbers of the parts.
     numbers: Range<u64>,
     write_bytes: u64,
     turns: u64,
 }
 
-/// Times that are known beforehand, in nanoseconds.
+/// Control times, in nanoseconds.
 struct Controls {
-    /// Two parts far apart, written in turn.
+    /// Writes to two distant parts in turn.
     far_ns: Vec<f64>,
-    /// One part, written out of order.
+    /// Random writes to one part.
     same_ns: Vec<f64>,
 }
 
-/// Whether pairs tell.
-enum Tells {
+/// Whether pairs are informative.
+enum PairOutcome {
     Yes(Controls),
     EveryPairMerges,
     No,
 }
 
-impl Ground {
+impl PartLayout {
     fn at(&self, number: u64) -> u64 {
         self.part.offset + number * self.part.unit
     }
 
-    /// The controls, where those say that pairs tell.
-    fn controls(&self, meter: &mut Meter<'_>, ns_per_byte: f64) -> Result<Tells, MeasurementStop> {
+    /// Measures the controls, which decide whether pairs are informative.
+    fn controls(
+        &self,
+        meter: &mut Meter<'_>,
+        ns_per_byte: f64,
+    ) -> Result<PairOutcome, MeasurementStop> {
         let (first, last) = (self.numbers.start, self.numbers.end);
         let third = (last - first) / 3;
         let (mut far_ns, mut same_ns) = (Vec::new(), Vec::new());
@@ -231,7 +228,7 @@ impl Ground {
         }
         let apart_ns = median(&far_ns);
         if apart_ns > MERGED * ns_per_byte * self.write_bytes as f64 {
-            return Ok(Tells::EveryPairMerges);
+            return Ok(PairOutcome::EveryPairMerges);
         }
         for _ in 0..CONTROLS {
             let number = first + third + meter.random.below(third);
@@ -239,10 +236,10 @@ impl Ground {
         }
         let longer = same_ns.iter().filter(|time_ns| **time_ns > 1.1 * apart_ns).count();
         let tells = median(&same_ns) > SHOWS * apart_ns && longer + 1 >= CONTROLS;
-        Ok(if tells { Tells::Yes(Controls { far_ns, same_ns }) } else { Tells::No })
+        Ok(if tells { PairOutcome::Yes(Controls { far_ns, same_ns }) } else { PairOutcome::No })
     }
 
-    /// Writes two parts in turn, each in order; the typical time of a write after the first turn.
+    /// Writes two parts in turn, each sequentially; returns the typical time of a write after the first round.
     fn pair(&self, meter: &mut Meter<'_>, one: u64, other: u64) -> Result<f64, MeasurementStop> {
         let mut times = Vec::new();
         for turn in 0..self.turns {
@@ -257,8 +254,8 @@ impl Ground {
         Ok(median(&times))
     }
 
-    /// Writes the beginning of a part again and again; a time that most exceed, after the first: a
-    /// log is merged now and then.
+    /// Rewrites the start of a part repeatedly; returns a low quantile of the times after the first, since a
+    /// log is merged occasionally.
     fn out_of_order(&self, meter: &mut Meter<'_>, number: u64) -> Result<f64, MeasurementStop> {
         let mut times = Vec::new();
         for turn in 0..=TURNS {
@@ -273,7 +270,7 @@ impl Ground {
     }
 }
 
-/// How likely a number of parts is before anything is asked, in the proportions used here.
+/// The prior weight of a number of parts.
 pub fn prior(parts: u64) -> f64 {
     match parts {
         1 => NO_PARTS,
@@ -299,7 +296,7 @@ fn summed(hypotheses: &[(u64, u64)], weights: &[f64]) -> StreamParts {
     StreamParts { probabilities }
 }
 
-/// Of some pairs at random, the one whose answer is least certain.
+/// The random pair with the least certain answer.
 fn next_pair(
     meter: &mut Meter<'_>,
     hypotheses: &[(u64, u64)],
@@ -331,24 +328,24 @@ fn next_pair(
 mod tests {
     use super::*;
 
-    /// The probabilities after pairs at distance 1, whose times are `factor` longer when together.
+    /// The posterior after pairs at distance 1, whose times are longer by `factor` within a unit.
     fn after_pairs(parts: u64, factor: f64) -> StreamParts {
         let hypotheses: Vec<(u64, u64)> = PARTS.map(|parts| (parts, 0)).to_vec();
         let priors = vec![1.0 / PARTS.len() as f64; PARTS.len()];
         let mut likely = Likely::new(hypotheses.len());
         for wobble in [0.98, 1.0, 1.03] {
-            likely.learn(f64::ln(wobble), |_| false);
+            likely.update(f64::ln(wobble), |_| false);
         }
         for (one, wobble) in (0..24).zip([0.97, 1.01, 1.0, 1.04].into_iter().cycle()) {
             let together = same((parts, 0), one, one + 1);
             let time = if together { factor * wobble } else { wobble };
-            likely.learn(f64::ln(time), |at| same(hypotheses[at], one, one + 1));
+            likely.update(f64::ln(time), |at| same(hypotheses[at], one, one + 1));
         }
         summed(&hypotheses, &likely.weights(&priors))
     }
 
     #[test]
-    fn a_small_difference_is_enough_where_times_vary_little() {
+    fn a_small_difference_suffices_if_times_vary_little() {
         for (parts, factor) in [(1, 1.0), (2, 1.2), (4, 1.7), (8, 5.0)] {
             let (likeliest, probability) = after_pairs(parts, factor).likeliest();
             assert!(likeliest == parts && probability > 0.95, "{parts} {likeliest} {probability}");

@@ -1,25 +1,24 @@
-//! The fast area that is written first: how much is written in order before it gets slower.
+//! Finds the fast area that is written first: the amount of sequential writing before it slows down.
 //!
-//! Many devices write to cells with one bit first (pSLC), and copy that (fold) when the area is
-//! full: from then on writing in order takes longer. The change is looked for in the times of large
-//! requests, each against the median before and after it. Limits: told to one request; an area that
-//! was full already does not show, nor one that is emptied as fast as it is written.
+//! Many devices first write to single-bit cells (pSLC), and copy that data (fold it) when the area is
+//! full; from then on sequential writing is slower. The change is located in the times of large requests
+//! by the medians before and after it. Limits: the resolution is one request; an area that is already
+//! full, or is emptied as fast as it is written, is not visible.
 
 use super::meter::LARGEST_REQUEST;
 use crate::belief::median;
 use crate::findings::{GeometryFinding, QuantityValue};
 
-/// How much slower it gets at least.
 const SLOWER: f64 = 1.35;
 /// Requests on either side.
 const LEAST: usize = 3;
-/// The share of times that must lie on their side of the border.
+/// The share of times that must be on the correct side of the border.
 const ON_THEIR_SIDE: f64 = 0.9;
 const CONFIDENCE: f64 = 0.96;
 
-/// What the times of the first requests say; with the bytes of each.
+/// The finding from the sizes and times of the first requests.
 pub fn finding(times: &[(u64, f64)]) -> GeometryFinding {
-    let none = || GeometryFinding::inconclusive("writing in order did not get slower", Vec::new());
+    let none = || GeometryFinding::inconclusive("sequential writing did not slow down", Vec::new());
     let rates: Vec<f64> = times.iter().map(|(bytes, ns)| ns / *bytes as f64).collect();
     let Some(last) = rates.len().checked_sub(LEAST) else { return none() };
     let split = (LEAST..last)
@@ -35,14 +34,14 @@ pub fn finding(times: &[(u64, f64)]) -> GeometryFinding {
     }
     let bytes: u64 = times[..split].iter().map(|(bytes, _)| bytes).sum();
     let reason = format!(
-        "writing in order got {:.1} times slower there, told to {} MiB",
+        "sequential writing became {:.1} times slower there (resolution {} MiB)",
         after / before,
         LARGEST_REQUEST >> 20
     );
     GeometryFinding::found(QuantityValue::Bytes(bytes), CONFIDENCE, reason)
 }
 
-/// How far the logarithms lie from the medians of their sides.
+/// Sum of the deviations of the logarithms from the medians of their sides.
 fn misplaced(rates: &[f64], split: usize) -> f64 {
     let side = |rates: &[f64]| {
         let middle = median(rates).ln();
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_change_is_where_it_gets_slower() {
+    fn the_fast_area_ends_where_writing_slows_down() {
         let time =
             |at: u64| (1 << 20, if at < 12 { 1e7 } else { 4e7 } + (at * 37 % 10) as f64 * 1e5);
         let times: Vec<(u64, f64)> = (0..80).map(time).collect();

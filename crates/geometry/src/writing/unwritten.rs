@@ -1,9 +1,8 @@
-//! Whether areas that were never written answer faster.
+//! Checks whether reads of never-written areas are faster.
 //!
-//! A layer that has no page for an address answers without touching the flash. Places are read
-//! before anything is written there, and others of the same stretch after it was written. Limits:
-//! a stretch that held data before shows no difference, and whether it did is not known; so a
-//! difference is an answer, none is not.
+//! A layer without a mapping for an address answers without accessing the flash. Places are read before
+//! anything is written there, and others of the same area afterwards. Limits: an area that held data
+//! before shows no difference, which cannot be recognized; only a difference is an answer.
 
 use std::ops::Range;
 
@@ -11,17 +10,16 @@ use super::meter::{MeasurementStop, Meter};
 use crate::belief::median;
 use crate::findings::{GeometryFinding, QuantityValue};
 
-/// How much is read at a place.
 const READ: u64 = 16 << 10;
 const PLACES: u64 = 12;
-/// How much longer reads of written places take at least.
+/// Smallest ratio of the read times.
 const SLOWER: f64 = 1.04;
-/// Of all pairs, the share in which the written place takes longer.
+/// The share of pairs in which the written place is slower.
 const SHARE: f64 = 0.9;
-/// The chance that so many pairs fall that way by themselves is below this from 1.
+/// Probability that so many pairs are not due to chance.
 const CONFIDENCE: f64 = 0.99;
 
-/// Reads places of a stretch; `turn` is 0 before it is written and 1 after.
+/// Reads places of an area; `turn` is 0 before and 1 after it is written.
 pub fn read(
     meter: &mut Meter<'_>,
     within: &Range<u64>,
@@ -37,7 +35,6 @@ pub fn read(
         .collect()
 }
 
-/// What both say.
 pub fn finding(before: &[f64], after: &[f64]) -> GeometryFinding {
     let pairs = before.iter().flat_map(|one| after.iter().map(move |other| one < other));
     let share =

@@ -1,14 +1,13 @@
-//! The pages that are written together, told by how the time of a write grows with its size.
+//! Infers the write unit from the growth of write times with the size.
 //!
-//! Writes of many sizes follow each other without gaps. A write takes a constant, something for
-//! each byte, and something for each program operation. How many operations it needs depends on
-//! the write unit, and on whether writes are appended wherever the device likes (a new write unit
-//! for each request) or lie at their own places (each write unit that is touched is programmed).
-//! All sizes are fitted, and the one that leaves the least is the answer. Limits: where writes are
-//! appended, several dies that work at the same time look like larger write units; the page of a
-//! single plane does not show.
-//! Source: flashbench's README (the steps of `--align` at small sizes) for what shows; least
-//! absolute deviations after Bloomfield and Steiger (1983).
+//! Writes of many sizes follow each other without gaps. A write takes a constant time, a time per byte,
+//! and a time per program operation. The number of operations depends on the write unit, and on whether
+//! writes are appended anywhere (a new write unit for each request) or stored in place (every touched
+//! write unit is programmed). All sizes are fitted; the one with the smallest residual is the answer.
+//! Limits: if writes are appended, several dies in parallel look like larger write units; the page of a
+//! single plane is not visible.
+//! Sources: flashbench's README (steps of `--align` at small sizes) for the effect; Bloomfield and
+//! Steiger (1983) for least absolute deviations.
 
 use std::ops::Range;
 
@@ -18,19 +17,17 @@ use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
 use crate::probed::SamplePurpose;
 
 const GRAIN: u64 = 4096;
-/// How many writes are made.
 const WRITES: usize = 240;
-/// The sizes that are considered, in bytes.
+/// Exponents of the sizes considered.
 const EXPONENTS: Range<u32> = 12..21;
-/// The share of the times that is left out of a fit's remainder: rare stalls.
-const ASTRAY: f64 = 0.1;
-/// Neighbouring times are not independent, and the noise is not quite as supposed.
+/// The share of times excluded from a fit's residual: rare stalls.
+const OUTLIER: f64 = 0.1;
+/// Tempering of the likelihood: consecutive times are correlated, and the noise model is approximate.
 const TEMPER: f64 = 0.5;
 
-/// How much better than none a size must explain the times.
+/// How much better than no steps a size must explain the times.
 const CLEAR: f64 = 20.0;
 
-/// A write and how long it took.
 #[derive(Debug, Clone, Copy)]
 pub struct TimedWrite {
     offset: u64,
@@ -38,25 +35,24 @@ pub struct TimedWrite {
     time_ns: f64,
 }
 
-/// How program operations are counted.
+/// A model of program operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// A new write unit for each request.
+    /// Each request starts a new write unit.
     Appended,
-    /// Each write unit that is touched, so many at the same time.
+    /// Every touched write unit is programmed, with this parallelism.
     InPlace(u64),
 }
 
-/// The write unit as inferred.
 #[derive(Debug, Clone)]
 pub struct InferredWriteUnit {
-    /// Each size and its probability, the likeliest first.
+    /// Sizes with probabilities, most likely first.
     pub sizes: Vec<(u64, f64)>,
-    /// How much better the likeliest explains the times than none, as a logarithm.
+    /// How much better the most likely size explains the times than no steps, as a logarithm.
     gain: f64,
 }
 
-/// Writes ranges from their starts in many sizes, as far as they reach.
+/// Writes ranges from their starts in many sizes.
 pub fn measure(
     meter: &mut Meter<'_>,
     ranges: impl IntoIterator<Item = Range<u64>>,
@@ -64,7 +60,7 @@ pub fn measure(
     let mut timed = Vec::new();
     for range in ranges {
         let mut offset = range.start.next_multiple_of(GRAIN);
-        // The first of a range opens what it lies in, and pays for what gives way.
+        // The first write of a range opens its unit, and waits for another one to be closed.
         let mut first = true;
         while timed.len() < WRITES {
             let most = if meter.random.below(3) == 0 { 96 } else { 20 };
@@ -83,7 +79,7 @@ pub fn measure(
     Ok(timed)
 }
 
-/// Fits every size up to `most`; `None` when there are too few times.
+/// Fits every size up to `most`; `None` if there are too few times.
 pub fn infer(timed: &[TimedWrite], most: u64) -> Option<InferredWriteUnit> {
     if timed.len() < WRITES / 4 {
         return None;
@@ -113,7 +109,7 @@ pub fn infer(timed: &[TimedWrite], most: u64) -> Option<InferredWriteUnit> {
     Some(InferredWriteUnit { sizes, gain: best.2 - nothing })
 }
 
-/// Program operations, one after the other, of a write.
+/// The number of consecutive program operations of a write.
 fn programs(timed: &TimedWrite, size: u64, way: Way) -> f64 {
     match way {
         Way::Appended => timed.length.div_ceil(size) as f64,
@@ -124,7 +120,7 @@ fn programs(timed: &TimedWrite, size: u64, way: Way) -> f64 {
     }
 }
 
-/// The log-likelihood of a size; `None` where operations would take less than no time.
+/// The log-likelihood of a size; `None` if operations would take negative time.
 fn fit(timed: &[TimedWrite], size: u64, way: Way) -> Option<f64> {
     let rows: Vec<[f64; 3]> = timed
         .iter()
@@ -140,7 +136,7 @@ fn fit_without(timed: &[TimedWrite]) -> f64 {
     least_deviations(timed, &rows).map_or(f64::NEG_INFINITY, |(log, _)| log)
 }
 
-/// Fits the times by relative deviations; the log-likelihood and the coefficients.
+/// Fits the times by relative deviations; returns the log-likelihood and the coefficients.
 fn least_deviations<const N: usize>(
     timed: &[TimedWrite],
     rows: &[[f64; N]],
@@ -159,12 +155,12 @@ fn least_deviations<const N: usize>(
         }
     }
     deviations.sort_by(f64::total_cmp);
-    let kept = &deviations[..(timed.len() as f64 * (1.0 - ASTRAY)) as usize];
+    let kept = &deviations[..(timed.len() as f64 * (1.0 - OUTLIER)) as usize];
     let scale = (kept.iter().sum::<f64>() / kept.len() as f64).max(1e-3);
     Some((-TEMPER * kept.len() as f64 * scale.ln(), coefficients))
 }
 
-/// Weighted least squares by elimination; `None` where the rows do not determine it.
+/// Weighted least squares by elimination; `None` if the system is singular.
 fn solve<const N: usize>(
     rows: &[[f64; N]],
     timed: &[TimedWrite],
@@ -207,12 +203,9 @@ fn solve<const N: usize>(
     Some(solution)
 }
 
-/// What is said of it.
 pub fn finding(inferred: Option<&InferredWriteUnit>) -> GeometryFinding {
     let Some(inferred) = inferred else {
-        return GeometryFinding::not_measured(
-            "the region or what may be written was too small for it",
-        );
+        return GeometryFinding::not_measured("the region or the write budget is too small");
     };
     let candidates: Vec<CandidateValue> = inferred
         .sizes
@@ -226,9 +219,9 @@ pub fn finding(inferred: Option<&InferredWriteUnit>) -> GeometryFinding {
         .collect();
     let sure = |best: &CandidateValue| best.probability >= SURE && inferred.gain > CLEAR;
     let Some(best) = candidates.first().copied().filter(sure) else {
-        let reason = "the time of a write does not grow in steps of one size alone";
+        let reason = "write times do not grow in steps of a single size";
         return GeometryFinding::inconclusive(reason, candidates);
     };
-    let reason = "the time of a write grows in steps of this size";
+    let reason = "write times grow in steps of this size";
     GeometryFinding { candidates, ..GeometryFinding::found(best.value, best.probability, reason) }
 }

@@ -1,13 +1,14 @@
-//! The units in alignment tables: the steps above which every read across a boundary takes longer.
+//! Infers units from alignment tables: the steps above which every read across a boundary takes longer.
 //!
-//! A boundary at an odd multiple of `align` lies on one of the units where `align` is the unit or a
-//! larger power of two, so the rows of a table lie on a level below it and on a higher one from it
-//! on. The rows are partitioned into levels (`super::segments`); each partition speaks for the
-//! unit at its step, or for none. Reads at the first units, which are often mapped in another way,
-//! are allowed for. Several tables of one device are pooled first,
-//! because what one row does, it does in all of them. Limits: flashbench takes powers of two only,
-//! and seven places of which some wrap around the end of the device, so the height of the step says
-//! little; a unit of 3 x 2^k would show as a step of 2/7 of its height at 2^k.
+//! A boundary at an odd multiple of `align` is also a unit boundary if `align` is the unit size or a
+//! larger power of two. The rows therefore form a lower level below the unit size and a higher one from
+//! it on. The rows are partitioned into levels (`super::segments`); each partition supports the unit at
+//! its step, or none. Reads within the first units, which are often mapped in a different way, are
+//! allowed for. Tables of the same device are pooled first, since their rows have the same steps.
+//!
+//! Limits: flashbench only measures powers of two, at seven places of which some wrap around the end of
+//! the device, so the height of a step carries little information; a unit of 3 x 2^k would appear as a
+//! step of 2/7 of its height at 2^k.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,38 +20,36 @@ use crate::belief::{ANSWERS, DeviceStructure, GeometryBelief, log_sum_exp, media
 use crate::findings::{CandidateValue, QuantityValue};
 use crate::flashbench::AlignTable;
 
-/// A step less than this share of the time beside it is none that a device shows on purpose.
-const LEAST_RISE: f64 = 0.01;
-/// Later levels may lie lower than the step's, but not by more than this share of the rise.
+/// The smallest step, as a share of the time of adjacent reads.
+const MIN_RISE: f64 = 0.01;
+/// Later levels may be below the step's by up to this share of its rise.
 const STAYS: f64 = 0.35;
-/// A rise that is less than this share of the highest one is no erase block's.
+/// The smallest rise of an erase block, as a share of the highest rise.
 const NOTABLE: f64 = 0.4;
-/// How likely a unit of 3 x 2^k shows as a step at 2^k as it was seen, against one of 2^k: its
-/// boundaries are at two of the seven places, so it would have to cost 3.5 times as much.
+/// Likelihood of the observed step at 2^k for a unit of 3 x 2^k, relative to one of 2^k. Two of the
+/// seven places are its boundaries, so each would have to cost 3.5 times as much.
 const THIRD: f64 = 0.1;
-/// How likely the row of the unit itself lies on the way up, as where the first units are mapped in
-/// another way.
+/// Probability that the row of the unit itself is between the levels, as if the first units were mapped
+/// in a different way.
 const ON_THE_WAY: f64 = 0.25;
-/// Less than this share of the whole rise is no row on the way up: two of the seven places make
-/// 2/7.
+/// The smallest rise of such a row, as a share of the whole; two of seven places make 2/7.
 const WORTH_A_PLACE: f64 = 0.25;
-/// With fewer rows there is nothing to see.
-const LEAST_ROWS: usize = 6;
+/// The smallest number of rows.
+const MIN_ROWS: usize = 6;
 
-/// A row of all tables together.
+/// A row pooled over all tables.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PooledRow {
-    /// The alignment.
     pub align: Bytes,
-    /// What a read across takes longer, in nanoseconds: the median over the tables.
+    /// Median extra time of a read across, in nanoseconds.
     pub extra_ns: f64,
-    /// What a read beside takes, in nanoseconds: the median over the tables.
-    pub beside_ns: f64,
-    /// How finely the first is known, in nanoseconds.
+    /// Median time of an adjacent read, in nanoseconds.
+    pub adjacent_ns: f64,
+    /// Resolution of `extra_ns`, in nanoseconds.
     pub grain_ns: f64,
 }
 
-/// Pools tables of one device: the rows that most of them have, the smallest alignment first.
+/// Pools tables of one device: the rows that at least half of them have, smallest alignment first.
 pub fn pool(tables: &[AlignTable]) -> Vec<PooledRow> {
     let mut rows: BTreeMap<u64, Vec<_>> = BTreeMap::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
@@ -65,39 +64,39 @@ pub fn pool(tables: &[AlignTable]) -> Vec<PooledRow> {
             PooledRow {
                 align: Bytes(align),
                 extra_ns: of(|row| row.extra_ns()),
-                beside_ns: of(|row| row.beside_ns()),
+                adjacent_ns: of(|row| row.adjacent_ns()),
                 grain_ns: of(|row| row.grain_ns()) / (rows.len() as f64).sqrt(),
             }
         })
         .collect()
 }
 
-/// How much a row varies by chance, from how far rows lie from their neighbours: steps are few.
+/// The noise of a row, estimated from the differences of rows from their neighbors.
 pub fn noise_ns(rows: &[PooledRow]) -> f64 {
     let off: Vec<f64> = rows
         .windows(3)
         .map(|of| (of[1].extra_ns - f64::midpoint(of[0].extra_ns, of[2].extra_ns)).abs())
         .collect();
-    // The deviation from the mean of two neighbours is wider by the root of 3/2, the median of its
-    // amount narrower than the deviation by 0.67.
+    // The deviation from the mean of two neighbors is wider by sqrt(3/2); the median absolute deviation is
+    // narrower by 0.67.
     let noise = if off.is_empty() { 0.0 } else { median(&off) / 0.6745 / 1.5f64.sqrt() };
     let grain = median(&rows.iter().map(|row| row.grain_ns).collect::<Vec<_>>());
     noise.max(grain).max(1.0)
 }
 
-/// Which step is sought.
+/// The step to look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SoughtStep {
-    /// The last one from 64 KiB on: the erase block.
+    /// The last one from 64 KiB up: the erase block.
     Erase,
-    /// The last one up to 256 KiB, below the erase block: what is written together.
+    /// The last one up to 256 KiB, below the erase block: the write unit.
     Write,
-    /// The first one there, of at least two: the page.
+    /// The first of at least two in the same range: the page.
     Page,
 }
 
 impl SoughtStep {
-    /// Where the step can be, in bytes.
+    /// The possible alignments of the step, in bytes.
     fn range(self) -> RangeInclusive<u64> {
         match self {
             Self::Erase => ANSWERS,
@@ -105,13 +104,13 @@ impl SoughtStep {
         }
     }
 
-    /// How many rows there must be below it to judge it by: pages have few.
+    /// The required number of rows below the step; pages have few.
     fn least_below(self) -> usize {
         if self == Self::Erase { 2 } else { 1 }
     }
 }
 
-/// What the rows say, by the smallest unit that would show so; unnormalized logarithms.
+/// Unnormalized log-evidence by the alignment of the step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepEvidence {
     nothing: f64,
@@ -119,25 +118,25 @@ pub struct StepEvidence {
 }
 
 impl StepEvidence {
-    /// Weighs every partition of pooled rows; `None` where they are too few.
+    /// Evaluates every partition of pooled rows; `None` if there are too few.
     pub fn of(rows: &[PooledRow], sought: SoughtStep) -> Option<Self> {
-        if rows.len() < LEAST_ROWS {
+        if rows.len() < MIN_ROWS {
             return None;
         }
         let values: Vec<f64> = rows.iter().map(|row| row.extra_ns).collect();
-        let beside_ns = median(&rows.iter().map(|row| row.beside_ns).collect::<Vec<_>>());
+        let adjacent_ns = median(&rows.iter().map(|row| row.adjacent_ns).collect::<Vec<_>>());
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let noise = noise_ns(rows);
-        let series = NoisySeries { values: &values, noise, range: beside_ns.max(most - least) };
-        let least_rise = (LEAST_RISE * beside_ns).max(2.0 * noise / (rows.len() as f64).sqrt());
+        let series = NoisySeries { values: &values, noise, range: adjacent_ns.max(most - least) };
+        let least_rise = (MIN_RISE * adjacent_ns).max(2.0 * noise / (rows.len() as f64).sqrt());
         let mut nothing = Vec::new();
         let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        // The place of the step is the belief's own prior; the partition's is taken back.
+        // The belief has its own prior for the size, so the prior of the partition is removed.
         let place = (rows.len() as f64).ln();
         series.partitions(|levels, log| match step(rows, levels, sought, least_rise) {
             Some(step) => {
-                // So are the place and the height of a row on the way up.
+                // The same applies to the place and height of a row between the levels.
                 let way = (ON_THE_WAY * series.range / step.rise).ln() + place;
                 let way = if step.own_level { way } else { (1.0 - ON_THE_WAY).ln() };
                 at.entry(step.align.0).or_default().push(log + place + way + step.sure.ln());
@@ -152,24 +151,24 @@ impl StepEvidence {
         })
     }
 
-    /// How likely the rows are under a structure, up to a constant; a logarithm.
+    /// The log-likelihood of the rows under a structure, up to a constant.
     pub fn log_likelihood(&self, structure: DeviceStructure) -> f64 {
         let Some(unit) = structure.bytes() else { return self.nothing };
-        // The largest power of two that divides it is where its boundaries begin to be met.
+        // Its boundaries first coincide with those of the largest power of two that divides it.
         let align = 1 << unit.trailing_zeros();
         let met = if unit == align { 0.0 } else { THIRD.ln() };
         let step = self.at.get(&align).map_or(f64::NEG_INFINITY, |log| log + met);
-        // A unit can fail to show.
+        // A unit may be invisible.
         log_sum_exp([step, self.nothing - 3.0].into_iter())
     }
 
-    /// Adds what the rows say to a belief.
-    pub fn teach(&self, belief: &mut GeometryBelief) {
-        belief.learn(|structure| self.log_likelihood(structure));
+    /// Adds the evidence to a belief.
+    pub fn update(&self, belief: &mut GeometryBelief) {
+        belief.update(|structure| self.log_likelihood(structure));
     }
 
-    /// The sizes and their probabilities where each row is as likely as any other before, and all
-    /// together as likely as none; the likeliest first.
+    /// The posterior of the sizes, most likely first, with equal priors for all rows, and in sum as much as
+    /// for no step.
     pub fn posterior(&self, rows: usize) -> Vec<CandidateValue> {
         let prior = (rows.max(1) as f64).ln();
         let logs = self.at.values().map(|log| log - prior).chain([self.nothing]);
@@ -187,18 +186,17 @@ impl StepEvidence {
     }
 }
 
-/// A step that an erase block can make.
+/// A step that may come from an erase block.
 struct Step {
     align: Bytes,
-    /// In nanoseconds.
     rise: f64,
-    /// The probability that it is one.
+    /// The probability that it is a real step.
     sure: f64,
-    /// Whether the unit's own row is a level by itself.
+    /// Whether the unit's own row is a separate level.
     own_level: bool,
 }
 
-/// The step that the levels show.
+/// The step in a partition.
 fn step(
     rows: &[PooledRow],
     levels: &[SegmentLevel],
@@ -206,8 +204,8 @@ fn step(
     least_rise: f64,
 ) -> Option<Step> {
     let rise = |at: usize| levels[at].mean - levels[at - 1].mean;
-    // For an erase block: below, reads step at the page; above, at what the device's end does to
-    // the places. On both sides there must be a level to judge it by.
+    // Below an erase block, reads have a step at the page; above it, the end of the device affects the
+    // places. A level is required on both sides.
     let can_be = |at: usize| {
         sought.range().contains(&rows[levels[at].first].align.0)
             && levels[at].first >= sought.least_below()
@@ -225,7 +223,7 @@ fn step(
         SoughtStep::Erase | SoughtStep::Write => *notable.last()?,
         SoughtStep::Page => *notable.first().filter(|_| notable.len() > 1)?,
     };
-    // A single row on the way up is the unit's own, whether it is a level or one that is off.
+    // A single row between the levels belongs to the unit itself, as a level or as an outlier.
     let worth = |height: f64, whole: f64| height > least_rise.max(WORTH_A_PLACE * whole);
     let own_level = sought == SoughtStep::Erase
         && last >= 2
@@ -248,8 +246,8 @@ fn step(
     Some(Step { align, rise, sure, own_level })
 }
 
-/// The probability of a normal deviate below `z`, by the logistic approximation of Bowling et al.
-/// (2009), which is right to 0.0002.
+/// Standard normal distribution function, by the logistic approximation of Bowling et al. (2009),
+/// accurate to 0.0002.
 fn normal_below(z: f64) -> f64 {
     1.0 / (1.0 + (-(0.07056 * z.powi(3) + 1.5976 * z)).exp())
 }

@@ -1,12 +1,11 @@
-//! Open-unit tables: how many erase blocks a device keeps open, and how large they are.
+//! Infers the number of open erase blocks, and their size, from open-unit tables.
 //!
-//! Within its open erase blocks a device writes at one rate, beyond them at another that is much
-//! lower: the cliff. Each size of a write gives a row of rates by units; each number of open erase
-//! blocks, or none within the table, is weighed by how well two levels fit the rows. Beyond a steep
-//! cliff every write costs the copying of what it leaves of its unit, so that its time falls with
-//! its size and is the plain one for a whole unit, which tells how large that is. Limits: a cliff
-//! that is less than a factor of 1.8 is none here; writes below 64 KiB are not looked at, because
-//! they fall off for other reasons.
+//! A device writes at one rate up to its number of open erase blocks, and at a much lower rate beyond:
+//! the cliff. Each write size gives a row of rates by the number of units. Each position of the cliff,
+//! or none, is weighted by how well two levels fit the rows. Beyond a steep cliff, every write also
+//! copies the rest of its unit. The extra time decreases with the write size and vanishes for a whole
+//! unit, which reveals the unit size. Limits: only drops of at least a factor of 1.8 count; writes
+//! below 64 KiB are ignored because they are slow for other reasons.
 
 use flashfit_device::Bytes;
 
@@ -14,40 +13,40 @@ use crate::belief::{DeviceStructure, log_student_3, log_sum_exp, median};
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
 use crate::flashbench::{AccessOrder, OpenBlockTable};
 
-/// The writes that are looked at.
-const LEAST_WRITE: u64 = 64 << 10;
-/// Writes larger than this share of the supposed unit are nearly as fast beyond the cliff.
-const MOST_SHARE: u64 = 4;
-/// The least fall at a cliff, as a factor.
-const LEAST_FALL: f64 = 1.8;
-/// How much rates vary before a cliff and beyond it, as logarithms.
+/// The smallest write considered.
+const MIN_WRITE: u64 = 64 << 10;
+/// The divisor of the assumed unit that limits the writes considered; larger ones are nearly as fast
+/// beyond the cliff.
+const MAX_SHARE: u64 = 4;
+/// The smallest drop at a cliff, as a factor.
+const MIN_FALL: f64 = 1.8;
+/// Variation of rates before and beyond a cliff, as logarithms.
 const BEFORE: f64 = 0.12;
 const BEYOND: f64 = 0.3;
-/// What a cliff that may lie anywhere costs in likelihood for each row: its two levels are fitted.
+/// Log-likelihood penalty per row for fitting two levels.
 const FITTED: f64 = 1.5;
-/// The rows of one table go together: they count for less than if they were independent.
+/// Weight of correlated rows.
 const TOGETHER: f64 = 0.35;
-/// How likely there is no cliff within a table.
+/// Prior probability of no cliff within the table.
 const NO_CLIFF: f64 = 0.4;
-/// A cliff as steep as this, at writes of [`LEAST_WRITE`], costs the copying of a unit.
+/// From this drop at writes of [`MIN_WRITE`] on, each write copies a unit.
 const STEEP: f64 = 8.0;
-/// How well the copying predicts the rates, as logarithms.
+/// Error of the rates predicted from copying, as a logarithm.
 const COPYING: f64 = 0.15;
 
-/// Where the cliff lies: the probability of each number of open erase blocks.
+/// The posterior of the number of open erase blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cliff {
-    /// The numbers and their probabilities, the likeliest first; the rest is for none.
+    /// Numbers with their probabilities, most likely first; the remainder is for no cliff.
     pub open_units: Vec<(u32, f64)>,
-    /// The most units that were written in turn.
+    /// The largest number of units written in turn.
     pub most_units: u32,
-    /// How many times slower it is beyond the likeliest.
+    /// The drop beyond the most likely number, as a factor.
     pub fall: f64,
 }
 
 impl Cliff {
-    /// Weighs the numbers of open erase blocks; `None` where the tables have too few rates for
-    /// that.
+    /// The posterior; `None` if the tables have too few rates.
     pub fn of(tables: &[OpenBlockTable], access: AccessOrder) -> Option<Self> {
         let rows: Vec<Vec<f64>> = tables
             .iter()
@@ -77,13 +76,12 @@ impl Cliff {
         Some(Self { open_units, most_units, fall: median(&falls) })
     }
 
-    /// The number that can be answered.
+    /// The number, if its probability is at least [`SURE`].
     pub fn answer(&self) -> Option<u32> {
         let (open, probability) = self.open_units[0];
         (probability >= SURE).then_some(open)
     }
 
-    /// The finding.
     pub fn finding(&self) -> GeometryFinding {
         let candidates: Vec<CandidateValue> = self
             .open_units
@@ -98,9 +96,9 @@ impl Cliff {
             let none =
                 1.0 - self.open_units.iter().map(|(_, probability)| probability).sum::<f64>();
             let reason = if none >= SURE {
-                format!("no rate falls up to {} units in turn", self.most_units)
+                format!("the rates do not drop with up to {} units in turn", self.most_units)
             } else {
-                "the rates fall, but not at one number of units".to_owned()
+                "the rates drop, but not at one number of units".to_owned()
             };
             return GeometryFinding::inconclusive(reason, candidates);
         };
@@ -115,19 +113,19 @@ impl Cliff {
     }
 }
 
-/// For each size of a write the logarithms of the rates by units, from 1 on without a gap.
+/// By write size, the logarithms of the rates for 1, 2, ... units without gaps.
 fn rows(table: &OpenBlockTable, access: AccessOrder) -> Vec<Vec<f64>> {
     let unit = table.cells.iter().map(|cell| cell.write.0).max().unwrap_or(0);
     let sizes = sizes(table).into_iter();
     sizes
-        .filter(|write| (LEAST_WRITE..=unit / MOST_SHARE).contains(&write.0))
+        .filter(|write| (MIN_WRITE..=unit / MAX_SHARE).contains(&write.0))
         .map(|write| {
             (1..).map_while(|units| rate(table, units, access, write)).map(f64::ln).collect()
         })
         .collect()
 }
 
-/// The sizes of a write in a table, ascending.
+/// The write sizes of a table, ascending.
 pub fn sizes(table: &OpenBlockTable) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = table.cells.iter().map(|cell| cell.write).collect();
     sizes.sort_unstable();
@@ -135,7 +133,7 @@ pub fn sizes(table: &OpenBlockTable) -> Vec<Bytes> {
     sizes
 }
 
-/// In bytes a second; rates of zero were refused when the table was read.
+/// In bytes per second; the importer rejects rates of 0.
 fn rate(table: &OpenBlockTable, units: u32, access: AccessOrder, write: Bytes) -> Option<f64> {
     table.rate(units, access, write).filter(|&rate| rate > 0).map(|rate| rate as f64)
 }
@@ -144,29 +142,29 @@ fn level(rates: &[f64], at: f64, scale: f64) -> f64 {
     rates.iter().map(|rate| log_student_3(rate - at, scale)).sum()
 }
 
-/// How likely a row is with so many open erase blocks, as a logarithm.
+/// The log-likelihood of a row for this number of open erase blocks.
 fn cliff_at(row: &[f64], open: usize) -> f64 {
     if open >= row.len() {
         return level(row, median(row), BEFORE);
     }
     let (before, beyond) = row.split_at(open);
     let (high, low) = (median(before), median(beyond));
-    if high - low < LEAST_FALL.ln() {
-        // As if there were no cliff, and unlikely so.
+    if high - low < MIN_FALL.ln() {
+        // No cliff here, with a penalty.
         return level(row, median(row), BEFORE) - 2.0;
     }
     level(before, high, BEFORE) + level(beyond, low, BEYOND) - FITTED
 }
 
-/// Whether writes in a mixed order cost the copying of a unit from the first unit on: no unit can
-/// be open out of order. `None` where the tables do not tell.
+/// Whether random writes copy a unit even with a single unit, so that no unit can be open in random
+/// order. `None` if the tables do not show it.
 pub fn none_in_a_mixed_order(tables: &[OpenBlockTable], linear: &Cliff) -> Option<bool> {
     let open = linear.answer().filter(|_| linear.fall >= STEEP)?;
     let mut ratios = Vec::new();
     for table in tables {
         let unit = sizes(table).last()?.0;
         for write in sizes(table) {
-            if !(LEAST_WRITE..=unit / MOST_SHARE).contains(&write.0) {
+            if !(MIN_WRITE..=unit / MAX_SHARE).contains(&write.0) {
                 continue;
             }
             let beyond: Vec<f64> = (open + 1..=linear.most_units)
@@ -181,23 +179,23 @@ pub fn none_in_a_mixed_order(tables: &[OpenBlockTable], linear: &Cliff) -> Optio
     (ratios.len() > 2).then(|| median(&ratios) < 1.5)
 }
 
-/// How likely the rates beyond a steep cliff are with units of some size, up to a constant.
+/// The likelihood of the rates beyond a steep cliff by unit size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyLikelihood {
-    /// For each row: the size of a write, its time within the open erase blocks and beyond them,
-    /// and what the copying of nearly a whole unit takes; in bytes and seconds.
+    /// By row: the write size, its time within and beyond the open erase blocks, and the time to copy nearly
+    /// a whole unit; in bytes and seconds.
     writes: Vec<(u64, f64, f64, f64)>,
 }
 
 impl CopyLikelihood {
-    /// What the tables tell of it; `None` without a steep cliff.
+    /// `None` without a steep cliff.
     pub fn of(tables: &[OpenBlockTable], access: AccessOrder, cliff: &Cliff) -> Option<Self> {
         let open = cliff.answer().filter(|_| cliff.fall >= STEEP)?;
         let mut writes = Vec::new();
         for table in tables {
             let times: Vec<(u64, f64, f64)> = sizes(table)
                 .into_iter()
-                .filter(|write| write.0 >= LEAST_WRITE)
+                .filter(|write| write.0 >= MIN_WRITE)
                 .filter_map(|write| {
                     let time =
                         |units: u32| Some(write.0 as f64 / rate(table, units, access, write)?);
@@ -222,10 +220,10 @@ impl CopyLikelihood {
         (!writes.is_empty()).then_some(Self { writes })
     }
 
-    /// How likely the rates are under a structure, as a logarithm.
+    /// The log-likelihood of the rates under a structure.
     pub fn log_likelihood(&self, structure: DeviceStructure) -> f64 {
         let Some(unit) = structure.bytes() else {
-            // A cliff shows that there are units; their size is then anything.
+            // A cliff implies units, of unknown size.
             return self
                 .writes
                 .iter()
@@ -233,7 +231,7 @@ impl CopyLikelihood {
                 .sum();
         };
         let of_write = |&(write, within, beyond, copying): &(u64, f64, f64, f64)| {
-            // The share of the unit that is left to be copied; none where whole units are written.
+            // The share of the unit that is copied; 0 if whole units are written.
             let left =
                 if write % unit == 0 { 0.0 } else { 1.0 - (write % unit) as f64 / unit as f64 };
             let predicted = within + copying * left;

@@ -1,24 +1,23 @@
-//! The geometry as the CELF methodology guesses it from an alignment table.
+//! The geometry guessed by the CELF methodology from an alignment table.
 //!
-//! "finding two rows in the 'flashbench -a' output with the biggest (Drow+1-Drow)/Drow, where Di is
-//! the value of the last output column, and printing corresponding block sizes". The difference
-//! falls from row to row, so the amount of the jump is taken. The larger of the two sizes is the
-//! erase block. It always answers.
+//! Quoted: "finding two rows in the 'flashbench -a' output with the biggest (Drow+1-Drow)/Drow, where Di
+//! is the value of the last output column, and printing corresponding block sizes". The difference
+//! decreases from row to row, so the absolute jump is used. The larger of the two sizes is the erase
+//! block. This method always gives an answer.
 //! Source: eMMC/SSD File System Tuning Methodology 1.0 (CELF, 2013), section 3.4.1.
 
 use flashfit_device::Bytes;
 
 use crate::flashbench::AlignTable;
 
-/// The erase block and the page that the methodology would print; `None` with fewer than three
-/// rows.
+/// The erase block and the page according to the methodology; `None` for fewer than three rows.
 pub fn methodology(table: &AlignTable) -> Option<(Bytes, Bytes)> {
     let mut jumps: Vec<(f64, Bytes)> = table
         .rows
         .windows(2)
         .map(|of| {
             let (this, next) = (of[0].extra_ns(), of[1].extra_ns());
-            // A row without any difference is a jump beyond all others.
+            // A row with difference 0 counts as the largest jump.
             let jump = if this == 0.0 { f64::INFINITY } else { ((next - this) / this).abs() };
             (jump, of[0].align)
         })
@@ -33,7 +32,7 @@ mod tests {
     use super::*;
     use crate::flashbench::Imported;
 
-    /// flashbench's README, which the methodology quotes.
+    /// From flashbench's README, quoted by the methodology.
     const EXAMPLE: &str = "\
         align 134217728 pre 735µs on 1.08ms post 780µs\n\
         align 67108864 pre 736µs on 1.05ms post 763µs\n\
@@ -54,10 +53,10 @@ mod tests {
         align 2048 pre 787µs on 793µs post 789µs\n";
 
     #[test]
-    fn even_the_example_of_the_methodology_does_not_give_its_answer() {
+    fn the_methodology_does_not_reproduce_its_own_example() {
         let table = &Imported::read(EXAMPLE.as_bytes()).unwrap().align[0];
         let (erase_block, page) = methodology(table).unwrap();
-        // Its configuration has 4 MiB and 16 KiB; the largest jumps are those at the pages.
+        // The published answer is 4 MiB and 16 KiB; the largest jumps are at the pages.
         assert_eq!((erase_block, page), (Bytes::kib(16), Bytes::kib(8)));
         assert_eq!(methodology(&AlignTable::default()), None);
     }

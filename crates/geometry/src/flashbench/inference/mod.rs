@@ -1,10 +1,10 @@
-//! What flashbench's tables say of a device, with how sure that is.
+//! Infers the geometry of a device, with confidence, from flashbench's tables.
 //!
-//! Alignment tables show the erase block, the write unit and the page ([`align_step`]), open-unit
-//! tables the open erase blocks and, beyond a steep cliff, the erase block too ([`cliff`]), and the
-//! log for small writes (`small_log`); find-FAT tables the zone at the start (`zone`). What several
-//! kinds of table say of the erase block goes into one [`GeometryBelief`]. Beside it stands what the CELF
-//! methodology would have guessed ([`heuristic`]).
+//! Alignment tables show the erase block, the write unit and the page ([`align_step`]). Open-unit tables
+//! show the open erase blocks, beyond a steep cliff also the erase block ([`cliff`]), and the log for
+//! small writes (`small_log`). Find-FAT tables show the zone at the start (`zone`). All evidence about
+//! the erase block is combined in one [`GeometryBelief`]. [`heuristic`] computes the guess of the CELF
+//! methodology for comparison.
 
 pub mod align_step;
 pub mod cliff;
@@ -22,18 +22,16 @@ use crate::probed::{PlotPoint, PlotSeries, ProbeEvidence, Probed};
 use align_step::{PooledRow, SoughtStep, StepEvidence};
 use cliff::{Cliff, CopyLikelihood};
 
-/// A device without an alignment table is taken to be as large as the smallest that are sold.
+/// Assumed capacity without an alignment table: the smallest devices sold.
 const SUPPOSED_CAPACITY_BYTES: u64 = 1 << 30;
-/// An alignment table begins at the first power of two from a seventh of the device on, which it
-/// does not name.
+/// An alignment table starts at the first power of two that is at least a seventh of the device.
 const PLACES: u64 = 7;
-/// The size of a write in the series of rates by units.
+/// Write size of the series of rates by units.
 const SHOWN_WRITE: Bytes = Bytes::kib(64);
-/// No row of alignment tables shows a difference to speak of.
-const WITHOUT_STEP: &str =
-    "no step from one alignment to the next stands out of the noise for good";
+/// The reason for a table without a visible step.
+const WITHOUT_STEP: &str = "no persistent step between alignments exceeds the noise";
 
-/// What the tables of one device say of it.
+/// Infers findings from the tables of one device.
 pub fn infer(imported: &Imported) -> Probed {
     let rows = align_step::pool(&imported.align);
     let largest = rows.last().map(|row| row.align.0);
@@ -42,17 +40,17 @@ pub fn infer(imported: &Imported) -> Probed {
     let mut belief = GeometryBelief::new(capacity, &[]);
     let steps = StepEvidence::of(&rows, SoughtStep::Erase);
     if let Some(steps) = &steps {
-        steps.teach(&mut belief);
+        steps.update(&mut belief);
     }
     let cliffs = [AccessOrder::Linear, AccessOrder::Random]
         .map(|access| (access, Cliff::of(&imported.open_units, access)));
     let mut copying = false;
     for (access, cliff) in &cliffs {
         let cliff = cliff.as_ref();
-        if let Some(told) =
+        if let Some(likelihood) =
             cliff.and_then(|cliff| CopyLikelihood::of(&imported.open_units, *access, cliff))
         {
-            belief.learn(|structure| told.log_likelihood(structure));
+            belief.update(|structure| likelihood.log_likelihood(structure));
             copying = true;
         }
     }
@@ -64,7 +62,7 @@ pub fn infer(imported: &Imported) -> Probed {
         open_units_linear: open_units(linear.as_ref()),
         open_units_random: open_units_random(imported, linear.as_ref(), random.as_ref()),
         small_write_log: match imported.open_units[..] {
-            [] => GeometryFinding::not_measured("it takes an open-unit table"),
+            [] => GeometryFinding::not_measured("requires an open-unit table"),
             _ => small_log::finding(&imported.open_units),
         },
         special_zone: zone::finding(&imported.fat),
@@ -80,7 +78,7 @@ pub fn infer(imported: &Imported) -> Probed {
 }
 
 fn not_in_tables() -> GeometryFindings {
-    let none = || GeometryFinding::not_measured("flashbench's tables do not show it");
+    let none = || GeometryFinding::not_measured("flashbench's tables do not contain it");
     GeometryFindings {
         capacity: none(),
         erase_unit_offset: none(),
@@ -94,10 +92,10 @@ fn notes(imported: &Imported) -> Vec<String> {
     let mut notes: Vec<String> = imported
         .warnings
         .iter()
-        .map(|warning| format!("line {}: {}; passed over", warning.line, warning.reason))
+        .map(|warning| format!("line {}: {}; skipped", warning.line, warning.reason))
         .collect();
     if imported.more_warnings > 0 {
-        notes.push(format!("{} more lines were passed over", imported.more_warnings));
+        notes.push(format!("{} more lines were skipped", imported.more_warnings));
     }
     notes
 }
@@ -106,22 +104,22 @@ fn erase_unit(belief: &GeometryBelief, from_rows: bool, from_copying: bool) -> G
     let lacking = match (from_rows, from_copying) {
         (false, false) => {
             return GeometryFinding::not_measured(
-                "it takes an alignment table of six rows or more, or an open-unit table with a \
+                "requires an alignment table of at least six rows, or an open-unit table with a \
                  steep cliff",
             );
         }
         (true, _) => WITHOUT_STEP,
-        (false, true) => "beyond the cliff several sizes of a unit explain the rates",
+        (false, true) => "several unit sizes explain the rates beyond the cliff",
     };
     let seen = |bytes: u64| match (from_rows, from_copying) {
         (true, true) => format!(
-            "reads across boundaries take longer from {} on, and beyond the open units writes cost \
-             the copying of such a unit",
+            "reads across boundaries take longer from {} on, and beyond the open units writes copy \
+             a unit of this size",
             Bytes(bytes)
         ),
         (true, false) => format!("reads across boundaries take longer from {} on", Bytes(bytes)),
         (false, _) => {
-            format!("beyond the open units writes cost the copying of a unit of {}", Bytes(bytes))
+            format!("beyond the open units writes copy a unit of {}", Bytes(bytes))
         }
     };
     belief.finding(seen, lacking)
@@ -133,7 +131,7 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
     let rows: Vec<PooledRow> = rows.iter().filter(|row| row.align.0 < below).copied().collect();
     let Some(steps) = StepEvidence::of(&rows, sought) else {
         return GeometryFinding::not_measured(
-            "it takes an alignment table with rows from 2 KiB on",
+            "requires an alignment table with rows from 2 KiB on",
         );
     };
     let candidates: Vec<CandidateValue> = steps.posterior(rows.len());
@@ -148,7 +146,7 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
             }
         }
         _ if sought == SoughtStep::Page => GeometryFinding::inconclusive(
-            "no step below that of the write unit stands out",
+            "no step below that of the write unit exceeds the noise",
             candidates,
         ),
         _ => GeometryFinding::inconclusive(WITHOUT_STEP, candidates),
@@ -157,7 +155,7 @@ fn pages(rows: &[PooledRow], sought: SoughtStep, belief: &GeometryBelief) -> Geo
 
 fn open_units(cliff: Option<&Cliff>) -> GeometryFinding {
     cliff.map_or_else(
-        || GeometryFinding::not_measured("it takes an open-unit table of one unit, two and so on"),
+        || GeometryFinding::not_measured("requires an open-unit table for 1, 2 and more units"),
         Cliff::finding,
     )
 }
@@ -170,8 +168,7 @@ fn open_units_random(
     let found = open_units(random);
     let none = linear.and_then(|linear| cliff::none_in_a_mixed_order(&imported.open_units, linear));
     if found.value.is_none() && none == Some(true) {
-        let reason =
-            "writes in a mixed order to one unit take as long as linear ones beyond the cliff";
+        let reason = "random writes to one unit take as long as linear writes beyond the cliff";
         return GeometryFinding::found(QuantityValue::Count(0), SURE, reason);
     }
     found
@@ -180,7 +177,7 @@ fn open_units_random(
 fn series(rows: &[PooledRow], imported: &Imported) -> Vec<PlotSeries> {
     let noise = align_step::noise_ns(rows);
     let mut all = vec![PlotSeries {
-        name: "a read across a boundary, beyond those beside it".to_owned(),
+        name: "extra time of a read across a boundary".to_owned(),
         x_unit: "bytes".to_owned(),
         y_unit: "ns".to_owned(),
         points: rows
@@ -203,7 +200,7 @@ fn series(rows: &[PooledRow], imported: &Imported) -> Vec<PlotSeries> {
     all
 }
 
-/// The rates of all tables: their median, the least and the most.
+/// Median, minimum and maximum rates over all tables.
 fn points_by_units(tables: &[OpenBlockTable], access: AccessOrder) -> Vec<PlotPoint> {
     let most =
         tables.iter().flat_map(|table| &table.cells).map(|cell| cell.units).max().unwrap_or(0);

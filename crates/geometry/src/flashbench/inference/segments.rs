@@ -1,53 +1,49 @@
-//! Levels in a row of values: how likely the values are when they lie on a few levels, one behind
-//! the other, for every place where a level can end.
+//! Segmentation of a series into levels: the likelihood of every partition of the values into
+//! consecutive levels.
 //!
-//! A level's values are normal around it with a spread of their own; its marginal likelihood is in
-//! closed form (a uniform prior for the level, an inverse gamma one for the variance). One value in
-//! each level may be off. All partitions into at most [`MOST_LEVELS`] levels are weighed, so what
-//! is said of one place is averaged over where the others are. Source: Fearnhead, "Exact and
-//! efficient Bayesian inference for multiple changepoint problems" (Statistics and Computing,
-//! 2006), for the sum over partitions.
+//! The values of a level are normal with their own variance. Its marginal likelihood is in closed form
+//! (uniform prior for the level, inverse gamma prior for the variance). One value per level may be an
+//! outlier. All partitions into at most [`MAX_LEVELS`] levels are weighted, so statements about one
+//! boundary are averaged over the positions of the others. Source: Fearnhead, "Exact and efficient
+//! Bayesian inference for multiple changepoint problems" (Statistics and Computing, 2006), for the sum
+//! over partitions.
 
 use std::ops::Range;
 
-/// More levels than that no table shows: below the page, below the erase block, on the way up,
-/// above it, and one for what the device's size does to the uppermost rows.
-const MOST_LEVELS: usize = 5;
-/// How likely one value in a level is off, each.
+/// Tables show at most: below the page, below the erase block, on the way up, above it, and one for the
+/// effect of the device's end on the top rows.
+const MAX_LEVELS: usize = 5;
+/// Prior probability that a value is an outlier.
 const OFF: f64 = 0.03;
-/// The shape of the prior of a level's variance: as if as many values as twice this were seen.
+/// Shape of the prior of a level's variance; equivalent to twice as many observations.
 const SHAPE: f64 = 1.5;
-/// How likely there is one more level, spread over the places where it can begin.
+/// Prior probability of another level, spread over its possible positions.
 const ANOTHER_LEVEL: f64 = 0.3;
 
-/// Values in order, and what is known of their noise.
+/// A series with its noise.
 #[derive(Debug)]
 pub struct NoisySeries<'a> {
-    /// The values.
     pub values: &'a [f64],
-    /// How much they vary at one level, roughly.
+    /// Approximate variation within a level.
     pub noise: f64,
-    /// How far apart levels can lie.
+    /// The range of possible levels.
     pub range: f64,
 }
 
-/// A level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SegmentLevel {
-    /// The index of its first value.
+    /// Index of the first value.
     pub first: usize,
-    /// The index behind its last value.
+    /// Index after the last value.
     pub end: usize,
-    /// Where it lies.
     pub mean: f64,
-    /// How uncertain that is.
+    /// Standard error of the mean.
     pub error: f64,
-    /// The index of the value that is off, where one is.
+    /// Index of the outlier, if any.
     pub off: Option<usize>,
 }
 
 impl SegmentLevel {
-    /// How many values it has.
     pub fn count(&self) -> usize {
         self.end - self.first
     }
@@ -60,8 +56,7 @@ struct Marginal {
 }
 
 impl NoisySeries<'_> {
-    /// Calls `take` with every partition into levels and the logarithm of its weight: prior times
-    /// likelihood.
+    /// Calls `take` with every partition and its log-weight: prior times likelihood.
     pub fn partitions(&self, mut take: impl FnMut(&[SegmentLevel], f64)) {
         let count = self.values.len();
         let marginals: Vec<Vec<Marginal>> = (0..count)
@@ -84,7 +79,7 @@ impl NoisySeries<'_> {
             take(levels, log);
             return;
         }
-        if levels.len() == MOST_LEVELS {
+        if levels.len() == MAX_LEVELS {
             return;
         }
         let places = (count.max(2) - 1) as f64;
@@ -96,7 +91,7 @@ impl NoisySeries<'_> {
         }
     }
 
-    /// The likelihood of one level, with or without a value that is off.
+    /// The marginal likelihood of one level, with or without an outlier.
     fn marginal(&self, range: Range<usize>) -> Marginal {
         let values = &self.values[range.clone()];
         let count = values.len();
@@ -104,7 +99,7 @@ impl NoisySeries<'_> {
         let as_it_is = plain + count as f64 * (1.0 - OFF).ln();
         let mut best = (as_it_is, mean, error, None);
         let mut logs = vec![as_it_is];
-        // A level of two with one off would be no level.
+        // A level of two with an outlier would be a single value.
         if count > 2 {
             for off in 0..count {
                 let (log, mean, error) = self.without(values, Some(off));
@@ -121,8 +116,7 @@ impl NoisySeries<'_> {
         Marginal { log, level }
     }
 
-    /// The log-likelihood of one level without one of its values, with its mean and the error of
-    /// that.
+    /// The log-likelihood of one level without one of its values, with its mean and standard error.
     fn without(&self, values: &[f64], off: Option<usize>) -> (f64, f64, f64) {
         let kept = || values.iter().enumerate().filter(|(at, _)| Some(*at) != off).map(|(_, v)| *v);
         let count = kept().count() as f64;
@@ -141,8 +135,7 @@ impl NoisySeries<'_> {
     }
 }
 
-/// The logarithm of the gamma function at `shape` by that at [`SHAPE`]; the two differ by a
-/// multiple of one half.
+/// The logarithm of Gamma(`shape`) / Gamma([`SHAPE`]); the arguments differ by a multiple of one half.
 fn log_gamma_ratio(shape: f64) -> f64 {
     // Gamma(1.5) is sqrt(pi)/2 and Gamma(2) is 1.
     let half_steps = ((shape - SHAPE) * 2.0).round() as usize;
@@ -170,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn levels_begin_where_the_values_step() {
+    fn levels_start_where_the_values_step() {
         assert_eq!(likeliest(&[0.0, 1.0, -1.0, 0.0, 0.5, 0.0]), [0]);
         assert_eq!(likeliest(&[0.0, 1.0, -1.0, 20.0, 21.0, 20.0]), [0, 3]);
         assert_eq!(likeliest(&[0.0, 1.0, 10.0, 11.0, 10.0, 30.0, 31.0, 30.0]), [0, 2, 5]);
     }
 
     #[test]
-    fn one_value_that_is_off_makes_no_level() {
+    fn a_single_outlier_is_not_a_level() {
         assert_eq!(likeliest(&[0.0, 1.0, -1.0, 90.0, 0.5, 0.0, 1.0, 0.0]), [0]);
         assert_eq!(likeliest(&[0.0, 1.0, -1.0, 0.0, 20.0, 21.0, 70.0, 20.0]), [0, 4]);
     }
 
     #[test]
-    fn the_ratio_of_gamma_functions_is_that_of_factorials() {
+    fn the_ratio_of_gamma_functions_matches_known_values() {
         // Gamma(3.5)/Gamma(1.5) = 2.5 * 1.5; Gamma(3)/Gamma(1.5) = 2 / (sqrt(pi)/2).
         assert!((log_gamma_ratio(3.5).exp() - 3.75).abs() < 1e-9);
         let expected = 4.0 / std::f64::consts::PI.sqrt();

@@ -1,8 +1,7 @@
-//! The log for small writes in open-unit tables.
+//! Infers the log for small writes from open-unit tables.
 //!
-//! Where small writes go to a log of their own they are faster than writes of twice the size, which
-//! nothing else makes them. Each order and number of units shows at most one such size; they are
-//! weighed against each other and against chance.
+//! Only a separate log makes small writes faster than writes of twice the size. Each access order and
+//! number of units shows at most one such size. The sizes are compared with each other and with chance.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +10,16 @@ use crate::belief::log_sum_exp;
 use crate::findings::{CandidateValue, GeometryFinding, QuantityValue, SURE};
 use crate::flashbench::{AccessOrder, OpenBlockTable};
 
-/// A write that is so many times as fast as one of twice the size went elsewhere.
+/// Smallest factor between the rate of a logged write and of one twice as large.
 const FASTER: f64 = 1.6;
-/// No log for small writes takes larger ones.
-const MOST_BYTES: u64 = 256 << 10;
-/// How likely a row shows the log where there is one, another size by chance, and nothing.
+/// The largest write that a log for small writes takes.
+const MAX_BYTES: u64 = 256 << 10;
+/// Probability that a row shows the log if there is one, and that it shows another size by chance.
 const SHOWS: f64 = 0.6;
 const CHANCE: f64 = 0.02;
-/// The rows of one table go together: they count for less than if they were independent.
+/// Weight of correlated rows.
 const TOGETHER: f64 = 0.4;
 
-/// The finding.
 pub fn finding(tables: &[OpenBlockTable]) -> GeometryFinding {
     let mut seen: BTreeMap<u64, u32> = BTreeMap::new();
     let (mut rows, mut shown) = (0_u32, 0_u32);
@@ -33,7 +31,7 @@ pub fn finding(tables: &[OpenBlockTable]) -> GeometryFinding {
                 let faster = sizes.windows(2).filter_map(|of| {
                     let rate = |write| table.rate(units, access, write).map(|rate| rate as f64);
                     let ratio = rate(of[0])? / rate(of[1])?;
-                    (of[0].0 <= MOST_BYTES).then_some((of[0].0, ratio))
+                    (of[0].0 <= MAX_BYTES).then_some((of[0].0, ratio))
                 });
                 let most = faster.max_by(|one, other| one.1.total_cmp(&other.1));
                 let Some((write, ratio)) = most else { continue };
@@ -46,15 +44,13 @@ pub fn finding(tables: &[OpenBlockTable]) -> GeometryFinding {
         }
     }
     if rows == 0 {
-        return GeometryFinding::not_measured(
-            "the tables have no two sizes of writes beside each other",
-        );
+        return GeometryFinding::not_measured("requires tables with consecutive write sizes");
     }
     let candidates = posterior(&seen, rows);
     let likeliest = candidates.first().copied().filter(|of| of.probability >= SURE);
     let Some(CandidateValue { value, probability }) = likeliest else {
         let reason = match shown {
-            0 => "no write is faster than one of twice its size".to_owned(),
+            0 => "no write size is faster than twice that size".to_owned(),
             _ => {
                 format!("writes of one size are faster than larger ones in {shown} of {rows} rows")
             }
@@ -70,11 +66,11 @@ pub fn finding(tables: &[OpenBlockTable]) -> GeometryFinding {
     GeometryFinding { candidates, ..GeometryFinding::found(value, probability, reason) }
 }
 
-/// The sizes by their probability, with none as likely before as all of them together.
+/// The posterior of the sizes. The prior of no log equals that of all sizes together.
 fn posterior(seen: &BTreeMap<u64, u32>, rows: u32) -> Vec<CandidateValue> {
     let log = |own: u32| {
         let others: u32 = seen.values().sum::<u32>() - own;
-        // A log may show in some rows only: beyond the cliff, or in a mixed order.
+        // A log may only be visible in some rows, for example beyond the cliff or in random order.
         let quiet = f64::from(rows - own - others);
         let of_log = f64::from(own) * SHOWS.ln() + quiet * (1.0 - SHOWS).max(0.5).ln();
         TOGETHER * (of_log + f64::from(others) * CHANCE.ln())
