@@ -19,6 +19,7 @@ use crate::error::BenchError;
 use crate::fio::{self, FioRun, system};
 use crate::plan::fill_timeout;
 use crate::result;
+use crate::start::StartVariation;
 use crate::target::{TargetIdentity, WorkloadTarget};
 
 /// The directory of the files, next to that of the workload.
@@ -49,6 +50,9 @@ pub struct StartingState {
     /// The used share of the file system, in hundredths of a percent; 0 for an empty one.
     pub fill_hundredths: u32,
     pub age_rounds: u32,
+    /// Whether each trial draws how the file system was used since; see [`crate::start`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub varied: bool,
 }
 
 /// The state that was reached.
@@ -59,6 +63,29 @@ pub struct StateReached {
     pub files: u64,
     pub age_rounds: u32,
     pub written_bytes: u64,
+    /// How it was used then, in a trial that draws this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartVariation>,
+}
+
+impl StateReached {
+    /// A mounted file system as it is.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn of(mount_point: &Path) -> Result<Self, BenchError> {
+        let (used, total) = usage(mount_point)?;
+        Ok(Self { used_hundredths: share_hundredths(used, total), ..Self::default() })
+    }
+}
+
+/// The free space of the file system at `mount_point`.
+///
+/// # Errors
+/// When it cannot be asked.
+pub fn free_bytes(mount_point: &Path) -> Result<u64, BenchError> {
+    let (used, total) = usage(mount_point)?;
+    Ok(total.saturating_sub(used))
 }
 
 impl StartingState {
@@ -70,11 +97,15 @@ impl StartingState {
 impl std::fmt::Display for StartingState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_fresh() {
-            return f.write_str("empty");
+            f.write_str("empty")?;
+        } else {
+            write!(f, "filled to {} %", self.fill_hundredths / 100)?;
         }
-        write!(f, "filled to {} %", self.fill_hundredths / 100)?;
         if self.age_rounds > 0 {
             write!(f, ", aged by {} rounds", self.age_rounds)?;
+        }
+        if self.varied {
+            f.write_str(", varied start")?;
         }
         Ok(())
     }
@@ -119,12 +150,12 @@ pub fn prepare(
     }
     builder.write_back()?;
     let (used, total) = builder.usage()?;
-    let used_hundredths = u128::from(used) * 10_000 / u128::from(total.max(1));
     Ok(StateReached {
-        used_hundredths: u32::try_from(used_hundredths).unwrap_or(10_000),
+        used_hundredths: share_hundredths(used, total),
         files: files_in(&builder.folder)?.len() as u64,
         age_rounds: state.age_rounds,
         written_bytes: builder.written_bytes,
+        start: None,
     })
 }
 
@@ -139,13 +170,8 @@ struct StateBuilder<'a> {
 }
 
 impl StateBuilder<'_> {
-    /// Used and total bytes of the file system.
     fn usage(&self) -> Result<(u64, u64), BenchError> {
-        let stat = rustix::fs::statvfs(&self.folder)
-            .map_err(|error| system(&self.folder)(error.into()))?;
-        let unit = stat.f_frsize.max(1);
-        let used = stat.f_blocks.saturating_sub(stat.f_bfree);
-        Ok((used.saturating_mul(unit), stat.f_blocks.saturating_mul(unit)))
+        usage(&self.folder)
     }
 
     /// Writes files of all classes, about `volume` bytes in total.
@@ -240,6 +266,19 @@ impl StateBuilder<'_> {
         let (outcome, output) = result?;
         result::read_fill(&outcome, &output)
     }
+}
+
+/// Used and total bytes of the file system.
+fn usage(below: &Path) -> Result<(u64, u64), BenchError> {
+    let stat = rustix::fs::statvfs(below).map_err(|error| system(below)(error.into()))?;
+    let unit = stat.f_frsize.max(1);
+    let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+    Ok((used.saturating_mul(unit), stat.f_blocks.saturating_mul(unit)))
+}
+
+fn share_hundredths(used: u64, total: u64) -> u32 {
+    let hundredths = u128::from(used) * 10_000 / u128::from(total.max(1));
+    u32::try_from(hundredths).unwrap_or(10_000)
 }
 
 /// All files below a directory with their sizes in bytes, sorted by path.

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use flashfit_bench::plan::Points;
 use flashfit_bench::state::{self, StateTools};
-use flashfit_bench::{BenchError, RunPlan, WorkloadTarget, run_workload};
+use flashfit_bench::{
+    BenchError, RunPlan, StartVariation, StateReached, WorkloadTarget, run_workload,
+};
 use flashfit_device::{Refusal, SystemRoots, WriteConsent};
 use flashfit_filesystem::plan::fitted_conditions;
 use flashfit_filesystem::{
@@ -173,12 +175,20 @@ impl<'a> LocalTestBed<'a> {
         // Restored when the trial ends, even after an error.
         let _knobs = self.set_knobs(&recipe)?;
         self.still_same()?;
-        let mounted = timed(&mut report.phases.mount_ns, || {
-            let options = recipe.mount_options();
-            Mounted::new(self.runner, &node, recipe.kind(), &self.mount_dir, options)
-                .map_err(Failure::from)
-        })?;
-        let on_initial_state = self.reach_state(request, &mounted, &node, report);
+        let mounted = timed(&mut report.phases.mount_ns, || self.mount(&recipe, &node))?;
+        let prepared = self
+            .reach_state(request, &mounted, &node, report)
+            .and_then(|()| self.vary_start(request, &mounted, report));
+        let mounted = match report.state.and_then(|state| state.start) {
+            Some(start) if start.remounted && prepared.is_ok() => {
+                timed(&mut report.phases.state_ns, || {
+                    mounted.unmount()?;
+                    self.mount(&recipe, &node)
+                })?
+            }
+            _ => mounted,
+        };
+        let on_initial_state = prepared.and_then(|()| self.idle(report));
         let on_initial_state = on_initial_state.and_then(|()| self.still_same());
         if let Some(call) = self.on_initial_state {
             call();
@@ -230,6 +240,40 @@ impl<'a> LocalTestBed<'a> {
             state::prepare(request.state, target, tools)
         })?);
         Ok(())
+    }
+
+    /// Uses the file system a little, as the trial's seed decides.
+    fn vary_start(
+        &self,
+        request: &TrialRequest<'_>,
+        mounted: &Mounted,
+        report: &mut TrialReport,
+    ) -> Result<(), Failure> {
+        if !request.state.varied {
+            return Ok(());
+        }
+        let mut reached = match report.state {
+            Some(reached) => reached,
+            None => StateReached::of(mounted.point())?,
+        };
+        let free_bytes = state::free_bytes(mounted.point())?;
+        let start = StartVariation::draw(request.seed, free_bytes, request.runtime_ns);
+        reached.start = Some(start);
+        report.state = Some(reached);
+        timed(&mut report.phases.state_ns, || start.write_files(mounted.point(), request.seed))?;
+        Ok(())
+    }
+
+    fn idle(&self, report: &mut TrialReport) -> Result<(), Failure> {
+        let Some(start) = report.state.and_then(|state| state.start) else { return Ok(()) };
+        timed(&mut report.phases.state_ns, || start.idle(self.runner))?;
+        Ok(())
+    }
+
+    fn mount(&self, recipe: &Recipe, node: &Path) -> Result<Mounted, Failure> {
+        let options = recipe.mount_options();
+        Mounted::new(self.runner, node, recipe.kind(), &self.mount_dir, options)
+            .map_err(Failure::from)
     }
 
     fn written(&self) -> Option<u64> {
@@ -417,10 +461,11 @@ impl From<BenchError> for Failure {
     }
 }
 
+/// Adds to `into_ns` how long the work took.
 fn timed<T>(into_ns: &mut u64, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = work();
-    *into_ns = nanoseconds(start);
+    *into_ns = into_ns.saturating_add(nanoseconds(start));
     result
 }
 

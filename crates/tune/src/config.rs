@@ -20,7 +20,7 @@ use crate::quantity::{Percent, TimeSpan, Weight};
 use crate::spec::RunSpec;
 
 /// The keys of a configuration, for the message about an unknown one.
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 35] = [
     "on",
     "vm_kernel",
     "vm_speed_mips",
@@ -53,6 +53,7 @@ const KEYS: [&str; 34] = [
     "within",
     "fill",
     "age",
+    "fresh",
     "weights",
     "options",
 ];
@@ -126,6 +127,8 @@ pub struct Config {
     pub fill: Option<Percent>,
     /// Rounds of ageing before a workload begins.
     pub age: Option<u32>,
+    /// Whether every workload begins on a file system as mkfs left it.
+    pub fresh: Option<bool>,
     /// How much workloads count that do not count once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, Weight>,
@@ -222,6 +225,7 @@ impl From<&RunSpec> for Config {
             within: Some(Percent(spec.limits.within_hundredths)),
             fill: Some(Percent(spec.state.fill_hundredths)),
             age: Some(spec.state.age_rounds),
+            fresh: Some(!spec.state.varied),
             weights: spec.weights_thousandths.into_iter().map(|(k, w)| (k, Weight(w))).collect(),
             options: spec.options,
         }

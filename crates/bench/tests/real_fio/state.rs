@@ -20,7 +20,8 @@ fn prepare(bed: &Bed, fill_hundredths: u32, age_rounds: u32) -> StateReached {
     let tools =
         StateTools { runner: &runner, scratch: &bed.plan.scratch, memory_limit: None, seed: 3 };
     let target = WorkloadTarget::Mounted(&bed.mounted, bed.node());
-    state::prepare(StartingState { fill_hundredths, age_rounds }, target, tools).unwrap()
+    state::prepare(StartingState { fill_hundredths, age_rounds, varied: false }, target, tools)
+        .unwrap()
 }
 
 fn a_file_system_is_filled_to_its_share() {

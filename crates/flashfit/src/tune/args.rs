@@ -28,8 +28,8 @@ A configuration file can have these keys, explained in docs/tuning.md: on,
 vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
 media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
 strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
-p99_write_max, budget, max_write, trials, within, fill, age, data_size, memory,
-runtime_ms, [weights] with a number for each workload, and [options.NAME] for
+p99_write_max, budget, max_write, trials, within, fill, age, fresh, data_size,
+memory, runtime_ms, [weights] with a number for each workload, and [options.NAME] for
 each file system with always, exclude and include.";
 
 #[derive(Debug, Args)]
@@ -80,8 +80,18 @@ pub struct TuneArgs {
 const RESUME_EXCLUDES: [&str; 5] = ["config", "dir", "SearchSpaceArgs", "GoalArgs", "BudgetArgs"];
 
 /// A replay measures nothing, so arguments about measuring make no sense with it.
-const REPLAY_EXCLUDES: [&str; 9] =
-    ["resume", "dir", "dry_run", "confirm", "fill", "age", "start", "profile", "TestBedArgs"];
+const REPLAY_EXCLUDES: [&str; 10] = [
+    "resume",
+    "dir",
+    "dry_run",
+    "confirm",
+    "fill",
+    "age",
+    "fresh",
+    "start",
+    "profile",
+    "TestBedArgs",
+];
 
 /// Goals and constraints.
 #[derive(Debug, Args)]
@@ -114,6 +124,10 @@ pub struct GoalArgs {
     /// eighth of the data [default: 0].
     #[arg(long, value_name = "ROUNDS")]
     pub age: Option<u32>,
+    /// Measure on the file system as mkfs left it. Without this each trial writes, syncs, remounts
+    /// and idles a little before, at random, as results differ by these.
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 /// Budget of a run.

@@ -162,7 +162,8 @@ pub fn state(asked: &GoalArgs, config: &Config) -> Result<StartingState, Command
         None if age_rounds > 0 => DEFAULT_AGING_FILL_HUNDREDTHS,
         None => 0,
     };
-    Ok(StartingState { fill_hundredths, age_rounds })
+    let varied = !(asked.fresh || config.fresh.unwrap_or(false));
+    Ok(StartingState { fill_hundredths, age_rounds, varied })
 }
 
 fn contradiction(message: String, hint: &str) -> CommandError {
