@@ -19,6 +19,7 @@ schedulers = ["none"]
 strategy = "exhaustive"
 repeats = 3
 confirm_rounds = 0
+fresh = true
 [options.ext4]
 exclude = ["noatime", "discard", "nojournal", "fast_commit", "writeback", "geometry"]
 "#;
