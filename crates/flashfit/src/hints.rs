@@ -4,8 +4,11 @@
 use std::any::Any;
 
 use flashfit_apply::InfeasiblePlan;
+use flashfit_filesystem::Scheduler;
 use flashfit_filesystem::plan::{PlanError, SeveralPlansError};
+use flashfit_host::program::quote;
 use flashfit_probe::{ProbeFileError, ProbeRunError};
+use flashfit_tune::run::{RecordedCatalogError, RunError, UnusableReason};
 use flashfit_user_error::UserError;
 
 /// A hint for any error of the crates.
@@ -26,6 +29,12 @@ pub fn hint<E: UserError + 'static>(error: &E) -> Option<String> {
     if let Some(error) = any.downcast_ref() {
         return probe_file(error);
     }
+    if let Some(error) = any.downcast_ref() {
+        return run(error);
+    }
+    if let Some(error) = any.downcast_ref() {
+        return recorded_catalog(error);
+    }
     error.hint()
 }
 
@@ -37,6 +46,77 @@ fn probe_file(error: &ProbeFileError) -> Option<String> {
         }
         ProbeFileError::OtherDevice { .. } => {
             Some("probe this one: flashfit probe TARGET --output FILE".to_owned())
+        }
+    }
+}
+
+fn run(error: &RunError) -> Option<String> {
+    let text = match error {
+        RunError::Start(_) => "--start takes auto, whole or a position such as 4MiB or 63s".into(),
+        RunError::PartitionStart { .. } => "leave --start out, or name the whole medium".into(),
+        RunError::OtherDevice { .. } => {
+            "put that medium in, or begin a new run without --resume".into()
+        }
+        RunError::OtherNumbers { .. } => {
+            "go on with the flashfit that began it, or begin a new run without --resume".into()
+        }
+        RunError::NoTrialsThere { .. } => {
+            "run it as root (sudo flashfit tune ...), on a machine with loop devices and FUSE; or \
+             in a virtual machine, which needs neither: flashfit doctor"
+                .into()
+        }
+        RunError::NoScheduler { offered, .. } => {
+            let names: Vec<&str> = offered.iter().map(Scheduler::name).collect();
+            format!("it offers {}", names.join(", "))
+        }
+        RunError::Unusable { reason, .. } => return unusable(reason),
+        RunError::NoFileSystem { .. } => "apt-get install e2fsprogs btrfs-progs".into(),
+        RunError::UntriableOption { option, .. } => format!("take `{option}` out of `always`"),
+        RunError::OptionWithoutEffect { filesystem, .. } => format!(
+            "take it out of [options.{filesystem}]; flashfit options --fs {filesystem} shows what \
+             was found"
+        ),
+        RunError::TooRisky { durability, .. } => {
+            format!("add --allow {durability}, or take them out")
+        }
+        RunError::Scratch(_) => "name a run directory without spaces and signs with --dir".into(),
+        RunError::OtherKernel { .. } => "ask for boards of one kind by their tags".into(),
+        RunError::NotAgreed { missing, .. } => {
+            let names = missing.iter().map(|(board, device)| format!("{board}:{device}"));
+            format!("--confirm {}", names.collect::<Vec<_>>().join(","))
+        }
+        RunError::OnBoard { error, .. } => return run(error),
+        RunError::Catalog(error) => return recorded_catalog(error),
+        other => return other.hint(),
+    };
+    Some(text)
+}
+
+fn unusable(reason: &UnusableReason) -> Option<String> {
+    match reason {
+        UnusableReason::PlanOnly(_) => Some("name another one with --fs".to_owned()),
+        UnusableReason::Program(error) => error.hint(),
+        UnusableReason::Kernel { .. } => {
+            Some("try it in a virtual machine, whose kernel has it: --on vm".to_owned())
+        }
+        UnusableReason::TooSmall { .. } => {
+            Some("use a larger medium, or another file system with --fs".to_owned())
+        }
+    }
+}
+
+fn recorded_catalog(error: &RecordedCatalogError) -> Option<String> {
+    match error {
+        RecordedCatalogError::Entry(error) => error.hint(),
+        RecordedCatalogError::NeedsBuiltIn => {
+            Some("leave --catalog out, or: unset FLASHFIT_CATALOG".to_owned())
+        }
+        RecordedCatalogError::NeedsCatalog { folder } => {
+            let folder = quote(&folder.display().to_string());
+            Some(format!("if you trust it, add: --catalog {folder}"))
+        }
+        RecordedCatalogError::OtherDefinitions => {
+            Some("name the catalog as it was when the run began, with --catalog DIR".to_owned())
         }
     }
 }

@@ -5,7 +5,6 @@
 
 mod apply;
 mod card_bench;
-mod catalogs;
 mod charset;
 mod cli;
 mod command_error;

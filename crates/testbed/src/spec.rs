@@ -100,6 +100,16 @@ impl FromStr for VmDisk {
 }
 
 impl TestBedSpec {
+    /// Where it is, as part of a sentence.
+    pub fn whereabouts(&self) -> String {
+        match self {
+            Self::Here => "here".to_owned(),
+            Self::Vm(_) => "in a virtual machine".to_owned(),
+            Self::Ssh { host } => format!("on {host}"),
+            Self::Lab { .. } => "on that board".to_owned(),
+        }
+    }
+
     pub fn is_here(&self) -> bool {
         *self == Self::Here
     }

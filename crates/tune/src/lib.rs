@@ -18,6 +18,7 @@ pub mod recommend;
 pub mod record;
 pub mod replay;
 pub mod results;
+pub mod run;
 pub mod run_dir;
 pub mod session;
 pub mod space;

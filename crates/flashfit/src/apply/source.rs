@@ -14,9 +14,9 @@ use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
 use flashfit_tune::{RunHeader, Space, StoredRun};
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;
 use crate::rendering::RunView;
+use flashfit_tune::run::Catalogs;
 
 const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
 /// Parts of a plan that name the device's node, which may be another today.

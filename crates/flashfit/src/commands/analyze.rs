@@ -6,11 +6,11 @@ use flashfit_report::{RankingTable, terminal};
 use flashfit_tune::{Space, StoredRun};
 use serde::Serialize;
 
-use crate::catalogs::Catalogs;
 use crate::cli::AnalyzeArgs;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::{self, RunView};
+use flashfit_tune::run::Catalogs;
 
 #[derive(Serialize)]
 struct Table {

@@ -6,12 +6,12 @@ use flashfit_report::html;
 use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{Space, StoredRun};
 
-use crate::catalogs::Catalogs;
 use crate::cli::ReportArgs;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::output_file::{OutputFile, OutputKind};
 use crate::rendering::{self, RunView};
+use flashfit_tune::run::Catalogs;
 
 pub fn run(args: &ReportArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let run = StoredRun::read(&args.dir)?;

@@ -12,6 +12,7 @@ use flashfit_host::{ProgramError, Runner, SshAddress, SystemRunner};
 use flashfit_lab::{Lab, LabError, LabSettings, LockState, LockedPlace, PowerState, Tags};
 use flashfit_testbed::remote::SshLink;
 use flashfit_testbed::{RemoteHost, TrialError};
+use flashfit_tune::run::{BoardLock, LockedBoard};
 use flashfit_tune::{RunSpec, TimeSpan};
 use flashfit_user_error::ExitClass;
 
@@ -35,22 +36,12 @@ const REACH_INTERVAL: Duration = Duration::from_secs(1);
 /// After that a board whose connection is lost is given up: others do its work.
 const LOST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A board of the lab, with an agent on it. The agent ends before the place is given back.
-pub struct LockedBoard {
-    /// The name of its place in the lab.
-    pub name: String,
-    /// The way to trials there.
-    pub place: RemoteHost<SshLink>,
-    /// The lock.
-    pub lease: PlaceLease,
-}
-
 /// A locked place, given back when dropped.
 #[derive(Debug)]
 pub struct PlaceLease {
     lock: LockedPlace,
     /// Whether its power goes with it: it had none before, or the board is lost.
-    pub power_off: bool,
+    power_off: bool,
     /// Whether it has become somebody else's.
     is_taken: bool,
     confirmed: Instant,
@@ -61,11 +52,22 @@ impl PlaceLease {
         Self { lock, power_off: false, is_taken: false, confirmed: Instant::now() }
     }
 
-    /// Looks now and then whether the place is still ours.
-    ///
-    /// # Errors
-    /// When it is somebody else's by now, or the user interrupts.
-    pub fn still_ours(&mut self) -> Result<(), TrialError> {
+    /// Gives power to a board that has none, where it has a switch; whether it has to boot.
+    fn power_on(&mut self) -> Result<bool, LabError> {
+        match self.lock.power() {
+            Err(LabError::NoPower { .. }) | Ok(PowerState::On) => Ok(false),
+            Err(error) => Err(error),
+            Ok(state) => {
+                self.lock.power_on()?;
+                self.power_off = state == PowerState::Off;
+                Ok(true)
+            }
+        }
+    }
+}
+
+impl BoardLock for PlaceLease {
+    fn still_ours(&mut self) -> Result<(), TrialError> {
         if self.confirmed.elapsed() < shortened(CONFIRM_INTERVAL) {
             return Ok(());
         }
@@ -99,17 +101,8 @@ impl PlaceLease {
         }
     }
 
-    /// Gives power to a board that has none, where it has a switch; whether it has to boot.
-    fn power_on(&mut self) -> Result<bool, LabError> {
-        match self.lock.power() {
-            Err(LabError::NoPower { .. }) | Ok(PowerState::On) => Ok(false),
-            Err(error) => Err(error),
-            Ok(state) => {
-                self.lock.power_on()?;
-                self.power_off = state == PowerState::Off;
-                Ok(true)
-            }
-        }
+    fn power_off(&mut self) {
+        self.power_off = true;
     }
 }
 
@@ -226,7 +219,10 @@ pub fn reach(
                 with.spec.catalog_dir.as_deref(),
             )?)
         }) {
-            Ok(place) => berths.push(LockedBoard { name, place, lease }),
+            Ok(host) => {
+                let (host, lock) = (Box::new(host), Box::new(lease));
+                berths.push(LockedBoard { name, host, lock });
+            }
             Err(error) if error.class() == ExitClass::Interrupted => return Err(error),
             Err(error) => {
                 note(&format!("left out: {name}: {}", error.message()));

@@ -11,9 +11,9 @@ use flashfit_host::SystemRunner;
 use flashfit_testbed::{CardProgram, Host, LocalHost, TestBedSpec, VmChoice};
 use flashfit_tune::RunSpec;
 
-use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;
 use crate::commands::card_server;
+use flashfit_tune::run::Catalogs;
 
 /// What a place is made with.
 #[derive(Clone, Copy)]
@@ -53,26 +53,16 @@ pub fn cards(catalog: Option<&Path>) -> CardProgram {
     CardProgram { program: card_server::program(), args: Box::new(args) }
 }
 
-/// Where a test bed is, as part of a sentence.
-pub fn whereabouts(on: &TestBedSpec) -> String {
-    match on {
-        TestBedSpec::Here => "here".to_owned(),
-        TestBedSpec::Vm(_) => "in a virtual machine".to_owned(),
-        TestBedSpec::Ssh { host } => format!("on {host}"),
-        TestBedSpec::Lab { .. } => "on that board".to_owned(),
-    }
-}
-
 /// Where a test bed is and what was chosen of it, as part of a sentence.
 pub fn description(on: &TestBedSpec) -> String {
     let VmChoice { kernel, speed_mips, disk } = match on {
         TestBedSpec::Vm(choice) => choice,
         TestBedSpec::Lab { tags } => return format!("on all free boards of the lab with {tags}"),
-        TestBedSpec::Here | TestBedSpec::Ssh { .. } => return whereabouts(on),
+        TestBedSpec::Here | TestBedSpec::Ssh { .. } => return on.whereabouts(),
     };
     let kernel = kernel.as_ref().map(|file| format!("with the kernel {}", file.display()));
     let speed = speed_mips.map(|mips| format!("counting {mips} million instructions a second"));
     let disk = (!disk.is_default()).then(|| format!("which sees the medium as {disk}"));
-    let parts = [Some(whereabouts(on)), kernel, speed, disk];
+    let parts = [Some(on.whereabouts()), kernel, speed, disk];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -5,22 +5,20 @@ use std::time::Duration;
 
 use flashfit_bench::{Workload, estimate_ns};
 use flashfit_device::Target;
-use flashfit_filesystem::{PartitionLayout, Recipe, Scheduler};
+use flashfit_filesystem::{PartitionLayout, Recipe};
 use flashfit_host::Program;
 use flashfit_report::text::wrap;
 use flashfit_tune::driver::SearchDriver;
+use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
 use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
 
-use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;
 use crate::consent::{what_is_lost, would_be_refused};
 use crate::output::{self, note};
 use crate::rendering::duration;
 use crate::rendering::setup_commands::partitioning_line;
 use crate::test_beds;
-use crate::tune::space::HostKnowledge;
-use crate::tune::subject::TrialTarget;
-use crate::tune::{resolve, space};
+use crate::tune::resolve;
 use flashfit_target::TargetSource;
 
 /// Stands for the loop device that an image or a card will get, and for its partition.
@@ -28,10 +26,10 @@ const LOOP: &str = "/dev/loopN";
 const LOOP_PARTITION: &str = "/dev/loopNp1";
 
 /// What is known of how the device is built, or that nothing is.
-pub fn geometry(subject: &TrialTarget) {
-    note(&geometry_text(subject));
-    subject.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
-    note(&format!("layout: {}", subject.layout.reason));
+pub fn geometry(target: &TrialTarget) {
+    note(&geometry_text(target));
+    target.disagreements.iter().for_each(|text| note(&format!("note: {text}")));
+    note(&format!("layout: {}", target.layout.reason));
 }
 
 fn geometry_text(subject: &TrialTarget) -> String {
@@ -52,7 +50,8 @@ fn geometry_text(subject: &TrialTarget) -> String {
 }
 
 /// How much is going to be done. How long that takes is told once there are trials to tell it by.
-pub fn run(spec: &RunSpec, problem: &Problem, made: usize, dir: &Path) {
+pub fn run(request: RunRequest<'_>, problem: &Problem, made: usize) {
+    let RunRequest { spec, dir, .. } = request;
     let made = if made == 0 { String::new() } else { format!(" ({made} were made)") };
     note(&format!(
         "{}{made}; under {}; kept in {}",
@@ -78,23 +77,9 @@ fn extent(spec: &RunSpec, problem: &Problem) -> String {
 }
 
 /// Everything that a run would do, with nothing done.
-pub fn dry_run(
-    spec: &RunSpec,
-    subject: &TrialTarget,
-    catalogues: &Catalogs,
-    known: HostKnowledge<'_>,
-    dir: &Path,
-) -> Result<(), CommandError> {
-    let default = Scheduler::new("none");
-    let built = space::build(
-        spec,
-        &catalogues.filesystems,
-        &|filesystem| subject.conditions_for(filesystem, &subject.conditions),
-        &subject.schedulers,
-        subject.schedulers.first().unwrap_or(&default),
-        subject.filesystem_size(),
-        known,
-    )?;
+pub fn dry_run(request: RunRequest<'_>, preview: &RunPreview) -> Result<(), CommandError> {
+    let RunRequest { spec, dir, catalogs, .. } = request;
+    let RunPreview { target: subject, space: built } = preview;
     let mut lines = Vec::new();
     match &subject.inspected.source {
         TargetSource::Device(medium) => {
@@ -107,7 +92,7 @@ pub fn dry_run(
     lines.push(geometry_text(subject));
     lines.extend(subject.disagreements.iter().cloned());
     lines.push(format!("layout: {}", subject.layout.reason));
-    lines.extend(built.notes);
+    lines.extend(built.notes.iter().cloned());
     lines.push(format!(
         "{}; under {}; kept in {}",
         extent(spec, &built.problem),
@@ -116,7 +101,7 @@ pub fn dry_run(
     ));
     lines.push(format!(
         "a trial may take {} on a medium of 1 MiB/s, less on a faster one",
-        duration(longest_trial(spec, &catalogues.workloads))
+        duration(longest_trial(spec, &catalogs.workloads))
     ));
     lines.push("Every trial does this, here for each file system's first setup:".to_owned());
     lines.extend(commands(subject, &built.space));

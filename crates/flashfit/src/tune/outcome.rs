@@ -8,11 +8,11 @@ use flashfit_tune::run_dir::write_report;
 use flashfit_tune::{RunEnd, RunHeader, Space, TrialRecord};
 use serde::Serialize;
 
-use crate::catalogs::Catalogs;
 use crate::command_error::CommandError;
 use crate::output;
 use crate::rendering::answer::{AnswerParts, rounded};
 use crate::rendering::{self, RunView, verdict};
+use flashfit_tune::run::Catalogs;
 
 #[derive(Serialize)]
 struct Answer {

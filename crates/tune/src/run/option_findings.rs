@@ -6,12 +6,9 @@ use std::collections::BTreeMap;
 use flashfit_device::Target;
 use flashfit_option_probe::OptionFindings;
 use flashfit_testbed::Host;
-use flashfit_tune::RunSpec;
 use flashfit_user_error::{ExitClass, UserError};
 
-use crate::catalogs::Catalogs;
-use crate::command_error::CommandError;
-use crate::tune::subject::TrialTarget;
+use super::{RunError, RunRequest, TrialTarget};
 use flashfit_target::TargetSource;
 
 /// What is known of the options of a run's file systems.
@@ -27,18 +24,17 @@ impl RunOptionFindings {
     /// Finds out what is not known yet. To be called before any thread is started, since images
     /// are mounted where no other process sees them.
     pub fn look(
-        spec: &RunSpec,
-        subject: &TrialTarget,
-        catalogues: &Catalogs,
+        request: RunRequest<'_>,
+        target: &TrialTarget,
         place: &mut dyn Host,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, RunError> {
         let (mut by_file_system, mut notes) = (BTreeMap::new(), Vec::new());
-        for name in &spec.filesystems {
-            let filesystem = catalogues.filesystems.filesystem(name)?;
+        for name in &request.spec.filesystems {
+            let filesystem = request.catalogs.filesystems.filesystem(name)?;
             if filesystem.plan_only.is_some() {
                 continue;
             }
-            match place.option_findings(name, &subject.conditions, rotational(subject)) {
+            match place.option_findings(name, &target.conditions, rotational(target)) {
                 Ok(findings) => {
                     by_file_system.insert(name.clone(), findings);
                 }
@@ -70,17 +66,11 @@ impl RunOptionFindings {
         &self,
         filesystem: &str,
         named: impl IntoIterator<Item = &'a String>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), RunError> {
         for option in named {
             if let Some(reason) = self.why_no_choice(filesystem, option) {
-                return Err(CommandError::new(
-                    ExitClass::Usage,
-                    format!("{filesystem} {option} cannot be tried: {reason}"),
-                    Some(&format!(
-                        "take it out of [options.{filesystem}]; flashfit options --fs {filesystem} \
-                         shows what was found"
-                    )),
-                ));
+                let (filesystem, option) = (filesystem.to_owned(), option.clone());
+                return Err(RunError::OptionWithoutEffect { filesystem, option, reason });
             }
         }
         Ok(())
@@ -89,8 +79,8 @@ impl RunOptionFindings {
 
 /// What the kernel takes the device for, where that is known before it is attached: btrfs has
 /// `ssd` as its default by it. A simulated card's loop device has no disk below it.
-fn rotational(subject: &TrialTarget) -> Option<bool> {
-    match (&subject.inspected.source, &subject.inspected.target) {
+fn rotational(target: &TrialTarget) -> Option<bool> {
+    match (&target.inspected.source, &target.inspected.target) {
         (TargetSource::Card(_), _) => Some(false),
         (TargetSource::Device(_), Target::Image(_)) => None,
         (TargetSource::Device(medium), _) => Some(medium.queue.rotational),

@@ -8,11 +8,9 @@ use flashfit_filesystem::{
 use flashfit_geometry::{Geometry, QuantitySource, Sourced};
 use flashfit_target::{InspectedTarget, SIMULATED, TargetSource};
 use flashfit_testbed::WriteGrant;
-use flashfit_tune::RunSpec;
-use flashfit_user_error::ExitClass;
 
-use crate::cli::layout_start;
-use crate::command_error::CommandError;
+use super::RunError;
+use crate::spec::RunSpec;
 
 /// What a loop device offers that is not attached yet.
 const LOOP_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
@@ -36,10 +34,10 @@ pub struct TrialTarget {
 
 impl TrialTarget {
     /// Looks at the target of a run.
-    pub fn look(
+    pub(super) fn look(
         spec: &RunSpec,
         place: &mut dyn flashfit_testbed::Host,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, RunError> {
         let inspected = found(spec, place)?;
         let known =
             |bytes: Option<Bytes>| bytes.map(|bytes| Sourced::new(bytes, QuantitySource::Given));
@@ -51,14 +49,10 @@ impl TrialTarget {
         let target = &inspected.target;
         let start = match inspected.partition_start() {
             Some(_) if spec.start != "auto" => {
-                return Err(CommandError::new(
-                    ExitClass::Usage,
-                    format!("{target} is a partition, which is left where it is"),
-                    Some("leave --start out, or name the whole medium"),
-                ));
+                return Err(RunError::PartitionStart { target: target.clone() });
             }
             Some(_) => flashfit_filesystem::LayoutStart::Whole,
-            None => layout_start(&spec.start)?,
+            None => spec.start.parse().map_err(RunError::Start)?,
         };
         let mut layout =
             plan_layout(inspected.capacity().0, inspected.sector_bytes(), &geometry, start)?;
@@ -97,7 +91,7 @@ impl TrialTarget {
     }
 
     /// Leave to write to it; `named` is what the user called a device whose data may be lost.
-    pub fn leave(&self, named: Option<String>) -> WriteGrant {
+    pub(super) fn grant(&self, named: Option<String>) -> WriteGrant {
         match (&self.inspected.source, &self.inspected.target, named) {
             (TargetSource::Card(model), Target::Simulated(name), _) => {
                 WriteGrant::Card { name: name.clone(), model: model.clone() }
@@ -114,7 +108,7 @@ impl TrialTarget {
 fn found(
     spec: &RunSpec,
     place: &mut dyn flashfit_testbed::Host,
-) -> Result<InspectedTarget, CommandError> {
+) -> Result<InspectedTarget, RunError> {
     match spec.target.strip_prefix(SIMULATED) {
         Some(name) => Ok(InspectedTarget::card(name, spec.catalog_dir.as_deref())?),
         None => Ok(InspectedTarget::of_device(place.inspect(&spec.target)?)),

@@ -5,13 +5,14 @@ use flashfit_device::Bytes;
 use flashfit_filesystem::{
     Conditions, FileSystem, FileSystemCatalog, FsOption, Recipe, Scheduler, Setup,
 };
+use flashfit_host::ProgramError;
 use flashfit_testbed::Capabilities;
-use flashfit_tune::{FileSystemChoices, Problem, RunSpec, Space};
-use flashfit_user_error::ExitClass;
 use std::path::Path;
 
-use crate::command_error::CommandError;
-use crate::tune::option_findings::RunOptionFindings;
+use super::{RunError, RunOptionFindings, UnusableReason};
+use crate::problem::Problem;
+use crate::space::{FileSystemChoices, Space};
+use crate::spec::RunSpec;
 
 /// A space and what the user should know about what is not in it.
 pub struct BuiltSpace {
@@ -22,13 +23,13 @@ pub struct BuiltSpace {
 
 /// What is known of the place of the trials.
 #[derive(Clone, Copy)]
-pub struct HostKnowledge<'a> {
-    pub validity: &'a RunOptionFindings,
+pub(super) struct HostKnowledge<'a> {
+    pub findings: &'a RunOptionFindings,
     pub offers: &'a Capabilities,
 }
 
 /// Builds the space; `conditions` tells what the place offers a file system.
-pub fn build(
+pub(super) fn build(
     spec: &RunSpec,
     catalogue: &FileSystemCatalog,
     conditions: &dyn Fn(&FileSystem) -> Conditions,
@@ -36,8 +37,8 @@ pub fn build(
     default_scheduler: &Scheduler,
     room: Bytes,
     known: HostKnowledge<'_>,
-) -> Result<BuiltSpace, CommandError> {
-    let HostKnowledge { validity, offers } = known;
+) -> Result<BuiltSpace, RunError> {
+    let HostKnowledge { findings: validity, offers } = known;
     let mut notes = validity.notes.clone();
     let schedulers = chosen_schedulers(spec, schedulers)?;
     let mut choices = Vec::new();
@@ -45,20 +46,17 @@ pub fn build(
         let filesystem = catalogue.filesystem(name)?;
         if let Some(reason) = unusable(filesystem, room, offers) {
             if spec.filesystems.len() == 1 {
-                return Err(reason.into_failure(filesystem));
+                let filesystem = filesystem.name.clone();
+                return Err(RunError::Unusable { filesystem, reason });
             }
-            notes.push(format!("{name} is left out: {}", reason.message));
+            notes.push(format!("{name} is left out: {reason}"));
             continue;
         }
         let conditions = conditions(filesystem);
         choices.push(choices_of(spec, filesystem, &conditions, &schedulers, validity, &mut notes)?);
     }
     if choices.is_empty() {
-        return Err(CommandError::new(
-            ExitClass::Environment,
-            format!("none of the file systems can be used here: {}", notes.join("; ")),
-            Some("apt-get install e2fsprogs btrfs-progs"),
-        ));
+        return Err(RunError::NoFileSystem { notes });
     }
     let space = Space { choices, allow: spec.allow, default_scheduler: default_scheduler.clone() };
     let problem = Problem::of_run(&space, spec)?;
@@ -66,68 +64,33 @@ pub fn build(
 }
 
 /// The user's schedulers, all of which the kernel must have; or the kernel's.
-fn chosen_schedulers(
-    spec: &RunSpec,
-    offered: &[Scheduler],
-) -> Result<Vec<Scheduler>, CommandError> {
+fn chosen_schedulers(spec: &RunSpec, offered: &[Scheduler]) -> Result<Vec<Scheduler>, RunError> {
     if spec.schedulers.is_empty() {
         return Ok(offered.to_vec());
     }
     for wanted in &spec.schedulers {
         if !offered.contains(wanted) {
-            let names: Vec<&str> = offered.iter().map(Scheduler::name).collect();
-            return Err(CommandError::new(
-                ExitClass::Environment,
-                format!("the kernel does not offer the scheduler {wanted} for this medium"),
-                Some(&format!("it offers {}", names.join(", "))),
-            ));
+            let (wanted, offered) = (wanted.clone(), offered.to_vec());
+            return Err(RunError::NoScheduler { wanted, offered });
         }
     }
     Ok(spec.schedulers.clone())
 }
 
-struct Unusable {
-    message: String,
-    class: ExitClass,
-    hint: Option<String>,
-}
-
-impl Unusable {
-    fn into_failure(self, filesystem: &FileSystem) -> CommandError {
-        let message = format!("{} cannot be used here: {}", filesystem.name, self.message);
-        CommandError::new(self.class, message, self.hint.as_deref())
-    }
-}
-
-fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Option<Unusable> {
+fn unusable(filesystem: &FileSystem, room: Bytes, offers: &Capabilities) -> Option<UnusableReason> {
     if let Some(reason) = &filesystem.plan_only {
-        return Some(Unusable {
-            message: format!("it can be planned and not tried: {reason}"),
-            class: ExitClass::Usage,
-            hint: Some("name another one with --fs".to_owned()),
-        });
+        return Some(UnusableReason::PlanOnly(reason.clone()));
     }
     let program = &filesystem.mkfs.tool.program;
     if !offers.has_program(program) {
-        let missing = flashfit_host::ProgramError::Missing { name: program.clone() };
-        return Some(Unusable {
-            message: missing.to_string(),
-            class: ExitClass::Environment,
-            hint: flashfit_user_error::UserError::hint(&missing),
-        });
+        return Some(UnusableReason::Program(ProgramError::Missing { name: program.clone() }));
     }
     if !offers.has_kind(&filesystem.kind) {
-        return Some(Unusable {
-            message: format!("the kernel {} has no {}", offers.kernel, filesystem.kind),
-            class: ExitClass::Environment,
-            hint: Some("try it in a virtual machine, whose kernel has it: --on vm".to_owned()),
-        });
+        let (kernel, kind) = (offers.kernel.clone(), filesystem.kind.clone());
+        return Some(UnusableReason::Kernel { kernel, kind });
     }
-    (room < filesystem.least_medium).then(|| Unusable {
-        message: format!("it needs {}, and there are {room}", filesystem.least_medium),
-        class: ExitClass::Usage,
-        hint: Some("use a larger medium, or another file system with --fs".to_owned()),
-    })
+    let least = filesystem.least_medium;
+    (room < least).then_some(UnusableReason::TooSmall { least, room })
 }
 
 fn choices_of(
@@ -137,33 +100,25 @@ fn choices_of(
     schedulers: &[Scheduler],
     validity: &RunOptionFindings,
     notes: &mut Vec<String>,
-) -> Result<FileSystemChoices, CommandError> {
+) -> Result<FileSystemChoices, RunError> {
     let choice = spec.options.get(&filesystem.name).cloned().unwrap_or_default();
     // Options that are always on must be possible together, whichever scheduler.
     let first = schedulers.first().cloned().unwrap_or_else(|| Scheduler::new("none"));
     let always = Setup::new(filesystem, &choice.always, first, conditions)?;
     for name in &always.options {
         if let Some(reason) = filesystem.option(name)?.untriable() {
-            return Err(CommandError::new(
-                ExitClass::Usage,
-                format!("{} {name} cannot be tried: {reason}", filesystem.name),
-                Some(&format!("take `{name}` out of `always`")),
-            ));
+            let (filesystem, option) = (filesystem.name.clone(), name.clone());
+            return Err(RunError::UntriableOption { filesystem, option, reason });
         }
     }
     let durability = always.durability(filesystem)?.durability;
     if durability > spec.allow {
-        return Err(CommandError::new(
-            ExitClass::Usage,
-            format!(
-                "the options always on of {}, {}, are `{durability}` at a power cut, and only \
-                 `{}` is allowed",
-                filesystem.name,
-                choice.always.join(", "),
-                spec.allow
-            ),
-            Some(&format!("add --allow {durability}, or take them out")),
-        ));
+        return Err(RunError::TooRisky {
+            filesystem: filesystem.name.clone(),
+            options: choice.always,
+            durability,
+            allow: spec.allow,
+        });
     }
     validity.check_named(&filesystem.name, choice.always.iter().chain(&choice.include))?;
     let mut free = Vec::new();

@@ -1,0 +1,40 @@
+//! The places where a run makes its trials, by what the user chose.
+
+use std::time::Duration;
+
+use flashfit_host::SystemRunner;
+use flashfit_testbed::TestBedSpec;
+use flashfit_tune::run::{Catalogs, RunResult, ScratchFolder, TrialHosts};
+
+use super::args::TuneArgs;
+use super::resolve::ResolvedSpec;
+use crate::command_error::CommandError;
+use crate::output::warn;
+use crate::test_beds::lab::{self, BoardAccess};
+use crate::test_beds::{self, TestBedContext};
+
+/// Calls `run` with the one place, or all free boards, of a run; releases them afterwards.
+pub fn with_hosts(
+    args: &TuneArgs,
+    ResolvedSpec { spec, dir }: &ResolvedSpec,
+    catalogues: &Catalogs,
+    runner: &SystemRunner,
+    run: impl FnOnce(TrialHosts<'_>) -> Result<Option<RunResult>, CommandError>,
+) -> Result<Option<RunResult>, CommandError> {
+    let TestBedSpec::Lab { tags } = &spec.on else {
+        let scratch = ScratchFolder::of(dir)?;
+        let context = TestBedContext { runner, catalogues, dir, scratch: scratch.path() };
+        let mut host = test_beds::place(spec, context)?;
+        return run(TrialHosts::One(host.as_mut()));
+    };
+    let lab = lab::open(runner)?;
+    let result = (|| {
+        let wait = args.stand.lab_wait.unwrap_or(lab::USUAL_WAIT);
+        let leases = lab::lock(&lab, &tags.parse()?, Duration::from_nanos(wait.0))?;
+        run(TrialHosts::Boards(lab::reach(leases, BoardAccess { runner, spec, dir })?))
+    })();
+    if let Err(error) = lab.close() {
+        warn(&format!("{error}; the next start gives back what is still held"));
+    }
+    result
+}

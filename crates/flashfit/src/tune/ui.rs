@@ -1,0 +1,113 @@
+//! What the user sees of a run and is asked for.
+
+use std::collections::BTreeMap;
+
+use flashfit_device::{ConsentMethod, Device};
+use flashfit_testbed::{TestBedSpec, TrialError};
+use flashfit_tune::Observer;
+use flashfit_tune::run::{RunEvent, RunRequest, RunUi};
+use flashfit_user_error::ExitClass;
+
+use super::announce;
+use super::args::TuneArgs;
+use super::progress::TuneProgress;
+use crate::command_error::CommandError;
+use crate::consent;
+use crate::output::{note, warn};
+
+pub struct TuneUi<'a> {
+    args: &'a TuneArgs,
+    request: RunRequest<'a>,
+    agreed: Agreed,
+    /// Once trials begin.
+    progress: Option<TuneProgress>,
+}
+
+/// The names of `--confirm`.
+enum Agreed {
+    Device(Option<String>),
+    /// By board.
+    Boards(BTreeMap<String, String>),
+}
+
+impl<'a> TuneUi<'a> {
+    pub fn new(args: &'a TuneArgs, request: RunRequest<'a>) -> Result<Self, CommandError> {
+        let agreed = match request.spec.on {
+            _ if args.dry_run => Agreed::Device(None),
+            TestBedSpec::Lab { .. } => Agreed::Boards(by_board(&args.confirm)?),
+            _ => Agreed::Device(of_device(&args.confirm)?),
+        };
+        Ok(Self { args, request, agreed, progress: None })
+    }
+}
+
+impl RunUi for TuneUi<'_> {
+    fn observer(&mut self) -> &mut dyn Observer {
+        let args = self.args;
+        self.progress.get_or_insert_with(|| TuneProgress::new(args.progress, 0, args.json_stream))
+    }
+
+    fn event(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Target { board, target } => {
+                board.iter().for_each(|name| note(&format!("{name}:")));
+                announce::geometry(target);
+            }
+            RunEvent::SpreadOver(boards) => {
+                note(&format!("spread over {}; shown for the first", boards.join(", ")));
+            }
+            RunEvent::BoardLeftOut(reason) => note(&format!("left out: {reason}")),
+            RunEvent::LeftOut(text) => note(&format!("note: {text}")),
+            RunEvent::Warning(text) => warn(text),
+            RunEvent::Began { problem, made } => {
+                announce::run(self.request, problem, made);
+                let TuneArgs { progress, json_stream, .. } = *self.args;
+                self.progress = Some(TuneProgress::new(progress, made, json_stream));
+            }
+            RunEvent::Ended => self.progress.iter_mut().for_each(TuneProgress::finish),
+        }
+    }
+
+    fn agree(
+        &mut self,
+        board: Option<&str>,
+        device: &Device,
+        guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
+    ) -> Result<String, TrialError> {
+        let given = match (&self.agreed, board) {
+            (Agreed::Boards(names), Some(board)) => names.get(board),
+            (Agreed::Device(name), _) => name.as_ref(),
+            (Agreed::Boards(_), None) => None,
+        };
+        consent::agreed(device, given.map(String::as_str), guard)
+    }
+}
+
+fn of_device(confirmed: &[String]) -> Result<Option<String>, CommandError> {
+    match confirmed {
+        [] => Ok(None),
+        [name] => Ok(Some(name.clone())),
+        _ => Err(CommandError::new(
+            ExitClass::Usage,
+            "one medium is tuned, and several are agreed to",
+            Some("give --confirm once"),
+        )),
+    }
+}
+
+/// `BOARD:NAME` by board.
+fn by_board(confirmed: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
+    let parts = confirmed.iter().flat_map(|text| text.split(','));
+    parts
+        .map(|part| match part.split_once(':') {
+            Some((board, name)) if !board.is_empty() && !name.is_empty() => {
+                Ok((board.to_owned(), name.to_owned()))
+            }
+            _ => Err(CommandError::new(
+                ExitClass::Usage,
+                format!("`{part}` does not say whose medium is meant"),
+                Some("in a lab: --confirm BOARD:NAME,BOARD:NAME"),
+            )),
+        })
+        .collect()
+}

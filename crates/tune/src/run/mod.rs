@@ -1,0 +1,222 @@
+//! A run from its first look at the device to its last record: claims the directory, takes the
+//! device over, makes the trials, cleans up.
+//!
+//! ```text
+//! catalogs         the file systems and workloads that a run uses
+//! target           the device, and where on it the file systems go
+//! option_findings  which options have no effect there
+//! built_space      the space that is searched, and what was left out of it
+//! take             the run in one place
+//! spread           the run on several boards, a thread each
+//! ```
+//!
+//! Nothing here prints or asks: see [`RunUi`].
+
+mod built_space;
+mod catalogs;
+mod error;
+mod option_findings;
+mod same;
+mod scratch;
+mod spread;
+mod take;
+mod target;
+mod tidy;
+
+use std::path::Path;
+
+use flashfit_device::{ConsentMethod, Device};
+use flashfit_testbed::{Capabilities, Host, Requirements, TrialError};
+
+use crate::problem::Problem;
+use crate::record::TrialRecord;
+use crate::run_dir::{RunDirLock, StoredRun};
+use crate::session::{Observer, RunEnd, TuneError};
+use crate::spec::{RunHeader, RunSpec};
+
+pub use built_space::BuiltSpace;
+pub use catalogs::Catalogs;
+pub use error::{RecordedCatalogError, RunError, UnusableReason};
+pub use scratch::ScratchFolder;
+pub use spread::{BoardLock, LockedBoard};
+pub use target::TrialTarget;
+
+use built_space::HostKnowledge;
+use option_findings::RunOptionFindings;
+use take::RunPlan;
+
+/// A run to be made.
+#[derive(Clone, Copy)]
+pub struct RunRequest<'a> {
+    pub spec: &'a RunSpec,
+    /// The run directory.
+    pub dir: &'a Path,
+    pub catalogs: &'a Catalogs,
+    /// The flashfit that makes it, for the record.
+    pub tool_version: &'a str,
+}
+
+/// Where trials are made.
+pub enum TrialHosts<'a> {
+    One(&'a mut dyn Host),
+    /// At least one.
+    Boards(Vec<LockedBoard>),
+}
+
+/// Shows a run, and asks for the data of its devices.
+pub trait RunUi {
+    /// Watches the trials.
+    fn observer(&mut self) -> &mut dyn Observer;
+
+    fn event(&mut self, event: RunEvent<'_>);
+
+    /// Asks for the data of a device; returns the name by which the user agreed. `guard` asks the
+    /// guard where the device is.
+    ///
+    /// # Errors
+    /// [`TrialError::NotAgreed`], or the guard's refusal.
+    fn agree(
+        &mut self,
+        board: Option<&str>,
+        device: &Device,
+        guard: &mut dyn FnMut(&ConsentMethod) -> Result<(), TrialError>,
+    ) -> Result<String, TrialError>;
+}
+
+/// What happens besides trials.
+pub enum RunEvent<'a> {
+    /// What is known about a device before anybody is asked for its data.
+    Target {
+        board: Option<&'a str>,
+        target: &'a TrialTarget,
+    },
+    /// The boards on which a preview would run.
+    SpreadOver(&'a [String]),
+    /// A board takes no part, for this reason.
+    BoardLeftOut(&'a str),
+    /// A file system or an option is not tried, for this reason.
+    LeftOut(&'a str),
+    Warning(&'a str),
+    /// The trials begin, after `made` earlier ones.
+    Began {
+        problem: &'a Problem,
+        made: usize,
+    },
+    /// There are no more trials.
+    Ended,
+}
+
+/// A run that has ended; its trials are recorded.
+pub struct RunResult {
+    pub header: RunHeader,
+    pub trials: Vec<TrialRecord>,
+    pub ended: Result<RunEnd, TuneError>,
+}
+
+/// What a run would do.
+pub struct RunPreview {
+    pub target: TrialTarget,
+    pub space: BuiltSpace,
+}
+
+/// A run: [`Run::start`], [`Run::resume`], or only [`Run::preview`].
+pub struct Run;
+
+impl Run {
+    /// Begins a run in a new directory and makes its trials.
+    ///
+    /// # Errors
+    /// If it cannot begin. The directory is then as it was.
+    pub fn start(
+        request: RunRequest<'_>,
+        hosts: TrialHosts<'_>,
+        ui: &mut dyn RunUi,
+    ) -> Result<RunResult, RunError> {
+        run(request, hosts, None, ui)
+    }
+
+    /// Continues a run on the devices on which it was begun.
+    ///
+    /// # Errors
+    /// If it cannot continue there.
+    pub fn resume(
+        request: RunRequest<'_>,
+        hosts: TrialHosts<'_>,
+        earlier: StoredRun,
+        ui: &mut dyn RunUi,
+    ) -> Result<RunResult, RunError> {
+        run(request, hosts, Some(earlier), ui)
+    }
+
+    /// What the run would do; nothing is changed. On several boards, for the first one.
+    ///
+    /// # Errors
+    /// If the run could not begin.
+    pub fn preview(
+        request: RunRequest<'_>,
+        hosts: TrialHosts<'_>,
+        earlier: Option<&StoredRun>,
+        ui: &mut dyn RunUi,
+    ) -> Result<RunPreview, RunError> {
+        match hosts {
+            TrialHosts::One(host) => {
+                let target = TrialTarget::look(request.spec, host)?;
+                check_same_device(earlier, &target)?;
+                let offers = host.describe(&requirements(request))?;
+                let findings = RunOptionFindings::look(request, &target, host)?;
+                preview(request, target, &offers, &findings)
+            }
+            TrialHosts::Boards(boards) => spread::preview(request, boards, earlier, ui),
+        }
+    }
+}
+
+fn run(
+    request: RunRequest<'_>,
+    hosts: TrialHosts<'_>,
+    earlier: Option<StoredRun>,
+    ui: &mut dyn RunUi,
+) -> Result<RunResult, RunError> {
+    let host = match hosts {
+        TrialHosts::One(host) => host,
+        TrialHosts::Boards(boards) => return spread::run(request, boards, earlier, ui),
+    };
+    let target = TrialTarget::look(request.spec, host)?;
+    check_same_device(earlier.as_ref(), &target)?;
+    let offers = host.describe(&requirements(request))?;
+    take::check_environment(request.spec, &target, &offers)?;
+    if earlier.is_none() {
+        RunDirLock::is_free(request.dir)?;
+    }
+    ui.event(RunEvent::Target { board: None, target: &target });
+    let named = match target.inspected.device() {
+        Some(device) => {
+            let mut guard = |given: &ConsentMethod| host.check_consent(device, given);
+            Some(ui.agree(None, device, &mut guard)?)
+        }
+        None => None,
+    };
+    let grant = target.grant(named);
+    let plan = RunPlan { request, target: &target, offers: &offers };
+    let existed = request.dir.exists();
+    take::run(plan, grant, host, earlier, ui)
+        .inspect_err(|_| tidy::forget_unbegun(request.dir, existed))
+}
+
+fn requirements(request: RunRequest<'_>) -> Requirements {
+    Requirements::of(&request.catalogs.filesystems)
+}
+
+fn check_same_device(earlier: Option<&StoredRun>, target: &TrialTarget) -> Result<(), RunError> {
+    earlier.map_or(Ok(()), |earlier| same::device(&earlier.header, target))
+}
+
+fn preview(
+    request: RunRequest<'_>,
+    target: TrialTarget,
+    offers: &Capabilities,
+    findings: &RunOptionFindings,
+) -> Result<RunPreview, RunError> {
+    let space = RunPlan { request, target: &target, offers }.space_before_attaching(findings)?;
+    Ok(RunPreview { target, space })
+}
