@@ -1,13 +1,15 @@
 //! The house rules that a machine can check: the length of files, what a module says at its top,
 //! and what must not be left behind.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const MOST_LINES: usize = 800;
 const MOST_COLUMNS: usize = 100;
 
 fn sources() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = root.parent().expect("the crates' folder").to_owned();
     let mut folders = vec![root];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -107,4 +109,61 @@ fn named_files_are_read_with_a_limit() {
         (!is_sync).then(|| format!("{shown}:{}: use host::input_file", line + 1))
     });
     assert_none(&found.collect::<Vec<_>>());
+}
+
+/// A command parses, makes one call and renders; longer files are work that belongs to another
+/// crate, or rendering that belongs to `rendering/`.
+#[test]
+fn command_files_are_short() {
+    const MOST_COMMAND_LINES: usize = 150;
+    let folders = ["commands", "tune", "probe", "apply"]
+        .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder));
+    let mut count = 0;
+    let is_command = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder));
+    let found = sources().into_iter().filter(is_command).filter_map(|path| {
+        count += 1;
+        let lines = std::fs::read_to_string(&path).expect("text").lines().count();
+        (lines > MOST_COMMAND_LINES).then(|| format!("{}: {lines} lines", path.display()))
+    });
+    let found: Vec<String> = found.collect();
+    assert!(count > 20, "the commands are there");
+    assert_none(&found);
+}
+
+/// A reader who meets a name should know which type it is.
+#[test]
+fn public_types_have_one_name_each() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources() {
+        let shown = path.display().to_string();
+        let in_crate = shown.contains("/src/");
+        let text = std::fs::read_to_string(&path).expect("text");
+        for name in text.lines().filter(|_| in_crate).filter_map(public_type) {
+            places.entry(name.to_owned()).or_default().push(shown.clone());
+        }
+    }
+    assert!(places.len() > 500, "the types are there");
+    let twice = places.into_iter().filter(|(_, places)| places.len() > 1);
+    assert_none(
+        &twice.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect::<Vec<_>>(),
+    );
+}
+
+/// The type that a line declares for other modules.
+fn public_type(line: &str) -> Option<&str> {
+    let mut words = line.trim_start().strip_prefix("pub ")?.split_whitespace();
+    let kind = words.find(|word| *word != "unsafe")?;
+    if !["struct", "enum", "trait", "type", "union"].contains(&kind) {
+        return None;
+    }
+    words.next()?.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+}
+
+#[test]
+fn the_name_of_a_public_type_is_found() {
+    assert_eq!(public_type("pub struct Run<'a> {"), Some("Run"));
+    assert_eq!(public_type("    pub enum Mode;"), Some("Mode"));
+    assert_eq!(public_type("pub unsafe trait Cast: Sized {"), Some("Cast"));
+    assert_eq!(public_type("pub fn run() {"), None);
+    assert_eq!(public_type("struct Private;"), None);
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flashfit_bench::{PointProfile, StartingState};
+use flashfit_bench::plan::Points;
+use flashfit_bench::{PointProfile, RunPlan, StartingState};
 use flashfit_catalog::{CatalogChecksum, CatalogEntry, CatalogEntryError};
 use flashfit_device::Bytes;
 use flashfit_filesystem::{Durability, Scheduler};
@@ -92,6 +93,18 @@ impl RunSpec {
     /// When a stage of a workload ends although not all its data was moved, in nanoseconds.
     pub fn runtime_ns(&self) -> u64 {
         self.runtime_ms.saturating_mul(1_000_000)
+    }
+
+    /// How much of each workload is measured.
+    pub fn run_plan(&self) -> RunPlan {
+        RunPlan {
+            points: Points::Profile(self.profile),
+            data_size_bytes: self.data_size.0,
+            memory_bytes: self.memory.0,
+            runtime_ns: self.runtime_ns(),
+            seed: self.seed,
+            scratch: PathBuf::new(),
+        }
     }
 
     /// By what its trials are judged.

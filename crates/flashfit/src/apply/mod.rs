@@ -3,12 +3,13 @@
 pub mod args;
 mod context;
 mod restore;
-mod show;
-mod source;
+mod run_source;
+pub(crate) mod source;
+mod unfinished;
 
 use std::path::{Path, PathBuf};
 
-use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, UnfinishedChange, backup};
+use flashfit_apply::{Applied, ApplyJob, ApplyRequest, InstallTarget, backup};
 use flashfit_device::{Device, DeviceKind, SystemRoots, Target};
 use flashfit_host::SystemRunner;
 use flashfit_host::mount::Mounted;
@@ -18,11 +19,12 @@ use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
 use crate::consent;
-use crate::output::{note, note_with_commands, warn};
-use crate::state;
+use crate::output::{note, note_with_commands};
+use crate::rendering::apply as show;
 use args::ApplyArgs;
 use context::{ApplyContext, environment};
 use source::PlanSource;
+use unfinished::{again, left, undo, unfinished};
 
 pub use restore::run as restore;
 
@@ -103,59 +105,6 @@ fn existing_folder(path: &Path) -> Result<PathBuf, CommandError> {
 fn install(args: &ApplyArgs, medium: &Device) -> Option<InstallTarget> {
     let with_rule = medium.kind != DeviceKind::Image;
     args.install.then(|| InstallTarget { root: args.root.clone(), with_rule })
-}
-
-/// The command that goes on with the same, to be typed anywhere.
-fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
-    let shown = |path: &Path| {
-        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        quote(&absolute.display().to_string())
-    };
-    let mut words = vec![
-        "flashfit".to_owned(),
-        "apply".to_owned(),
-        shown(&args.source),
-        shown(&medium.path),
-        "--backup".to_owned(),
-        shown(folder),
-    ];
-    if args.install {
-        words.push("--install".to_owned());
-        if args.root != Path::new("/") {
-            words.extend(["--root".to_owned(), shown(&args.root)]);
-        }
-    }
-    if let Some(point) = &args.mount_point {
-        words.extend(["--mount-point".to_owned(), shown(point)]);
-    }
-    words.join(" ")
-}
-
-/// The command that takes it back.
-fn undo(medium: &Device, folder: &Path) -> String {
-    let words = [folder, &medium.path].map(|path| quote(&path.display().to_string()));
-    format!("flashfit restore {}", words.join(" "))
-}
-
-fn unfinished(medium: &Device) -> Result<Option<UnfinishedChange>, flashfit_apply::ApplyError> {
-    flashfit_apply::unfinished(&SystemRoots::default(), medium, &state::records())
-}
-
-/// An error that ends the work tells what state the device is in.
-fn left(failure: CommandError, medium: &Device) -> CommandError {
-    let Ok(Some(UnfinishedChange { stage, again: Some(again), undo: Some(undo), .. })) =
-        unfinished(medium)
-    else {
-        return failure;
-    };
-    let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
-    warn(&format!("the medium is unfinished{doing}: flashfit check names it so"));
-    let mut ways = format!("go on with:\n  {}", plain(&again));
-    if again != undo {
-        ways.push_str(&format!("\nor take it back with:\n  {}", plain(&undo)));
-    }
-    note_with_commands(&ways);
-    failure.or_hint(&format!("go on with: {again}"))
 }
 
 /// Mounts it where the user wants it, and leaves it there.

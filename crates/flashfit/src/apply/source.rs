@@ -3,22 +3,17 @@
 
 use std::path::Path;
 
+use flashfit_device::Device;
 use flashfit_device::identity::DeviceIdentity;
-use flashfit_device::{Device, DeviceKind};
-use flashfit_filesystem::plan::{
-    Plan, PlanChoices, PlanInputs, PlannedMedium, StripeWidth, differences, file,
-};
-use flashfit_filesystem::{FileSystemCatalog, PartitionLayout, PartitionTable};
-use flashfit_geometry::Geometry;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_filesystem::plan::{Plan, PlanInputs, PlannedMedium, differences, file};
 use flashfit_host::input_file::{DOCUMENT_BYTES, read_text};
-use flashfit_tune::{RunHeader, Space, StoredRun};
 use flashfit_user_error::{ExitClass, UserError};
 
+use super::run_source::of_run;
 use crate::command_error::CommandError;
-use crate::rendering::RunView;
-use flashfit_tune::run::Catalogs;
 
-const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
+pub const ANEW: &str = "make one for this medium: flashfit plan TARGET --fs NAME --output FILE";
 /// Parts of a plan that name the device's node, which may be another today.
 const BY_NODE: [&str; 3] = ["medium", "commands", "udev_rule"];
 
@@ -92,74 +87,6 @@ fn refuse(differs: Vec<&'static str>, path: &Path) -> Result<(), CommandError> {
         ),
         Some(ANEW),
     ))
-}
-
-/// The recommended setup of a run, where it was measured.
-fn of_run(
-    dir: &Path,
-    medium: &Device,
-    catalog: Option<&Path>,
-) -> Result<(FileSystemCatalog, PlanInputs), CommandError> {
-    let run = StoredRun::read(dir)?;
-    if run.header.facts.card.is_some() {
-        return Err(CommandError::new(
-            ExitClass::Usage,
-            "the run was made on a simulated card, which is not there any more",
-            Some(ANEW),
-        ));
-    }
-    let catalogues = Catalogs::of_run(&run.header, catalog)?;
-    let space = Space::of_run(&run.header, &catalogues.filesystems)?;
-    let view = RunView::new(&run.header, &run.trials, &catalogues.workloads, &space)?;
-    let Some(found) = view.recommendation() else {
-        return Err(CommandError::new(
-            ExitClass::BadVerdict,
-            "the run recommends nothing: no setup was measured under all workloads",
-            Some("go on with it: flashfit tune --resume DIR"),
-        )
-        .in_dir(&dir.display().to_string()));
-    };
-    let setup = found.recommended().clone();
-    let inputs = PlanInputs {
-        medium: measured(&run.header, medium),
-        given: run.header.facts.geometry.clone(),
-        declared: Geometry::default(),
-        choices: choices(&run.header, setup),
-    };
-    Ok((catalogues.filesystems, inputs))
-}
-
-/// The device of the run. An image was measured as the loop device over it.
-fn measured(header: &RunHeader, now: &Device) -> PlannedMedium {
-    let mut medium = PlannedMedium::of(&header.facts.device);
-    let is_named = Path::new(&header.spec.target) == header.facts.device.path;
-    if medium.kind == DeviceKind::Loop && !is_named && now.kind == DeviceKind::Image {
-        medium.kind = DeviceKind::Image;
-        medium.identity = DeviceIdentity::default();
-        medium.sector_bytes = PlannedMedium::of(now).sector_bytes;
-    }
-    medium
-}
-
-fn choices(header: &RunHeader, setup: flashfit_filesystem::Setup) -> PlanChoices {
-    let is_partition = header.facts.device.partition_start.is_some();
-    let (table, start_bytes) = match header.facts.layout.layout {
-        _ if is_partition => (None, None),
-        PartitionLayout::WholeMedium => (Some(PartitionTable::None), None),
-        PartitionLayout::Partition { start_bytes, .. } => {
-            (Some(PartitionTable::Gpt), Some(start_bytes))
-        }
-    };
-    PlanChoices {
-        table,
-        start_bytes,
-        setup,
-        image: None,
-        stripe_width: StripeWidth::Blocks,
-        recipe: None,
-        mount_point: "/mnt/flash".into(),
-        allow: header.spec.allow,
-    }
 }
 
 /// Whether the device is the one that the plan was made for. Its node may have another name today,

@@ -7,9 +7,9 @@ use flashfit_report::{Column, Shorten, TextTable};
 
 use crate::command_error::CommandError;
 use crate::commands::card_args::{CardArgs, CardCommand};
-use crate::commands::inspect::card_text;
 use crate::commands::{card_power, card_serve, card_stats};
 use crate::output;
+use crate::rendering::inspect::card_text;
 
 pub fn run(args: &CardArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     match &args.command {

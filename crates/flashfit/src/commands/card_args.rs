@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use flashfit_card::EnabledFault;
-use flashfit_card_server::ServeOptions;
 
 use crate::card_bench::CardBenchArgs;
 use crate::cli::text_path;
+use crate::commands::serving_args::ServingArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flashfit card list\n  flashfit card serve sd-c4-block\n  \
@@ -71,47 +71,6 @@ pub struct ServeArgs {
     pub on_loop: bool,
     #[command(flatten)]
     pub how: ServingArgs,
-}
-
-/// How a card is served; the same for the command and for the process that it starts.
-#[derive(Debug, Args)]
-pub struct ServingArgs {
-    /// Serve the card over NBD on this Unix socket; works without root.
-    #[arg(long, value_name = "SOCKET", value_parser = text_path)]
-    pub nbd: Option<PathBuf>,
-    /// Load the state of the card from this file if it exists, and save it there at the end.
-    #[arg(long, value_name = "FILE", value_parser = text_path)]
-    pub state: Option<PathBuf>,
-    /// Keep the card's data in an unnamed file in this directory instead of in memory.
-    #[arg(long, value_name = "DIR", value_parser = text_path)]
-    pub keep_data: Option<PathBuf>,
-    /// Keep overwritten data this many milliseconds, for `card cut --fault rollback`.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub history_ms: u64,
-}
-
-impl ServingArgs {
-    /// As the card server takes them.
-    pub fn options(&self) -> ServeOptions {
-        ServeOptions {
-            nbd: self.nbd.clone(),
-            state: self.state.clone(),
-            data_folder: self.keep_data.clone(),
-            history_ms: self.history_ms,
-            ..ServeOptions::default()
-        }
-    }
-
-    /// As they are typed.
-    pub fn to_args(&self) -> Vec<String> {
-        let mut args = vec!["--history-ms".to_owned(), self.history_ms.to_string()];
-        let paths =
-            [("--nbd", &self.nbd), ("--state", &self.state), ("--keep-data", &self.keep_data)];
-        for (name, path) in paths {
-            args.extend(path.iter().map(|path| format!("{name}={}", path.display())));
-        }
-        args
-    }
 }
 
 const FAULTS: &str = "\

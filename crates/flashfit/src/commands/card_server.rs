@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::command_error::CommandError;
-use crate::commands::card_args::{CardServerArgs, ServingArgs};
+use crate::commands::card_args::CardServerArgs;
+use crate::commands::serving_args::ServingArgs;
 
 pub fn run(args: &CardServerArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let mut output = std::io::stdout();

@@ -1,16 +1,14 @@
 //! `flashfit inspect TARGET`: what one device, or one simulated card, says of itself.
 
-use std::fmt::Write;
 use std::path::Path;
 
-use flashfit_card::CardModel;
-use flashfit_device::{Bytes, DeclaredBytes, Device, SystemRoots, Target};
+use flashfit_device::{Device, SystemRoots, Target};
 use flashfit_host::SystemRunner;
-use flashfit_report::text::{plain, wrap};
 
 use crate::cli::InspectArgs;
 use crate::command_error::CommandError;
 use crate::output;
+use crate::rendering::inspect::{card_text, medium_text};
 
 pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandError> {
     let target = Target::parse(&args.target)?;
@@ -29,148 +27,4 @@ pub fn run(args: &InspectArgs, catalog: Option<&Path>) -> Result<(), CommandErro
         Target::Image(path) => Device::from_image(&SystemRunner::default(), path)?,
     };
     if args.json { output::json("medium", medium) } else { output::print(&medium_text(&medium)) }
-}
-
-/// A simulated card's model, a fact a line.
-pub fn card_text(model: &CardModel) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| line(&mut text, name, &value);
-    line("simulated card", model.name.clone());
-    line("what it is", model.title.clone());
-    line("size", size(model.capacity));
-    line("erase unit", Bytes(model.erase_unit_bytes()).to_string());
-    line("write unit", Bytes(model.write_unit_bytes()).to_string());
-    line("translation", translation(model.layer.kind).to_owned());
-    if let Some(open) = model.layer.open_units {
-        line("open erase units", open.to_string());
-    }
-    let cache = |found: &flashfit_card::model::CacheModel| found.bytes.to_string();
-    line("volatile cache", model.cache.as_ref().map_or_else(|| "none".to_owned(), cache));
-    line(
-        "discards",
-        model.discard.as_ref().map_or_else(
-            || "not supported".to_owned(),
-            |discard| format!("in units of {}", discard.granularity),
-        ),
-    );
-    line("figures from", model.source.clone());
-    text
-}
-
-fn medium_text(medium: &Device) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| line(&mut text, name, &value);
-    line("medium", medium.path.display().to_string());
-    line("kind", medium.kind.to_string());
-    line("size", size(medium.capacity));
-    line("identity", identity(medium));
-    if let Some(start) = medium.partition_start {
-        line("starts at", format!("{start} of {}{}", medium.disk, on_unit(medium, start)));
-    }
-    match &medium.declared_erase_block {
-        Some(declared) => {
-            line("erase unit", stated(declared));
-            let others = medium.declared.erase_block.iter().filter(|other| *other != declared);
-            others.for_each(|other| line("  or", stated(other)));
-        }
-        None => line("erase unit", "not declared".to_owned()),
-    }
-    let declared = &medium.declared;
-    declared.write_unit.iter().for_each(|unit| line("write unit", stated(unit)));
-    declared.cache.iter().for_each(|size| line("cache", stated(size)));
-    declared.capacity.iter().for_each(|size| line("declared size", stated(size)));
-    for fact in &declared.facts {
-        line(&fact.name, format!("{} ({})", fact.text, fact.source));
-    }
-    for rejected in &declared.rejected {
-        line("not believed", format!("{}: {}", rejected.register, rejected.reason));
-    }
-    let queue = &medium.queue;
-    if queue.logical_sector_bytes > 0 {
-        let sectors = (queue.logical_sector_bytes, queue.physical_sector_bytes);
-        line("sector", format!("{} bytes, {} physical", sectors.0, sectors.1));
-        line("write cache", queue.write_cache.clone().unwrap_or_else(|| "unknown".to_owned()));
-        line("discards", queue.discard_text());
-        line("largest request", Bytes(queue.max_request_bytes).to_string());
-        line("read-ahead", Bytes(queue.read_ahead_bytes).to_string());
-        let current = queue.scheduler.as_deref().unwrap_or("none");
-        line("scheduler", format!("{current} (of {})", queue.schedulers.join(", ")));
-    }
-    for partition in &medium.partitions {
-        let place = format!(
-            "{} at {}{}",
-            partition.size,
-            position(partition.start),
-            on_unit(medium, partition.start)
-        );
-        line(&partition.name, place);
-    }
-    for mount in &medium.mounts {
-        line("mounted", format!("{} ({}) on {}", mount.node, mount.kind, mount.point.display()));
-    }
-    if medium.read_only {
-        line("writes", "refused: it is write-protected".to_owned());
-    }
-    text
-}
-
-/// Columns of the names.
-const NAMES: usize = 17;
-
-/// A name and its value, which is wrapped within its column.
-fn line(text: &mut String, name: &str, value: &str) {
-    let columns = output::width().saturating_sub(NAMES + 1);
-    let mut name = plain(name);
-    for part in wrap(&plain(value), columns) {
-        writeln!(text, "{name:<NAMES$} {part}").expect("a string takes any text");
-        name.clear();
-    }
-}
-
-/// A declared size with its source, a guess marked as one.
-fn stated(declared: &DeclaredBytes) -> String {
-    let guess = if declared.is_guess { ", not a statement of the medium" } else { "" };
-    format!("{} ({}{guess})", declared.bytes, declared.source)
-}
-
-fn size(bytes: Bytes) -> String {
-    format!("{bytes} ({}, {} bytes)", bytes.si(), bytes.0)
-}
-
-/// A start as people look for it: in sectors where it is on no whole KiB.
-fn position(start: Bytes) -> String {
-    if start.0 % 1024 == 0 { start.to_string() } else { format!("{} bytes", start.0) }
-}
-
-fn identity(medium: &Device) -> String {
-    let identity = &medium.identity;
-    let mut parts = vec![identity.summary()];
-    let mut part = |name: &str, value: &Option<String>| {
-        if let Some(value) = value {
-            parts.push(format!("{name} {value}"));
-        }
-    };
-    part("serial", &identity.serial);
-    part("CID", &identity.cid);
-    part("firmware", &identity.firmware);
-    parts.join(", ")
-}
-
-/// Whether a start lies on the declared erase block, in words.
-fn on_unit(medium: &Device, start: Bytes) -> String {
-    let Some(declared) = &medium.declared_erase_block else { return String::new() };
-    if flashfit_filesystem::aligned(start.0, declared.bytes.0) {
-        format!(", a multiple of {}", declared.bytes)
-    } else {
-        format!(", NOT a multiple of {}", declared.bytes)
-    }
-}
-
-fn translation(kind: flashfit_card::model::LayerKind) -> &'static str {
-    match kind {
-        flashfit_card::model::LayerKind::BlockMapped => "by erase unit",
-        flashfit_card::model::LayerKind::LogBlock => "by erase unit, small writes in a log by page",
-        flashfit_card::model::LayerKind::UpdateLog => "by erase unit, with an update log",
-        flashfit_card::model::LayerKind::PageMapped => "by page",
-    }
 }

@@ -17,3 +17,4 @@ pub mod list;
 pub mod options;
 pub mod plan;
 pub mod report;
+pub mod serving_args;

@@ -1,17 +1,22 @@
 //! Converts a stored run to the input of the renderers.
 
 pub mod answer;
+pub mod apply;
+pub mod catalog;
 pub mod check;
 mod devices;
+pub mod doctor;
 mod duration;
 mod figures;
 mod findings;
+pub mod inspect;
 pub mod options;
 pub mod plan;
 pub mod probe;
 mod processors;
 mod rankings;
 pub mod replay;
+pub mod run_preview;
 pub mod setup_commands;
 pub mod verdict;
 

@@ -2,12 +2,18 @@
 
 mod announce;
 pub mod args;
+mod belief;
+mod budget;
 mod constraints;
 mod hosts;
 mod outcome;
 mod progress;
 mod replay;
+mod replay_choice;
 pub(crate) mod resolve;
+mod schedulers;
+mod spec_check;
+mod spending;
 mod ui;
 
 use std::path::Path;
@@ -19,7 +25,8 @@ use flashfit_tune::{RunSpec, StoredRun, TuneError};
 use flashfit_user_error::ExitClass;
 
 use crate::command_error::CommandError;
-use crate::output::note;
+use crate::output::{self, note};
+use crate::rendering::run_preview;
 use crate::test_beds::args::again_words;
 use args::TuneArgs;
 use outcome::OutputForm;
@@ -43,7 +50,8 @@ pub fn run(args: &TuneArgs, catalog: Option<&Path>) -> Result<(), CommandError> 
         let mut ui = TuneUi::new(args, request)?;
         if args.dry_run {
             let preview = Run::preview(request, hosts, earlier.as_ref(), &mut ui)?;
-            return announce::dry_run(request, &preview).map(|()| None);
+            let text = run_preview::text(request, &preview, output::width());
+            return output::print(&text).map(|()| None);
         }
         Ok(Some(match earlier {
             None => Run::start(request, hosts, &mut ui)?,

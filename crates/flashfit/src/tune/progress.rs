@@ -6,16 +6,16 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use flashfit_device::Bytes;
 use flashfit_search::CandidateIndex;
 use flashfit_testbed::TrialError;
-use flashfit_tune::{Observer, RunProgress, TimeSpan, TrialDevice, TrialKey, TrialRecord};
+use flashfit_tune::{Observer, RunProgress, TrialDevice, TrialKey, TrialRecord};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 
 use crate::output::{note, warn};
 use crate::rendering::duration;
 use crate::tune::args::ProgressArg;
+use crate::tune::belief;
+use crate::tune::spending::of_limits;
 
 /// The first line comes as soon as there is an estimate.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
@@ -29,18 +29,6 @@ pub struct TuneProgress {
     began: Instant,
     /// Whether what is believed is printed to standard output, a line of JSON each time.
     stream: bool,
-    leader: Option<String>,
-}
-
-/// What is believed after a batch.
-#[derive(Serialize)]
-struct Believed {
-    schema: &'static str,
-    schema_version: u32,
-    trials: usize,
-    time_ns: u64,
-    written_bytes: u64,
-    trials_left_at_most: Option<u64>,
     leader: Option<String>,
 }
 
@@ -139,18 +127,7 @@ impl Observer for TuneProgress {
     fn thought(&mut self, so_far: &RunProgress<'_>, leader: Option<CandidateIndex>) {
         let leader = leader.map(|leader| so_far.problem.setups[leader].label());
         if self.stream {
-            let believed = Believed {
-                schema: "flashfit.belief",
-                schema_version: 1,
-                trials: so_far.history.len(),
-                time_ns: so_far.spent.time_ns,
-                written_bytes: so_far.spent.written_bytes,
-                trials_left_at_most: so_far.left,
-                leader: leader.clone(),
-            };
-            let line = serde_json::to_string(&believed).expect("documents are plain data");
-            // A reader that has gone away does not end a run that takes hours.
-            let _ = crate::output::print_utf8(&(line + "\n"));
+            belief::print(so_far, leader.clone());
         }
         let Some(leader) = leader.filter(|leader| self.leader.as_ref() != Some(leader)) else {
             return;
@@ -163,17 +140,4 @@ impl Observer for TuneProgress {
         }
         self.leader = Some(leader);
     }
-}
-
-/// What was spent of the limits of time and writing, where there are any.
-fn of_limits(so_far: &RunProgress<'_>) -> Option<String> {
-    let (spent, limits) = (&so_far.spent, so_far.limits);
-    let time = limits.budget_ns.map(|budget| {
-        format!("{} of {}", duration(Duration::from_nanos(spent.time_ns)), TimeSpan(budget))
-    });
-    let written = limits
-        .max_write_bytes
-        .map(|most| format!("{} of {} written", Bytes(spent.written_bytes), Bytes(most)));
-    let parts: Vec<String> = time.into_iter().chain(written).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -4,42 +4,32 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use flashfit_bench::plan::Points;
-use flashfit_bench::{PointProfile, RunPlan, Workloads};
-use flashfit_catalog::CatalogEntryError;
+use flashfit_bench::{PointProfile, Workloads};
 use flashfit_device::Bytes;
-use flashfit_filesystem::{Durability, FileSystemCatalog, Scheduler, scheduler};
+use flashfit_filesystem::{Durability, FileSystemCatalog};
 use flashfit_geometry::Geometry;
 use flashfit_host::SystemRunner;
 use flashfit_target::InspectedTarget;
 use flashfit_tune::{Config, Criterion, RunSpec, StrategyKind};
 use flashfit_user_error::ExitClass;
 
-use crate::cli::layout_start;
 use crate::command_error::CommandError;
 use crate::output::note;
 use crate::probe::saved;
 use crate::tune::args::TuneArgs;
-use crate::tune::constraints;
+use crate::tune::schedulers::understood;
+use crate::tune::spec_check::{check, default_filesystems, default_workloads};
+use crate::tune::{budget, constraints};
 
-/// What a short look at a device measures.
-const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
-/// What distributions put on a card when nobody chooses.
-const USUAL_FILESYSTEM: &str = "ext4";
 pub const DEFAULT_SEED: u64 = 1;
 /// Trials of each setup under each workload, of strategies that fix it.
 pub const DEFAULT_REPEATS: u32 = 3;
 /// Rounds of confirming trials of strategies that only rank.
 pub const DEFAULT_CONFIRM_ROUNDS: u32 = 5;
-/// One day: longer is a unit mistaken.
-const MOST_RUNTIME_MS: u64 = 86_400_000;
-
 /// A specification and where its run is kept.
 #[derive(Debug)]
 pub struct ResolvedSpec {
-    /// What is run.
     pub spec: RunSpec,
-    /// The run directory.
     pub dir: PathBuf,
 }
 
@@ -82,8 +72,8 @@ pub fn resolve(args: &TuneArgs, catalog: Option<&Path>) -> Result<ResolvedSpec, 
         options: constraints::options(&args.asked, &config, &chosen_fs)?,
         weights_thousandths: constraints::weights(&args.asked, &config, &chosen_workloads)?,
         p99_write_max_ns: args.asked.p99_write_max.or(config.p99_write_max).map(|span| span.0),
-        limits: constraints::limits(&args.spend, &config)?,
-        state: constraints::state(&args.asked, &config)?,
+        limits: budget::limits(&args.spend, &config)?,
+        state: budget::state(&args.asked, &config)?,
         allow: constraints::allow(args, &config)?.unwrap_or(Durability::Safe),
         filesystems: chosen_fs,
         workloads: chosen_workloads,
@@ -138,23 +128,6 @@ fn probed(
     Ok(probed)
 }
 
-/// All that are tried without being asked for, the usual one first: it is what the others are
-/// compared with.
-fn default_filesystems(filesystems: &FileSystemCatalog) -> Vec<String> {
-    let tried = filesystems.filesystems().iter().filter(|found| found.tried);
-    let mut names: Vec<String> = tried.map(|found| found.name.clone()).collect();
-    names.sort_by_key(|name| name != USUAL_FILESYSTEM);
-    names
-}
-
-fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
-    if quick {
-        QUICK_WORKLOADS.map(str::to_owned).to_vec()
-    } else {
-        workloads.all().iter().map(|workload| workload.name.clone()).collect()
-    }
-}
-
 /// The names without those that were there before.
 fn once(names: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
@@ -165,81 +138,4 @@ fn once(names: Vec<String>) -> Vec<String> {
 fn default_dir(target: &str) -> PathBuf {
     let last = target.rsplit(['/', ':']).next().unwrap_or(target);
     PathBuf::from(format!("run-{last}"))
-}
-
-/// Schedulers by today's names; earlier names are translated, which the user is told.
-pub fn understood(names: Option<Vec<String>>) -> Result<Vec<Scheduler>, CatalogEntryError> {
-    let mut schedulers = Vec::new();
-    for name in names.unwrap_or_default() {
-        let understood = scheduler::understand(&name)?;
-        if let Some(text) = understood.note {
-            note(&format!("note: {text}"));
-        }
-        if !schedulers.contains(&understood.scheduler) {
-            schedulers.push(understood.scheduler);
-        }
-    }
-    Ok(schedulers)
-}
-
-/// Whether every name is one of the catalog, and every number makes sense.
-fn check(
-    spec: &RunSpec,
-    filesystems: &FileSystemCatalog,
-    workloads: &Workloads,
-) -> Result<(), CommandError> {
-    for name in &spec.filesystems {
-        let filesystem = filesystems.filesystem(name)?;
-        if let Some(reason) = &filesystem.plan_only {
-            return Err(CommandError::new(
-                ExitClass::Usage,
-                format!("{name} cannot be tried: {reason}"),
-                Some("name another file system with --fs; flashfit catalog lists them"),
-            ));
-        }
-    }
-    if spec.runtime_ms > MOST_RUNTIME_MS {
-        return Err(CommandError::new(
-            ExitClass::Usage,
-            format!("a runtime of {} ms is longer than a day", spec.runtime_ms),
-            Some("a stage of some seconds is enough; more --repeats tell more"),
-        ));
-    }
-    let plan = plan(spec);
-    for name in &spec.workloads {
-        plan.points(workloads.find(name)?)?;
-    }
-    for (name, choice) in &spec.options {
-        let filesystem = filesystems.filesystem(name)?;
-        for option in choice.always.iter().chain(&choice.exclude).chain(&choice.include) {
-            filesystem.option(option)?;
-        }
-    }
-    let empty = |what: &str| {
-        CommandError::new(
-            ExitClass::Usage,
-            format!("no {what} is left to try"),
-            Some("name at least one"),
-        )
-    };
-    if spec.filesystems.is_empty() {
-        return Err(empty("file system"));
-    }
-    if spec.workloads.is_empty() {
-        return Err(empty("workload"));
-    }
-    layout_start(&spec.start)?;
-    Ok(())
-}
-
-/// The figures of a run as its workloads take them.
-pub fn plan(spec: &RunSpec) -> RunPlan {
-    RunPlan {
-        points: Points::Profile(spec.profile),
-        data_size_bytes: spec.data_size.0,
-        memory_bytes: spec.memory.0,
-        runtime_ns: spec.runtime_ns(),
-        seed: spec.seed,
-        scratch: PathBuf::new(),
-    }
 }

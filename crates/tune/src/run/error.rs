@@ -45,7 +45,7 @@ pub enum RunError {
     PartitionStart { target: Target },
     #[error(
         "the run was begun on another medium: {before} of {capacity}{}",
-        if *is_other_file { ", on another file than this one" } else { "" }
+        other_file(*is_other_file)
     )]
     OtherDevice { before: String, capacity: Bytes, is_other_file: bool },
     #[error("{filesystem} would be made with other numbers than in the trials of this run")]
@@ -67,7 +67,13 @@ pub enum RunError {
          `{allow}` is allowed",
         options.join(", ")
     )]
-    TooRisky { filesystem: String, options: Vec<String>, durability: Durability, allow: Durability },
+    TooRisky {
+        filesystem: String,
+        /// Those that are always on.
+        options: Vec<String>,
+        durability: Durability,
+        allow: Durability,
+    },
     #[error("cannot make a temporary folder: {0}")]
     Scratch(std::io::Error),
     #[error("{board}: {error}")]
@@ -125,6 +131,10 @@ pub enum RecordedCatalogError {
          --catalog or FLASHFIT_CATALOG names"
     )]
     OtherDefinitions,
+}
+
+fn other_file(is_other_file: bool) -> &'static str {
+    if is_other_file { ", on another file than this one" } else { "" }
 }
 
 impl RunError {

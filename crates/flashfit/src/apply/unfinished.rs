@@ -1,0 +1,66 @@
+//! What the user can type when a device is left unfinished.
+
+use std::path::Path;
+
+use flashfit_apply::UnfinishedChange;
+use flashfit_device::{Device, SystemRoots};
+use flashfit_host::program::quote;
+use flashfit_report::text::plain;
+
+use super::args::ApplyArgs;
+use crate::command_error::CommandError;
+use crate::output::{note_with_commands, warn};
+use crate::state;
+
+/// The command that goes on with the same, to be typed anywhere.
+pub fn again(args: &ApplyArgs, medium: &Device, folder: &Path) -> String {
+    let shown = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        quote(&absolute.display().to_string())
+    };
+    let mut words = vec![
+        "flashfit".to_owned(),
+        "apply".to_owned(),
+        shown(&args.source),
+        shown(&medium.path),
+        "--backup".to_owned(),
+        shown(folder),
+    ];
+    if args.install {
+        words.push("--install".to_owned());
+        if args.root != Path::new("/") {
+            words.extend(["--root".to_owned(), shown(&args.root)]);
+        }
+    }
+    if let Some(point) = &args.mount_point {
+        words.extend(["--mount-point".to_owned(), shown(point)]);
+    }
+    words.join(" ")
+}
+
+/// The command that takes it back.
+pub fn undo(medium: &Device, folder: &Path) -> String {
+    let words = [folder, &medium.path].map(|path| quote(&path.display().to_string()));
+    format!("flashfit restore {}", words.join(" "))
+}
+
+pub fn unfinished(medium: &Device) -> Result<Option<UnfinishedChange>, flashfit_apply::ApplyError> {
+    flashfit_apply::unfinished(&SystemRoots::default(), medium, &state::records())
+}
+
+/// An error that ends the work tells what state the device is in.
+pub fn left(failure: CommandError, medium: &Device) -> CommandError {
+    let Ok(Some(UnfinishedChange { stage, again: Some(again), undo: Some(undo), .. })) =
+        unfinished(medium)
+    else {
+        return failure;
+    };
+    let doing = stage.map_or_else(String::new, |stage| format!(", while {stage}"));
+    warn(&format!("the medium is unfinished{doing}: flashfit check names it so"));
+    let mut ways = format!("go on with:\n  {}", plain(&again));
+    if again != undo {
+        ways.push_str(&format!("\nor take it back with:\n  {}", plain(&undo)));
+    }
+    note_with_commands(&ways);
+    failure.or_hint(&format!("go on with: {again}"))
+}

@@ -1,0 +1,193 @@
+//! Everything that flashfit knows by name, as a document and as tables.
+
+use std::fmt::Write;
+
+use flashfit_bench::Workloads;
+use flashfit_card::CardModel;
+use flashfit_catalog::Origin;
+use flashfit_filesystem::{
+    Durability, FileSystem, FileSystemCatalog, FsOption, Variable, Versions,
+};
+use flashfit_report::{Column, Shorten, TextTable};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Names {
+    filesystems: Vec<FileSystemNames>,
+    knobs: Vec<OptionNames>,
+    workloads: Vec<Titled>,
+    cards: Vec<Titled>,
+}
+
+#[derive(Serialize)]
+struct FileSystemNames {
+    name: String,
+    title: String,
+    /// The file it comes from.
+    origin: String,
+    /// Whether that is the user's own.
+    own: bool,
+    tried: bool,
+    plan_only: Option<String>,
+    durability: String,
+    risk: String,
+    options: Vec<OptionNames>,
+}
+
+#[derive(Serialize)]
+struct OptionNames {
+    name: String,
+    title: String,
+    durability: String,
+    risk: String,
+    tried: bool,
+    needs: Vec<String>,
+    excludes: Vec<String>,
+    implies: Vec<String>,
+    quantities: Vec<&'static str>,
+    since: Versions,
+    until: Versions,
+    note: Option<String>,
+    source: String,
+    origin: String,
+    own: bool,
+}
+
+#[derive(Serialize)]
+struct Titled {
+    name: String,
+    title: String,
+}
+
+impl Names {
+    pub fn new(
+        filesystems: &FileSystemCatalog,
+        workloads: &Workloads,
+        cards: &[CardModel],
+    ) -> Self {
+        Self {
+            filesystems: filesystems.filesystems().iter().map(filesystem).collect(),
+            knobs: knobs(filesystems),
+            workloads: workloads
+                .all()
+                .iter()
+                .map(|found| Titled { name: found.name.clone(), title: found.title.clone() })
+                .collect(),
+            cards: cards.iter().map(card).collect(),
+        }
+    }
+}
+
+fn filesystem(found: &FileSystem) -> FileSystemNames {
+    let its_own = found.options.iter().filter(|option| option.origin == found.origin);
+    FileSystemNames {
+        name: found.name.clone(),
+        title: found.title.clone(),
+        origin: found.origin.to_string(),
+        own: is_own(&found.origin),
+        tried: found.tried,
+        plan_only: found.plan_only.clone(),
+        durability: found.durability.to_string(),
+        risk: found.risk.clone(),
+        options: its_own.map(option).collect(),
+    }
+}
+
+fn option(option: &FsOption) -> OptionNames {
+    OptionNames {
+        name: option.name.clone(),
+        title: option.title.clone(),
+        durability: option.durability.to_string(),
+        risk: option.risk.clone(),
+        tried: option.tried,
+        needs: option.needs.iter().map(ToString::to_string).collect(),
+        excludes: option.excludes.clone(),
+        implies: option.implies.clone(),
+        quantities: option.quantities().into_iter().map(Variable::name).collect(),
+        since: option.since.clone(),
+        until: option.until.clone(),
+        note: option.note.clone(),
+        source: option.source.clone(),
+        origin: option.origin.to_string(),
+        own: is_own(&option.origin),
+    }
+}
+
+/// The options of the machine, which every file system has.
+fn knobs(found: &FileSystemCatalog) -> Vec<OptionNames> {
+    let any = found.filesystems().first();
+    let shared =
+        any.iter().flat_map(|any| any.options.iter().filter(|option| option.origin != any.origin));
+    shared.map(option).collect()
+}
+
+fn is_own(origin: &Origin) -> bool {
+    matches!(origin, Origin::File(_))
+}
+
+fn card(model: &CardModel) -> Titled {
+    Titled { name: model.name.clone(), title: model.title.clone() }
+}
+
+pub fn text(names: &Names, width: usize) -> String {
+    let mut text = String::new();
+    for filesystem in &names.filesystems {
+        text.push_str(&heading(filesystem));
+        text.push_str(&options(&filesystem.options, width));
+        text.push('\n');
+    }
+    for of_file in names.knobs.chunk_by(|one, other| one.origin == other.origin) {
+        text.push_str("the machine, with any file system");
+        if let Some(own) = of_file.first().filter(|option| option.own) {
+            write!(text, ", from {}", own.origin).expect("a string takes any text");
+        }
+        text.push('\n');
+        text.push_str(&options(of_file, width));
+        text.push('\n');
+    }
+    text.push_str("* tried only when asked for: `include` in a configuration\n\n");
+    text.push_str(&titled("WORKLOAD", &names.workloads, width));
+    text.push('\n');
+    text.push_str(&titled("CARD", &names.cards, width));
+    text
+}
+
+fn heading(filesystem: &FileSystemNames) -> String {
+    let mut text = format!("file system {} ({})", filesystem.name, filesystem.title);
+    if filesystem.own {
+        write!(text, ", from {}", filesystem.origin).expect("a string takes any text");
+    }
+    text.push('\n');
+    if filesystem.durability != Durability::Safe.name() {
+        writeln!(text, "  {} at a power cut, whatever the options", filesystem.durability)
+            .expect("a string takes any text");
+    }
+    if let Some(reason) = &filesystem.plan_only {
+        writeln!(text, "  planned and not tried: {reason}").expect("a string takes any text");
+    } else if !filesystem.tried {
+        text.push_str("  tried only when named with --fs\n");
+    }
+    text
+}
+
+fn options(options: &[OptionNames], width: usize) -> String {
+    let mut table = TextTable::new([
+        Column::text("  OPTION"),
+        Column::text("AT A POWER CUT"),
+        Column::text("WHAT IT DOES").shorten(Shorten::End),
+    ]);
+    for option in options {
+        let mark = if option.tried { "" } else { "*" };
+        table.row([&format!("  {}{mark}", option.name), &option.durability, &option.title]);
+    }
+    table.render(width)
+}
+
+fn titled(heading: &str, entries: &[Titled], width: usize) -> String {
+    let mut table =
+        TextTable::new([Column::text(heading), Column::text("WHAT IT IS").shorten(Shorten::End)]);
+    for entry in entries {
+        table.row([&entry.name, &entry.title]);
+    }
+    table.render(width)
+}

@@ -1,0 +1,133 @@
+//! Which test beds work, and what is missing for the others.
+
+use flashfit_report::text::wrap;
+use flashfit_vm::doctor::{DoctorFinding, Examination};
+use flashfit_vm::modules::ModulePresence;
+use serde::Serialize;
+
+use crate::output;
+
+#[derive(Serialize)]
+pub struct DoctorDocument {
+    pub here: HereDocument,
+    pub vm: VmDocument,
+    pub ssh: DoctorFinding,
+    pub lab: DoctorFinding,
+}
+
+#[derive(Serialize)]
+pub struct HereDocument {
+    /// Why devices cannot be mounted; nothing where they can.
+    pub lacks_for_media: Option<String>,
+    /// Why simulated cards cannot be attached; nothing where they can.
+    pub lacks_for_simulated_cards: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct VmDocument {
+    pub can_start: bool,
+    pub install: Option<String>,
+    #[serde(flatten)]
+    pub examination: Examination,
+}
+
+pub fn text(document: &DoctorDocument) -> String {
+    let mut lines = Vec::new();
+    here(&document.here, &mut lines);
+    machine(&document.vm, &mut lines);
+    lines.push(match &document.ssh {
+        DoctorFinding::Here { what } => {
+            format!(
+                "ssh:HOST (a board): there is {what}; the board needs fio and its mkfs programs."
+            )
+        }
+        DoctorFinding::Missing { why, .. } => format!("ssh:HOST (a board): no, {why}."),
+    });
+    lines.extend(hint(&document.ssh));
+    lines.push(match &document.lab {
+        DoctorFinding::Here { what } => format!("lab:TAGS (boards of a lab): {what}."),
+        DoctorFinding::Missing { why, .. } => {
+            format!("lab:TAGS (boards of a lab): no, {}.", brief(why))
+        }
+    });
+    lines.extend(hint(&document.lab));
+    lines.join("\n")
+}
+
+fn here(here: &HereDocument, lines: &mut Vec<String>) {
+    lines.push(match (&here.lacks_for_media, &here.lacks_for_simulated_cards) {
+        (None, None) => "here (this kernel): yes.".to_owned(),
+        (Some(reason), _) => format!("here (this kernel): no, {reason}."),
+        (None, Some(reason)) => {
+            format!("here (this kernel): yes, but without simulated cards: {reason}.")
+        }
+    });
+    if here.lacks_for_media.is_some() {
+        lines.push("  run flashfit as root".to_owned());
+    }
+}
+
+fn machine(vm: &VmDocument, lines: &mut Vec<String>) {
+    let found = &vm.examination;
+    lines.push(if vm.can_start {
+        "vm (a virtual machine; nobody needs to be root): yes.".to_owned()
+    } else {
+        "vm (a virtual machine; nobody needs to be root): not yet.".to_owned()
+    });
+    let parts = [
+        ("QEMU", &found.qemu),
+        ("busybox", &found.busybox),
+        ("kernel", &found.kernel),
+        ("KVM", &found.kvm),
+    ];
+    for (name, finding) in parts {
+        let text = match finding {
+            DoctorFinding::Here { what } => what.clone(),
+            DoctorFinding::Missing { why, .. } if name == "KVM" => {
+                format!("not used, guests are emulated: {}", brief(why))
+            }
+            DoctorFinding::Missing { why, .. } => format!("missing: {}", brief(why)),
+        };
+        push_fact(lines, name, &text);
+    }
+    let lacking: Vec<&str> = found
+        .modules
+        .iter()
+        .filter(|(_, presence)| *presence == ModulePresence::Lacking)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !lacking.is_empty() {
+        push_fact(lines, "lacking", &format!("in that kernel: {}", lacking.join(", ")));
+    }
+    let missing: Vec<&str> = found
+        .programs
+        .iter()
+        .filter(|(_, finding)| !finding.is_here())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        push_fact(lines, "programs", &format!("missing: {}", missing.join(", ")));
+    }
+    lines.extend(vm.install.as_ref().map(|line| format!("  {line}")));
+}
+
+/// A name and what was found, which is wrapped within its column.
+fn push_fact(lines: &mut Vec<String>, name: &str, text: &str) {
+    let mut name = name;
+    for part in wrap(text, output::width().saturating_sub(11)) {
+        lines.push(format!("  {name:<8} {part}"));
+        name = "";
+    }
+}
+
+fn hint(finding: &DoctorFinding) -> Option<String> {
+    match finding {
+        DoctorFinding::Missing { hint: Some(hint), .. } => Some(format!("  {hint}")),
+        _ => None,
+    }
+}
+
+/// The first line of a reason.
+fn brief(why: &str) -> &str {
+    why.lines().next().unwrap_or_default()
+}

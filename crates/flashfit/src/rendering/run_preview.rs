@@ -1,0 +1,138 @@
+//! What a run would do, and on what.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flashfit_bench::{Workload, estimate_ns};
+use flashfit_device::Target;
+use flashfit_filesystem::{PartitionLayout, Recipe};
+use flashfit_host::Program;
+use flashfit_report::text::wrap;
+use flashfit_target::TargetSource;
+use flashfit_tune::driver::SearchDriver;
+use flashfit_tune::run::{RunPreview, RunRequest, TrialTarget};
+use flashfit_tune::{Percent, Problem, RunSpec, Space, StrategyKind};
+
+use crate::consent::{what_is_lost, would_be_refused};
+use crate::rendering::duration;
+use crate::rendering::setup_commands::partitioning_line;
+use crate::test_beds;
+
+/// Stands for the loop device that an image or a card will get, and for its partition.
+const LOOP: &str = "/dev/loopN";
+const LOOP_PARTITION: &str = "/dev/loopNp1";
+
+/// What is known about the geometry of the device, or that nothing is.
+pub fn geometry_text(subject: &TrialTarget) -> String {
+    let geometry = &subject.geometry;
+    if geometry.is_unknown() {
+        return format!(
+            "no geometry found: {} declares no erase unit and none was given, so nothing is tuned \
+             to it (--erase-block SIZE gives it)",
+            subject.inspected.target
+        );
+    }
+    let named = [("erase unit", &geometry.erase_unit), ("write unit", &geometry.write_unit)];
+    let known = named.iter().filter_map(|(name, known)| {
+        let known = known.as_ref()?;
+        Some(format!("{name} {} ({})", known.bytes, known.source))
+    });
+    format!("geometry: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// How much there is to try, and how far the search will go.
+pub fn extent(spec: &RunSpec, problem: &Problem) -> String {
+    let rules = spec.rules();
+    let most = SearchDriver::new(problem, &rules).most_trials(&[], &[]);
+    let setups = problem.setups.len();
+    let end = match spec.strategy {
+        StrategyKind::Adaptive => format!(
+            "until one is within {} of the best with 90 % chance",
+            Percent(spec.limits.within_hundredths)
+        ),
+        _ => format!("at most {:.0} trials", most.ceil()),
+    };
+    format!("{setups} setups, {end}; limits: {}", spec.limits.describe())
+}
+
+/// Everything that a run would do, with nothing done.
+pub fn text(request: RunRequest<'_>, preview: &RunPreview, width: usize) -> String {
+    let RunRequest { spec, dir, catalogs, .. } = request;
+    let RunPreview { target: subject, space: built } = preview;
+    let mut lines = Vec::new();
+    match &subject.inspected.source {
+        TargetSource::Device(medium) => {
+            lines.push(what_is_lost(medium));
+            lines.extend(would_be_refused(medium));
+        }
+        TargetSource::Card(model) => lines.push(format!("A simulated card: {}.", model.title)),
+    }
+    lines.push(format!("Trials are made {}.", test_beds::description(&spec.on)));
+    lines.push(geometry_text(subject));
+    lines.extend(subject.disagreements.iter().cloned());
+    lines.push(format!("layout: {}", subject.layout.reason));
+    lines.extend(built.notes.iter().cloned());
+    lines.push(format!(
+        "{}; under {}; kept in {}",
+        extent(spec, &built.problem),
+        spec.workloads.join(", "),
+        dir.display()
+    ));
+    lines.push(format!(
+        "a trial may take {} on a medium of 1 MiB/s, less on a faster one",
+        duration(longest_trial(spec, &catalogs.workloads))
+    ));
+    lines.push("Every trial does this, here for each file system's first setup:".to_owned());
+    lines.extend(commands(subject, &built.space));
+    lines.push("Nothing was changed.".to_owned());
+    wrapped(&lines, width)
+}
+
+/// Prose is broken to the width of the terminal, commands are not.
+fn wrapped(lines: &[String], width: usize) -> String {
+    let mut text = String::new();
+    for line in lines.iter().flat_map(|line| line.lines()) {
+        let parts = if line.starts_with("  ") { vec![line.to_owned()] } else { wrap(line, width) };
+        text.push_str(&(parts.join("\n") + "\n"));
+    }
+    text
+}
+
+/// What the longest of the workloads may take on a slow device.
+fn longest_trial(spec: &RunSpec, workloads: &[Workload]) -> Duration {
+    let plan = spec.run_plan();
+    let estimates = workloads.iter().filter_map(|workload| estimate_ns(workload, &plan).ok());
+    Duration::from_nanos(estimates.max().unwrap_or_default())
+}
+
+fn commands(subject: &TrialTarget, space: &Space) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (node, place) = match &subject.inspected.target {
+        Target::Node(node) => (node.clone(), subject.layout.layout.node(node)),
+        // An image or a card is attached to a free loop device, whose number is not known yet.
+        Target::Image(_) | Target::Simulated(_) => {
+            let part = matches!(subject.layout.layout, PartitionLayout::Partition { .. });
+            (PathBuf::from(LOOP), PathBuf::from(if part { LOOP_PARTITION } else { LOOP }))
+        }
+    };
+    lines.extend(
+        partitioning_line(&subject.layout.layout, &node, subject.inspected.sector_bytes())
+            .map(|line| format!("  {line}")),
+    );
+    for choices in &space.choices {
+        let first = choices.over_schedulers(&[]).into_iter().next();
+        let recipe = first.and_then(|setup| {
+            Recipe::for_trial(&choices.filesystem, &setup, &choices.conditions).ok()
+        });
+        let Some(recipe) = recipe else { continue };
+        if choices.conditions.discard {
+            let discard =
+                Program::new("blkdiscard").arg("--force").arg(place.display().to_string());
+            lines.push(format!("  {}", discard.command_line()));
+        }
+        lines.push(format!("  {}", recipe.mkfs(&place).command_line()));
+        lines.push(format!("  {}", recipe.mount(&place, Path::new("MOUNT_DIR")).command_line()));
+        lines.push("  fio, umount".to_owned());
+    }
+    lines
+}

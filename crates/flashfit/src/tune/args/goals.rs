@@ -1,0 +1,85 @@
+//! Arguments of `flashfit tune` about goals, constraints and the budget.
+
+use clap::Args;
+use flashfit_device::Bytes;
+use flashfit_filesystem::Durability;
+use flashfit_tune::quantity::BadQuantity;
+use flashfit_tune::{Percent, TimeSpan, Weight};
+
+use crate::cli::{durability, size};
+
+/// Goals and constraints.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Goals and constraints")]
+pub struct GoalArgs {
+    /// Weight of a workload in the score; may be repeated [default: 1 each].
+    #[arg(long = "weight", value_delimiter = ',', value_name = "WORKLOAD=N", value_parser = weight)]
+    pub weights: Vec<(String, Weight)>,
+    /// Same as --allow.
+    #[arg(long, value_name = "DURABILITY", value_parser = durability)]
+    pub require: Option<Durability>,
+    /// Reject setups whose 99th percentile of write latency, syncs included, exceeds this.
+    #[arg(long, value_name = "TIME")]
+    pub p99_write_max: Option<TimeSpan>,
+    /// Options that every setup of a file system must have.
+    #[arg(long = "with", value_delimiter = ',', value_name = "FS:OPTION", value_parser = fs_option)]
+    pub with: Vec<(String, String)>,
+    /// Options that no setup of a file system may have.
+    #[arg(
+        long = "without",
+        value_delimiter = ',',
+        value_name = "FS:OPTION",
+        value_parser = fs_option
+    )]
+    pub without: Vec<(String, String)>,
+    /// Fill the file system to this share before each workload [default: empty].
+    #[arg(long, value_name = "PERCENT")]
+    pub fill: Option<Percent>,
+    /// Rounds of aging before each workload. A round replaces half of all files and overwrites an
+    /// eighth of the data [default: 0].
+    #[arg(long, value_name = "ROUNDS")]
+    pub age: Option<u32>,
+    /// Measure on the file system as mkfs left it. Without this each trial writes, syncs, remounts
+    /// and idles a little before, at random, as results differ by these.
+    #[arg(long)]
+    pub fresh: bool,
+}
+
+/// Budget of a run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub struct BudgetArgs {
+    /// Total time of all trials [default: unlimited].
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<TimeSpan>,
+    /// Total bytes written to the device [default: unlimited].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_write: Option<Bytes>,
+    /// Number of trials. A short trial counts as a fraction [default: unlimited].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub trials: Option<u32>,
+    /// Stop when the winner is within this share of the best with 90 % probability [default: 2%].
+    #[arg(long, value_name = "PERCENT")]
+    pub within: Option<Percent>,
+}
+
+/// Parses `WORKLOAD=N` for clap.
+fn weight(text: &str) -> Result<(String, Weight), String> {
+    let bad = || format!("`{text}` is not a workload and a weight: write database=3");
+    let (name, weight) = text.split_once('=').ok_or_else(bad)?;
+    if name.is_empty() {
+        return Err(bad());
+    }
+    let weight = weight.parse().map_err(|error: BadQuantity| error.to_string())?;
+    Ok((name.to_owned(), weight))
+}
+
+/// Parses `FS:OPTION` for clap.
+fn fs_option(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((filesystem, option)) if !filesystem.is_empty() && !option.is_empty() => {
+            Ok((filesystem.to_owned(), option.to_owned()))
+        }
+        _ => Err(format!("`{text}` is not a file system and an option: write ext4:noatime")),
+    }
+}

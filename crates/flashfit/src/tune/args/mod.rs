@@ -1,0 +1,107 @@
+//! Arguments of `flashfit tune`. Every key of a configuration file is a flag too.
+
+mod goals;
+mod space;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::text_path;
+use crate::test_beds::args::TestBedArgs;
+
+pub use goals::{BudgetArgs, GoalArgs};
+pub use space::SearchSpaceArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  flashfit tune sim:sd-c4-block --profile quick
+  flashfit tune /dev/mmcblk0 --dry-run
+  flashfit tune /dev/mmcblk0 --fs ext4,btrfs --workload sync-files
+  flashfit tune /dev/mmcblk0 --budget 2h --max-write 40GiB --p99-write-max 50ms
+  flashfit tune sim:usd-a1-pagemap --fs f2fs,ext4 --on vm
+  flashfit tune /dev/mmcblk0 --on lab:board=imx8 --confirm b1:mmcblk0,b2:mmcblk0
+  flashfit tune --resume run-mmcblk0
+  flashfit tune --replay run-mmcblk0 --weight database=3 --seed 2
+
+Times are written as 30s, 10min or 2h; sizes as 512KiB, 4MiB or 40GB.
+
+A configuration file can have these keys, explained in docs/tuning.md: on,
+vm_kernel, vm_speed_mips, vm_disk, device, mount_dir, result_dir, catalog_dir,
+media_page_size, media_erase_block_size, filesystems, workloads, schedulers,
+strategy, profile, by, repeats, confirm_rounds, seed, start, allow, require,
+p99_write_max, budget, max_write, trials, within, fill, age, fresh, data_size,
+memory, runtime_ms, [weights] with a number for each workload, and [options.NAME] for
+each file system with always, exclude and include.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TuneArgs {
+    /// Device node, image file or sim:NAME (a simulated card). All data on it will be lost.
+    #[arg(conflicts_with_all = ["resume", "replay"])]
+    pub target: Option<String>,
+    /// Continue the run in this directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = RESUME_EXCLUDES, value_parser = text_path)]
+    pub resume: Option<PathBuf>,
+    /// Search these recorded runs instead of a device. Measures nothing and writes nothing.
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = REPLAY_EXCLUDES)]
+    pub replay: Option<Vec<PathBuf>>,
+    /// Configuration file. Flags take precedence over it.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Run directory [default: run-NAME].
+    #[arg(long, value_name = "DIR", value_parser = text_path)]
+    pub dir: Option<PathBuf>,
+    /// Show what would be done and change nothing.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Agree to lose all data on the device with this name or serial number. For boards of a lab:
+    /// BOARD:NAME, separated by commas.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Vec<String>,
+    /// Print the recommendation as one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+    /// Print a line of JSON after each batch of trials, and the recommendation as the last line.
+    #[arg(long, conflicts_with = "json")]
+    pub json_stream: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
+    pub progress: ProgressArg,
+    #[command(flatten)]
+    pub stand: TestBedArgs,
+    #[command(flatten)]
+    pub what: SearchSpaceArgs,
+    #[command(flatten)]
+    pub asked: GoalArgs,
+    #[command(flatten)]
+    pub spend: BudgetArgs,
+}
+
+/// Choices that are fixed when a run begins.
+const RESUME_EXCLUDES: [&str; 5] = ["config", "dir", "SearchSpaceArgs", "GoalArgs", "BudgetArgs"];
+
+/// A replay measures nothing, so arguments about measuring make no sense with it.
+const REPLAY_EXCLUDES: [&str; 10] = [
+    "resume",
+    "dir",
+    "dry_run",
+    "confirm",
+    "fill",
+    "age",
+    "fresh",
+    "start",
+    "profile",
+    "TestBedArgs",
+];
+
+/// The argument of `--progress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressArg {
+    /// A bar on a terminal, otherwise a line every 30 seconds.
+    Auto,
+    /// A line every 30 seconds.
+    Always,
+    /// Never.
+    Never,
+}

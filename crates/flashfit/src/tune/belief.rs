@@ -1,0 +1,33 @@
+//! What is believed after a batch of trials, as a line of JSON.
+
+use flashfit_tune::RunProgress;
+use serde::Serialize;
+
+use crate::output;
+
+#[derive(Serialize)]
+struct Believed {
+    schema: &'static str,
+    schema_version: u32,
+    trials: usize,
+    time_ns: u64,
+    written_bytes: u64,
+    trials_left_at_most: Option<u64>,
+    leader: Option<String>,
+}
+
+/// Prints the line to standard output.
+pub fn print(so_far: &RunProgress<'_>, leader: Option<String>) {
+    let believed = Believed {
+        schema: "flashfit.belief",
+        schema_version: 1,
+        trials: so_far.history.len(),
+        time_ns: so_far.spent.time_ns,
+        written_bytes: so_far.spent.written_bytes,
+        trials_left_at_most: so_far.left,
+        leader,
+    };
+    let line = serde_json::to_string(&believed).expect("documents are plain data");
+    // A reader that has gone away does not end a run that takes hours.
+    let _ = output::print_utf8(&(line + "\n"));
+}

@@ -1,0 +1,83 @@
+//! Names that are tried by default, and whether a specification can be run.
+
+use flashfit_bench::Workloads;
+use flashfit_filesystem::FileSystemCatalog;
+use flashfit_tune::RunSpec;
+use flashfit_user_error::ExitClass;
+
+use crate::cli::layout_start;
+use crate::command_error::CommandError;
+
+/// What a short look at a device measures.
+const QUICK_WORKLOADS: [&str; 2] = ["sync-files", "random-write"];
+/// What distributions put on a card when nobody chooses.
+const USUAL_FILESYSTEM: &str = "ext4";
+/// One day: longer is a unit mistaken.
+const MOST_RUNTIME_MS: u64 = 86_400_000;
+
+/// All that are tried without being asked for, the usual one first: it is what the others are
+/// compared with.
+pub fn default_filesystems(filesystems: &FileSystemCatalog) -> Vec<String> {
+    let tried = filesystems.filesystems().iter().filter(|found| found.tried);
+    let mut names: Vec<String> = tried.map(|found| found.name.clone()).collect();
+    names.sort_by_key(|name| name != USUAL_FILESYSTEM);
+    names
+}
+
+pub fn default_workloads(quick: bool, workloads: &Workloads) -> Vec<String> {
+    if quick {
+        QUICK_WORKLOADS.map(str::to_owned).to_vec()
+    } else {
+        workloads.all().iter().map(|workload| workload.name.clone()).collect()
+    }
+}
+
+/// Whether every name is one of the catalog, and every number makes sense.
+pub fn check(
+    spec: &RunSpec,
+    filesystems: &FileSystemCatalog,
+    workloads: &Workloads,
+) -> Result<(), CommandError> {
+    for name in &spec.filesystems {
+        let filesystem = filesystems.filesystem(name)?;
+        if let Some(reason) = &filesystem.plan_only {
+            return Err(CommandError::new(
+                ExitClass::Usage,
+                format!("{name} cannot be tried: {reason}"),
+                Some("name another file system with --fs; flashfit catalog lists them"),
+            ));
+        }
+    }
+    if spec.runtime_ms > MOST_RUNTIME_MS {
+        return Err(CommandError::new(
+            ExitClass::Usage,
+            format!("a runtime of {} ms is longer than a day", spec.runtime_ms),
+            Some("a stage of some seconds is enough; more --repeats tell more"),
+        ));
+    }
+    let plan = spec.run_plan();
+    for name in &spec.workloads {
+        plan.points(workloads.find(name)?)?;
+    }
+    for (name, choice) in &spec.options {
+        let filesystem = filesystems.filesystem(name)?;
+        for option in choice.always.iter().chain(&choice.exclude).chain(&choice.include) {
+            filesystem.option(option)?;
+        }
+    }
+    let empty = |what: &str| {
+        CommandError::new(
+            ExitClass::Usage,
+            format!("no {what} is left to try"),
+            Some("name at least one"),
+        )
+    };
+    if spec.filesystems.is_empty() {
+        return Err(empty("file system"));
+    }
+    if spec.workloads.is_empty() {
+        return Err(empty("workload"));
+    }
+    layout_start(&spec.start)?;
+    Ok(())
+}
