@@ -1,6 +1,7 @@
 //! A directory in memory that the command is recorded in, and in which states are put.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +12,8 @@ use flashfit_test_support::power_loss::{
 use tempfile::TempDir;
 
 const FLASHFIT: &str = env!("CARGO_BIN_EXE_flashfit");
+/// The device of `apply` and `restore`, in the watched directory.
+pub const IMAGE: &str = "image";
 
 /// Whether the tests cannot run here.
 #[must_use]
@@ -33,7 +36,8 @@ pub struct Recording {
 /// `watched` has what flashfit keeps; `outside` what the power cut does not concern.
 pub struct CrashBed {
     folder: TempDir,
-    on_disk: BTreeMap<PathBuf, u64>,
+    /// What is surely in the files that are only changed where a state differs from the last one.
+    on_disk: BTreeMap<PathBuf, StateEntry>,
 }
 
 impl CrashBed {
@@ -107,7 +111,7 @@ impl CrashBed {
         let copied = before.clone();
         let disk = move || CrashDisk::read_as(&copied, &root, &[]).unwrap();
         // Nothing but the removal of the marker is written to the device after it was mounted.
-        let image = self.path("image");
+        let image = self.path(IMAGE);
         let image_now = std::fs::read(&image).ok();
         let on_device = |op: &DiskOp| matches!(op, DiskOp::Write { path, .. } if *path == image);
         if let Some(last) = ops.iter().rposition(on_device).filter(|_| name.starts_with("apply")) {
@@ -132,7 +136,7 @@ impl CrashBed {
     /// `apply` mounts what it made to look at it, and the kernel then writes to the device. What it
     /// wrote is what differs at the end, and is synced by the unmount.
     fn written_by_kernel(&self, before: &Path, ops: &[DiskOp]) -> Vec<DiskOp> {
-        let path = self.path("image");
+        let path = self.path(IMAGE);
         let Ok(found) = std::fs::read(&path) else { return Vec::new() };
         let replayed = self.replayed_image(before, ops).unwrap();
         let blocks = found.chunks(4096).zip(replayed.chunks(4096)).enumerate();
@@ -154,35 +158,52 @@ impl CrashBed {
     fn replayed_image(&self, before: &Path, ops: &[DiskOp]) -> Option<Vec<u8>> {
         let mut replayed = CrashDisk::read_as(before, &self.root(), &[]).unwrap();
         ops.iter().for_each(|op| replayed.apply(op).unwrap());
-        replayed.whole().file("image")
+        replayed.whole().file(IMAGE)
     }
 
-    /// Makes the watched directory hold this state. Files whose name ends with `.img` are left as
-    /// they are where they were written before; the device's file stays the same file.
+    /// Makes the watched directory hold this state. The device's file stays the same file; it and
+    /// the images of a backup are written only where they differ.
     pub fn put(&mut self, state: &CrashState) {
         let root = self.root();
-        let reused: BTreeMap<PathBuf, u64> = std::mem::take(&mut self.on_disk)
-            .into_iter()
-            .filter(|(path, hash)| state.entries.get(path).is_some_and(|it| it.hash() == *hash))
-            .collect();
-        clear(&root, Path::new(""), state, &reused);
+        self.on_disk.retain(|path, _| state.entries.contains_key(path));
+        clear(&root, Path::new(""), state, &self.on_disk);
         for (path, entry) in &state.entries {
             let target = root.join(path);
-            match entry {
-                StateEntry::Dir => std::fs::create_dir_all(&target).unwrap(),
-                StateEntry::File { .. } if reused.contains_key(path) => {}
-                StateEntry::File { .. } => overwrite(&target, &entry.bytes().unwrap()),
+            match (entry, self.on_disk.get(path)) {
+                (StateEntry::Dir, _) => std::fs::create_dir_all(&target).unwrap(),
+                (StateEntry::File { .. }, Some(earlier)) => change(&target, earlier, entry),
+                (StateEntry::File { .. }, None) => overwrite(&target, &entry.bytes().unwrap()),
             }
-            if path.extension().is_some_and(|ending| ending == "img") {
-                self.on_disk.insert(path.clone(), entry.hash());
+            let is_large =
+                path == Path::new(IMAGE) || path.extension().is_some_and(|it| it == "img");
+            if is_large {
+                self.on_disk.insert(path.clone(), entry.clone());
             }
         }
     }
 
-    /// To be called when the command or a restoration may have changed backups.
+    /// To be called when a file may have been changed by something else: what it holds now, where
+    /// that is known.
+    pub fn changed(&mut self, path: &str, now: Option<&StateEntry>) {
+        match now {
+            Some(entry) => self.on_disk.insert(path.into(), entry.clone()),
+            None => self.on_disk.remove(Path::new(path)),
+        };
+    }
+
+    /// To be called when any file may have been changed by something else.
     pub fn forget(&mut self) {
         self.on_disk.clear();
     }
+}
+
+fn change(path: &Path, earlier: &StateEntry, now: &StateEntry) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    for (offset, bytes) in now.differences(earlier) {
+        file.write_all_at(bytes, offset).unwrap();
+    }
+    // The last block may reach beyond the end.
+    file.set_len(now.length()).unwrap();
 }
 
 /// Keeps the file, so that its number and the time of its creation stay.
@@ -194,7 +215,7 @@ pub fn overwrite(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-fn clear(root: &Path, below: &Path, state: &CrashState, reused: &BTreeMap<PathBuf, u64>) {
+fn clear(root: &Path, below: &Path, state: &CrashState, reused: &BTreeMap<PathBuf, StateEntry>) {
     for entry in std::fs::read_dir(root.join(below)).unwrap() {
         let entry = entry.unwrap();
         let path = below.join(entry.file_name());
@@ -204,7 +225,7 @@ fn clear(root: &Path, below: &Path, state: &CrashState, reused: &BTreeMap<PathBu
             } else {
                 std::fs::remove_dir_all(entry.path()).unwrap();
             }
-        } else if path != Path::new("image") && !reused.contains_key(&path) {
+        } else if path != Path::new(IMAGE) && !reused.contains_key(&path) {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }

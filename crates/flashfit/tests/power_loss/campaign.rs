@@ -1,6 +1,7 @@
 //! Every state of a recording, each checked once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Instant;
 
 use flashfit_test_support::power_loss::{CrashDisk, CrashEffort, CrashState, DiskOp};
 
@@ -11,6 +12,9 @@ const SHOWN_LOSSES: usize = 5;
 
 /// Checks the states that a power cut may leave.
 pub trait Campaign {
+    /// What the states after this operation are counted as.
+    fn scenario(&self, op: Option<&DiskOp>) -> &'static str;
+
     /// Is told of an operation that ended; `disk` is the disk as the program sees it.
     fn acknowledge(&mut self, op: &DiskOp, disk: &CrashDisk);
 
@@ -24,8 +28,9 @@ pub struct Tally {
     pub operations: usize,
     /// States with those that are equal.
     pub generated: usize,
-    /// States without.
+    /// States without, all of them and by scenario.
     pub states: usize,
+    pub by_scenario: BTreeMap<&'static str, usize>,
     /// States from which the command itself went on.
     pub whole_program: usize,
     pub lost: usize,
@@ -39,7 +44,11 @@ impl std::fmt::Display for Tally {
             "{} operations recorded, {} states generated, {} distinct, {} of them with the \
              command itself, lost: {}",
             self.operations, self.generated, self.states, self.whole_program, self.lost
-        )
+        )?;
+        for (scenario, states) in &self.by_scenario {
+            write!(f, "\n    {states:6} distinct states of {scenario}")?;
+        }
+        Ok(())
     }
 }
 
@@ -48,6 +57,9 @@ impl Tally {
         self.operations += other.operations;
         self.generated += other.generated;
         self.states += other.states;
+        for (scenario, states) in other.by_scenario {
+            *self.by_scenario.entry(scenario).or_default() += states;
+        }
         self.whole_program += other.whole_program;
         self.lost += other.lost;
         self.losses.extend(other.losses);
@@ -68,40 +80,87 @@ impl Tally {
     }
 }
 
-/// Checks every state of a recording. The syncs with the numbers `without` do nothing, although
-/// the program was told that they did. Each state is given to `keep` after it was checked.
+/// Checks every state of a recording, each once. Each is given to `keep` after it was checked.
 pub fn check_all(
+    recording: &Recording,
+    effort: CrashEffort,
+    campaign: &mut dyn Campaign,
+    keep: &mut dyn FnMut(&CrashState),
+) -> Tally {
+    let begun = Instant::now();
+    let mut check = Checks::new(recording, effort);
+    check.cut(0, None, campaign, keep);
+    for (number, op) in recording.ops.iter().enumerate() {
+        check.disk.apply(op).unwrap();
+        campaign.acknowledge(op, &check.disk);
+        check.cut(number + 1, Some(op), campaign, keep);
+    }
+    let tally = check.tally;
+    println!("{}: {tally}\n    {:.1} s", recording.name, begun.elapsed().as_secs_f64());
+    tally
+}
+
+/// Checks the states of a recording in which the syncs with these numbers do nothing, although
+/// the program was told that they did, until one is lost.
+pub fn is_lost_without(
     recording: &Recording,
     effort: CrashEffort,
     without: &[usize],
     campaign: &mut dyn Campaign,
-    keep: &mut dyn FnMut(&CrashState),
-) -> Tally {
-    let mut disk = (recording.before)();
-    let mut tally = Tally { operations: recording.ops.len(), ..Tally::default() };
-    let mut seen = HashSet::new();
-    let mut cut = |number: usize, disk: &CrashDisk, campaign: &mut dyn Campaign| {
-        let seed = effort.seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        for state in disk.states(CrashEffort { seed, ..effort }) {
-            tally.generated += 1;
-            if seen.insert(state.hash()) {
-                tally.states += 1;
-                if let Err(why) = campaign.check(&state) {
-                    let name = &recording.name;
-                    tally.lose(format!("{name}, after operation {number}: {why}"));
-                }
-                keep(&state);
-            }
-        }
-    };
-    cut(0, &disk, campaign);
+) -> bool {
+    let mut check = Checks::new(recording, effort);
     for (number, op) in recording.ops.iter().enumerate() {
         if !without.contains(&number) {
-            disk.apply(op).unwrap();
+            check.disk.apply(op).unwrap();
         }
-        campaign.acknowledge(op, &disk);
-        cut(number + 1, &disk, campaign);
+        campaign.acknowledge(op, &check.disk);
+        // Until the first of these syncs nothing differs.
+        if without.first().is_some_and(|first| number >= *first) {
+            check.cut(number + 1, Some(op), campaign, &mut |_| {});
+        }
+        if check.tally.lost > 0 {
+            return true;
+        }
     }
-    println!("{}: {tally}", recording.name);
-    tally
+    false
+}
+
+struct Checks<'a> {
+    recording: &'a Recording,
+    effort: CrashEffort,
+    disk: CrashDisk,
+    seen: HashSet<u64>,
+    tally: Tally,
+}
+
+impl<'a> Checks<'a> {
+    fn new(recording: &'a Recording, effort: CrashEffort) -> Self {
+        let tally = Tally { operations: recording.ops.len(), ..Tally::default() };
+        Self { recording, effort, disk: (recording.before)(), seen: HashSet::new(), tally }
+    }
+
+    /// Checks what a power cut after `op` may leave.
+    fn cut(
+        &mut self,
+        number: usize,
+        op: Option<&DiskOp>,
+        campaign: &mut dyn Campaign,
+        keep: &mut dyn FnMut(&CrashState),
+    ) {
+        let seed = self.effort.seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
+        let scenario = campaign.scenario(op);
+        for state in self.disk.states(CrashEffort { seed, ..self.effort }) {
+            self.tally.generated += 1;
+            if !self.seen.insert(state.hash()) {
+                continue;
+            }
+            self.tally.states += 1;
+            *self.tally.by_scenario.entry(scenario).or_default() += 1;
+            if let Err(why) = campaign.check(&state) {
+                let name = &self.recording.name;
+                self.tally.lose(format!("{name}, after operation {number}: {why}"));
+            }
+            keep(&state);
+        }
+    }
 }

@@ -9,38 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::DiskOp;
-
-pub(super) const BLOCK: u64 = 4096;
-const BLOCK_BYTES: usize = 4096;
-pub(super) const SECTOR_BYTES: usize = 512;
-
-/// A 4 KiB block of a file and its hash.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct BlockData {
-    bytes: Box<[u8]>,
-    hash: u64,
-}
-
-impl BlockData {
-    fn new(bytes: Vec<u8>) -> Arc<Self> {
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        Arc::new(Self { bytes: bytes.into(), hash: hasher.finish() })
-    }
-
-    fn zeros() -> Arc<Self> {
-        Self::new(vec![0; BLOCK_BYTES])
-    }
-}
-
-pub(super) type Blocks = BTreeMap<u64, Arc<BlockData>>;
-
-/// The contribution of a block to the hash of its file.
-fn hash_part(number: u64, block: &BlockData) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (number, block.hash).hash(&mut hasher);
-    hasher.finish()
-}
+use super::state::{
+    BLOCK, BLOCK_BYTES, BlockData, Blocks, CrashState, SECTOR_BYTES, StateBlocks, StateEntry,
+    hash_part,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct FileNode {
@@ -171,74 +143,6 @@ pub(super) struct FileChoice {
 pub(super) struct Choice {
     pub(super) files: BTreeMap<usize, FileChoice>,
     pub(super) dirs: BTreeMap<usize, usize>,
-}
-
-/// A file or directory of a [`CrashState`].
-#[derive(Debug, Clone)]
-pub enum StateEntry {
-    Dir,
-    File {
-        /// In bytes.
-        length: u64,
-        /// Identifies the contents.
-        hash: u64,
-        /// The synced blocks, and those that differ.
-        blocks: StateBlocks,
-    },
-}
-
-/// The contents of a file in a [`CrashState`].
-#[derive(Debug, Clone)]
-pub struct StateBlocks {
-    base: Arc<Blocks>,
-    changed: Blocks,
-}
-
-/// A possible disk state after a power cut: paths below the root and their entries.
-#[derive(Debug, Clone)]
-pub struct CrashState {
-    /// Everything below the root, parents first.
-    pub entries: BTreeMap<PathBuf, StateEntry>,
-}
-
-impl StateEntry {
-    /// The contents of a file; `None` for a directory.
-    pub fn bytes(&self) -> Option<Vec<u8>> {
-        let Self::File { length, blocks, .. } = self else { return None };
-        let mut bytes = vec![0; usize::try_from(*length).ok()?];
-        for (number, block) in blocks.base.iter().chain(&blocks.changed) {
-            let from = usize::try_from(number * BLOCK).ok()?;
-            if from < bytes.len() {
-                let part = BLOCK_BYTES.min(bytes.len() - from);
-                bytes[from..from + part].copy_from_slice(&block.bytes[..part]);
-            }
-        }
-        Some(bytes)
-    }
-
-    /// Identifies the entry.
-    pub fn hash(&self) -> u64 {
-        match self {
-            Self::Dir => 1,
-            Self::File { hash, .. } => *hash,
-        }
-    }
-}
-
-impl CrashState {
-    /// Identifies the state.
-    pub fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for (path, entry) in &self.entries {
-            (path, entry.hash()).hash(&mut hasher);
-        }
-        hasher.finish()
-    }
-
-    /// The contents of the file at a path below the root.
-    pub fn file(&self, path: &str) -> Option<Vec<u8>> {
-        self.entries.get(Path::new(path)).and_then(StateEntry::bytes)
-    }
 }
 
 impl CrashDisk {
@@ -379,6 +283,16 @@ impl CrashDisk {
                 }
             }
         }
+    }
+}
+
+impl StateEntry {
+    /// A file with these contents.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let mut file = FileNode::default();
+        file.write(0, 0, bytes);
+        file.sync(0);
+        file_state(&file, &FileChoice::default())
     }
 }
 

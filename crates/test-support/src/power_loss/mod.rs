@@ -23,12 +23,14 @@
 //! different fault); old contents of freed blocks do not appear in files; no links.
 
 mod disk;
+mod state;
 mod states;
 mod strace;
 
 use std::path::PathBuf;
 
-pub use disk::{CrashDisk, CrashState, StateEntry};
+pub use disk::CrashDisk;
+pub use state::{CrashState, StateEntry};
 pub use states::CrashEffort;
 pub use strace::{Recorder, TracedDevice, record};
 

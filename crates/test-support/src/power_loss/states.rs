@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use flashfit_numbers::SplitMix64;
 
-use super::disk::{Choice, CrashDisk, CrashState, DiskNode, FileChoice};
+use super::disk::{Choice, CrashDisk, DiskNode, FileChoice};
+use super::state::CrashState;
 
 /// How many states are generated for each prefix of the operations.
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +152,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use super::super::DiskOp;
+    use super::super::{DiskOp, StateEntry};
     use super::*;
 
     const EFFORT: CrashEffort = CrashEffort { singles: 10, random: 300, seed: 1 };
@@ -212,6 +213,41 @@ mod tests {
         assert!(texts(&careless, "f").contains(&Some(b"\0\0\0".to_vec())));
         let careful = [&old[..], &[open("n"), write("n", b"new"), sync("n"), rename]].concat();
         assert_eq!(texts(&careful, "f"), [Some(b"old".to_vec()), Some(b"new".to_vec())].into());
+    }
+
+    #[test]
+    fn a_state_differs_from_another_in_the_blocks_that_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f"), [1; 12288]).unwrap();
+        let mut disk = CrashDisk::read(folder.path(), &[]).unwrap();
+        let entry = |disk: &CrashDisk| disk.whole().entries[Path::new("f")].clone();
+        let before = entry(&disk);
+        let write = DiskOp::Write {
+            path: folder.path().join("f"),
+            cache: 0,
+            offset: Some(5000),
+            data: vec![2; 10],
+        };
+        disk.apply(&write).unwrap();
+        for synced in [false, true] {
+            let now = entry(&disk);
+            let found = now.differences(&before);
+            assert_eq!(found.len(), 1);
+            assert_eq!(
+                (found[0].0, &found[0].1[903..915]),
+                (4096, &[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1][..])
+            );
+            assert_eq!(now.hash(), StateEntry::of_bytes(&now.bytes().unwrap()).hash());
+            assert!(!synced || entry(&disk).differences(&now).is_empty());
+            disk.apply(&DiskOp::Sync { path: folder.path().join("f"), cache: 0 }).unwrap();
+        }
+    }
+
+    #[test]
+    fn zeros_are_equal_to_a_block_that_was_never_written() {
+        let (hole, zeros) = (StateEntry::of_bytes(&[]), StateEntry::of_bytes(&[0; 8192]));
+        assert!(zeros.differences(&hole).is_empty());
+        assert_ne!(zeros.hash(), hole.hash(), "of other lengths");
     }
 
     #[test]
