@@ -2,12 +2,12 @@
 //! whose they are. A folder of plain files, read back and compared before anything is written to
 //! the device. What lies between the two ends is not kept.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashfit_device::{Device, SystemRoots};
+use flashfit_host::dir::{DirError, DirHandle, DirObstacle};
 use flashfit_host::{Program, Runner, durable, mountinfo};
 use rustix::fs::{Advice, fadvise};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ const MANIFEST: &str = "manifest.json";
 const TABLE: &str = "table.sfdisk";
 const FIRST: &str = "first.img";
 const LAST: &str = "last.img";
+/// More than any manifest has.
+const MANIFEST_BYTES: u64 = 1 << 20;
 const SCHEMA: &str = "flashfit.backup";
 /// Version 1 had `fnv1a64` in place of `crc32`, and is still read.
 const SCHEMA_VERSION: u32 = 2;
@@ -62,7 +64,7 @@ pub struct BackupPart {
 /// A complete backup.
 #[derive(Debug, Clone)]
 pub struct Backup {
-    folder: PathBuf,
+    dir: Arc<DirHandle>,
     manifest: Manifest,
 }
 
@@ -79,13 +81,13 @@ impl Backup {
         medium: &Device,
         folder: &Path,
     ) -> Result<Self, ApplyError> {
-        claim(system, medium, folder)?;
+        let dir = claim(system, medium, folder)?;
         let capacity = medium.capacity.0;
         let mut pieces = Vec::new();
         for (file, offset_bytes, length_bytes) in ends(capacity) {
             let length = usize::try_from(length_bytes).expect("at most 8 MiB");
             let bytes = region::read(medium, offset_bytes, length)?;
-            keep(&folder.join(file), &bytes)?;
+            keep(&dir, file, &bytes)?;
             let checksum = PartChecksum::of(&bytes);
             pieces.push(BackupPart { file: file.to_owned(), offset_bytes, length_bytes, checksum });
         }
@@ -93,7 +95,7 @@ impl Backup {
         // It fails where there is no table; and what it would say is in the first piece too.
         let table = runner.run(&dump).ok().filter(flashfit_host::ProgramOutcome::success);
         if let Some(table) = &table {
-            keep(&folder.join(TABLE), table.stdout.as_bytes())?;
+            keep(&dir, TABLE, table.stdout.as_bytes())?;
         }
         let manifest = Manifest {
             schema: SCHEMA.to_owned(),
@@ -104,27 +106,20 @@ impl Backup {
             pieces,
         };
         let text = serde_json::to_string_pretty(&manifest).expect("a manifest is plain data");
-        keep(&folder.join(MANIFEST), text.as_bytes())?;
-        for folder in [folder, folder.parent().unwrap_or(Path::new("/"))] {
-            durable::sync_folder(folder).map_err(ApplyError::file(folder))?;
-        }
-        Self::read(folder)
+        keep(&dir, MANIFEST, text.as_bytes())?;
+        let above = folder.parent().unwrap_or(Path::new("/"));
+        durable::sync_folder(above).map_err(ApplyError::file(above))?;
+        Self::read_in(dir)
     }
 
     /// Whether `folder` holds a complete backup, whole or damaged.
     pub fn is_in(folder: &Path) -> bool {
-        folder.join(MANIFEST).exists()
+        DirHandle::open(folder).is_ok_and(|dir| dir.has(MANIFEST))
     }
 
     /// Gives up a backup that nothing depends on yet: the folder holds none then.
     pub(crate) fn forget(folder: &Path) -> Result<(), ApplyError> {
-        let path = folder.join(MANIFEST);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(ApplyError::File { path, source: error })
-            }
-            _ => Ok(()),
-        }
+        Ok(DirHandle::open(folder)?.remove(MANIFEST)?)
     }
 
     /// Reads a backup and compares every piece with its checksum.
@@ -132,11 +127,16 @@ impl Backup {
     /// # Errors
     /// When something is missing or damaged.
     pub fn read(folder: &Path) -> Result<Self, ApplyError> {
-        let path = folder.join(MANIFEST);
-        let text = std::fs::read_to_string(&path).map_err(ApplyError::file(&path))?;
+        Self::read_in(DirHandle::open(folder)?)
+    }
+
+    fn read_in(dir: DirHandle) -> Result<Self, ApplyError> {
+        let path = dir.path().join(MANIFEST);
+        let missing = || ApplyError::file(&path)(io::ErrorKind::NotFound.into());
+        let text = dir.read(MANIFEST, MANIFEST_BYTES)?.ok_or_else(missing)?;
         let damaged = |reason: String| ApplyError::Damaged { path: path.clone(), reason };
         let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         if manifest.schema != SCHEMA || !(1..=SCHEMA_VERSION).contains(&manifest.schema_version) {
             return Err(damaged(format!("a format of version {}", manifest.schema_version)));
         }
@@ -146,14 +146,14 @@ impl Backup {
         if named != ends(manifest.medium.capacity.0) {
             return Err(damaged("its pieces are not the two ends of the medium".to_owned()));
         }
-        let backup = Self { folder: folder.to_owned(), manifest };
+        let backup = Self { dir: Arc::new(dir), manifest };
         backup.contents()?;
         Ok(backup)
     }
 
     /// The folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.dir.path()
     }
 
     /// What it says of itself.
@@ -170,15 +170,17 @@ impl Backup {
     }
 
     fn content(&self, piece: &BackupPart) -> Result<(u64, Vec<u8>), ApplyError> {
-        let path = self.folder.join(&piece.file);
+        let path = self.folder().join(&piece.file);
         let damaged =
             |reason: &str| ApplyError::Damaged { path: path.clone(), reason: reason.to_owned() };
-        // A forged one could be endless, or a pipe.
-        let found = std::fs::metadata(&path).map_err(ApplyError::file(&path))?;
-        if !found.is_file() || found.len() != piece.length_bytes {
-            return Err(damaged("it is not as it was when it was saved"));
-        }
-        let bytes = std::fs::read(&path).map_err(ApplyError::file(&path))?;
+        let bytes = match self.dir.read(&piece.file, piece.length_bytes) {
+            Ok(found) => {
+                let missing = || ApplyError::file(&path)(io::ErrorKind::NotFound.into());
+                found.ok_or_else(missing)?
+            }
+            Err(DirError::Invalid { obstacle: DirObstacle::Larger(_), .. }) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
         if u64::try_from(bytes.len()) != Ok(piece.length_bytes) || !piece.checksum.fits(&bytes) {
             return Err(damaged("it is not as it was when it was saved"));
         }
@@ -206,29 +208,28 @@ pub(crate) fn claim(
     system: &SystemRoots,
     medium: &Device,
     folder: &Path,
-) -> Result<(), ApplyError> {
+) -> Result<DirHandle, ApplyError> {
     // What a device holds is nobody else's business.
-    durable::create_folders(folder, 0o700).map_err(ApplyError::file(folder))?;
-    if is_on(system, medium, folder)? {
+    let dir = DirHandle::create(folder, 0o700)?;
+    if is_on(system, medium, &dir)? {
         // What was just made for nothing.
         let _ = std::fs::remove_dir(folder);
         let (folder, medium) = (folder.to_owned(), medium.path.clone());
         return Err(ApplyError::BackupOnMedium { folder, medium });
     }
     let ours = [TABLE, FIRST, LAST, crate::journal::FILE];
-    for entry in std::fs::read_dir(folder).map_err(ApplyError::file(folder))? {
-        let name = entry.map_err(ApplyError::file(folder))?.file_name();
+    for name in dir.names()? {
         let name = name.to_string_lossy();
         if !ours.contains(&name.strip_suffix(".part").unwrap_or(&name)) {
             return Err(ApplyError::Occupied { path: folder.to_owned() });
         }
     }
-    Ok(())
+    Ok(dir)
 }
 
 /// Whether a folder lies on a file system that lies on the device.
-fn is_on(system: &SystemRoots, medium: &Device, folder: &Path) -> Result<bool, ApplyError> {
-    let folder = folder.canonicalize().map_err(ApplyError::file(folder))?;
+fn is_on(system: &SystemRoots, medium: &Device, dir: &DirHandle) -> Result<bool, ApplyError> {
+    let folder = dir.real_path()?;
     let mounts = mountinfo::read().map_err(ApplyError::file(&folder))?;
     let holds = |entry: &&mountinfo::MountEntry| folder.starts_with(&entry.point);
     let length = |entry: &&mountinfo::MountEntry| entry.point.components().count();
@@ -246,28 +247,27 @@ fn is_on(system: &SystemRoots, medium: &Device, folder: &Path) -> Result<bool, A
 
 /// Writes a file and reads it back from the disk that it is on, as far as the kernel lets that be
 /// told.
-fn keep(path: &Path, bytes: &[u8]) -> Result<(), ApplyError> {
-    let again = || -> std::io::Result<Vec<u8>> {
-        let mut options = OpenOptions::new();
-        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
+fn keep(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(), ApplyError> {
+    dir.write(name, bytes, 0o600)?;
+    if let Some(file) = dir.open_file(name)? {
         // Only advice: what stays in memory is compared there.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
-        let mut again = Vec::with_capacity(bytes.len());
-        File::open(path)?.read_to_end(&mut again)?;
-        Ok(again)
-    };
-    let again = again().map_err(ApplyError::file(path))?;
-    if again == bytes {
-        return Ok(());
     }
-    let reason = "it reads back otherwise than it was written".to_owned();
-    Err(ApplyError::Damaged { path: path.to_owned(), reason })
+    let length = u64::try_from(bytes.len()).expect("at most 8 MiB");
+    match dir.read(name, length) {
+        Ok(Some(again)) if again == bytes => Ok(()),
+        Ok(_) | Err(DirError::Invalid { .. }) => {
+            let reason = "it reads back otherwise than it was written".to_owned();
+            Err(ApplyError::Damaged { path: dir.path().join(name), reason })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use flashfit_host::program::ScriptedRunner;
 
     use super::*;
@@ -346,5 +346,39 @@ mod tests {
             std::fs::write(at.join(MANIFEST), text.replace(from, to)).unwrap();
             assert!(matches!(Backup::read(&at), Err(ApplyError::Damaged { .. })), "{to}");
         }
+    }
+
+    #[test]
+    fn links_in_the_folder_are_not_followed() {
+        let (folder, medium) = image(4096);
+        let theirs = folder.path().join("theirs");
+        std::fs::write(&theirs, "theirs").unwrap();
+        let at = folder.path().join("saved");
+        std::fs::create_dir(&at).unwrap();
+        for name in [FIRST, TABLE, "first.img.part"] {
+            symlink(&theirs, at.join(name)).unwrap();
+        }
+        make(&medium, &at).unwrap();
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
+        for name in [FIRST, MANIFEST] {
+            let (real, moved) = (at.join(name), folder.path().join(name));
+            std::fs::rename(&real, &moved).unwrap();
+            symlink(&moved, &real).unwrap();
+            let error = Backup::read(&at).unwrap_err();
+            assert!(matches!(error, ApplyError::Dir(DirError::Invalid { .. })), "{name}: {error}");
+            std::fs::rename(&moved, &real).unwrap();
+        }
+        Backup::read(&at).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_a_folder_is_not_followed() {
+        let (folder, medium) = image(4096);
+        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("link"));
+        std::fs::create_dir(&theirs).unwrap();
+        symlink(&theirs, &link).unwrap();
+        let error = make(&medium, &link).unwrap_err();
+        assert!(matches!(error, ApplyError::Dir(DirError::Invalid { .. })), "{error}");
+        assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
     }
 }

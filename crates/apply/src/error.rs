@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use flashfit_device::{DeviceError, DeviceLockError, Refusal};
 use flashfit_filesystem::FactsError;
 use flashfit_host::ProgramError;
+use flashfit_host::dir::DirError;
 use flashfit_host::mount::MountError;
 use flashfit_host::program::quote;
 use flashfit_user_error::{ExitClass, UserError};
@@ -30,6 +31,9 @@ pub enum ApplyError {
     /// It cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// The backup, the journal or the records are not a folder of ours.
+    #[error(transparent)]
+    Dir(#[from] DirError),
     /// What is on the device cannot be read or written.
     #[error("{}: {length_bytes} bytes at {offset_bytes}: {source}", path.display())]
     Access {
@@ -148,6 +152,20 @@ fn is_forbidden(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied
 }
 
+fn file_hint(kind: std::io::ErrorKind) -> Option<String> {
+    let hint = match kind {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "make room, or name another folder with --backup"
+        }
+        std::io::ErrorKind::PermissionDenied => "run it as root",
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
 impl UserError for ApplyError {
     fn class(&self) -> ExitClass {
         match self {
@@ -157,6 +175,7 @@ impl UserError for ApplyError {
             Self::Program(error) => error.class(),
             Self::Facts(error) => error.class(),
             Self::Mount(error) => error.class(),
+            Self::Dir(error) => error.class(),
             Self::Access { source, .. } if is_forbidden(source) => ExitClass::Environment,
             Self::Access { .. } => ExitClass::Io,
             Self::NotAsPlanned { .. } => ExitClass::BadVerdict,
@@ -182,16 +201,11 @@ impl UserError for ApplyError {
             Self::Mount(error) => error.hint(),
             Self::Access { source, .. } if is_forbidden(source) => Some("run it as root".into()),
             Self::Access { .. } => Some("look at dmesg and at the contacts".into()),
-            Self::File { source, .. } => match source.kind() {
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                    Some("make room, or name another folder with --backup".into())
-                }
-                std::io::ErrorKind::PermissionDenied => Some("run it as root".into()),
-                std::io::ErrorKind::ReadOnlyFilesystem => Some(
-                    "name a folder that can be written: --backup DIR, FLASHFIT_STATE_DIR".into(),
-                ),
-                _ => None,
-            },
+            Self::Dir(DirError::Full { .. }) => file_hint(std::io::ErrorKind::StorageFull),
+            Self::Dir(DirError::System { source, .. }) | Self::File { source, .. } => {
+                file_hint(source.kind())
+            }
+            Self::Dir(error) => error.hint(),
             Self::Occupied { .. } => Some("name a new folder with --backup".into()),
             Self::BackupOnMedium { .. } => Some("name a folder elsewhere with --backup".into()),
             Self::Damaged { .. } => Some("take the folder from a copy".into()),

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashfit_host::durable;
+use flashfit_host::dir::DirHandle;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::clock::unix_seconds;
@@ -12,6 +12,8 @@ use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
 
 pub(crate) const FILE: &str = "apply.json";
+/// More than any journal or record has.
+const FILE_BYTES: u64 = 1 << 20;
 const SCHEMA: &str = "flashfit.apply";
 const SCHEMA_VERSION: u32 = 1;
 
@@ -137,13 +139,13 @@ impl ApplyJournal {
     /// # Errors
     /// When it cannot be read or is damaged.
     pub fn read(folder: &Path) -> Result<Option<Self>, ApplyError> {
-        let path = folder.join(FILE);
-        let Some(journal) = read_json::<Self>(&path)? else { return Ok(None) };
+        let Some(dir) = opened(folder)? else { return Ok(None) };
+        let Some(journal) = read_json::<Self>(&dir, FILE)? else { return Ok(None) };
         if journal.schema == SCHEMA && journal.schema_version == SCHEMA_VERSION {
             return Ok(Some(journal));
         }
         let reason = format!("a format of version {}", journal.schema_version);
-        Err(ApplyError::Damaged { path, reason })
+        Err(ApplyError::Damaged { path: folder.join(FILE), reason })
     }
 
     /// Writes down that `stage` begins.
@@ -160,7 +162,7 @@ impl ApplyJournal {
     /// # Errors
     /// When there is no room or right to.
     pub fn write(&self, folder: &Path) -> Result<(), ApplyError> {
-        write_json(&folder.join(FILE), self)
+        write_json(&DirHandle::open(folder)?, FILE, self)
     }
 }
 
@@ -184,33 +186,28 @@ impl UnfinishedRecords {
         Self { folder: state.join("unfinished") }
     }
 
-    /// The file about a device.
-    pub(crate) fn path(&self, medium: &DeviceFingerprint) -> PathBuf {
-        self.folder.join(format!("{}.json", medium.key()))
-    }
-
     pub(crate) fn find(
         &self,
         medium: &DeviceFingerprint,
     ) -> Result<Option<BackupPointer>, ApplyError> {
-        let record: Option<BackupPointer> = read_json(&self.path(medium))?;
+        let Some(dir) = opened(&self.folder)? else { return Ok(None) };
+        let record: Option<BackupPointer> = read_json(&dir, &file_name(medium))?;
         Ok(record.filter(|record| record.medium.is(medium)))
     }
 
     pub(crate) fn put(&self, record: &BackupPointer) -> Result<(), ApplyError> {
-        durable::create_folders(&self.folder, 0o777).map_err(ApplyError::file(&self.folder))?;
-        write_json(&self.path(&record.medium), record)
+        write_json(&DirHandle::create(&self.folder, 0o755)?, &file_name(&record.medium), record)
     }
 
     pub(crate) fn remove(&self, medium: &DeviceFingerprint) -> Result<(), ApplyError> {
-        let path = self.path(medium);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(ApplyError::File { path, source: error })
-            }
-            _ => Ok(()),
-        }
+        let Some(dir) = opened(&self.folder)? else { return Ok(()) };
+        Ok(dir.remove(&file_name(medium))?)
     }
+}
+
+/// The file about a device.
+fn file_name(medium: &DeviceFingerprint) -> String {
+    format!("{}.json", medium.key())
 }
 
 /// Which start of the machine this is (random(4)).
@@ -219,20 +216,89 @@ fn boot() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ApplyError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(ApplyError::File { path: path.to_owned(), source }),
-    };
-    let damaged = |error: serde_json::Error| ApplyError::Damaged {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    };
-    serde_json::from_str(&text).map(Some).map_err(damaged)
+fn opened(folder: &Path) -> Result<Option<DirHandle>, ApplyError> {
+    match DirHandle::open(folder) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), ApplyError> {
+fn read_json<T: DeserializeOwned>(dir: &DirHandle, name: &str) -> Result<Option<T>, ApplyError> {
+    let Some(text) = dir.read(name, FILE_BYTES)? else { return Ok(None) };
+    let damaged = |error: serde_json::Error| ApplyError::Damaged {
+        path: dir.path().join(name),
+        reason: error.to_string(),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(damaged)
+}
+
+fn write_json<T: Serialize>(dir: &DirHandle, name: &str, value: &T) -> Result<(), ApplyError> {
     let text = serde_json::to_string_pretty(value).expect("it is plain data");
-    durable::write(path, text.as_bytes()).map_err(ApplyError::file(path))
+    Ok(dir.write(name, text.as_bytes(), 0o644)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use flashfit_host::dir::DirError;
+
+    use super::*;
+
+    fn medium() -> DeviceFingerprint {
+        DeviceFingerprint {
+            path: "/dev/sdx".into(),
+            kind: flashfit_device::DeviceKind::Usb,
+            capacity: flashfit_device::Bytes::mib(1),
+            partition_start: None,
+            identity: flashfit_device::identity::DeviceIdentity::default(),
+            file: None,
+        }
+    }
+
+    fn is_refused<T: std::fmt::Debug>(result: Result<T, ApplyError>) {
+        let error = result.unwrap_err();
+        assert!(matches!(error, ApplyError::Dir(DirError::Invalid { .. })), "{error}");
+    }
+
+    #[test]
+    fn a_journal_is_neither_written_nor_read_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (at, theirs) = (folder.path().join("saved"), folder.path().join("theirs"));
+        std::fs::create_dir(&at).unwrap();
+        std::fs::write(&theirs, "theirs").unwrap();
+        for name in [FILE, "apply.json.part"] {
+            symlink(&theirs, at.join(name)).unwrap();
+        }
+        is_refused(ApplyJournal::read(&at));
+        let mut journal = ApplyJournal::new(medium(), Vec::new(), "again", "undo");
+        journal.begin(&at, ApplyStage::Saving).unwrap();
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
+        assert_eq!(ApplyJournal::read(&at).unwrap(), Some(journal.clone()));
+        let link = folder.path().join("link");
+        symlink(&at, &link).unwrap();
+        is_refused(journal.begin(&link, ApplyStage::Marking));
+    }
+
+    #[test]
+    fn records_are_neither_written_nor_read_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, theirs) = (folder.path().join("state"), folder.path().join("theirs"));
+        for path in [&state, &theirs] {
+            std::fs::create_dir(path).unwrap();
+        }
+        let records = UnfinishedRecords::in_folder(&state);
+        let record = BackupPointer { medium: medium(), backup: "/saved".into() };
+        symlink(&theirs, state.join("unfinished")).unwrap();
+        is_refused(records.put(&record));
+        is_refused(records.find(&medium()));
+        assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
+        std::fs::remove_file(state.join("unfinished")).unwrap();
+        assert_eq!(records.find(&medium()).unwrap(), None);
+        records.put(&record).unwrap();
+        assert_eq!(records.find(&medium()).unwrap(), Some(record));
+        records.remove(&medium()).unwrap();
+        assert_eq!(records.find(&medium()).unwrap(), None);
+    }
 }

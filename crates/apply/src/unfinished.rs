@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use flashfit_device::{Device, SystemRoots};
+use flashfit_host::dir::DirError;
 
 use crate::error::ApplyError;
 use crate::fingerprint::DeviceFingerprint;
@@ -65,7 +66,11 @@ pub fn unfinished(
     // that is of this device: one reader may have held two cards that were left.
     let mut candidates = Vec::new();
     for folder in [&remembered, &marked].into_iter().flatten() {
-        let journal = ApplyJournal::read(folder)?.filter(|journal| journal.medium.is(&who));
+        let journal = match ApplyJournal::read(folder) {
+            // A marker may name any folder: a link, or one that others may change, is not ours.
+            Err(ApplyError::Dir(DirError::Invalid { .. })) => None,
+            read => read?.filter(|journal| journal.medium.is(&who)),
+        };
         let Some(journal) = journal else { continue };
         let is_marked = match &marker {
             Some(marker) => marker.backup.as_ref().is_none_or(|named| named == folder),

@@ -2,12 +2,12 @@
 //!
 //! Everything below a [`DirHandle`] is opened with openat(2) and `O_NOFOLLOW`, so no symbolic link
 //! leads out of the folder. Only regular files are read or written; whole files are written to a
-//! temporary name, synced and renamed. A folder owned by another unprivileged user is refused,
-//! because its owner could change it at any time. All changes to such folders go through this
-//! module.
+//! temporary name, synced and renamed. A folder that another unprivileged user owns, or that every
+//! user may write to, is refused, because it could change at any time. All changes to such folders
+//! go through this module.
 //!
-//! Limits: symbolic links in the path to the folder are followed; a folder that others may write to
-//! is accepted; rename(2) must have Linux semantics.
+//! Limits: symbolic links in the path to the folder are followed; a folder that its group may write
+//! to is accepted; rename(2) must have Linux semantics.
 
 mod error;
 mod log_file;
@@ -15,6 +15,7 @@ mod log_file;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,9 @@ impl DirHandle {
         if found.st_uid != 0 && found.st_uid != caller {
             return Err(DirError::invalid(path, DirObstacle::Owner(found.st_uid)));
         }
+        if Mode::from_raw_mode(found.st_mode).contains(Mode::WOTH) {
+            return Err(DirError::invalid(path, DirObstacle::OthersMayWrite));
+        }
         Ok(Self { folder, path: path.to_owned() })
     }
 
@@ -81,7 +85,7 @@ impl DirHandle {
         match rustix::fs::mkdirat(
             &self.folder,
             checked_name(name, &self.path)?,
-            Mode::from_raw_mode(0o777),
+            Mode::from_raw_mode(0o755),
         ) {
             Ok(()) => {
                 self.sync()?;
@@ -95,6 +99,15 @@ impl DirHandle {
     /// The path that was opened.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder's path without symbolic links.
+    ///
+    /// # Errors
+    /// When /proc is not mounted.
+    pub fn real_path(&self) -> Result<PathBuf, DirError> {
+        let link = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        std::fs::read_link(link).map_err(|source| DirError::system(&self.path, source))
     }
 
     /// Whether an entry with this name exists, including a dangling link.

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 const PREFIX: &str = "flashfit-tmp-";
 /// Leaves room for a socket name within 108 bytes.
@@ -71,9 +71,10 @@ impl Drop for PrivateFolder {
 
 /// Locks the folder; `None` if it is locked already or no longer at its path.
 pub(crate) fn lock(path: &Path) -> Option<File> {
-    let folder = File::open(path).ok()?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let (locked, current) = (folder.metadata().ok()?, std::fs::metadata(path).ok()?);
+    let (locked, current) = (folder.metadata().ok()?, std::fs::symlink_metadata(path).ok()?);
     (locked.ino() == current.ino() && locked.dev() == current.dev()).then_some(folder)
 }
 
@@ -119,5 +120,17 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         remove_stale(parent.path());
         assert!(!stale.exists() && other.exists() && locked.path().exists());
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (theirs, link) =
+            (parent.path().join("theirs"), parent.path().join(format!("{PREFIX}1-0")));
+        std::fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        assert!(lock(&link).is_none());
+        remove_stale(parent.path());
+        assert!(theirs.exists() && link.is_symlink());
     }
 }

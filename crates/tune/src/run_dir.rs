@@ -160,7 +160,7 @@ impl RunDirLock {
     /// As [`RunDirError`] tells.
     pub fn new(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
         Self::is_free(path)?;
-        let folder = DirHandle::create(path, 0o777)?;
+        let folder = DirHandle::create(path, 0o755)?;
         let lock = lock(&folder)?;
         let made = || -> Result<_, DirError> {
             let (fio, kernel) = (folder.create_dir(FIO)?, folder.create_dir(KERNEL)?);

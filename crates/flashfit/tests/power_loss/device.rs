@@ -288,7 +288,7 @@ pub fn every_sync_before_the_device_is_needed() {
     let image = campaign.bed.path(IMAGE);
     let writes = |op: &DiskOp| matches!(op, DiskOp::Write { path, .. } if *path == image);
     let first = recording.ops.iter().position(writes).unwrap();
-    for name in ["first.img", "last.img", "manifest.json", "apply.json.part"] {
+    for name in ["first.img.part", "last.img.part", "manifest.json.part", "apply.json.part"] {
         let wanted = campaign.bed.path(BACKUP).join(name);
         let is_sync = |op: &DiskOp| matches!(op, DiskOp::Sync { path, .. } if *path == wanted);
         let sync = recording.ops[..first].iter().rposition(is_sync);

@@ -17,6 +17,8 @@ pub enum DirObstacle {
     NotAFile,
     /// Owned by this user ID.
     Owner(u32),
+    /// Writable by every user.
+    OthersMayWrite,
     /// Larger than this many bytes.
     Larger(u64),
     /// The file has several hard links, which would all change.
@@ -42,6 +44,9 @@ fn reason(obstacle: &DirObstacle) -> String {
         DirObstacle::NotAFile => "not a regular file (links are not followed)".to_owned(),
         DirObstacle::Owner(user) => {
             format!("it belongs to the user with ID {user}, who could change it at any time")
+        }
+        DirObstacle::OthersMayWrite => {
+            "every user can write to it and could change it at any time".to_owned()
         }
         DirObstacle::Larger(bytes) => format!("larger than {bytes} bytes"),
         DirObstacle::SeveralNames => {
@@ -87,6 +92,9 @@ impl UserError for DirError {
         let path = quote(&path.display().to_string());
         match obstacle {
             DirObstacle::Owner(_) => Some(format!("use your own copy: cp -r {path} my-copy")),
+            DirObstacle::OthersMayWrite => {
+                Some(format!("remove that permission: chmod o-w {path}"))
+            }
             DirObstacle::NotAFolder => Some(format!("name the directory itself: realpath {path}")),
             DirObstacle::NotAFile => Some(format!("check its type: ls -l {path}")),
             DirObstacle::SeveralNames => {

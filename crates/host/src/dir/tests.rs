@@ -139,3 +139,18 @@ fn only_one_opener_gets_the_lock() {
     drop(first);
     assert!(dir.lock("lock").expect("a file").is_some());
 }
+
+#[test]
+fn a_folder_that_everybody_may_write_to_is_refused() {
+    let (_root, dir, _) = folder();
+    for mode in [0o777, 0o1777] {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(dir.path(), permissions).expect("it is ours");
+        let error = DirHandle::open(dir.path()).expect_err("it is refused");
+        assert_eq!(error.class(), ExitClass::Refused);
+        assert!(error.hint().is_some_and(|hint| hint.contains("chmod o-w")), "{error}");
+        assert_eq!(obstacle(Err::<(), _>(error)), DirObstacle::OthersMayWrite);
+    }
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o775)).expect("ours");
+    DirHandle::open(dir.path()).expect("its group is trusted");
+}
