@@ -127,13 +127,15 @@ impl Backup {
     /// # Errors
     /// When something is missing or damaged.
     pub fn read(folder: &Path) -> Result<Self, ApplyError> {
-        Self::read_in(DirHandle::open(folder)?)
+        match DirHandle::open(folder) {
+            Err(error) if error.is_not_found() => Err(missing(&folder.join(MANIFEST))),
+            opened => Self::read_in(opened?),
+        }
     }
 
     fn read_in(dir: DirHandle) -> Result<Self, ApplyError> {
         let path = dir.path().join(MANIFEST);
-        let missing = || ApplyError::file(&path)(io::ErrorKind::NotFound.into());
-        let text = dir.read(MANIFEST, MANIFEST_BYTES)?.ok_or_else(missing)?;
+        let text = dir.read(MANIFEST, MANIFEST_BYTES)?.ok_or_else(|| missing(&path))?;
         let damaged = |reason: String| ApplyError::Damaged { path: path.clone(), reason };
         let manifest: Manifest =
             serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
@@ -174,10 +176,7 @@ impl Backup {
         let damaged =
             |reason: &str| ApplyError::Damaged { path: path.clone(), reason: reason.to_owned() };
         let bytes = match self.dir.read(&piece.file, piece.length_bytes) {
-            Ok(found) => {
-                let missing = || ApplyError::file(&path)(io::ErrorKind::NotFound.into());
-                found.ok_or_else(missing)?
-            }
+            Ok(found) => found.ok_or_else(|| missing(&path))?,
             Err(DirError::Invalid { obstacle: DirObstacle::Larger(_), .. }) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
@@ -186,6 +185,10 @@ impl Backup {
         }
         Ok((piece.offset_bytes, bytes))
     }
+}
+
+fn missing(path: &Path) -> ApplyError {
+    ApplyError::file(path)(io::ErrorKind::NotFound.into())
 }
 
 /// Where a backup goes unless the user says it: a new folder here, named after device and time.

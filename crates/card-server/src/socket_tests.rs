@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::SocketAddr;
 use std::sync::mpsc::channel;
 
+use flashfit_test_support::{AttemptKind, attempted};
+
 use super::*;
 use crate::live::tests::serving;
 
@@ -113,6 +115,7 @@ fn hostile_clients_neither_stop_nor_block_the_card() {
     let kept: Vec<UnixStream> = sent.iter().map(|sent| client(sent)).collect();
     assert!(counters(client(question)), "while others say nothing");
     let flood: Vec<UnixStream> = (0..2 * MOST_CLIENTS).map(|_| client(b"{")).collect();
+    attempted(AttemptKind::HostileClient, kept.len() + flood.len() + 1);
     // One that sends a byte now and then is given up as well.
     let mut slow = client(b"{");
     let began = Instant::now();

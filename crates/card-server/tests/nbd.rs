@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use flashfit_card_client::{CardProcess, ProcessError, cut, power_on, stats};
 use flashfit_card_server::nbd::wire::{self, command, command_flag, error, option};
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_test_support::{self as test_support, TestNeed, skip};
+use flashfit_test_support::{self as test_support, AttemptKind, TestNeed, attempted, skip};
 use flashfit_user_error::UserError;
 use nbd_client::{NbdClient, option_bytes};
 use serving::{How, run_all, served_here, start};
@@ -313,6 +313,7 @@ fn clients_that_do_not_behave() {
     // More than are served at once: the last ones are sent away, and there is room again later.
     let mut many: Vec<UnixStream> = (0..20).map(|_| connect()).collect();
     is_dropped(many.pop().unwrap());
+    attempted(AttemptKind::HostileClient, 7 + 20);
     drop(many);
     let room = || {
         let mut stream = connect();
@@ -338,6 +339,7 @@ fn a_client_that_reads_nothing() {
     };
     greedy.stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     // Until the server takes no more of them.
+    attempted(AttemptKind::HostileClient, 1);
     let many = request.to_bytes().repeat(1000);
     while greedy.stream.write_all(&many).is_ok() {}
     let mut other = fixture.client();

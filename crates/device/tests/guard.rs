@@ -7,7 +7,7 @@ use flashfit_device::{ConsentMethod, Device, Refusal, SystemRoots, Target, Write
 use flashfit_host::loop_device::{LoopDevice, LoopOptions};
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
-use flashfit_test_support::{TestNeed, block_devices, program, skip};
+use flashfit_test_support::{AttemptKind, TestNeed, attempted, block_devices, program, skip};
 use flashfit_user_error::{ExitClass, UserError};
 
 /// An image file with an ext4 file system, attached to a loop device.
@@ -55,6 +55,7 @@ fn text(path: &Path) -> String {
 
 #[track_caller]
 fn assert_in_use(result: Result<WriteConsent, Refusal>, expected: impl Fn(&DeviceUse) -> bool) {
+    attempted(AttemptKind::TargetInUse, 1);
     match result {
         Err(error @ Refusal::InUse { .. }) => {
             assert_eq!(error.class(), ExitClass::Refused);

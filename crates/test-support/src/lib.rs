@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "it prints for tests")]
 
+mod attempts;
 mod harness;
 mod isolated;
 mod need;
@@ -15,6 +16,7 @@ mod skip;
 
 use tempfile::TempDir;
 
+pub use attempts::{ATTEMPTS_LOG, AttemptKind, attempted};
 pub use harness::{HarnessTest, run_tests};
 pub use isolated::{
     is_isolated, isolated, isolated_as, isolated_if_root, isolated_if_root_as, name_of,

@@ -186,11 +186,23 @@ impl CatalogUsed {
     /// # Errors
     /// When a file of the user's catalog cannot be read.
     pub fn of(spec: &RunSpec, user_dir: Option<&Path>) -> Result<Self, CatalogEntryError> {
+        Self::of_names(&spec.filesystems, &spec.workloads, user_dir)
+    }
+
+    /// The same of these names.
+    ///
+    /// # Errors
+    /// As [`CatalogUsed::of`].
+    pub fn of_names(
+        filesystems: &[String],
+        workloads: &[String],
+        user_dir: Option<&Path>,
+    ) -> Result<Self, CatalogEntryError> {
         let mut used = Vec::new();
         for (kind, ending, names) in [
-            ("filesystems", "toml", Some(&spec.filesystems)),
+            ("filesystems", "toml", Some(filesystems)),
             ("knobs", "toml", None),
-            ("workloads", "fio", Some(&spec.workloads)),
+            ("workloads", "fio", Some(workloads)),
         ] {
             let entries = flashfit_catalog::entries(kind, ending, user_dir)?;
             let is_used =

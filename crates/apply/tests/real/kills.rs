@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use flashfit_apply::ApplyStage;
+use flashfit_test_support::{AttemptKind, attempted};
 
 use crate::Test;
 use crate::bed::{Bed, Kind, ended};
@@ -31,6 +32,7 @@ fn at_every_step(kind: Kind) {
             return;
         }
         assert_eq!(code, None, "at event {event}: {said}");
+        attempted(AttemptKind::Kill, 1);
         bed.wait_until_free();
         is_known(&bed, &format!("at event {event}"));
         if kind == Kind::Gpt {
@@ -82,6 +84,7 @@ fn taking_it_back() {
         let (code, said) = ended(bed.order(None, event).start());
         if code != Some(0) {
             assert_eq!(code, None, "at event {event}: {said}");
+            attempted(AttemptKind::Kill, 1);
             bed.wait_until_free();
             match bed.unfinished() {
                 Some(found) => {

@@ -22,6 +22,13 @@ pub fn run(args: &TuneArgs, dirs: &[PathBuf], catalog: Option<&Path>) -> Result<
     crate::cli::is_folder(catalog_dir.as_deref())?;
     let catalogue = FileSystemCatalog::load(catalog_dir.as_deref())?;
     let recording = Recording::read(dirs)?;
+    for run in recording.with_other_catalog(catalog_dir.as_deref())? {
+        let run = run.display();
+        output::note(&format!(
+            "note: {run} used other definitions of its file systems or workloads than this \
+             catalog has; its setups are read by this catalog"
+        ));
+    }
     if let [first, others @ ..] = &recording.media[..] {
         if !others.is_empty() {
             let count = recording.media.len();

@@ -4,6 +4,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use flashfit_test_support::{AttemptKind, attempted};
 use serde_json::{Value, json};
 
 use crate::fixture::Place;
@@ -24,6 +25,7 @@ fn recorded(place: &Place, name: &str, header: impl Fn(&mut Value), trial: impl 
         format!("{text}{value}\n")
     });
     place.file("run/trials.jsonl", &lines);
+    attempted(AttemptKind::ForeignRunDir, 1);
 }
 
 fn unchanged(_: &mut Value) {}
@@ -168,4 +170,21 @@ fn a_report_replaces_a_link_and_not_what_it_leads_to() {
         place.flashfit(args).said(3, &["trials.jsonl: not a regular file"]);
     }
     assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+}
+
+#[test]
+fn a_run_directory_that_everybody_may_write_to_is_refused() {
+    let place = Place::new();
+    recorded(&place, "v1-sim-adaptive", unchanged, unchanged);
+    let set = |mode| {
+        std::fs::set_permissions(place.path("run"), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(0o777);
+    for args in COMMANDS {
+        place.flashfit(args).said(3, &["every user can write to it", "hint: ", "chmod o-w"]);
+    }
+    set(0o755);
+    for args in COMMANDS {
+        place.flashfit(args).said(0, &[]);
+    }
 }

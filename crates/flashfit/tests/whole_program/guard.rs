@@ -4,6 +4,7 @@ use std::path::Path;
 
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{AttemptKind, attempted};
 
 use crate::fixture::{Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
@@ -11,6 +12,7 @@ use crate::machine::PlainLoop;
 /// Fails if `file` is changed by `work`.
 #[track_caller]
 fn unchanged(file: &Path, work: impl FnOnce()) {
+    attempted(AttemptKind::TargetInUse, 1);
     let before = std::fs::read(file).unwrap();
     work();
     let after = std::fs::read(file).unwrap();

@@ -222,3 +222,22 @@ fn setups_without_a_workload_and_setups_that_fail_are_out_and_named() {
     let ended = place.flashfit(&["tune", "--replay", "grid"]);
     ended.said(1, &["every recorded trial failed", "mount says no"]);
 }
+
+#[test]
+fn a_run_with_another_catalog_says_so() {
+    let place = Place::new();
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (filesystems, workloads) = (names(&["ext4", "btrfs"]), names(&["database", "sync-files"]));
+    let same = flashfit_tune::CatalogUsed::of_names(&filesystems, &workloads, None).unwrap();
+    let other = json!({"sha256": "00".repeat(32), "built_in": true});
+    for (catalog, differs) in [(json!(same), false), (other, true)] {
+        let mut header = least_header();
+        header["spec"] = json!({"filesystems": filesystems, "workloads": workloads});
+        header["catalog"] = catalog;
+        write(&place, "grid", &header, &grid());
+        let args = ["tune", "--replay", "grid", "--workload", "sync-files"];
+        let said = place.flashfit(&args);
+        said.said(0, &[]);
+        assert_eq!(said.stderr.contains("used other definitions"), differs, "{}", said.stderr);
+    }
+}

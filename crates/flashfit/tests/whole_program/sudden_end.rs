@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use flashfit_test_support::{TestNeed, skip};
+use flashfit_test_support::{AttemptKind, TestNeed, attempted, skip};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -56,6 +56,7 @@ fn killed_in_the_middle_of_a_trial() {
     let place = Place::new();
     let (mut child, server) = in_the_middle_of_a_trial(&place);
     child.kill().unwrap();
+    attempted(AttemptKind::Kill, 1);
     child.wait().unwrap();
     wait_for_no_traces(&place, Some(&server));
     let before = place.recorded();
@@ -104,6 +105,7 @@ fn killed_before_the_first_trial() {
     let mut child = place.start_long_run();
     let server = Server::of(&place);
     child.kill().unwrap();
+    attempted(AttemptKind::Kill, 1);
     child.wait().unwrap();
     wait_for_no_traces(&place, Some(&server));
     // What is left of the folder is a run to go on with, or does not stand in the way of one.
@@ -161,6 +163,7 @@ fn killed_on_an_image() {
     let mut child = place.command(&args).spawn().unwrap();
     place.wait_for_trials(1);
     child.kill().unwrap();
+    attempted(AttemptKind::Kill, 1);
     child.wait().unwrap();
     wait_for_no_traces(&place, None);
     let before = place.recorded();
@@ -247,6 +250,7 @@ fn a_scheduler_that_a_killed_run_had_set_is_put_back_by_the_next() {
     place.wait_for_trials(1);
     wait_until("the scheduler is set", || schedulers(&device).1 == *other);
     run.kill().unwrap();
+    attempted(AttemptKind::Kill, 1);
     run.wait().unwrap();
     assert_eq!(schedulers(&device).1, *other, "a kill puts nothing back");
     place.shorten_run(1);

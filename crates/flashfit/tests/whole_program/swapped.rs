@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flashfit_test_support::TestNeed;
+use flashfit_test_support::{AttemptKind, TestNeed, attempted};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::apply;
@@ -74,6 +74,7 @@ fn swap_at_the_prompt(args: &[&str], prepare: impl Fn(&Place)) {
         let mut terminal = Terminal::start(apply::command(&place, args));
         terminal.wait_for("Type its name");
         swap.make(&place, &victim);
+        attempted(AttemptKind::SwappedTarget, 1);
         terminal.types("image");
         let ended = terminal.ends();
         let context = format!("{args:?} {swap:?}: {}", ended.stderr);
@@ -196,6 +197,7 @@ fn a_user_who_turns_a_name_to_a_device_does_not_win() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+    attempted(AttemptKind::SwappedTarget, TRIES);
     assert!(refused > 0, "never caught: {written} written");
 }
 

@@ -148,6 +148,8 @@ pub fn attach(
 mod tests {
     use std::io::{BufRead, BufReader};
 
+    use flashfit_test_support::{AttemptKind, attempted};
+
     use super::*;
     use crate::agent::socket_of;
 
@@ -179,6 +181,7 @@ mod tests {
         let too_long = vec![b'x'; crate::protocol::MAX_LINE_BYTES + (1 << 16)];
         let sent: [&[u8]; 5] = [b"", b"{\"end\"", b"\0\xff\xfe\n\n{}\n", b"[[[[[[\n", &too_long];
         let mut kept: Vec<UnixStream> = sent.iter().map(|sent| client(&path, sent)).collect();
+        attempted(AttemptKind::HostileClient, sent.len() + 50);
         kept.extend((0..50).map(|_| client(&path, b"{")));
         let greeting =
             r#"{"ask":{"id":1,"request":{"hello":{"protocol":0,"version":"9","catalogue":{}}}}}"#;

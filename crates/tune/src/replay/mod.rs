@@ -10,6 +10,6 @@ mod recording;
 mod replayed;
 mod sampler;
 
-pub use recording::{Recording, ReplayError};
+pub use recording::{RecordedCatalog, Recording, ReplayError};
 pub use replayed::{ReplayRequest, Replayed, replay};
 pub use sampler::{ReplaySample, ReplaySampler};

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use flashfit_catalog::CatalogEntryError;
 use flashfit_filesystem::{Durability, Scheduler, Setup};
 use flashfit_user_error::{ExitClass, UserError};
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use crate::objective::{NoFigure, Objective};
 use crate::problem::ProblemError;
 use crate::record::{TrialDevice, TrialRecord};
 use crate::run_dir::{self, RunDirError};
+use crate::spec::CatalogUsed;
 use crate::spread::DeviceEffects;
 
 /// Why a replay is not possible.
@@ -132,6 +134,7 @@ impl UserError for ReplayError {
 struct Header {
     spec: SpecPart,
     facts: FactsPart,
+    catalog: Option<CatalogUsed>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -206,6 +209,17 @@ pub struct Recording {
     pub media: Vec<TrialDevice>,
     /// The runs.
     pub paths: Vec<PathBuf>,
+    /// What runs used, as far as they say.
+    pub catalogs: Vec<RecordedCatalog>,
+}
+
+/// The catalog that a run used, and for what.
+#[derive(Debug, Clone)]
+pub struct RecordedCatalog {
+    pub path: PathBuf,
+    pub filesystems: Vec<String>,
+    pub workloads: Vec<String>,
+    pub used: CatalogUsed,
 }
 
 impl Recording {
@@ -225,6 +239,7 @@ impl Recording {
             weights_thousandths: BTreeMap::new(),
             media: Vec::new(),
             paths: paths.to_vec(),
+            catalogs: Vec::new(),
         };
         let mut headers: Vec<(&Path, Header)> = Vec::new();
         for path in paths {
@@ -251,6 +266,12 @@ impl Recording {
             recording.filesystems.extend(header.spec.filesystems.iter().cloned());
             recording.workloads.extend(header.spec.workloads.iter().cloned());
             recording.trials.extend(trials);
+            recording.catalogs.extend(header.catalog.clone().map(|used| RecordedCatalog {
+                path: path.clone(),
+                filesystems: header.spec.filesystems.clone(),
+                workloads: header.spec.workloads.clone(),
+                used,
+            }));
             headers.push((path, header));
         }
         if recording.trials.is_empty() {
@@ -267,6 +288,25 @@ impl Recording {
         let trials = &recording.trials;
         recording.workloads.retain(|name| trials.iter().any(|trial| trial.key.workload == *name));
         Ok(recording)
+    }
+
+    /// The runs that used other definitions of their file systems and workloads than a catalog has.
+    /// Runs of earlier versions do not say what they used.
+    ///
+    /// # Errors
+    /// When a file of the user's catalog cannot be read.
+    pub fn with_other_catalog(
+        &self,
+        user_dir: Option<&Path>,
+    ) -> Result<Vec<&Path>, CatalogEntryError> {
+        let mut others = Vec::new();
+        for run in &self.catalogs {
+            let now = CatalogUsed::of_names(&run.filesystems, &run.workloads, user_dir)?;
+            if now.sha256 != run.used.sha256 {
+                others.push(run.path.as_path());
+            }
+        }
+        Ok(others)
     }
 
     /// Every setup that has a trial, in the order of time.

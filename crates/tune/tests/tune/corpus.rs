@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use flashfit_filesystem::FileSystemCatalog;
+use flashfit_test_support::{AttemptKind, attempted};
 use flashfit_tune::replay::Recording;
 use flashfit_tune::{RunDir, Space, StoredRun};
 use serde_json::Value;
@@ -51,7 +52,7 @@ fn copy(run: &Path) -> tempfile::TempDir {
 /// What is read, as text: of a run of ours all of it.
 fn read(run: &Path, ours: bool) -> String {
     let recording = Recording::read(&[run.to_owned()]).unwrap_or_else(|e| panic!("{run:?}: {e}"));
-    let recording = Recording { paths: Vec::new(), ..recording };
+    let recording = Recording { paths: Vec::new(), catalogs: Vec::new(), ..recording };
     if !ours {
         return format!("{recording:?}");
     }
@@ -153,6 +154,7 @@ fn a_key_that_is_not_known_changes_nothing_wherever_it_is() {
             tried += pointers.len();
         }
     }
+    attempted(AttemptKind::ForeignRunDir, tried);
     assert!(tried > 150, "{tried} places were tried");
 }
 

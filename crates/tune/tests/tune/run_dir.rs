@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flashfit_host::dir::{DirError, DirObstacle};
 use flashfit_host::mount;
-use flashfit_test_support::{TestNeed, block_devices, skip};
+use flashfit_test_support::{AttemptKind, TestNeed, attempted, block_devices, skip};
 use flashfit_tune::run_dir::RunDirError;
 use flashfit_tune::{RunDir, RunDirLock, RunHeader, Space, StoredRun, TrialPurpose, TrialRecord};
 use flashfit_user_error::{ExitClass, UserError};
@@ -177,6 +177,7 @@ fn a_damaged_line_is_named() {
 
 /// The error of reading the run with another second line, and what it advises.
 fn with_second_line(change: impl Fn(&str) -> String) -> (RunDirError, String) {
+    attempted(AttemptKind::ForeignRunDir, 1);
     let (dir, trials) = finished();
     let text = std::fs::read_to_string(&trials).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -362,6 +363,7 @@ fn a_run_of_before_there_were_limits_and_batches_is_read() {
 }
 
 fn obstacle<T: std::fmt::Debug>(result: Result<T, RunDirError>) -> DirObstacle {
+    attempted(AttemptKind::ForeignRunDir, 1);
     match result.unwrap_err() {
         RunDirError::Dir(error @ DirError::Invalid { obstacle, .. }) => {
             let class = RunDirError::Dir(error).class();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use flashfit_host::program::find;
 use flashfit_host::{Program, Runner, SystemRunner};
+use flashfit_test_support::{AttemptKind, attempted};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -128,6 +129,7 @@ fn killed_at_any_moment() {
         std::thread::sleep(whole * quarter / 4 + Duration::from_millis(2));
         // It may have ended by itself.
         let _ = child.kill();
+        attempted(AttemptKind::Kill, 1);
         child.wait().unwrap();
         wait_for_no_traces(&place, None);
         let journal = std::fs::read(place.path("saved/apply.json")).unwrap_or_default();

@@ -6,13 +6,16 @@ use std::path::Path;
 use flashfit_host::mount::Mounted;
 use flashfit_host::{Program, Runner, SystemRunner};
 
-use super::{apply, flashfit, plan};
-use crate::fixture::{Place, skip_without_block_devices};
+use flashfit_test_support::{AttemptKind, attempted};
+
+use super::{apply, command, flashfit, plan};
+use crate::fixture::{Ended, Place, skip_without_block_devices};
 use crate::machine::PlainLoop;
 
 /// Fails if the image is changed by `work`, or if a backup of it or a memory of it is left.
 #[track_caller]
 fn untouched(place: &Place, work: impl FnOnce()) {
+    attempted(AttemptKind::TargetInUse, 1);
     let image = place.path("image");
     let before = std::fs::read(&image).unwrap();
     work();
@@ -167,4 +170,37 @@ fn another_image_of_the_same_size_gets_a_backup_only_as_a_copy() {
     let dry = flashfit(&place, &["restore", "saved", "other", "--dry-run"]);
     assert!(dry.stdout.contains("This is not the file"), "{}", dry.stdout);
     flashfit(&place, &[&back[..], &["--to-copy"]].concat()).said(0, &[]);
+}
+
+#[test]
+fn a_backup_is_not_written_or_read_through_a_link() {
+    if skip_without_block_devices() {
+        return;
+    }
+    let place = Place::in_memory();
+    place.image("image", 64);
+    plan(&place, "image", &["--fs", "ext4"]);
+    let theirs = place.path("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::symlink(&theirs, place.path("saved")).unwrap();
+    let to_saved = ["apply", "plan.json", "image", "--confirm", "image", "--backup", "saved"];
+    let before = std::fs::read(place.path("image")).unwrap();
+    flashfit(&place, &to_saved).said(2, &["saved: not a directory"]);
+    assert!(before == std::fs::read(place.path("image")).unwrap(), "the image was written to");
+    assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
+    // The records of this machine.
+    std::fs::remove_file(place.path("saved")).unwrap();
+    let state = place.path("linked-state");
+    std::fs::create_dir(&state).unwrap();
+    std::os::unix::fs::symlink(&theirs, state.join("unfinished")).unwrap();
+    untouched(&place, || {
+        let mut command = command(&place, &to_saved);
+        let ended = Ended::new(command.env("FLASHFIT_STATE_DIR", &state).output().unwrap());
+        ended.said(2, &["unfinished: not a directory"]);
+    });
+    assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
+    flashfit(&place, &to_saved).said(0, &[]);
+    std::os::unix::fs::symlink(place.path("saved"), place.path("link")).unwrap();
+    let from_link = ["restore", "link", "image", "--confirm", "image"];
+    flashfit(&place, &from_link).said(2, &["link: not a directory", "realpath"]);
 }

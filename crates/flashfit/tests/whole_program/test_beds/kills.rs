@@ -7,6 +7,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use flashfit_device::random::Random;
+use flashfit_test_support::{AttemptKind, attempted};
 use rustix::process::Signal;
 
 use super::{ssh, vm};
@@ -103,6 +104,7 @@ impl Campaign<'_> {
         // It may not have come yet, or be gone.
         victim.is_some_and(|process| {
             let process = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+            attempted(AttemptKind::Kill, 1);
             rustix::process::kill_process(process, Signal::KILL).is_ok()
         })
     }
